@@ -58,7 +58,7 @@ Constraint = Annotated[
 ]
 Options = Annotated[
     dict[Annotated[str, Meta(min_length=1, max_length=64)], Annotated[str, Meta(max_length=4096)]],
-    Meta(max_length=64, description="{long name of an option of Slurm's sbatch: its value}"),
+    Meta(description="{long name of an option of Slurm's sbatch: its value}"),
 ]
 UnitsPerNode = Annotated[
     int, Meta(ge=1, le=MOST_UNITS, description="units on each of the job's nodes; the last node may have fewer")
@@ -146,7 +146,7 @@ RejectionCode = Literal[
     "feature_off",
 ]
 
-RefusalCode = Literal["version", "busy", "malformed", "protocol_error"]
+RefusalCode = Literal["version", "feature", "busy", "malformed", "protocol_error"]
 
 
 @cache

@@ -3,7 +3,9 @@
 All changes of a session's state are in this file, and both sides use the same table of transitions.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final, Literal
 
 from pipistrelle.protocol import codec
@@ -57,13 +59,22 @@ TRANSITIONS: Final[dict[State, dict[Kind, State]]] = {
     "CLOSED": {},
 }
 
+_NOTHING: Final[Mapping[Feature, str]] = MappingProxyType({})
+
 
 def negotiate(
-    hello: HelloData, *, run_id: str, server: str, offered: tuple[Feature, ...] = FEATURES, saves: bool = False
+    hello: HelloData,
+    *,
+    run_id: str,
+    server: str,
+    offered: tuple[Feature, ...] = FEATURES,
+    saves: bool = False,
+    needed: Mapping[Feature, str] = _NOTHING,
 ) -> Welcome | Refused:
     """Return the answer to a HELLO: highest common version, common features.
 
-    With ``saves`` the server will ask the scheduler for its state if the scheduler supports that.
+    With ``saves`` the server will ask the scheduler for its state if the scheduler supports that. A scheduler without a
+    ``needed`` feature is refused: {feature: why the run needs it}.
     """
     if hello.protocol_min > hello.protocol_max:
         return Refused(RefusedData("malformed", "protocol_min is above protocol_max"))
@@ -76,6 +87,11 @@ def negotiate(
                 f"{hello.name or 'the scheduler'} speaks {hello.protocol_min} to {hello.protocol_max}",
             )
         )
+    for feature, why in needed.items():
+        if feature not in hello.features:
+            name = hello.name or "the scheduler"
+            text = f"{name} does not request the feature '{feature}' in HELLO, but this run needs it: {why}"
+            return Refused(RefusedData("feature", text))
     agreed = tuple(feature for feature in offered if feature in hello.features)
     longest = MAX_STATE if saves and STATE in hello.features else None
     return Welcome(WelcomeData(version, agreed, run_id, server, MAX_DECISIONS, MAX_REJECTIONS, MAX_TEXTS, longest))

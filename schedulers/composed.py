@@ -11,6 +11,7 @@ from pipistrelle.schedulers.policy.interfaces import Backfill, PastStep, Placeme
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import ChoosyOrder, Order, UsageOrder, is_dynamic
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.sharing.rules import on_nodes
 
 
 class ComposedPolicy:
@@ -40,6 +41,7 @@ class ComposedPolicy:
         self._usage = order if isinstance(order, UsageOrder) else None
         self._moves = is_dynamic(order)
         self._view: View | None = None
+        self._shares = False
         #: running jobs that the order was informed of, in the order of start, as in the view
         self._running: dict[str, SchedulerJob] = {}
 
@@ -53,10 +55,12 @@ class ComposedPolicy:
 
         Jobs that the order or the placement refuse are rejected first.
         """
+        if view.shared is not None:
+            self._share()
         if self._choosy is not None:
             self._refuse(view, self._choosy.refusal)
         counts = self.placement.fits_by_count
-        if not counts or view.by_nodes:
+        if view.shared is None and (not counts or view.by_nodes):
             self._refuse(view, lambda job: self._never_placed(view, job) if job.by_nodes or not counts else None)
         if self._usage is not None:
             self._tell_ends(view, self._usage)
@@ -66,6 +70,12 @@ class ComposedPolicy:
         if self._usage is not None:
             self._tell_starts(view, self._usage)
 
+    def _share(self) -> None:
+        """Use the backfilling rule for nodes that jobs share; PolicyError if there is none."""
+        if not self._shares:
+            self._backfill = on_nodes(self._backfill)
+            self._shares = True
+
     def begin_anew(self) -> None:
         """Forget all reservations after a change of placement; PolicyError if impossible."""
         if self._anew is None:
@@ -73,6 +83,7 @@ class ComposedPolicy:
                 "cannot create the backfilling rule again", where=self.name, expected="a rule given by name"
             )
         self._backfill = self._anew()
+        self._shares = False
 
     def state(self) -> dict[str, Any]:
         """Return the states of the parts, and the running jobs of which the order keeps account, as plain values."""
@@ -85,6 +96,8 @@ class ComposedPolicy:
 
     def restore(self, state: dict[str, Any], view: View) -> None:
         """Restore a saved state; `view` must already be restored to the same instant."""
+        if view.shared is not None:
+            self._share()
         order, backfill = cast(Any, self.order), cast(Any, self._backfill)
         order.restore(state["order"])
         backfill.restore(state["backfill"], view, self.placement)

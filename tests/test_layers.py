@@ -27,7 +27,8 @@ LAYERS: dict[str, set[str]] = {
     "reports": _RUN | {"runs"},
     "studies": _RUN | {"runs", "kernel", "reports"},
     "papers": _RUN | {"runs", "kernel", "reports", "studies"},
-    "cli": _RUN | {"runs", "kernel", "reports", "studies", "papers"},
+    "api": _RUN | {"runs", "kernel", "reports", "studies"},
+    "cli": _RUN | {"runs", "kernel", "reports", "studies", "papers", "api"},
 }
 
 #: {layer: its rooms from the lowest}: a room imports from itself and from those before it. A nested room is named by
@@ -54,16 +55,39 @@ ROOMS_IN_ORDER: dict[str, list[str]] = {
         *("read", "catalogue", "maintenance", "failures"),
     ],
     "traces": [
-        *("errors", "files", "usage_traces", "profiles", "workload", "clean", "logs", "slurm", "batsim", "requests"),
+        *(
+            "errors",
+            "files",
+            "usage_traces",
+            "profiles",
+            "workload",
+            "clean",
+            "logs",
+            "slurm",
+            "clusters",
+            "batsim",
+            "requests",
+        ),
         *("describe", "transforms", "load", "catalogue", "generator", "outages", "resilience"),
     ],
     "server": [
         *("errors", "transport", "engine", "hosts", "attempts", "outages", "setup", "outputs", "batsim", "simulation"),
     ],
     "schedulers": [
-        *("policy", "waiting", "runtime", "placement", "composed", "plan", "preemption", "backfill", "partitions"),
         *(
+            "policy",
+            "waiting",
+            "runtime",
+            "placement",
             "sharing",
+            "composed",
+            "plan",
+            "sharing/plan",
+            "preemption",
+            "backfill",
+            "partitions",
+        ),
+        *(
             "pbs",
             "maui/config",
             "maui/priority",
@@ -84,14 +108,31 @@ ROOMS_IN_ORDER: dict[str, list[str]] = {
         ),
     ],
     "models": ["samples", "workloads", "likeness", "reliability"],
-    "runs": ["inputs", "description", "folders", "execution", "sessions", "conformance", "filling"],
+    "runs": ["slurm", "inputs", "description", "folders", "execution", "sessions", "conformance", "filling"],
     "reports": ["cases/library/kill-race", "placement", "report", "explain", "estimates", "page", "live", "cases"],
-    "studies": ["trials", "inference", "workers"],
+    "studies": ["errors", "measures", "trials", "inference", "pictures", "workers"],
+    "api": [
+        *(
+            "options",
+            "tables",
+            "plots",
+            "repeat",
+            "results",
+            "progress",
+            "runs",
+            "comparisons",
+            "studies",
+            "inputs",
+            "schedulers",
+        ),
+    ],
     "cli": [
         *("doors", "terminal", "options", "workload", "live", "run", "schedulers", "inputs", "results", "study"),
         *("manual", "main", "__main__", "top"),
     ],
 }
+#: shows the progress of runs that a script or a notebook starts
+PROGRESS = "api/progress.py"
 #: standard library without clocks, files, sockets, processes or random numbers
 HARMLESS = {
     "abc",
@@ -103,6 +144,7 @@ HARMLESS = {
     "decimal",
     "difflib",
     "enum",
+    "fractions",
     "functools",
     "hashlib",
     "heapq",
@@ -167,6 +209,9 @@ WRITERS = {
 #: `protocol/base/whole.py`, which waits for no pipe
 READERS = {
     "platforms/catalogue.py",
+    "platforms/slurm/keys.py",
+    "traces/slurm/sbatch.py",
+    "schedulers/slurm/files/limits.py",
     "reports/page/document.py",
     "reports/cases/golden.py",
     "runs/conformance/scripts.py",
@@ -361,7 +406,7 @@ def test_only_the_command_line_prints_and_exits(module: Module) -> None:
         return
     assert not {"print", "exit", "quit"} & set(module.calls())
     ends = {"sys.exit", "os._exit", "os.abort", "logger.add", "logger.remove"}
-    if "sys" not in WORLDLY.get(module.name, set()):
+    if "sys" not in WORLDLY.get(module.name, set()) and module.name != PROGRESS:
         ends |= {"sys.stdout", "sys.stderr"}
     assert not ends & set(module.attributes())
     assert not {name for name in module.imports() if is_one_of(name, {"click", "rich"})}
@@ -421,10 +466,10 @@ def test_files_are_short() -> None:
 
 
 def test_benchmarks_are_type_checked() -> None:
-    """pyproject.toml names each of them for mypy, and the folders beside them."""
+    """pyproject.toml names each of them for mypy, and the folders beside them, and the scripts in tests/typing."""
     mypy = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mypy"]
-    files = (ROOT / "benchmarks").rglob("*.py")
-    names = {path.relative_to(ROOT / "benchmarks").with_suffix("").parts[0] for path in files}
+    folders = [ROOT / "benchmarks", ROOT / "tests" / "typing"]
+    names = {path.relative_to(top).with_suffix("").parts[0] for top in folders for path in top.rglob("*.py")}
 
     assert names == {*mypy["modules"], *mypy["packages"]} - {"pipistrelle"}
 

@@ -7,7 +7,10 @@ from typing import Final, Unpack
 from pipistrelle.protocol.base.errors import did_you_mean, quoted
 from pipistrelle.traces.batsim.text import batsim_chunks
 from pipistrelle.traces.batsim.workload import parse_batsim
-from pipistrelle.traces.errors import TraceError
+from pipistrelle.traces.clusters.helios import HeliosLog
+from pipistrelle.traces.clusters.philly import PhillyLog
+from pipistrelle.traces.clusters.pods import PodLog
+from pipistrelle.traces.errors import TraceError, counted
 from pipistrelle.traces.files import PathText, open_trace, write_trace
 from pipistrelle.traces.logs import maui, swf_numbers
 from pipistrelle.traces.logs.haizea import HaizeaLog
@@ -15,16 +18,20 @@ from pipistrelle.traces.logs.job_table import JobLog, LogOptions, LogReading
 from pipistrelle.traces.logs.kinds import kind_of
 from pipistrelle.traces.logs.labels import written_labels
 from pipistrelle.traces.logs.pbs import PbsLog
-from pipistrelle.traces.logs.sacct import SacctLog, sacct_chunks
 from pipistrelle.traces.logs.swf import parse_swf, swf_chunks
 from pipistrelle.traces.slurm.events import EventsLog
-from pipistrelle.traces.workload import LABELS, NODE_LIST, OPTIONS, PER_NODE, WHOLE, Workload
+from pipistrelle.traces.slurm.sacct import SacctLog
+from pipistrelle.traces.slurm.sacct_text import sacct_chunks
+from pipistrelle.traces.workload import LABELS, NODE_LIST, OPTIONS, PER_NODE, REQUEST, WHOLE, Workload
 
 #: {kind of log: reader}
 _LOGS: Final[dict[str, type[JobLog]]] = {
     "haizea": HaizeaLog,
+    "helios": HeliosLog,
     "maui": maui.MauiLog,
     "pbs": PbsLog,
+    "philly": PhillyLog,
+    "pods": PodLog,
     "sacct": SacctLog,
     "slurm events": EventsLog,
 }
@@ -55,8 +62,8 @@ SUFFIXES = tuple(_WRITERS)
 #: {suffix: the labels, columns and measures that the format can hold}
 _KEPT = {
     ".swf": {"user", "group", "queue", "partition", "dependency", "state"},
-    ".json": set(LABELS) | {PER_NODE, WHOLE},
-    ".sacct": set(LABELS) - {"partition", OPTIONS} | {"wait"},
+    ".json": set(LABELS) | {PER_NODE, WHOLE, REQUEST},
+    ".sacct": set(LABELS) - {"partition", OPTIONS} | {"wait", REQUEST},
     ".maui": set(LABELS) - {"partition", "dependency", NODE_LIST, OPTIONS} | {"wait"},
 }
 #: {column of numbers: the label with the same information}
@@ -87,6 +94,13 @@ def load(path: PathText, *, sort: bool = False, **reading: Unpack[LogReading]) -
                 where=os.fspath(path),
                 expected="a workload",
                 hint="'pipistrelle workload convert' makes a platform of it: name a .toml file to write.",
+            )
+        if kind == "nodes":
+            raise TraceError(
+                "is a list of nodes: a machine, not its jobs",
+                where=os.fspath(path),
+                expected="a workload",
+                hint="Give it with --platform.",
             )
         return _LOGS[kind].parse(stream, path, options)
 
@@ -148,7 +162,7 @@ def not_kept(workload: Workload, path: PathText) -> list[str]:
         if swf_numbers.loses_states(workload):
             lost.append("state (except for success, failure and cancellation)")
         lost += [name for name in (PER_NODE, WHOLE) if name in workload.columns]
-        return lost
+        return [*lost, *_lost_requests(workload, kept)]
     if ending == ".maui" and maui.loses_states(workload):
         lost.append("state (except for removed jobs and jobs that never ran)")
     if ending == ".maui" and maui.loses_constraints(workload):
@@ -157,7 +171,12 @@ def not_kept(workload: Workload, path: PathText) -> list[str]:
     lost += sorted(numbers - kept - set(lost))
     if ending in (".sacct", ".maui") and workload.machine_size is not None:
         lost.append("the machine's size")
-    return lost
+    return [*lost, *_lost_requests(workload, kept)]
+
+
+def _lost_requests(workload: Workload, kept: set[str]) -> list[str]:
+    count = sum(request is not None for request in workload.requests or ())
+    return [f"requests for cores, memory and GPUs of {counted(count, 'job')}"] if count and REQUEST not in kept else []
 
 
 def _suffix(where: str) -> str | None:

@@ -1,6 +1,6 @@
 """Keep account of the free resources of shared nodes: requests take them and give them back."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.resources.node_request import OneNodeRequest
 from pipistrelle.platforms.resources.shared_nodes import Amounts, SharedNodes
 from pipistrelle.protocol.base.errors import shown
+from pipistrelle.protocol.resources.amounts import MILLI, amount_text
 
 
 class FreeResources:
@@ -23,6 +24,7 @@ class FreeResources:
             many hold k GPUs (column k).
         changed: shape (nodes,): the value of `changes` at each node's last change.
         changes: the number of changes so far.
+        licenses: {licence: free number}.
 
     Only the methods change these arrays.
     """
@@ -34,6 +36,7 @@ class FreeResources:
         self.holders: Amounts = np.zeros((len(nodes), 1 + nodes.gpus.shape[1]), dtype=np.int64)
         self.changed: Amounts = np.zeros(len(nodes), dtype=np.int64)
         self.changes = 0
+        self.licenses = dict(nodes.licenses)
 
     def fits(self, request: OneNodeRequest, among: Amounts | None = None) -> NDArray[np.bool_]:
         """Return which nodes fit a request now.
@@ -79,6 +82,58 @@ class FreeResources:
             raise PlatformError(f"node {shown(self.nodes.name(node))} gets back more than was taken of it")
         self._change(node, request, numbers, 1)
 
+    def take_rows(self, nodes: Amounts, amounts: Amounts, gpus: Amounts) -> bool:
+        """Take amounts of several different nodes, or nothing; return whether all of it was free.
+
+        Args:
+            nodes: shape (n,), each node once.
+            amounts: shape (n, resources).
+            gpus: thousandths of each GPU, shape (n, most GPUs of a node).
+        """
+        if (self.amounts[nodes] < amounts).any() or (gpus.any() and (self.gpus[nodes] < gpus).any()):
+            return False
+        self._change_rows(nodes, amounts, gpus, -1)
+        return True
+
+    def give_back_rows(self, nodes: Amounts, amounts: Amounts, gpus: Amounts) -> None:
+        """Give back what `take_rows` took."""
+        self._change_rows(nodes, amounts, gpus, 1)
+
+    def _change_rows(self, nodes: Amounts, amounts: Amounts, gpus: Amounts, sign: int) -> None:
+        self.amounts[nodes] += sign * amounts
+        self.changes += 1
+        self.changed[nodes] = self.changes
+        if gpus.any():
+            self.gpus[nodes] += sign * gpus
+            counts = (gpus > 0).sum(axis=1)
+            kinds = np.where((counts == 1) & (gpus.max(axis=1) < MILLI), 0, counts)
+            self.holders[nodes[counts > 0], kinds[counts > 0]] -= sign
+
+    def missing_license(self, licenses: Mapping[str, int]) -> str | None:
+        """Return the first licence of which too few are free; None if there is none."""
+        return next((name for name, count in licenses.items() if count > self.licenses.get(name, 0)), None)
+
+    def take_licenses(self, licenses: Mapping[str, int]) -> None:
+        """Take licences.
+
+        Raises:
+            PlatformError: naming the licence, asked and free number, if too few are free. Nothing is taken then.
+        """
+        name = self.missing_license(licenses)
+        if name is not None:
+            raise PlatformError(
+                f"too few licences {shown(name)} are free",
+                expected=f"at least {licenses[name]}",
+                found=str(self.licenses.get(name, 0)),
+            )
+        for one, count in licenses.items():
+            self.licenses[one] -= count
+
+    def return_licenses(self, licenses: Mapping[str, int]) -> None:
+        """Return licences that were taken."""
+        for name, count in licenses.items():
+            self.licenses[name] += count
+
     def check(self) -> None:
         """Assert that nothing free is negative or above what the node has."""
         assert (self.amounts >= 0).all()
@@ -86,16 +141,19 @@ class FreeResources:
         assert (self.gpus >= 0).all()
         assert (self.gpus <= self.nodes.gpus).all()
         assert (self.holders >= 0).all()
+        assert all(0 <= count <= self.nodes.licenses[name] for name, count in self.licenses.items())
 
     def state(self) -> dict[str, Any]:
         """Return what is free as plain values, for `restore`."""
-        return {name: getattr(self, name).tolist() for name in ("amounts", "gpus", "holders")}
+        arrays = {name: getattr(self, name).tolist() for name in ("amounts", "gpus", "holders")}
+        return {**arrays, "licenses": dict(self.licenses)}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Replace what is free by a result of `state`; each node counts as changed."""
         for name in ("amounts", "gpus", "holders"):
             array: Amounts = getattr(self, name)
             array[...] = np.array(state[name], dtype=np.int64).reshape(array.shape)
+        self.licenses = dict(state["licenses"])
         self.changes += 1
         self.changed[:] = self.changes
 
@@ -121,8 +179,8 @@ class FreeResources:
     def _refuse(self, node: int, resource: str, asked: int, free: int) -> None:
         raise PlatformError(
             f"node {shown(self.nodes.name(node))} has too little free of {resource}",
-            expected=f"at least {asked}",
-            found=str(free),
+            expected=f"at least {_text(resource, asked)}",
+            found=_text(resource, free),
         )
 
     def _change(self, node: int, request: OneNodeRequest, numbers: list[int], sign: int) -> None:
@@ -132,3 +190,8 @@ class FreeResources:
             self.holders[node, self._kind(request)] -= sign
         self.changes += 1
         self.changed[node] = self.changes
+
+
+def _text(resource: str, amount: int) -> str:
+    """Return an amount as people write it; a resource ``GPU 3`` is in thousandths of a GPU."""
+    return f"{amount / MILLI:g}" if resource.startswith("GPU ") else amount_text(resource, amount)

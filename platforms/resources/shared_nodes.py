@@ -1,18 +1,47 @@
 """What each shared node has: amounts of resources, and GPUs."""
 
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.platforms.naming.node_names import NodeNames
 from pipistrelle.platforms.resources.node_request import OneNodeRequest
 from pipistrelle.protocol.base.errors import shown
+from pipistrelle.protocol.events import PlatformInfo
 from pipistrelle.protocol.resources.amounts import MILLI, MOST
+from pipistrelle.protocol.units.nodesets import NodeSet
 
 Amounts = NDArray[np.int64]
 #: index of a model: the node has no GPU, or a GPU without a model
 NO_MODEL: Final = -1
+
+
+def shared_nodes_of(info: PlatformInfo | None) -> "SharedNodes | None":
+    """Return what the nodes of a machine have; None if its nodes have no resources."""
+    if info is None or info.pools[0].resources is None:
+        return None
+    told = [pool.resources for pool in info.pools if pool.resources is not None]
+    sizes = [len(NodeSet.parse(pool.nodes)) for pool in info.pools]
+    resources = tuple(dict.fromkeys(name for has in told for name in has.amounts))
+    models = tuple(dict.fromkeys(has.gpu_model for has in told if has.gpu_model))
+
+    def each(values: list[int]) -> Amounts:
+        return np.repeat(np.array(values, dtype=np.int64), sizes)
+
+    patterns = [NodeNames.read(pool.names) if pool.names else None for pool in info.pools]
+    return SharedNodes(
+        resources,
+        np.stack([each([has.amounts.get(name, 0) for has in told]) for name in resources], axis=1),
+        gpu_counts=each([has.gpus for has in told]),
+        models=models,
+        model_of=each([models.index(has.gpu_model) if has.gpu_model else NO_MODEL for has in told]),
+        names=tuple(name for pattern in patterns if pattern is not None for name in pattern) if all(patterns) else (),
+        weights=each([pool.weight for pool in info.pools]),
+        licenses=info.licenses,
+    )
 
 
 class SharedNodes:
@@ -25,6 +54,8 @@ class SharedNodes:
         models: names of the GPU models.
         model_of: shape (nodes,), index into ``models`` or `NO_MODEL`; None: no node has a model.
         names: the nodes' names; empty: they have none.
+        weights: shape (nodes,), placements that use weights prefer nodes with a lower one; None: all are equal.
+        licenses: {licence: number that all running jobs may hold}.
 
     Attributes:
         gpus: shape (nodes, most GPUs of a node), in thousandths: 1000 for a GPU, 0 if the node has fewer.
@@ -42,6 +73,8 @@ class SharedNodes:
         models: tuple[str, ...] = (),
         model_of: Amounts | None = None,
         names: tuple[str, ...] = (),
+        weights: Amounts | None = None,
+        licenses: Mapping[str, int] | None = None,
     ) -> None:
         self.resources = resources
         self.amounts = np.array(amounts, dtype=np.int64, order="C", ndmin=2)
@@ -50,6 +83,8 @@ class SharedNodes:
         self.models = models
         self.model_of = np.full(count, NO_MODEL) if model_of is None else np.array(model_of, dtype=np.int64)
         self.names = names
+        self.weights = np.ones(count, np.int64) if weights is None else np.array(weights, dtype=np.int64)
+        self.licenses = dict(licenses or {})
         if self.amounts.shape != (count, len(resources)) or counts.shape != (count,):
             raise PlatformError("the arrays of the nodes have different lengths", expected=f"{count} nodes")
         if self.model_of.shape != (count,) or (names and len(names) != count):
@@ -63,7 +98,7 @@ class SharedNodes:
         self._check_range(counts, "GPUs", MILLI)
         most = int(counts.max(initial=0))
         self.gpus = np.where(np.arange(most) < counts[:, None], MILLI, 0).astype(np.int64)
-        for array in (self.amounts, self.gpus, self.model_of):
+        for array in (self.amounts, self.gpus, self.model_of, self.weights):
             array.flags.writeable = False
 
     def __len__(self) -> int:
@@ -86,6 +121,8 @@ class SharedNodes:
             models=self.models,
             model_of=self.model_of[order],
             names=tuple(self.names[node] for node in order.tolist()) if self.names else (),
+            weights=self.weights[order],
+            licenses=self.licenses,
         )
 
     def accepted(self, request: OneNodeRequest) -> NDArray[np.bool_]:

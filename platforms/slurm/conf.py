@@ -11,6 +11,8 @@ from pipistrelle.platforms.slurm.values import SlurmValueError, Value, read_valu
 from pipistrelle.protocol.base.errors import did_you_mean, legible
 
 _DEFAULT: Final = "default"
+#: values with which a key that is not supported has no effect
+_NOTHING: Final = ("", "0", "-1", "no", "none", "(null)", "false")
 #: unknown keys that get a suggestion, which takes long to find
 _MOST_HINTS: Final = 50
 
@@ -204,7 +206,8 @@ def _setting(section: str, pair: ConfPair, line: ConfLine, conf: SlurmConf, hint
         return None
     if key.support is KeySupport.REFUSED:
         raise SlurmConfigError(f"{key.name} is not supported", where=line.where, hint=_sentence(key))
-    conf.findings.append(KeyFinding(line.where, key.name, key.support, key.meaning))
+    idle = key.support is KeySupport.WARNED and pair.value.lower() in _NOTHING
+    conf.findings.append(KeyFinding(line.where, key.name, KeySupport.IDLE if idle else key.support, key.meaning))
     if key.support is not KeySupport.HONOURED:
         return None
     try:

@@ -230,7 +230,7 @@ def _read_execute(decision: _Execute, at: float, _now: float) -> Decision:
     # If two spellings name the same rank, another rank has no position.
     if not data.mapping or any(str(rank) not in mapping for rank in range(len(data.mapping))):
         raise _Wrong("every rank from 0 must have its place - at `$.data.mapping`")
-    return BatsimExecuteJob(at, BatsimExecuteJobData(data.job_id, data.alloc, data.why, mapping))
+    return BatsimExecuteJob(at, BatsimExecuteJobData(data.job_id, data.alloc, data.why, mapping=mapping))
 
 
 def _is_number(text: str) -> bool:

@@ -57,7 +57,7 @@ def encode_reply(reply: Reply, *, why: bool = False) -> bytes:
     finite = 0 <= now <= LATEST
     for decision in events:
         # Nearly all decisions are of these kinds: they need no conversion, and their numbers are valid.
-        if type(decision) is not ExecuteJob or decision.timestamp != now or not (why or decision.data.why is None):
+        if type(decision) is not ExecuteJob or decision.timestamp != now or not _is_plain(decision.data, why):
             now, events = _in_batsims_way(reply, why)
             finite = False
             break
@@ -89,12 +89,20 @@ def _in_batsims_way(reply: Reply, why: bool) -> tuple[float, list[Decision]]:
     return max(reply.now, max((decision.timestamp for decision in events), default=0.0)), events
 
 
+def _is_plain(data: ExecuteJobData, why: bool) -> bool:
+    return (why or data.why is None) and not data.takes
+
+
 def _as_it_is(decision: Decision) -> list[Decision]:
     return [decision]
 
 
 def _execution(decision: ExecuteJob | BatsimExecuteJob) -> list[Decision]:
     data = decision.data
+    if data.takes:
+        raise LocalProtocolError(
+            "the batsim dialect cannot divide a job among shared nodes", where="takes", expected="none"
+        )
     if isinstance(data, BatsimExecuteJobData) and data.mapping is not None:
         mapped = BatsimExecuteJobData(data.job_id, data.alloc, mapping=data.mapping)
         return [BatsimExecuteJob(decision.timestamp, mapped)]

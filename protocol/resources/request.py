@@ -13,7 +13,7 @@ Memory = Annotated[int, Meta(ge=0, le=MOST, description="memory in MiB")]
 Name = Annotated[str, Meta(min_length=1, max_length=64)]
 
 
-class Request(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class Request(Struct, frozen=True, omit_defaults=True):
     """What a job requests of the nodes, in the terms of Slurm's sbatch.
 
     A job is ``tasks`` tasks, each with ``cores_per_task`` on one node. Its nodes may have different numbers of tasks,
@@ -47,15 +47,22 @@ class Request(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
     gpus_per_node: Amount = 0
     gpus_per_task: Amount = 0
     gpu_share: Annotated[int, Meta(ge=1, le=MILLI, description="thousandths of one GPU")] = MILLI
-    gpu_models: tuple[Name, ...] = ()
-    exclusive: bool = False
-    licenses: dict[Name, Amount] = field(default_factory=dict)
-    others: dict[Name, Amount] = field(default_factory=dict)
+    gpu_models: Annotated[tuple[Name, ...], Meta(description="accepted models of GPUs; empty: any")] = ()
+    exclusive: Annotated[bool, Meta(description="whether the job takes whole nodes, shared with no other job")] = False
+    licenses: Annotated[dict[Name, Amount], Meta(description="{licence: number of the whole job}")] = field(
+        default_factory=dict
+    )
+    others: Annotated[dict[Name, Amount], Meta(description="{resource: amount on each node}")] = field(
+        default_factory=dict
+    )
 
     def __hash__(self) -> int:
         """Hash the request, whose dicts are never changed."""
-        fields = (getattr(self, name) for name in self.__struct_fields__)
-        return hash(tuple(tuple(sorted(one.items())) if isinstance(one, dict) else one for one in fields))
+        counts = (self.nodes, self.most_nodes, self.tasks, self.tasks_per_node, self.cores_per_task)
+        memory = (self.memory_per_node, self.memory_per_core, self.memory_per_gpu)
+        gpus = (self.gpus, self.gpus_per_node, self.gpus_per_task, self.gpu_share, self.gpu_models)
+        further = (self.exclusive, *sorted(self.licenses.items()), *sorted(self.others.items()))
+        return hash((counts, memory, gpus, further))
 
     @property
     def all_tasks(self) -> int:

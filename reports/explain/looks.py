@@ -14,7 +14,20 @@ from pipistrelle.server.engine.jobs import Labels
 LABELS: Final = ("user", "group", "account", "queue", "qos")
 #: returns whether a job counts, given its id and labels
 Wanted = Callable[[str, Labels], bool]
-Limit = Literal["dependency", "class", "limit", "units", "down", "nodes", "window", "order", "poll", "other", "unknown"]
+Limit = Literal[
+    "dependency",
+    "class",
+    "limit",
+    "units",
+    "down",
+    "nodes",
+    "window",
+    "order",
+    "poll",
+    "other",
+    "unknown",
+    "resources",
+]
 
 
 class Look(Struct, frozen=True, array_like=True):
@@ -64,7 +77,7 @@ class Seen(Struct):
 class Replayed(Struct):
     """What was observed of all jobs while the run was simulated again, by job id.
 
-    Observations are packed; times in seconds.
+    The observations are stored as bytes. Times are in seconds.
     """
 
     looks: dict[str, bytes]

@@ -17,7 +17,7 @@ from pipistrelle.schedulers.catalogue.names import PLACEHOLDER, is_foreign
 
 if TYPE_CHECKING:
     from pipistrelle.platforms.topology.partitions import RankedClass
-    from pipistrelle.runs.inputs.slurm_cluster import SlurmCluster
+    from pipistrelle.runs.slurm.cluster import SlurmCluster
     from pipistrelle.schedulers.policy.interfaces import Policy
 
 MAUI: Final = "maui"
@@ -65,7 +65,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     Attributes:
         scheduler: a name, ``file.toml``, ``file.py:OBJECT``, a folder with ``scheduler.toml``, or a command with
-            ``{endpoint}``; a tuple: a program and its arguments; an empty tuple: the scheduler is started elsewhere.
+            ``{endpoint}``; a tuple: a program and its arguments; an empty tuple: the user starts the scheduler.
         order, backfill, placement: parts that replace the parts of the scheduler.
         formula, queue_priority, fairshare_entity, fairshare_shares, unknown_shares: options of the job order ``pbs``.
         fairshare_decay_time, fairshare_decay_factor: how fast recorded usage decays in the job order ``pbs``.
@@ -124,7 +124,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     def program(self) -> tuple[str, ...] | None:
         """Return the command of a scheduler program.
 
-        () if the user starts it, None if the scheduler is a built-in policy.
+        Return () if the user starts the program, and None if the scheduler is a built-in policy.
         """
         if not isinstance(self.scheduler, str):
             return self.scheduler
@@ -201,7 +201,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     def slurm_cluster(self) -> "SlurmCluster":
         """Read the files of the scheduler ``slurm``; PipistrelleError if one is missing or wrong."""
-        from pipistrelle.runs.inputs.slurm_cluster import load_cluster
+        from pipistrelle.runs.slurm.cluster import load_cluster
 
         if self.config is None:
             raise SchedulerChoice(
@@ -303,8 +303,6 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     def _slurm(self, parts: dict[str, str], *, warn: bool) -> "Policy":
         """Return the policy ``slurm``; it has no parts or options of other schedulers."""
-        from pipistrelle.schedulers.slurm.policy import SlurmPolicy
-
         from pipistrelle.schedulers.policy.errors import PolicyError
 
         own = {"scheduler", "config", "strict_config", "accounting", "reservations", "slurm"}
@@ -322,6 +320,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         cluster = self.slurm_cluster()
         for warning in cluster.warnings if warn else ():
             logger().warning("{}", warning)
+        from pipistrelle.schedulers.slurm.policy import SlurmPolicy  # most runs do not need it
 
         return SlurmPolicy(cluster.config)
 

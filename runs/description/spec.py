@@ -10,8 +10,8 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import asdict, replace
 
 from pipistrelle.runs.description.policy import AUTO, PolicySpec
-from pipistrelle.runs.inputs.slurm_files import files_of
 from pipistrelle.runs.inputs.steps import AnyStep, Merge, Redraw
+from pipistrelle.runs.slurm.files import files_of
 from pipistrelle.schedulers.catalogue.names import FOREIGN_FILE, SUFFIX
 from pipistrelle.traces.logs.kinds import Units
 from pipistrelle.traces.resilience import Requeue, RestartWalltime, Walltime
@@ -201,7 +201,7 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
         return [*self.accounting, *resv, *files_of(self.config)]
 
     def without_policy(self) -> "RunSpec":
-        """Return a copy without scheduler, for a run whose scheduler is started elsewhere."""
+        """Return a copy without scheduler, for a run whose scheduler the user starts."""
         return replace(self, **{**asdict(PolicySpec()), "scheduler": ()})
 
     def part(self, *kinds: Decides) -> "RunSpec":
@@ -211,7 +211,7 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
     def key(self, *kinds: Decides) -> str:
         """Return a text that is equal for two runs exactly if their fields of these kinds are equal.
 
-        Used as a cache key.
+        The text is used as a cache key.
         """
         return repr([getattr(self, name) for name in _deciding(kinds)])
 

@@ -158,7 +158,7 @@ def to_toml(spec: RunSpec) -> str:
 def with_digests(spec: RunSpec) -> RunSpec:
     """Return the description with the SHA-256 of each input file.
 
-    InputChanged if a recorded digest differs.
+    Raise InputChanged if a digest that it already has differs.
     """
     bundled = {*platforms.names(), *workloads.names()}
     names = sorted({*spec.inputs} - bundled)

@@ -54,7 +54,7 @@ class InProcess:
         if spec.batsim is not None and spec.batsim.no_sched:
             from pipistrelle.runs.description.batsim import StartAtOnce
 
-            yield InProcessTransport(StartAtOnce(), interrupted)
+            yield InProcessTransport(StartAtOnce(), interrupted, setup.needed)
             return
         from pipistrelle.schedulers.runtime.runtime import Runtime  # only needed for built-in policies
 
@@ -70,7 +70,8 @@ class InProcess:
                     "a run in one process supports only the native dialect", expected="native", found="batsim"
                 )
             policy = spec.make_policy()
-        yield InProcessTransport(Runtime(policy, package_version(), cancellations=setup.cancels), interrupted)
+        runtime = Runtime(policy, package_version(), cancellations=setup.cancels)
+        yield InProcessTransport(runtime, interrupted, setup.needed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +146,7 @@ class WithChild(_OverZeroMQ):
                 from pipistrelle.server.transport.native import NativeTransport
 
                 transport = NativeTransport(place, allow_remote=self.allow_remote, **limits)
+                transport.needed = setup.needed
             stack.callback(transport.close)
             stack.enter_context(self.announce(transport.endpoint))
             children.append(stack.enter_context(Child(words, transport.endpoint)))
@@ -155,7 +157,7 @@ class WithChild(_OverZeroMQ):
 class Listening(_OverZeroMQ):
     """A connection that waits until a scheduler, started by the user, connects.
 
-    ``keys`` encrypt it; None: no encryption.
+    It is encrypted if ``keys`` is not None.
     """
 
     keys: ListenerKeys | None = None
@@ -168,6 +170,7 @@ class Listening(_OverZeroMQ):
         with _endpoint_or_private(self.endpoint) as address, ExitStack() as stack:
             remote = self.allow_remote or self.keys is not None
             transport = NativeTransport(address, allow_remote=remote, keys=self.keys, **self.limits(interrupted))
+            transport.needed = setup.needed
             stack.callback(transport.close)
             stack.enter_context(self.announce(transport.endpoint))
             yield transport

@@ -1,6 +1,5 @@
 """Read lists of nodes and pods in the columns of Alibaba's cluster-trace-gpu-v2023 (openb)."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -10,16 +9,14 @@ import numpy as np
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.resources.node_request import OneNodeRequest
 from pipistrelle.platforms.resources.shared_nodes import NO_MODEL, SharedNodes
-from pipistrelle.protocol.resources.amounts import CORES, MEMORY, MILLI, MOST
+from pipistrelle.protocol.resources.amounts import CORES, MEMORY, MILLI
+from pipistrelle.runs.inputs.node_list import read_node_list
+from pipistrelle.traces.clusters.csv_rows import Cells, CsvLines
+from pipistrelle.traces.clusters.gpu_log import whole_cell
+from pipistrelle.traces.clusters.pods import POD_COLUMNS
 from pipistrelle.traces.errors import TraceError, counted
 from pipistrelle.traces.files import open_trace
-from pipistrelle.traces.outages.table import Cells, CsvLines
 
-_WHOLE: Final = re.compile(r"[0-9]{1,19}")
-_NODE_COLUMNS: Final = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
-_POD_COLUMNS: Final = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
-#: most GPUs of a node, and of a pod
-_MOST_GPUS: Final = MILLI
 #: columns that a fill reads; other columns are ignored, as the published experiment ignores them
 _SPEC: Final = "gpu_spec"
 
@@ -31,7 +28,7 @@ class PodList:
     Attributes:
         requests: the different requests.
         pods: for each pod, the index of its request.
-        warnings: what of the list is ignored, with counts.
+        warnings: sentences on ignored parts of the list, with counts.
     """
 
     requests: tuple[OneNodeRequest, ...]
@@ -50,24 +47,14 @@ def read_nodes(path: str) -> SharedNodes:
     Raises:
         PipistrelleError: naming file and line, if a column is missing, a number is malformed, or a name occurs twice.
     """
-    names: list[str] = []
-    amounts: list[tuple[int, int]] = []
-    gpus: list[int] = []
-    found: list[str] = []
-    with open_trace(path, what="a list of nodes") as stream:
-        for cells in CsvLines(stream, path, _NODE_COLUMNS, ",".join(_NODE_COLUMNS)):
-            names.append(cells["sn"])
-            amounts.append((_number(cells, "cpu_milli"), _number(cells, "memory_mib")))
-            gpus.append(_number(cells, "gpu", most=_MOST_GPUS))
-            found.append(cells["model"] if gpus[-1] else "")
-    if not names:
-        raise PlatformError("the list has no nodes", where=path, expected="one node per row")
+    names, kinds = read_node_list(path)
+    found = [kind.model for kind in kinds]
     models = tuple(sorted(set(found) - {""}))
     try:
         return SharedNodes(
             (CORES, MEMORY),
-            np.array(amounts, dtype=np.int64),
-            gpu_counts=np.array(gpus, dtype=np.int64),
+            np.array([(kind.cores, kind.memory) for kind in kinds], dtype=np.int64),
+            gpu_counts=np.array([kind.gpus for kind in kinds], dtype=np.int64),
             models=models,
             model_of=np.array([models.index(model) if model else NO_MODEL for model in found], dtype=np.int64),
             names=tuple(names),
@@ -91,7 +78,7 @@ def read_pods(path: str, nodes: SharedNodes) -> PodList:
     ignored: dict[str, int] = {}
     unknown: set[str] = set()
     with open_trace(path, what="a list of pods") as stream:
-        for cells in CsvLines(stream, path, _POD_COLUMNS, ",".join(_POD_COLUMNS)):
+        for cells in CsvLines(stream, path, POD_COLUMNS, ",".join(POD_COLUMNS)):
             request, strange = _request(cells, nodes.models, ignored)
             unknown |= strange
             pods.append(number_of.setdefault(request, len(number_of)))
@@ -107,8 +94,8 @@ def read_pods(path: str, nodes: SharedNodes) -> PodList:
 
 def _request(cells: Cells, models: tuple[str, ...], ignored: dict[str, int]) -> tuple[OneNodeRequest, set[str]]:
     """Return a pod's request, and the models that no node has; count in ``ignored`` what is ignored."""
-    gpus = _number(cells, "num_gpu", most=_MOST_GPUS)
-    share = MILLI if gpus and not cells["gpu_milli"] else _number(cells, "gpu_milli", most=MILLI)
+    gpus = whole_cell(cells, "num_gpu", most=MILLI)
+    share = MILLI if gpus and not cells["gpu_milli"] else whole_cell(cells, "gpu_milli", most=MILLI)
     if gpus and not share:
         raise cells.fault("a pod with GPUs takes nothing of them", f"gpu_milli from 1 to {MILLI}", "gpu_milli")
     names = {name.strip() for name in cells.get(_SPEC, "").split("|")} - {""}
@@ -118,17 +105,8 @@ def _request(cells: Cells, models: tuple[str, ...], ignored: dict[str, int]) -> 
         share, names = MILLI, set()
     strange = names - set(models)
     accepted = tuple(index for index, name in enumerate(models) if name in names) if names else None
-    amounts = _number(cells, "cpu_milli"), _number(cells, "memory_mib")
+    amounts = whole_cell(cells, "cpu_milli"), whole_cell(cells, "memory_mib")
     return OneNodeRequest(amounts, gpus, share, accepted), strange
-
-
-def _number(cells: Cells, column: str, *, most: int = MOST) -> int:
-    text = cells[column]
-    if not text:
-        return 0
-    if not _WHOLE.fullmatch(text) or int(text) > most:
-        raise cells.fault("a number is malformed or out of range", f"a whole number from 0 to {most:,}", column)
-    return int(text)
 
 
 def _warnings(

@@ -15,7 +15,7 @@ _TABLES: Final = (
         "'--outages FILE' replays it in a run, and 'pipistrelle failures show FILE' describes it.",
     ),
     ({"job_id", "submission_time"}, "a run's table of jobs", "'pipistrelle report FOLDER' describes the run."),
-    ({"cpu_milli", "memory_mib"}, "a list of pods or nodes with their resources", ""),
+    ({"cpu_milli", "memory_mib"}, "a list with resources, but neither of pods nor of nodes", ""),
     ({"name"}, "a table with names, but not of nodes", ""),
     ({"location"}, "a table with places, but not of nodes", ""),
 )

@@ -16,7 +16,8 @@ from pipistrelle.protocol.base.errors import InputError, did_you_mean, shown
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.protocol.base.whole import without_waiting
 from pipistrelle.runs.inputs.kinds import require_workload
-from pipistrelle.runs.inputs.slurm_files import is_slurm_file, read_slurm_files
+from pipistrelle.runs.inputs.node_list import is_node_list, platform_of_list
+from pipistrelle.runs.slurm.files import is_slurm_file, read_slurm_files
 from pipistrelle.traces import catalogue as workloads
 from pipistrelle.traces.files import beginning, is_inside, read_text, trace_name
 from pipistrelle.traces.load import load
@@ -25,7 +26,7 @@ from pipistrelle.traces.logs.job_table import LogOptions, LogReading
 from pipistrelle.traces.logs.kinds import Units, kind_of
 from pipistrelle.traces.logs.maui_nodes import is_resource_trace, read_maui_resources
 from pipistrelle.traces.logs.pbs import PbsLog
-from pipistrelle.traces.logs.sacct import SacctLog
+from pipistrelle.traces.slurm.sacct import SacctLog
 from pipistrelle.traces.workload import Workload
 
 if TYPE_CHECKING:
@@ -64,13 +65,15 @@ def load_machine(name: str, *, units: Units = "nodes") -> "Platform | SimGridPla
     if not os.path.isfile(name):  # pathlib raises if the name is too long
         raise InputError(
             f"there is no platform '{name}'",
-            expected="a bundled platform or a TOML file, SimGrid's XML, a slurm.conf, or a Maui resource trace",
+            expected="a bundled platform, TOML, SimGrid's XML, a slurm.conf, a Maui resource trace, or a list of nodes",
             hint=did_you_mean(name, list(platforms.names())),
         )
     if is_resource_trace(name):
         from pipistrelle.runs.inputs.maui_machine import maui_platform  # rarely needed
 
         return maui_platform(read_maui_resources(name), trace_name(name), units=units)
+    if is_node_list(name):
+        return platform_of_list(name)
     require_text(name)
     if is_slurm_file(name):
         from pipistrelle.platforms.slurm.machine import machine_remarks  # rarely needed
@@ -129,8 +132,8 @@ def _table_beside(platform: str, text: str) -> "list[NodeRow]":
 
 
 def is_platform(name: str) -> bool:
-    """Return whether a file is a platform: by its suffix, or because it begins as XML."""
-    if name.endswith((".toml", ".xml")):
+    """Return whether a file is a platform: by its suffix, or because it begins as XML or a list of nodes."""
+    if name.endswith((".toml", ".xml")) or is_node_list(name):
         return True
     if not os.path.isfile(name):  # reading a pipe would consume its bytes
         return False

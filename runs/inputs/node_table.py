@@ -11,9 +11,9 @@ from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.node_rows import NodeRow
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, shown
 from pipistrelle.protocol.base.toml import read_toml
+from pipistrelle.traces.clusters.csv_rows import CsvLines
 from pipistrelle.traces.files import open_trace
 from pipistrelle.traces.outages.rows import iso_time
-from pipistrelle.traces.outages.table import CsvLines
 from pipistrelle.traces.outages.titan import SIGNS, gpus_at
 
 _TEXT: Final = re.compile(r"(?P<file>.+?)(?:,at=(?P<at>[^,]*))?", re.DOTALL)

@@ -125,7 +125,9 @@ class TakenOver:
             past.add_ended(row)
         for job in engine.cluster.running.values():
             going = isinstance(job.attempt, Attempt) and job.attempt.preempting is not None
-            past.add(job.announcement(), _joined(job), job.start, JobStartedData(job.id, str(job.alloc), going))
+            takes = engine.cluster.ledger.told_takes(job)
+            started = JobStartedData(job.id, str(job.alloc), takes, going)
+            past.add(job.announcement(), _joined(job), job.start, started)
         for job in engine.cluster.waiting.values():
             past.add_waiting(job.announcement(), _joined(job))
         return past.events()

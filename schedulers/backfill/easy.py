@@ -10,9 +10,10 @@ from pipistrelle.schedulers.placement.lowest import takes_lowest
 from pipistrelle.schedulers.placement.pickers import take
 from pipistrelle.schedulers.plan.around_windows import OpenUnits
 from pipistrelle.schedulers.policy.ends_and_shadow import is_late
-from pipistrelle.schedulers.policy.interfaces import Placement, Stateless
+from pipistrelle.schedulers.policy.interfaces import Backfill, Placement, Stateless
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.sharing.easy_on_nodes import EasyOnNodes, FirstFitOnNodes, NoBackfillOnNodes
 
 
 def start_by_count(view: View, placement: Placement, job: SchedulerJob, why: str | None = None) -> None:
@@ -42,6 +43,10 @@ def start_in_order(view: View, placement: Placement) -> tuple[bool, SchedulerJob
 class NoBackfill(Stateless):
     """Jobs start strictly in the order of the queue."""
 
+    def on_nodes(self) -> Backfill:
+        """Return the rule for nodes that jobs share."""
+        return NoBackfillOnNodes()
+
     def schedule(self, view: View, placement: Placement) -> None:
         """Start jobs from the front until one does not fit."""
         if view.windows or not placement.fits_by_count:
@@ -61,6 +66,10 @@ class FirstFit(Kept):
     def __init__(self) -> None:
         #: whether a window or the placement may have held back a job that fits by count
         self._kept_back = False
+
+    def on_nodes(self) -> Backfill:
+        """Return the rule for nodes that jobs share."""
+        return FirstFitOnNodes()
 
     def schedule(self, view: View, placement: Placement) -> None:
         """Start all jobs that fit."""
@@ -107,6 +116,10 @@ class Easy:
         self._extra = 0
         #: set if the first job's reservation is by single units
         self._by_units: OpenUnits | None = None
+
+    def on_nodes(self) -> Backfill:
+        """Return the rule for nodes that jobs share."""
+        return EasyOnNodes(shortest_first=self._shortest_first)
 
     def reservation(self, job: SchedulerJob) -> float | None:
         """Return the first job's latest expected start (s), inf if unknown; None for every other job."""

@@ -1,10 +1,12 @@
 """What a policy sees and does: the machine's state, and the decisions so far."""
 
+from collections.abc import Sequence
 from math import inf
 from typing import Any, ClassVar
 
 from pipistrelle.platforms.requests.node_counts import lowest_nodes
 from pipistrelle.platforms.requests.requests import NodeRequest
+from pipistrelle.platforms.resources.shared_nodes import shared_nodes_of
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.base.errors import RemoteProtocolError
 from pipistrelle.protocol.base.state import Kept, message_of, plain
@@ -31,11 +33,13 @@ from pipistrelle.protocol.decisions import (
 )
 from pipistrelle.protocol.events import JobDescription, SimulationBeginsData
 from pipistrelle.protocol.fields import LATEST, LONGEST, PreemptMode, WakeType
+from pipistrelle.protocol.resources.nodes import NodeTake
 from pipistrelle.protocol.units.free import FreeUnits
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.jobs import EndedJob, SchedulerJob
 from pipistrelle.schedulers.policy.out_of_service import OutOfService
 from pipistrelle.schedulers.policy.running import HeldTimes, RunningJobs
+from pipistrelle.schedulers.policy.shared_view import SharedView, Takes
 from pipistrelle.schedulers.policy.waiting import QueueLimits, Waiting
 from pipistrelle.schedulers.policy.windows import Window, Windows
 
@@ -72,6 +76,10 @@ class View(Kept):
         self.units = begins.nb_resources
         self.machine = Machine(begins.nb_resources, begins.platform)
         self.free = FreeUnits(NodeSet.interval(0, begins.nb_resources - 1))
+        shared = shared_nodes_of(begins.platform)
+        #: what is free of nodes that jobs share; None: each unit has at most one job. With it, ``free`` has all nodes
+        #: in service, whether or not jobs run there
+        self.shared = None if shared is None else SharedView(shared)
         self._out = OutOfService()
         #: units out of service that a running job still holds
         self._lost = FreeUnits()
@@ -93,6 +101,8 @@ class View(Kept):
         self.running = RunningJobs()
         #: jobs submitted since the last decision that still wait, in order of submission
         self.arrivals: list[SchedulerJob] = []
+        #: running jobs that ended since the last decision, in order
+        self.ended: list[EndedJob] = []
         #: waiting jobs cancelled since the last decision; the queue no longer has them
         self.cancelled: list[SchedulerJob] = []
         #: ids of jobs being preempted; some may have ended already
@@ -118,6 +128,7 @@ class View(Kept):
             **super().state(),
             **asked,
             **({"going": sorted(self.going)} if self._going else {}),
+            **({} if self.shared is None else {"takes": self.shared.state()}),
             "jobs": [job.state() for job in (*self.waiting.each(), *aside, *self.running)],
             "arrivals": [job.id for job in self.arrivals],
         }
@@ -130,28 +141,38 @@ class View(Kept):
         super().restore(state, jobs)
         self.arrivals = [jobs[job_id] for job_id in state["arrivals"]]
         self._going = set(state.get("going", ()))
+        if self.shared is not None:
+            self.shared.restore(state["takes"], jobs)
 
     def fits(self, job: SchedulerJob) -> bool:
         """Return whether a waiting job can start now on units that it may use; see `pick`."""
-        if self.limits is None and job.request is None and not self.windows.by_id:
+        if self.shared is None and self.limits is None and job.request is None and not self.windows.by_id:
             return job.size <= self.free.count
         return self.pick(job) is not None
 
-    def pick(self, job: SchedulerJob) -> NodeSet | None:
+    def pick(self, job: SchedulerJob) -> NodeSet | Takes | None:
         """Return the lowest free units on which a waiting job can start now; None if it does not fit.
 
         The units satisfy the job's class and its request for nodes, and no maintenance begins on them before the job's
-        longest time is over. They stay free until `start` takes them.
+        longest time is over. They stay free until `start` takes them. On nodes that jobs share, the result says what
+        the job takes of each node.
         """
         if job.size > self.free.count or (self.limits is not None and job in self.limits):
             return None
+        if self.shared is not None:
+            return self.shared.pick(job, self.shared.open(self.shut(job)))
         units = self.open_to(job)
         request = job.request
         if request is not None and request.units_per_node is not None:
             return self.machine.requests.counts.fill(units, request.units_per_node, job.size, lowest_nodes)
         return FreeUnits(units).take_lowest(job.size) if job.size <= len(units) else None
 
-    def start(self, job: SchedulerJob, alloc: NodeSet | None = None, why: str | None = None) -> None:
+    def shut(self, job: SchedulerJob, begin: float | None = None) -> NodeSet:
+        """Return the nodes on which a job cannot start at ``begin`` (s; None: now): out of service, or closed to it."""
+        out = self.machine.all_units - self.free.snapshot() if begin is None else self.gone
+        return out | self.closed(job, begin)
+
+    def start(self, job: SchedulerJob, alloc: NodeSet | Takes | None = None, why: str | None = None) -> None:
         """Start a waiting job.
 
         Args:
@@ -161,18 +182,41 @@ class View(Kept):
         Raises:
             ValueError: the job does not fit, ``alloc`` has units that the job may not use, or the job is set aside.
         """
+        if self.shared is not None:
+            self._start_shared(job, self.shared, alloc, why)
+            return
+        assert alloc is None or isinstance(alloc, NodeSet)
         if self.limits is not None or job.request is not None:
             self._check(job, alloc)
         if alloc is None:
             alloc = self._taken(job)
         elif alloc and self.free.has(alloc.first):
             self.free.remove(alloc)
+        self._started(job, alloc, ExecuteJobData(job.id, str(alloc), why))
+
+    def _start_shared(
+        self, job: SchedulerJob, shared: SharedView, alloc: NodeSet | Takes | None, why: str | None
+    ) -> None:
+        if self.limits is not None and job in self.limits:
+            raise ValueError(f"{job.id} is set aside: {self.limits.held_back_by(job)}")
+        takes = self.pick(job) if alloc is None else alloc
+        if takes is None:
+            raise ValueError(f"{job.id} does not fit now: {shared.shape(job).request}. Ask view.fits(job) first")
+        if isinstance(takes, NodeSet):
+            raise ValueError(f"{job.id} starts on shared nodes: give what view.pick(job) returns, not a set of nodes")
+        nodes, told = shared.told(takes)
+        if not nodes.isdisjoint(closed := self.shut(job)):
+            raise ValueError(f"{job.id} cannot use nodes {nodes & closed}: they are down, or closed to it")
+        shared.take(job, takes)
+        self._started(job, nodes, ExecuteJobData(job.id, str(nodes), why, told))
+
+    def _started(self, job: SchedulerJob, alloc: NodeSet, data: ExecuteJobData) -> None:
         self.waiting.remove(job)
         job.start = self.now
         job.expected_end = self.now + job.occupies
         job.alloc = alloc
         self.running.add(job)
-        self.decisions.append(ExecuteJob(self.now, ExecuteJobData(job.id, str(alloc), why)))
+        self.decisions.append(ExecuteJob(self.now, data))
 
     def _check(self, job: SchedulerJob, alloc: NodeSet | None) -> None:
         """Raise ValueError if a job is set aside or may not use units of ``alloc``."""
@@ -189,7 +233,7 @@ class View(Kept):
         if not (self.windows.by_id and (job.by_nodes or self.closed(job))):
             return self.free.take_lowest(job.size)
         units = self.pick(job)
-        if units is None:
+        if not isinstance(units, NodeSet):
             raise ValueError(self._misfit(job))
         self.free.remove(units)
         return units
@@ -200,7 +244,7 @@ class View(Kept):
         return f"{job.id} does not fit now: it asks for {asks}; {found}. Ask view.fits(job) before starting a job"
 
     def submit(self, job: SchedulerJob, now: float) -> None:
-        """Queue a job submitted at ``now`` (s), set it aside, or reject it for good."""
+        """Queue a job submitted at ``now`` (s), set it aside, or reject it permanently."""
         limits = self.limits
         why = None
         if job.size > self.units:
@@ -210,6 +254,8 @@ class View(Kept):
                 why = limits.refusal(job)
             if why is None and job.request is not None:
                 why = self._unmet(job, job.request)
+            if why is None and self.shared is not None:
+                why = self.shared.refusal(job, self.closed_pools(job))
             if why is None and limits is not None and limits.set_aside(job, now):
                 return
         self.waiting.add(job)
@@ -218,15 +264,21 @@ class View(Kept):
         else:
             self.arrivals.append(job)
 
-    def adopt(self, job: SchedulerJob, *, going: bool = False) -> None:
+    def adopt(self, job: SchedulerJob, *, going: bool = False, takes: Sequence[NodeTake] = ()) -> None:
         """Add a job that another scheduler started; ``going`` if it is being preempted.
 
         Raises:
-            RemoteProtocolError: its units are not free.
+            RemoteProtocolError: its units, or what it takes of nodes, are not free.
         """
         if self.free.missing(job.alloc):
             raise RemoteProtocolError(f"{job.id} runs on units that are not free or unknown", found=str(job.alloc))
-        self.free.remove(job.alloc)
+        if self.shared is not None:
+            try:
+                self.shared.adopt(job, takes)
+            except ValueError as error:
+                raise RemoteProtocolError(f"what {job.id} takes makes no sense: {error}") from None
+        else:
+            self.free.remove(job.alloc)
         self.running.add(job)
         if going:
             self._going = {*self._going, job.id}
@@ -292,7 +344,7 @@ class View(Kept):
         return None if self.limits is None else self.limits.held_back_by(job)
 
     def reject(self, job: SchedulerJob, why: str | None = None) -> None:
-        """Reject a waiting job for good."""
+        """Reject a waiting job permanently."""
         if self.limits is None:
             self.waiting.remove(job)
         elif not self.limits.forget(job):
@@ -416,8 +468,8 @@ class View(Kept):
 
     @property
     def plain(self) -> bool:
-        """Whether all units are equal: there is no window, and no job holds units that failed."""
-        return not (self._lost.count or self.windows.by_id)
+        """Whether all units are equal: there is no window, and no job holds units that failed or shares a node."""
+        return not (self._lost.count or self.windows.by_id or self.shared is not None)
 
     def closed(self, job: SchedulerJob, begin: float | None = None) -> NodeSet:
         """Return the units closed to a job that starts at ``begin`` (s; None: now).
@@ -432,6 +484,14 @@ class View(Kept):
     def open_to(self, job: SchedulerJob) -> NodeSet:
         """Return the free units that are not closed to a job that starts now."""
         return self.free.snapshot() - self.closed(job)
+
+    def release(self, job: SchedulerJob) -> None:
+        """Free what a job held that has ended."""
+        if self.shared is None:
+            self.give_back(job.alloc)
+        else:
+            self.shared.give_back(job)
+            self.released = True
 
     def give_back(self, units: NodeSet) -> None:
         """Free the units of an ended job, except those out of service."""

@@ -38,7 +38,7 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
 from pipistrelle.schedulers.policy.errors import PolicyFailed
 from pipistrelle.schedulers.policy.interfaces import Policy, state_of
-from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.jobs import EndedJob, SchedulerJob
 from pipistrelle.schedulers.policy.order import ClassOrder, Order
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.policy.windows import Window, span
@@ -105,7 +105,15 @@ class Runtime(Kept):
         """Return the scheduler's name and the protocol features that it wants."""
         wanted = ("cancellations",) if self._wants_cancellations else ()
         keeps = (STATE,) if hasattr(self._policy, "state") and hasattr(self._policy, "restore") else ()
-        features = ("wake_filter", "failures", TAKEOVER, *keeps, *wanted, *getattr(self._policy, "features", ()))
+        features = (
+            "wake_filter",
+            "failures",
+            "resources",
+            TAKEOVER,
+            *keeps,
+            *wanted,
+            *getattr(self._policy, "features", ()),
+        )
         return HelloData(self._policy.name, self._version, features=features)
 
     def welcome(self, data: WelcomeData) -> None:
@@ -185,7 +193,7 @@ class Runtime(Kept):
         try:
             past = past_of(notice.events, lambda event: self._numbered(view, event))
             for job in past.running.values():
-                view.adopt(job, going=job.id in past.going)
+                view.adopt(job, going=job.id in past.going, takes=past.takes[job.id])
         except (NodeSetError, RemoteProtocolError, _NoSense) as error:
             what = f"the past makes no sense: {legible(str(error), _SAID)}"
             raise RemoteProtocolError(what, where=f"notice {notice.seq}") from None
@@ -208,7 +216,7 @@ class Runtime(Kept):
         if view.limits is not None:
             view.let_in()
         self._policy.decide(view)
-        view.arrivals, view.released, view.calls, view.failed = [], False, [], []
+        view.arrivals, view.ended, view.released, view.calls, view.failed = [], [], False, [], []
         if self._cancellable is not None:
             view.cancelled = []
             for decision in view.decisions:
@@ -282,7 +290,8 @@ class Runtime(Kept):
             found = quoted(event.data.job_id)
             raise RemoteProtocolError("JOB_COMPLETED names a job that does not run", found=found) from None
         self._known.discard(job.id)
-        view.give_back(job.alloc)
+        view.release(job)
+        view.ended.append(EndedJob(job, event.timestamp, event.data.job_state))
         if view.limits is not None:
             view.limits.left(job, event.timestamp)
 

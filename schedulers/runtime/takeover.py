@@ -5,6 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from pipistrelle.protocol.base.errors import RemoteProtocolError
 from pipistrelle.protocol.events import Event, JobCompleted, JobStarted, JobSubmitted
+from pipistrelle.protocol.resources.nodes import NodeTake
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.policy.interfaces import PastStep
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
@@ -21,12 +22,14 @@ class Past(NamedTuple):
         running: the running jobs by id, in the order of start.
         rest: all other events.
         going: ids of the running jobs that are being preempted.
+        takes: {id of a running job: what it takes of shared nodes}.
     """
 
     steps: list[PastStep]
     running: dict[str, SchedulerJob]
     rest: list[Event]
     going: set[str]
+    takes: dict[str, tuple[NodeTake, ...]]
 
 
 def is_past(events: Iterable[Event]) -> bool:
@@ -41,7 +44,7 @@ def past_of(events: Sequence[Event], job_of: Callable[[JobSubmitted], SchedulerJ
         RemoteProtocolError, NodeSetError: the events are inconsistent.
     """
     started = {event.data.job_id for event in events if isinstance(event, JobStarted)}
-    past = Past([], {}, [], set())
+    past = Past([], {}, [], set(), {})
     waiting: dict[str, SchedulerJob] = {}
     for event in events:
         if isinstance(event, JobSubmitted) and event.data.job_id in started:
@@ -54,6 +57,7 @@ def past_of(events: Sequence[Event], job_of: Callable[[JobSubmitted], SchedulerJ
             job.start, job.expected_end = event.timestamp, event.timestamp + job.occupies
             job.alloc = NodeSet.parse(event.data.alloc)
             past.running[job.id] = job
+            past.takes[job.id] = event.data.takes
             if event.data.preempted:
                 past.going.add(job.id)
             past.steps.append(PastStep(event.timestamp, job, starts=True))

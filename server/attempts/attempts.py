@@ -1,7 +1,7 @@
 """Start, interrupt and requeue the attempts of jobs on a machine that can fail."""
 
 from math import inf, nan
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from pipistrelle.server.attempts.accounting import (
     worked_until,
 )
 from pipistrelle.server.attempts.attempt import Attempt, AttemptRules, attempt_of
+from pipistrelle.server.attempts.holders import Holders, ManyHolders
 from pipistrelle.server.attempts.progress import AttemptProgress, RigidProgress, interval_of
 from pipistrelle.server.engine.agenda import END
 from pipistrelle.server.engine.clockwork import Clockwork
@@ -35,8 +36,6 @@ from pipistrelle.traces.resilience import Resilience
 
 if TYPE_CHECKING:  # most runs need no failure models
     from pipistrelle.platforms.failures.plan import FailurePlan
-
-_NOBODY: Final = -1
 
 
 class Attempts(Kept):
@@ -79,14 +78,13 @@ class Attempts(Kept):
         #: whether all nodes have the same failure rate; the dump intervals computed so far
         self._uniform = bool((rates == rates[0]).all())
         self._intervals: dict[tuple[Resilience, int], float] = {}
-        #: serial number of the attempt that holds each unit, shape (units,)
-        self._holder = np.full(platform.units, _NOBODY, dtype=np.int64)
+        self._units = platform.units
+        self._holders = ManyHolders(platform.units) if platform.shares_nodes else Holders(platform.units)
         #: {serial number: job} of the attempts that hold units
         self._jobs: dict[int, Job] = {}
         #: {serial number: job} of the attempts that hold units and wait for repairs
         self._held: dict[int, Job] = {}
         self._starts = 0
-        self._held_units = 0
         self.down = NodeSet.EMPTY
         #: number of units that were down and not held at the last count
         self._down_units = 0
@@ -120,9 +118,7 @@ class Attempts(Kept):
         self._starts += 1
         self._jobs[attempt.serial] = job
         attempt.parts = pieces(job.alloc)
-        for part in attempt.parts:
-            self._holder[part] = attempt.serial
-        self._held_units += len(job.alloc)
+        self._holders.hold(attempt.parts, attempt.serial, len(job.alloc))
         if self.down:
             attempt.awaited = self._node_units.nodes_of(job.alloc) & self.down
         if attempt.awaited:
@@ -206,9 +202,7 @@ class Attempts(Kept):
         if self._jobs.pop(attempt.serial, None) is None:  # its scheduler declared that it ran on no units
             return
         self._held.pop(attempt.serial, None)
-        for part in attempt.parts:
-            self._holder[part] = _NOBODY
-        self._held_units -= len(job.alloc)
+        self._holders.release(attempt.parts, attempt.serial, len(job.alloc))
         if self.down:
             self.unsettled = True
         attempt.stopped = self.work_time(job)
@@ -243,23 +237,19 @@ class Attempts(Kept):
             if attempt.serial >= 0:
                 attempt.parts = pieces(job.alloc)
                 self._jobs[attempt.serial] = job
-                self._held_units += len(job.alloc)
-                for part in attempt.parts:
-                    self._holder[part] = attempt.serial
+                self._holders.hold(attempt.parts, attempt.serial, len(job.alloc))
         self._held = {serial: self._jobs[serial] for serial in state["held"]}
 
     def check_invariants(self) -> None:
         """Assert that each unit has the right holder, and that jobs with down nodes wait."""
-        holder = np.full_like(self._holder, _NOBODY)
+        holding = []
         for job in self._cluster.running.values():
             attempt = attempt_of(job)
             if attempt.serial >= 0:
                 assert self._jobs[attempt.serial] is job, f"{job.id} is not known by its serial number"
                 assert bool(attempt.awaited) == (attempt.serial in self._held), f"{job.id} awaits {attempt.awaited}"
-                for part in attempt.parts:
-                    holder[part] = attempt.serial
-        assert bool((holder == self._holder).all()), "some units have the wrong holder"
-        assert self._held_units == int(np.count_nonzero(holder != _NOBODY)), "the count of held units is wrong"
+                holding.append((attempt.serial, attempt.parts))
+        self._holders.check(holding)
 
     def is_awaited(self, job: Job) -> bool:
         """Return whether a running job ends by another event than its entry on the agenda."""
@@ -268,11 +258,7 @@ class Attempts(Kept):
 
     def strike(self, nodes: NodeSet, why: Reasons) -> None:
         """Remove failed nodes from the jobs that hold them, in the order of job starts."""
-        serials: set[int] = set()
-        for part in pieces(self._node_units.units_of(nodes)):
-            serials.update(self._holder[part].tolist())
-        serials.discard(_NOBODY)
-        for serial in sorted(serials):
+        for serial in sorted(self._holders.on(self._node_units.units_of(nodes))):
             job = self._jobs[serial]
             attempt = attempt_of(job)
             hit = self._node_units.nodes_of(job.alloc) & nodes
@@ -318,10 +304,8 @@ class Attempts(Kept):
         """Return the number of free units, and of units that are down and not held."""
         if self.unsettled:
             self.unsettled = False
-            self._down_units = 0
-            for part in pieces(self._node_units.units_of(self.down)):
-                self._down_units += int(np.count_nonzero(self._holder[part] == _NOBODY))
-        return self._holder.size - self._held_units - self._down_units, self._down_units
+            self._down_units = self._holders.free_among(self._node_units.units_of(self.down))
+        return self._units - self._holders.held - self._down_units, self._down_units
 
     def set_down(self, nodes: NodeSet) -> None:
         """Set which nodes are down from now on."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from pipistrelle.platforms.requests.requests import NodeRequest, RequestBook
+from pipistrelle.protocol.resources.nodes import NodeTake
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
 from pipistrelle.server.engine.jobs import LIFE, Job, JobIds, Step, WorkOf
@@ -66,11 +67,14 @@ class Cluster:
         for hook in self.hooks.submitted:
             hook(now, job)
 
-    def execute(self, now: float, job: Job, alloc_text: str) -> None:
-        """Start a queued job on the units of ``alloc_text``, or raise Illegal."""
+    def execute(self, now: float, job: Job, alloc_text: str, takes: Sequence[NodeTake] = ()) -> None:
+        """Start a queued job on the units of ``alloc_text``, or raise Illegal.
+
+        ``takes`` divides its tasks and GPUs among nodes with resources.
+        """
         if job.request is not None:
             self._check_request(job, job.request, alloc_text)
-        alloc = self.ledger.take(job, alloc_text)
+        alloc = self.ledger.take(job, alloc_text, takes)
         job.state = LIFE[job.state]["execute"]
         job.alloc = alloc
         job.start = now
@@ -87,7 +91,9 @@ class Cluster:
             alloc = NodeSet.parse(text)
         except NodeSetError:
             return
-        if len(alloc) != job.size or alloc.last >= self.ledger.units:
+        if not alloc or alloc.last >= self.ledger.units:
+            return
+        if len(alloc) != job.size and not self.ledger.shares_nodes:
             return
         fault = self.requests.fault(request, job.size, alloc)
         if fault is not None:
@@ -113,7 +119,7 @@ class Cluster:
             hook(now, job)
 
     def reject(self, now: float, job: Job) -> None:
-        """Reject a queued job for good."""
+        """Reject a queued job permanently."""
         job.state = LIFE[job.state]["reject"]
         del self.waiting[job.id]
         self.finished.add(job.id)
@@ -133,16 +139,15 @@ class Cluster:
         for hook in self.hooks.ended:
             hook(now, job)
 
-    def lay(self, job: Job, alloc_text: str) -> NodeSet:
-        """Start and at once end a job that was cancelled without a notice.
+    def lay(self, job: Job, alloc_text: str, takes: Sequence[NodeTake] = ()) -> NodeSet:
+        """Start a job that was cancelled without a notice, and end it at once; return the units that it would have had.
 
-        Return the units that it would have had.
-
-        Raises Illegal if the job could not start on them.
+        Raises:
+            Illegal: if the job could not start on these units.
         """
         if job.request is not None:
             self._check_request(job, job.request, alloc_text)
-        job.alloc = self.ledger.take(job, alloc_text)
+        job.alloc = self.ledger.take(job, alloc_text, takes)
         self.ledger.give_back(job)
         del self.ghosts[job.id]
         return job.alloc

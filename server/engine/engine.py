@@ -136,7 +136,7 @@ class Engine(Kept):
                 return None
             now, kind, _, subject = entry
             if now != clockwork.now:
-                if ledger.idle != self._settled or lives.unsettled:
+                if ledger.idle != self._settled or lives.unsettled or ledger.changed:
                     self._settle()
                 if now >= self._until:
                     clockwork.now = self._until
@@ -247,7 +247,8 @@ class Engine(Kept):
             self.clockwork.tell(rejected)
 
     def _settle(self) -> None:
-        self._settled = self.cluster.ledger.idle
+        ledger = self.cluster.ledger
+        self._settled, ledger.changed = ledger.idle, False
         idle, down = self.lives.idle_and_down()
         for hook in self.cluster.hooks.settled:
             hook(self.clockwork.now, idle, down)
@@ -309,7 +310,8 @@ class Engine(Kept):
         """Report the end of the run to the observers, with the reason given to `end`."""
         failed: Exception | None = None
         # Before the first reply the observers have not seen the beginning.
-        if self.clockwork.seq > 1 and (self.cluster.ledger.idle != self._settled or self.lives.unsettled):
+        ledger = self.cluster.ledger
+        if self.clockwork.seq > 1 and (ledger.idle != self._settled or self.lives.unsettled or ledger.changed):
             try:
                 self._settle()
             except Exception as error:

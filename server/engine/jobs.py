@@ -12,6 +12,7 @@ from pipistrelle.platforms.requests.requests import ANYTHING, NodeRequest
 from pipistrelle.protocol.base.state import message_of, plain
 from pipistrelle.protocol.events import JobDescription, JobSubmittedData
 from pipistrelle.protocol.fields import JobState
+from pipistrelle.protocol.resources.request import Request
 from pipistrelle.protocol.units.indices import flagged, flags
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.engine.agenda import Entry
@@ -135,6 +136,8 @@ class Job(Struct, eq=False):
     resilience: Resilience | None = None
     attempt: Try | None = None
     request: NodeRequest | None = None
+    #: what it takes of nodes that jobs share; None on a machine whose nodes have no resources
+    resources: Request | None = None
     #: energy of its units while the job ran (J); NaN if not metered
     energy: float = nan
     #: when its submitter cancels the job (s), queued or running; NaN: never
@@ -162,7 +165,7 @@ class Job(Struct, eq=False):
             and recorded is _NO_RECORD
             and self.options is None
         ):
-            return JobSubmittedData(self.id, JobDescription(self.id, self.size, walltime))
+            return JobSubmittedData(self.id, JobDescription(self.id, self.size, walltime, request=self.resources))
         user, group, account, queue, qos = self.labels or _UNNAMED
         number, remaining, queued = 0, 1.0, None
         if self.attempt is not None and self.attempt.number:
@@ -190,7 +193,8 @@ class Job(Struct, eq=False):
             recorded.start,
             recorded.nodes,
             recorded.room,
-            options=self.options or {},
+            self.resources,
+            self.options or {},
         )
         return JobSubmittedData(self.id, job)
 

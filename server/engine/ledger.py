@@ -1,12 +1,15 @@
 """The record of units: which are free, held or blocked. Only this module changes it."""
 
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from mypy_extensions import mypyc_attr
 from numpy.typing import NDArray
 
+from pipistrelle.protocol.events import JobDescription
+from pipistrelle.protocol.resources.nodes import NodeTake
+from pipistrelle.protocol.resources.request import Request
 from pipistrelle.protocol.units.indices import drop_numbers, kept_numbers
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
@@ -27,8 +30,10 @@ class Ledger:
     setting an interval is one call, whatever its length.
     """
 
-    __slots__ = ("_at", "_held", "_held_blocked", "blocked", "idle", "units")
+    __slots__ = ("_at", "_held", "_held_blocked", "blocked", "changed", "idle", "units")
 
+    #: whether jobs take parts of nodes, see `pipistrelle.server.hosts.node_ledger`
+    shares_nodes: ClassVar[bool] = False
     #: one byte per unit
     _held: bytearray
     #: the same bytes as an array, shape (units,)
@@ -37,6 +42,8 @@ class Ledger:
     def __init__(self, units: int) -> None:
         self.units = units
         self.idle = units
+        #: whether more or less of some unit is free, though ``idle`` may be equal; the engine resets it
+        self.changed = False
         #: units on which no job can start; running jobs continue there
         self.blocked = _NONE
         self._hold_nothing()
@@ -46,13 +53,17 @@ class Ledger:
         self._held = bytearray(self.units)
         self._at = np.frombuffer(self._held, np.uint8)
 
-    def take(self, job: Job, text: str) -> NodeSet:
+    def take(self, job: Job, text: str, takes: Sequence[NodeTake] = ()) -> NodeSet:
         """Allocate the units written in ``text`` to a job and return them.
+
+        ``takes`` must be empty: only nodes with resources can be shared.
 
         Raises:
             Illegal: the text is not a set of units, its size differs from the job's (see `may_differ`), or it names
                 units that do not exist, are taken or blocked. The ledger is then unchanged.
         """
+        if takes:
+            raise Illegal("wrong_resources", f"{job.id} has 'takes', but this machine's nodes have no resources")
         try:
             alloc = NodeSet.parse(text)
         except NodeSetError as error:
@@ -96,6 +107,23 @@ class Ledger:
         if alloc is not job.alloc:
             drop_numbers(job.alloc)
         self.idle += alloc.count
+
+    def resources_of(self, job: JobDescription, allowed: NodeSet | None) -> Request | None:
+        """Return what a registered job takes of nodes with resources; None on other machines.
+
+        Args:
+            allowed: the nodes that the job may use; None: all.
+
+        Raises:
+            Illegal: the job never fits, or it has a request on a machine whose nodes have no resources.
+        """
+        if job.request is not None:
+            raise Illegal("wrong_resources", f"{job.id} has a 'request', but this machine's nodes have no resources")
+        return None
+
+    def told_takes(self, job: Job) -> tuple[NodeTake, ...]:
+        """Return what a running job takes of its nodes, as in EXECUTE_JOB; empty if it has whole units."""
+        return ()
 
     def is_used(self, units: NodeSet) -> bool:
         """Return whether a job runs on one of these units."""

@@ -1,12 +1,13 @@
 """Submit, start and end jobs, with their prologue and epilogue."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final, Protocol
 
 from pipistrelle.platforms.description import Platform
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.decisions import PreemptJobData
 from pipistrelle.protocol.events import JobCompleted, JobCompletedData, JobSubmitted, Progress
+from pipistrelle.protocol.resources.nodes import NodeTake
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.engine.agenda import END, PHASE, Handlers
 from pipistrelle.server.engine.clockwork import Clockwork
@@ -171,9 +172,9 @@ class JobLives(Kept):
         if announce:
             self._clockwork.tell(JobSubmitted(now, job.announcement()))
 
-    def start(self, job: Job, alloc_text: str) -> None:
+    def start(self, job: Job, alloc_text: str, takes: Sequence[NodeTake] = ()) -> None:
         """Start a queued job now; raise Illegal if it cannot start."""
-        self._cluster.execute(self._clockwork.now, job, alloc_text)
+        self._cluster.execute(self._clockwork.now, job, alloc_text, takes)
         if self._overheads.exist:
             job.prologue, job.epilogue = self._overheads.of(job)
         if self.attempts is not None:

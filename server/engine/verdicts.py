@@ -100,10 +100,10 @@ class Verdicts(Kept):
             ghost = self._cluster.ghosts.get(data.job_id)
             if ghost is None:
                 self._not_waiting(data.job_id)
-            alloc, now = self._cluster.lay(ghost, data.alloc), self._clockwork.now
+            alloc, now = self._cluster.lay(ghost, data.alloc, data.takes), self._clockwork.now
             self._clockwork.tell(JobCompleted(now, JobCompletedData(ghost.id, "COMPLETED_KILLED", str(alloc), -1)))
             return
-        self._lives.start(job, data.alloc)
+        self._lives.start(job, data.alloc, data.takes)
 
     def _reject(self, decision: RejectJob) -> None:
         job = self._cluster.waiting.get(decision.data.job_id)
@@ -174,11 +174,23 @@ class Verdicts(Kept):
         if data.job.res > self._cluster.ledger.units:
             raise Illegal("too_large", f"{data.job_id} asks for {data.job.res} of {self._cluster.ledger.units} units")
         request = self._requested(data.job)
+        book = self._cluster.requests
+        allowed = None if request is None or book is None else book.allowed(request)
+        resources = self._cluster.ledger.resources_of(data.job, allowed)
         self._count_registered()
         walltime = float("inf") if data.job.walltime is None else data.job.walltime
         profile = data.job.profile or decimal_text(data.runtime)
         self._lives.submit(
-            Job(data.job_id, clockwork.now, data.job.res, walltime, data.runtime, profile, request=request)
+            Job(
+                data.job_id,
+                clockwork.now,
+                data.job.res,
+                walltime,
+                data.runtime,
+                profile,
+                request=request,
+                resources=resources,
+            )
         )
 
     def _count_registered(self) -> None:

@@ -1,10 +1,11 @@
 """A record of units, like `Ledger`, in which several jobs may share a unit."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from pipistrelle.protocol.resources.nodes import NodeTake
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.ledger import Ledger, may_differ
@@ -19,17 +20,22 @@ class SharedLedger(Ledger):
         super().__init__(units)
         self._jobs = np.zeros(units, np.int32)
 
-    def take(self, job: Job, text: str) -> NodeSet:
+    def take(self, job: Job, text: str, takes: Sequence[NodeTake] = ()) -> NodeSet:
         """Assign units to a job; like `Ledger.take`, but units may already have jobs."""
-        alloc = super().take(job, text)
+        alloc = super().take(job, text, takes)
         # In the base class's bytes, only blocked units stay marked.
         self.idle += len(alloc)
         for low, high in alloc.intervals:
             self._held[low : high + 1] = bytes(high + 1 - low)
+        self._occupy(alloc)
+        return alloc
+
+    def _occupy(self, alloc: NodeSet) -> None:
+        """Count one more job on each unit."""
+        for low, high in alloc.intervals:
             jobs = self._jobs[low : high + 1]
             self.idle -= int(np.count_nonzero(jobs == 0))
             jobs += 1
-        return alloc
 
     def give_back(self, job: Job) -> None:
         """Free an ended job's units."""

@@ -16,7 +16,7 @@ from pipistrelle.server.errors import Illegal
 from pipistrelle.server.hosts.hosts import Hosts
 
 
-class Request(Struct, eq=False):
+class SwitchRequest(Struct, eq=False):
     """A request to bring units into a power state; ``left`` units have not reached it."""
 
     units: NodeSet
@@ -27,7 +27,7 @@ class Request(Struct, eq=False):
 class Leg(Struct, eq=False):
     """Units of a request that reach their power state together; the agenda refers to it by its number."""
 
-    request: Request
+    request: SwitchRequest
     units: NodeSet
 
 
@@ -83,7 +83,7 @@ class Switchboard(Part):
     def restore(self, state: dict[str, Any]) -> None:
         """Restore a saved state; the ledger restores the blocked units itself."""
         super().restore(state)
-        requests = [Request(NodeSet.parse(units), pstate, left) for units, pstate, left in state["requests"]]
+        requests = [SwitchRequest(NodeSet.parse(units), pstate, left) for units, pstate, left in state["requests"]]
         self._legs = {number: Leg(requests[at], NodeSet.parse(units)) for number, at, units in state["legs"]}
 
     def request(self, now: float, resources: str, state: str) -> None:
@@ -103,7 +103,7 @@ class Switchboard(Part):
                 departed(now, departing, kind != "sleep")
         for switched in hooks.switched:
             switched(now, units, SWITCHING_OFF if kind == "sleep" else SWITCHING_ON)
-        request = Request(units, pstate, len(units))
+        request = SwitchRequest(units, pstate, len(units))
         if kind == "sleep":
             self._depart(now, hosts, request, {unit: hosts.sleep(unit, pstate).switching_off for unit in units})
         else:
@@ -176,7 +176,7 @@ class Switchboard(Part):
         if self._cluster.ledger.is_used(units):
             raise Illegal("wrong_state", f"units of '{units}' have jobs; only idle ones can go to sleep")
 
-    def _depart(self, now: float, hosts: Hosts, request: Request, ways: dict[int, int]) -> None:
+    def _depart(self, now: float, hosts: Hosts, request: SwitchRequest, ways: dict[int, int]) -> None:
         """Begin to switch units on or off; ``ways`` is {unit: power state while switching}."""
         legs: dict[float, list[int]] = {}
         for unit, way in ways.items():
@@ -193,7 +193,7 @@ class Switchboard(Part):
         self._asleep = self._asleep - units
         self._cluster.ledger.block(units)
 
-    def _arrived(self, now: float, request: Request, units: int) -> None:
+    def _arrived(self, now: float, request: SwitchRequest, units: int) -> None:
         """Count ``units`` more units as switched; when all have switched, complete the request."""
         request.left -= units
         if units and not request.left:

@@ -1,5 +1,6 @@
 """Read the dependencies between jobs from workloads."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -16,6 +17,14 @@ from pipistrelle.traces.workload import OPTIONS, Workload, is_number
 _SHOWN: Final = 6
 _NAMED: Final = 3
 _LONGEST: Final = 40
+#: options of submissions that decide something without the scheduler: the request, dependencies and begin times
+_TAKEN: Final = frozenset(
+    (
+        *("array-job", "array-task", "begin", "dependency", "name", "nodes", "ntasks", "ntasks-per-node"),
+        *("cpus-per-task", "cpus-per-gpu", "mem", "mem-per-cpu", "mem-per-gpu", "gres", "gpus", "gpus-per-node"),
+        *("gpus-per-task", "exclusive", "licenses", "ntasks-per-gpu", "oversubscribe", "requeue"),
+    )
+)
 
 
 def conditions_of(workloads: Mapping[str, Workload]) -> dict[str, tuple[Condition, ...]]:
@@ -70,8 +79,22 @@ def dependency_remarks(workloads: Mapping[str, Workload]) -> list[str]:
     return remarks
 
 
+def options_remarks(workloads: Mapping[str, Workload]) -> list[str]:
+    """Return a warning about options of submissions that a scheduler does not get, with counts."""
+    counts: Counter[str] = Counter()
+    for workload in workloads.values():
+        if OPTIONS in workload.labels:
+            counts.update(
+                name for options in options_of(workload) or () for name in options or () if name not in _TAKEN
+            )
+    if not counts:
+        return []
+    told = ", ".join(f"{name} ({counts[name]:,} jobs)" for name in sorted(counts))
+    return [f"this scheduler does not read these options of submissions: {told}"]
+
+
 def _wishes_of(workloads: Mapping[str, Workload]) -> Iterator[tuple[str, str, list[Condition], set[str]]]:
-    """Yield (prefix, job, dependencies, all jobs of its workload) per dependent job."""
+    """Yield, for each dependent job, its prefix, its id, its dependencies and the ids of all jobs of its workload."""
     for prefix, workload in workloads.items():
         wishes = list(_wishes(workload))
         known = set(workload.ids if wishes else ())

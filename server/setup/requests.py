@@ -10,6 +10,7 @@ from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.requests.requests import ANYTHING, NodeRequest, RequestBook
 from pipistrelle.protocol.base.errors import quoted
+from pipistrelle.server.setup.shared_requests import said, settle_shared
 from pipistrelle.traces.requests import asks, with_requests
 from pipistrelle.traces.workload import CONSTRAINT, PER_NODE, WHOLE, Workload, request_of
 
@@ -38,6 +39,8 @@ def settle_requests(workload: Workload, platform: Platform) -> tuple[Workload, i
     Slurm's brackets and node counts become plain constraints. A job with whole nodes gets all units of its nodes, in
     the pools where that takes the fewest. A number of units per node is ignored if each node has one unit.
     """
+    if platform.shares_nodes:
+        return settle_shared(workload, platform)
     if not asks(workload):
         return workload, 0, []
     book = RequestBook(platform.info.pools, platform.info.groups)
@@ -102,4 +105,4 @@ def _whole(book: RequestBook, asked: NodeRequest, size: int) -> tuple[NodeReques
 
 def _said(jobs: Sequence[str], what: str) -> str:
     names = ", ".join(map(quoted, jobs[:_MOST_SHOWN])) + (", ..." if len(jobs) > _MOST_SHOWN else "")
-    return f"{len(jobs):,} job{'s are' if len(jobs) > 1 else ' is'} {what}: {names}"
+    return f"{said(len(jobs))} {what}: {names}"

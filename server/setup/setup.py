@@ -10,6 +10,7 @@ import numpy as np
 
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.topology.machine import Machine
+from pipistrelle.protocol.fields import Feature
 from pipistrelle.protocol.units.indices import numbers
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.engine.dependencies import Condition
@@ -18,6 +19,8 @@ from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup.conditions import conditions_of, dependency_remarks, first_of
 from pipistrelle.server.setup.requests import UNMET, settle_requests
 from pipistrelle.server.setup.resilience import check_resilience, resiliences_of
+from pipistrelle.server.setup.shared_requests import ignored_requests, sized_for_nodes
+from pipistrelle.server.setup.whole_nodes import needed_features
 from pipistrelle.traces.batsim.events import ExternalEvent
 from pipistrelle.traces.clean import NO_REQUEST, REQUEST_HINT, clean, lacks_requests, with_cancellations
 from pipistrelle.traces.logs.haizea import RESERVED
@@ -149,6 +152,13 @@ class Setup:
         """
         hosts = None if isinstance(machine, Platform) else machine
         platform = machine if isinstance(machine, Platform) else machine.to_platform()
+        if batsim is not None and platform.shares_nodes:
+            raise SetupError(
+                "Batsim's protocol cannot say what jobs take of nodes with cores, memory and GPUs",
+                where=f"platform {platform.name}",
+                expected="a platform without 'resources'",
+                hint="Use the native dialect.",
+            )
         kept: dict[str, Workload] = {}
         dropped: dict[str, int] = {}
         remarks: list[str] = []
@@ -165,8 +175,11 @@ class Setup:
             # A Batsim workload follows Batsim's rules in either dialect.
             own = workload.job_json is not None
             cleaned, left_out = clean(
-                with_cancellations(workload) if cancellations else workload, size, ids_as_text=own
+                sized_for_nodes(with_cancellations(workload) if cancellations else workload, platform),
+                size,
+                ids_as_text=own,
             )
+            remarks += ignored_requests(cleaned, platform)
             cleaned, unmet, said = settle_requests(cleaned, platform)
             if unmet:
                 left_out[UNMET] = unmet
@@ -205,6 +218,11 @@ class Setup:
     def jobs(self) -> int:
         """Number of jobs in all workloads together."""
         return sum(map(len, self.workloads.values()))
+
+    @property
+    def needed(self) -> dict[Feature, str]:
+        """The features without which no scheduler can run these jobs: {feature: why}."""
+        return needed_features(self.platform, self.workloads)
 
     @property
     def cancels(self) -> bool:

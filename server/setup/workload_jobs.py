@@ -26,6 +26,7 @@ class WorkloadJobs:
     Args:
         has_hosts: whether hosts are simulated; without them, a sequence of delays is run as one delay.
         recorded: recorded starts and nodes of the jobs; None: not needed.
+        shared: whether the machine's nodes have resources that jobs share.
         with_options: whether the scheduler takes the options of submissions.
     """
 
@@ -40,6 +41,7 @@ class WorkloadJobs:
         labelled: bool = False,
         resiliences: Mapping[str, Resilience] | None = None,
         recorded: Sequence[LogRecord] | None = None,
+        shared: bool = False,
         with_options: bool = False,
     ) -> None:
         self.workload = workload
@@ -51,6 +53,7 @@ class WorkloadJobs:
         self._options = options_of(workload) if with_options else None
         self._cancelled = workload.measures.get(CANCELLED_AFTER)
         self._requests = requests_of(workload)
+        self._resources = workload.requests if shared else None
         self._outcomes = {name: outcome(profile) for name, profile in (workload.table or {}).items()}
 
     def __iter__(self) -> Iterator[Job]:
@@ -95,6 +98,9 @@ class WorkloadJobs:
             if self._requests is not None:
                 for job, request in zip(jobs, self._requests[block], strict=True):
                     job.request = request
+            if self._resources is not None:
+                for job, taken in zip(jobs, self._resources[block], strict=True):
+                    job.resources = taken
             if self._cancelled is not None:
                 for job, after in zip(jobs, self._cancelled[block].tolist(), strict=True):
                     if after >= 0:

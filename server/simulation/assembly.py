@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.requests.requests import RequestBook
+from pipistrelle.platforms.resources.shared_nodes import shared_nodes_of
 from pipistrelle.protocol.events import SimulationBeginsData
 from pipistrelle.protocol.fields import Feature
 from pipistrelle.server.engine.clockwork import NATIVE, Clockwork
@@ -15,6 +16,7 @@ from pipistrelle.server.engine.engine import Engine
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.engine.verdicts import Verdicts
+from pipistrelle.server.hosts.node_ledger import NodeLedger
 from pipistrelle.server.outages.failures import lives_of
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup.described import begins_of
@@ -49,6 +51,7 @@ def make_engine(
         labelled="labels" in features or bool(setup.platform.classes),
         resiliences=setup.resiliences,
         recorded=records_of(setup.workloads["w0"], setup.platform) if "recorded" in features else None,
+        shared=setup.platform.shares_nodes,
         with_options="options" in features,
     )
     return native_engine(
@@ -89,7 +92,12 @@ def native_engine(
         jobs: jobs by ascending submit time; the engine takes one at a time.
         machine: the hosts, if they decide how long jobs take; else None.
     """
-    cluster = Cluster(begins.nb_resources, requests=RequestBook(platform.info.pools, platform.info.groups))
+    nodes = shared_nodes_of(platform.info)
+    cluster = Cluster(
+        begins.nb_resources,
+        ledger=None if nodes is None else NodeLedger(nodes),
+        requests=RequestBook(platform.info.pools, platform.info.groups),
+    )
     clockwork = Clockwork(cluster, NATIVE, features)
     dependencies = Dependencies(clockwork, conditions or {})
     cluster.watch([dependencies, *observers])

@@ -1,12 +1,13 @@
 """The interface between server and scheduler, and its in-process implementation."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from mypy_extensions import mypyc_attr
 
 from pipistrelle.protocol.base.errors import LocalProtocolError, PipistrelleError
+from pipistrelle.protocol.fields import Feature
 from pipistrelle.protocol.messages import HelloData, Notice, Refused, Reply, WelcomeData
 from pipistrelle.protocol.session import negotiate
 from pipistrelle.server.errors import SchedulerFailed
@@ -79,14 +80,21 @@ class InProcessScheduler(Protocol):
 class InProcessTransport:
     """Calls a scheduler in the server's process: the same messages, without a socket.
 
-    Before each reply, `receive` raises KeyboardInterrupt if ``interrupted`` returns True.
+    Before each reply, `receive` raises KeyboardInterrupt if ``interrupted`` returns True. A scheduler that lacks one of
+    the ``needed`` features, {feature: why}, is refused.
     """
 
     apart: Final = False
 
-    def __init__(self, scheduler: InProcessScheduler, interrupted: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self,
+        scheduler: InProcessScheduler,
+        interrupted: Callable[[], bool] = lambda: False,
+        needed: Mapping[Feature, str] | None = None,
+    ) -> None:
         self.scheduler = scheduler
         self._interrupted = interrupted
+        self._needed = needed or {}
         self._notice: Notice | None = None
         #: held by the run's thread unless the scheduler is at work; None: no other thread needs it
         self.busy: Busy | None = None
@@ -94,7 +102,7 @@ class InProcessTransport:
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
         """Negotiate with the scheduler; SchedulerFailed if no protocol version is common."""
         hello = self.scheduler.hello()
-        answer = negotiate(hello, run_id=run_id, server=server)
+        answer = negotiate(hello, run_id=run_id, server=server, needed=self._needed)
         if isinstance(answer, Refused):
             raise SchedulerFailed(answer.data.message)
         self.scheduler.welcome(answer.data)

@@ -7,6 +7,7 @@ threads, which is most of the cost of a round trip (docs/explanation/design.md, 
 import contextlib
 import socket
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Unpack
 
@@ -14,7 +15,7 @@ from msgspec import Raw
 
 from pipistrelle.protocol.base.errors import ProtocolError, RemoteProtocolError, legible
 from pipistrelle.protocol.base.log import logger
-from pipistrelle.protocol.fields import RefusalCode
+from pipistrelle.protocol.fields import Feature, RefusalCode
 from pipistrelle.protocol.frames import MAX_FRAME_BYTES, too_long
 from pipistrelle.protocol.messages import (
     HelloData,
@@ -63,6 +64,8 @@ class NativeTransport(Peer[ServerSession]):
             check_endpoint(endpoint)
         self._listener: ListeningSocket[Any] = Listener(endpoint) if keys is None else _encrypted(endpoint, keys)
         self._encrypted = keys is not None
+        #: {feature: why the run needs it}: a scheduler without one of these features is refused
+        self.needed: Mapping[Feature, str] = {}
         super().__init__(self._listener.endpoint, ServerSession(), **waits)
         #: the scheduler's connection; None before its HELLO and after the last message to it
         self._connection: AcceptedConnection | None = None
@@ -109,7 +112,7 @@ class NativeTransport(Peer[ServerSession]):
         except RemoteProtocolError as error:
             self._turn_away(stranger, message, "malformed", str(error))
             return None
-        answer = negotiate(hello, run_id=run_id, server=server, saves=self.saves)
+        answer = negotiate(hello, run_id=run_id, server=server, saves=self.saves, needed=self.needed)
         greeting = self._session.greet(answer)
         if isinstance(answer, Refused):
             self._listener.answer(stranger, route, greeting)

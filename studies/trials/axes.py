@@ -9,9 +9,10 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import fields
 
-from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable, shown
+from pipistrelle.protocol.base.errors import did_you_mean, printable, shown
 from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.runs.description.spec import Decides, RunSpec, decided
+from pipistrelle.studies.errors import StudyError
 
 #: {name: option of a run}
 OPTIONS: Final = {one.encode_name: one for one in fields(RunSpec)}
@@ -31,10 +32,6 @@ _MOST_VALUES: Final = 100_000
 _SLURM: Final = "slurm"
 #: {option: its column in the results}, if the names differ
 _COLUMNS: Final = {"scheduler": "policy"}
-
-
-class StudyError(PipistrelleError):
-    """A study's description is wrong, or the study cannot be carried out."""
 
 
 class _Range(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -39,6 +39,8 @@ KEYWORDS = {
     "maximum",
     "exclusiveMinimum",
     "minLength",
+    "maxLength",
+    "propertyNames",
 }
 
 

@@ -58,7 +58,7 @@ class _Texts(msgspec.Struct):
 
 
 class RegisteredJob(msgspec.Struct, frozen=True):
-    """A job that a scheduler registers; times are in seconds, and no limit is inf."""
+    """A job that a scheduler registers. Times are in seconds; inf stands for no limit."""
 
     name: str
     submit: float

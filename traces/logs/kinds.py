@@ -6,12 +6,32 @@ from typing import Final, Literal
 Units = Literal["nodes", "processors", "gpus"]
 
 
-Kind = Literal["batsim", "haizea", "maui", "maui resources", "pbs", "sacct", "slurm events", "swf"]
+Kind = Literal[
+    "batsim",
+    "haizea",
+    "helios",
+    "maui",
+    "maui resources",
+    "nodes",
+    "pbs",
+    "philly",
+    "pods",
+    "sacct",
+    "slurm events",
+    "swf",
+]
 
 #: sacct columns that may identify a job
 IDS: Final = ("JobID", "JobIDRaw")
 #: first word of the lines that describe nodes in a Maui resource trace
 NODE_SIGN: Final = "COMPUTENODE"
+
+#: {kind: columns of its CSV header}
+_TABLES: Final[dict[Kind, set[str]]] = {
+    "pods": {"name", "cpu_milli", "memory_mib", "num_gpu"},
+    "nodes": {"sn", "cpu_milli", "memory_mib", "gpu"},
+    "helios": {"job_id", "gpu_num", "submit_time"},
+}
 
 _BOM: Final = b"\xef\xbb\xbf"
 _PBS: Final = re.compile(rb"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(?:\.\d+)?;[A-Za-z];")
@@ -28,7 +48,7 @@ def kind_of(head: bytes, *, columns: bool = False) -> Kind:
     """
     head = head.removeprefix(_BOM).lstrip()
     if head[:1] in (b"{", b"["):
-        return "batsim"
+        return "philly" if head[:1] == b"[" and b'"attempts"' in head else "batsim"
     if head[:1] == b"<":
         return "haizea"
     if _PBS.match(head):
@@ -39,6 +59,10 @@ def kind_of(head: bytes, *, columns: bool = False) -> Kind:
         return "slurm events"
     if is_sacct_header(first) or (columns and "|" in first):
         return "sacct"
+    cells = {cell.strip().strip('"') for cell in first.split(",")}
+    table = next((kind for kind, columns in _TABLES.items() if columns <= cells), None)
+    if table is not None:
+        return table
     if next((line for line in lines if line.strip() and not is_remark(line)), "").split()[:1] == [NODE_SIGN]:
         return "maui resources"
     return "maui" if _VERSION.match(first) or len(first.split()) >= _LEAST_FIELDS else "swf"

@@ -4,9 +4,11 @@ import io
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from pipistrelle.protocol.base.errors import quoted
+from pipistrelle.protocol.base.errors import PipistrelleError, quoted
+from pipistrelle.protocol.resources.amounts import MILLI, parse_memory
+from pipistrelle.protocol.resources.request import Request
 from pipistrelle.traces.errors import TraceError, line_fault
 from pipistrelle.traces.logs.job_table import JobLog, LogOptions, Record, Status, fault, numbered_lines, whole_number
 from pipistrelle.traces.logs.kinds import Units
@@ -16,6 +18,7 @@ from pipistrelle.traces.workload import CONSTRAINT, NODE_LIST, both
 _MOST_CHUNKS: Final = 1_000_000
 _PLACE: Final = "Resource_List.place"
 _NODECT: Final = "Resource_List.nodect"
+_MEMORY: Final = "Resource_List.mem"
 _SLOTS: Final = re.compile(r"(\d{1,9})-(\d{1,9})")
 
 
@@ -39,7 +42,8 @@ _WORD: Final = re.compile(r"[^\s&|()=,\[\]{}*^\"']+")
 class Chunks(NamedTuple):
     """The chunks of a job: their number, all their GPUs, and what each chunk requests.
 
-    ``processors`` and ``gpus`` are per chunk, -1 if chunks differ. ``constraint`` is "" if any node will do.
+    ``processors``, ``gpus`` and ``memory`` (MiB) are per chunk, -1 if chunks differ. The other numbers are of all
+    chunks together. ``constraint`` is "" if any node will do.
     """
 
     chunks: int
@@ -47,6 +51,9 @@ class Chunks(NamedTuple):
     processors: int
     gpus: int
     constraint: str
+    memory: int
+    all_processors: int
+    all_memory: int
 
 
 def asked_of_nodes(values: Mapping[str, str], place: str) -> Chunks:
@@ -57,28 +64,68 @@ def asked_of_nodes(values: Mapping[str, str], place: str) -> Chunks:
     nodes.
     """
     key = next((key for key in ("Resource_List.select", "Resource_List.nodes") if values.get(key)), "")
-    count = all_gpus = 0
-    each: set[tuple[int, int]] = set()
+    count = all_gpus = all_processors = all_memory = 0
+    each: set[tuple[int, int, int]] = set()
     constraints: list[str] = []
     for chunk in values[key].split("+") if key else ():
         first, *parts = chunk.split(":")
         many = whole_number(first, place, key) if first.isdecimal() else 1
         numbers = {"processors": 1, "gpus": 0}
+        memory = 0
         words: list[str] = []
         for part in parts:
             name, is_number, value = part.partition("=")
             if is_number and name in ("ncpus", "ppn", "ngpus", "gpus"):
                 kind = "processors" if name in ("ncpus", "ppn") else "gpus"
                 numbers[kind] = whole_number(value, place, key)
+            elif is_number and name == "mem":
+                memory = _memory(value, place, key)
             elif word := _property(name, value, bool(is_number)):
                 words.append(word)
         count += many
         all_gpus += many * numbers["gpus"]
-        each.add((numbers["processors"], numbers["gpus"]))
+        all_processors += many * numbers["processors"]
+        all_memory += many * memory
+        each.add((numbers["processors"], numbers["gpus"], memory))
         constraints.append("&".join(words))
-    alike = each.pop() if len(each) == 1 else (-1, -1)
+    processors, gpus, memory = each.pop() if len(each) == 1 else (-1, -1, -1)
     constraint = "" if "" in constraints else "|".join(dict.fromkeys(constraints))
-    return Chunks(count, all_gpus, *alike, constraint)
+    return Chunks(count, all_gpus, processors, gpus, constraint, memory, all_processors, all_memory)
+
+
+def _memory(text: str, place: str, key: str) -> int:
+    """Return an amount of memory in MiB: ``64gb``, ``2000mb``, ``500kb``, or bytes without a unit."""
+    form = text.lower().removesuffix("w").removesuffix("b")
+    try:
+        return parse_memory(form, letter="B") if text else 0
+    except PipistrelleError as error:
+        raise fault(place, key, "is not an amount of memory", error.expected or "", text) from None
+
+
+def request_of_chunks(values: Mapping[str, str], place: str) -> Request | None:
+    """Return what a job's chunks take of shared nodes; None if it has no ``select`` or ``nodes``.
+
+    A chunk is a task, with all it takes on one node. ``place=scatter`` puts each chunk on its own node, ``pack`` all on
+    one, ``excl`` makes the job share no node. If chunks differ, the job takes their sums in tasks of one core.
+    """
+    asked = asked_of_nodes(values, place)
+    if not asked.chunks:
+        return None
+    arrangement = values.get(_PLACE, "").split(":")
+    memory = asked.all_memory
+    if not memory and values.get(_MEMORY):
+        memory = _memory(values[_MEMORY], place, _MEMORY)
+    cores = max(asked.all_processors, 1)
+    fields: dict[str, Any] = {"memory_per_core": -(-memory // cores)} if memory else {}
+    if not {"excl", "exclhost"}.isdisjoint(arrangement):
+        fields["exclusive"] = True
+    if asked.processors < 1:
+        return Request(tasks=cores, gpus=asked.all_gpus, **fields)
+    if not {"scatter", "vscatter"}.isdisjoint(arrangement):
+        fields |= {"nodes": asked.chunks, "most_nodes": asked.chunks, "tasks_per_node": 1}
+    elif "pack" in arrangement:
+        fields |= {"nodes": 1, "most_nodes": 1}
+    return Request(tasks=asked.chunks, cores_per_task=asked.processors * MILLI, gpus_per_task=asked.gpus, **fields)
 
 
 def _property(name: str, value: str, has_value: bool) -> str:
@@ -181,7 +228,7 @@ _KEYS: Final = frozenset(
     (
         *(key for keys in _LABELS.values() for key in keys),
         *("ctime", "qtime", "start", "end", "exec_host", "Exit_status", "resources_used.walltime"),
-        "Resource_List.walltime",
+        *("Resource_List.walltime", _MEMORY),
         *(*ASKING, _PLACE),
     )
 )
@@ -226,6 +273,7 @@ class PbsLog(JobLog):
     - Size: nodes; ``processors`` counts ncpus or ppn, and ``gpus`` counts ngpus.
     - Constraint: the node properties in select or nodes. When GPUs count, jobs with GPUs need GPU units (``unit=gpu``)
       and others whole nodes (``unit=node``). Each chunk of GPUs is on its own node.
+    - On shared nodes, each chunk is a task with the cores, memory and GPUs of select or nodes.
     - ``place=scatter`` puts one chunk on each node. A job with ``excl`` shares no node.
 
     Records of complete job arrays, unreadable records, and jobs with only a deletion record are left out. ``timezone``
@@ -361,6 +409,7 @@ class _Maker:
         self._seconds = cache(length)
         #: {(allocated units, request texts): sizes}
         self._sizes: dict[tuple[object, ...], _Sizes] = {}
+        self._requests: dict[tuple[object, ...], Request | None] = {}
 
     def record(self, name: str, job: _Job) -> Record:
         """Return the record of a job."""
@@ -405,7 +454,14 @@ class _Maker:
             units_per_node=sizes.units_per_node,
             whole_nodes=sizes.whole_nodes,
             labels=labels,
+            request=self._request(values, place),
         )
+
+    def _request(self, values: dict[str, str], place: str) -> Request | None:
+        key = (values.get(_PLACE), values.get(_MEMORY), *map(values.get, ASKING))
+        if key not in self._requests:
+            self._requests[key] = request_of_chunks(values, place)
+        return self._requests[key]
 
     def _asked(self, values: dict[str, str], place: str) -> "_Sizes":
         units: Units = self._units

@@ -9,10 +9,10 @@ import re
 from collections import Counter
 from typing import Final
 
+from pipistrelle.traces.clusters.csv_rows import Cells, CsvLines
 from pipistrelle.traces.files import PathText, trace_name
 from pipistrelle.traces.outages.log import OutageLog
-from pipistrelle.traces.outages.rows import Row, american_time, assemble, clean_cause, natural, unix_time
-from pipistrelle.traces.outages.table import Cells, CsvLines
+from pipistrelle.traces.outages.rows import OUTAGE_HINT, Row, american_time, assemble, clean_cause, natural, unix_time
 
 _CAUSES: Final = ("Facilities", "Hardware", "Human Error", "Network", "Undetermined", "Software")
 _NEEDED: Final = ("System", "nodes", "nodenumz", "node prod", "node decom", "Prob Started", "Prob Fixed", *_CAUSES)
@@ -37,7 +37,7 @@ def parse_lanl(stream: io.BufferedReader, path: PathText) -> OutageLog:
     where = str(path)
     rows: list[Row] = []
     systems: dict[str, _System] = {}
-    for cells in CsvLines(stream, where, _NEEDED, "the columns of LA-UR-05-7318"):
+    for cells in CsvLines(stream, where, _NEEDED, "the columns of LA-UR-05-7318", OUTAGE_HINT):
         row = _row(cells)
         rows.append(row)
         systems.setdefault(cells["System"], _System()).add(cells, row)

@@ -4,10 +4,10 @@ import io
 import re
 from typing import Final
 
+from pipistrelle.traces.clusters.csv_rows import text_lines
 from pipistrelle.traces.files import PathText, trace_name
 from pipistrelle.traces.outages.log import OutageLog
 from pipistrelle.traces.outages.rows import Row, american_time, assemble, clean_cause, malformed
-from pipistrelle.traces.outages.table import text_lines
 
 _LINE: Final = re.compile(r"([0-9/]+ [0-9:.]+);([0-9A-Fa-f]+);([^;]*);([^;]*);([^;]*);(.*)")
 _STATE: Final = re.compile(r"attributes set:\s*state\s*([-+=])\s*([\w,|+-]+)")

@@ -17,6 +17,9 @@ _NUMBER: Final = re.compile(r"[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?")
 _LATEST: Final = 1e18
 _RANGE: Final = re.compile("([0-9]{1,15})(?:-([0-9]{1,15}))?")
 
+#: what to do about a row that cannot be read
+OUTAGE_HINT: Final = "Correct or remove the line; 'pipistrelle help outages' has the formats."
+
 
 def iso_time(text: str) -> float | None:
     """Return the Unix time (s) of a text such as "2017-01-29 08:00" in UTC; None for other texts."""
@@ -163,5 +166,4 @@ def clean_cause(text: str) -> str:
 
 def malformed(source: str, line: int, what: str, expected: str, found: object) -> TraceError:
     """Return the error for a row of an outage log that cannot be read."""
-    hint = "Correct or remove the line; 'pipistrelle help outages' has the formats."
-    return line_fault(f"{source}, line {line}", what, expected, found, hint)
+    return line_fault(f"{source}, line {line}", what, expected, found, OUTAGE_HINT)

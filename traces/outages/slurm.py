@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from pipistrelle.traces.clusters.csv_rows import Cells, require_columns, text_lines
 from pipistrelle.traces.files import PathText, trace_name
 from pipistrelle.traces.outages.log import OutageLog
-from pipistrelle.traces.outages.rows import Row, assemble, clean_cause, iso_time, malformed
-from pipistrelle.traces.outages.table import Cells, require_columns, text_lines
+from pipistrelle.traces.outages.rows import OUTAGE_HINT, Row, assemble, clean_cause, iso_time, malformed
 
 #: the required columns, whose names sacctmgr may cut to the column width
 _NEEDED: Final = ("NodeName", "TimeStart", "TimeEnd", "State")
@@ -47,7 +47,7 @@ def parse_sacctmgr(stream: io.BufferedReader, path: PathText) -> OutageLog:
             raise malformed(
                 where, line, "the row has another number of cells than the header", f"{len(columns)}", str(len(values))
             )
-        row = Cells(columns, values, where, line)
+        row = Cells(columns, values, where, line, OUTAGE_HINT)
         if not row["NodeName"]:
             clusters += 1
             continue

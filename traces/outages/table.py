@@ -1,9 +1,8 @@
 """Read outages in CSV: ``node,down,up,cause`` and optionally ``announced``."""
 
-import csv
 import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
@@ -11,10 +10,11 @@ from typing import Final
 from pipistrelle.protocol.base.errors import did_you_mean, quoted
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
+from pipistrelle.traces.clusters.csv_rows import Cells, CsvLines, require_columns
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.files import PathText, trace_name
 from pipistrelle.traces.outages.log import OutageLog
-from pipistrelle.traces.outages.rows import Row, assemble, iso_time, malformed, names_of, seconds
+from pipistrelle.traces.outages.rows import OUTAGE_HINT, Row, assemble, iso_time, names_of, seconds
 
 COLUMNS: Final = ("node", "down", "up", "cause", "announced")
 #: further columns in a run's own file of outages
@@ -44,66 +44,6 @@ def watch_line(nodes: int, end: float) -> bytes:
     return f"# nodes: {nodes}, end: {end!r} s\n".encode()
 
 
-class Cells(dict[str, str]):
-    """A row of a table as {column: text}, with the number of its first line."""
-
-    def __init__(self, columns: list[str], texts: list[str], where: str, line: int) -> None:
-        super().__init__(zip(columns, texts, strict=False))
-        self.line = line
-        self._where = where
-
-    def fault(self, what: str, expected: str, column: str) -> TraceError:
-        """Return the error for a row; it quotes the cell of `column`, or `column` itself."""
-        return malformed(self._where, self.line, what, expected, self.get(column, column))
-
-
-class CsvLines:
-    """The rows of a CSV file; TraceError if one of the `needed` columns is missing."""
-
-    def __init__(self, stream: Iterable[bytes], where: str, needed: tuple[str, ...] = (), expected: str = "") -> None:
-        self._where = where
-        self._reader = csv.reader(text for _, text in text_lines(stream))
-        self.columns = next(self._next(), (1, []))[1]
-        require_columns(needed, self.columns, f"{where}, line 1", expected, ",".join(self.columns))
-
-    def _next(self) -> Iterator[tuple[int, list[str]]]:
-        while True:
-            line = self._reader.line_num + 1
-            try:
-                cells = [cell.strip() for cell in next(self._reader)]
-            except StopIteration:
-                return
-            except csv.Error as error:
-                raise malformed(self._where, line, "the row is not CSV", "cells with commas between", error) from None
-            if any(cells):
-                yield line, cells
-
-    def __iter__(self) -> Iterator[Cells]:
-        for line, cells in self._next():
-            if len(cells) != len(self.columns):
-                raise malformed(
-                    self._where,
-                    line,
-                    "the row has another number of cells than the header",
-                    f"{len(self.columns)} cells",
-                    f"{len(cells)} cells",
-                )
-            yield Cells(self.columns, cells, self._where, line)
-
-
-def text_lines(stream: Iterable[bytes]) -> Iterator[tuple[int, str]]:
-    """Yield (line number from 1, text) of each line of a file."""
-    for number, line in enumerate(stream, 1):
-        yield number, line.decode("utf-8-sig" if number == 1 else "utf-8", "replace")
-
-
-def require_columns(needed: tuple[str, ...], columns: list[str], where: str, expected: str, found: str) -> None:
-    """Raise TraceError if a table lacks a needed column; `found` is its header."""
-    for column in needed:
-        if column not in columns:
-            raise TraceError(f"the column '{column}' is missing", where=where, expected=expected, found=quoted(found))
-
-
 class _Reader:
     def __init__(self, where: str) -> None:
         self._where = where
@@ -123,7 +63,7 @@ class _Reader:
             yield line if begun else b"\n"
 
     def rows(self, stream: io.BufferedReader) -> Iterator[Row]:
-        lines = CsvLines(self._table(stream), self._where)
+        lines = CsvLines(self._table(stream), self._where, hint=OUTAGE_HINT)
         self._check_header(lines.columns)
         for cells in lines:
             down = self._time(cells, "down")

@@ -11,10 +11,10 @@ from typing import Final
 
 import numpy as np
 
+from pipistrelle.traces.clusters.csv_rows import Cells, CsvLines
 from pipistrelle.traces.files import PathText, trace_name
 from pipistrelle.traces.outages.log import Lives, OutageLog
-from pipistrelle.traces.outages.rows import Row, assemble, iso_time, seconds, unix_time
-from pipistrelle.traces.outages.table import Cells, CsvLines
+from pipistrelle.traces.outages.rows import OUTAGE_HINT, Row, assemble, iso_time, seconds, unix_time
 
 _NEEDED: Final = ("SN", "location", "insert", "remove", "duration", "event")
 #: columns that identify this table
@@ -92,7 +92,10 @@ def gpus_at(stream: io.BufferedReader, path: PathText, time: float) -> dict[str,
 
 def _read(stream: io.BufferedReader, where: str) -> tuple[list[_Life], dict[str, list[_Life]], dict[str, str]]:
     """Return all rows of the table, the rows of each GPU, and each GPU's class."""
-    found = [_life(cells) for cells in CsvLines(stream, where, _NEEDED, "the columns of TitanGPULife's table of lives")]
+    found = [
+        _life(cells)
+        for cells in CsvLines(stream, where, _NEEDED, "the columns of TitanGPULife's table of lives", OUTAGE_HINT)
+    ]
     by_gpu: dict[str, list[_Life]] = defaultdict(list)
     for life in found:
         by_gpu[life.serial].append(life)

@@ -1,1 +1,1 @@
-"""Submissions to Slurm: options of sbatch, and files of events."""
+"""Slurm: its accounting, read and written, options of sbatch, and files of events."""

@@ -22,8 +22,8 @@ from pipistrelle.traces.logs.job_table import JobLog, LogOptions, Record, number
 from pipistrelle.traces.logs.times import Clock, length
 from pipistrelle.traces.slurm.arrays import array_indices
 from pipistrelle.traces.slurm.options import ARRAY_JOB, ARRAY_TASK, BEGIN, DEPENDENCY, options_text
-from pipistrelle.traces.slurm.request import request_of_options
 from pipistrelle.traces.slurm.sbatch import OPTIONS_OF_SBATCH, OptionRole, SbatchCall, parse_sbatch, unknown_hint
+from pipistrelle.traces.slurm.sbatch_request import request_of_options
 from pipistrelle.traces.workload import CANCELLED_AFTER, CONSTRAINT, OPTIONS, Workload, is_number
 
 #: kinds of events, by their names in a file

@@ -144,13 +144,14 @@ class _Reader:
         parent, mine = ROOT, True
         for where, line in lines:
             found = _DUMP.match(line)
-            if found is None:
+            parts = [] if found is None else list(_parts(found[2]))
+            if found is None or not parts:
                 expected = "Cluster, Parent, Account, User or QOS, then - 'NAME':OPTION=VALUE:..."
                 raise SlurmConfigError(
                     "this is no line of a dump", where=where, expected=expected, found=f"'{legible(line, WORD)}'"
                 )
             kind = found[1].lower()
-            name, *options = list(_parts(found[2], where))
+            name, *options = parts
             if kind == "cluster":
                 mine = not self._cluster or name.lower() == self._cluster or len(lines) == 1
                 mine = mine or not any(self._is_cluster(other) for _, other in lines)
@@ -303,7 +304,7 @@ class _Reader:
         return name.strip(), value.strip().strip("'\"")
 
 
-def _parts(text: str, where: str) -> Iterator[str]:
+def _parts(text: str) -> Iterator[str]:
     """Yield the parts of a line of a dump, which colons separate; quotes may contain colons."""
     for part in re.findall(r"(?:[^:']|'[^']*')+", text):
         plain = part.strip()

@@ -26,6 +26,7 @@ from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
 from pipistrelle.schedulers.slurm.files.accounting import Accounting
 from pipistrelle.schedulers.slurm.files.parameters import (
     billing_weights,
+    doubtful_values,
     enforced,
     memory_defaults,
     preempt_modes,
@@ -58,6 +59,7 @@ def slurm_config(conf: SlurmConf, beside: FilesBeside | None = None) -> tuple[Sl
     """
     beside = beside or FilesBeside()
     parameters, findings = scheduler_parameters(conf)
+    findings += doubtful_values(conf)
     if enforced(conf) and not beside.accounting.associations:
         why = "no file of accounting is given, so no association or limit is enforced"
         where = conf.where("AccountingStorageEnforce")
@@ -82,21 +84,12 @@ def slurm_config(conf: SlurmConf, beside: FilesBeside | None = None) -> tuple[Sl
         accounting_storage=conf.text("AccountingStorageType").lower().endswith("slurmdbd"),
         accounting_storage_enforce=enforced(conf) if beside.accounting.associations else frozenset(),
         job_requeue=bool(conf.value("JobRequeue", 1)),
-        max_job_count=_whole(conf, "MaxJobCount", 10000),
-        max_array_size=_whole(conf, "MaxArraySize", 1001),
-        min_job_age=_seconds(conf, "MinJobAge", 300.0),
         kill_wait=_seconds(conf, "KillWait", 30.0),
-        complete_wait=_seconds(conf, "CompleteWait", 0.0),
         message_timeout=_seconds(conf, "MessageTimeout", 10.0),
         over_time_limit=_seconds(conf, "OverTimeLimit", 0.0),
         enforce_part_limits=_ENFORCE_LIMITS.get(limits, limits),
     )
     return config, findings
-
-
-def _whole(conf: SlurmConf, key: str, default: int) -> int:
-    value = conf.value(key)
-    return default if value is None else cast(int, value)
 
 
 def _seconds(of: SlurmConf | ConfEntry, key: str, default: float) -> float:
@@ -170,7 +163,6 @@ def _partition(entry: ConfEntry, numbers: Mapping[str, int], sets: Mapping[str, 
         priority_job_factor=cast(int, entry.value("PriorityJobFactor", both) or 0),
         over_subscribe=over,
         max_share=share,
-        exclusive_user=bool(entry.value("ExclusiveUser", False)),
         lln=bool(entry.value("LLN", False)),
         req_resv=bool(entry.value("ReqResv", False)),
         qos=str(entry.value("QOS", "")).lower(),

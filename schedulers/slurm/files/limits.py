@@ -42,8 +42,15 @@ IDLE: Final = {
     kind: {name: why for why, names in _TABLES[f"{kind}_idle"].items() for name in names.split()}
     for kind in (ASSOCIATION, QOS)
 }
+#: {kind: {name of an option: why it has an effect that is not simulated}}
+WARNED: Final = {
+    kind: {name: why for why, names in _TABLES[f"{kind}_warned"].items() for name in names.split()}
+    for kind in (ASSOCIATION, QOS)
+}
+#: values of such options with which they have no effect
+_NOTHING: Final = ("", "-1", "0", "0.000000", "1", "1.000000")
 _TIMES: Final = ("grp_wall", "max_wall_pj", "preempt_exempt_time")
-_NUMBERS: Final = ("usage_factor", "usage_thres", "limit_factor")
+_NUMBERS: Final = ("usage_factor",)
 _COUNTS: Final = ("priority", "min_prio_thresh")
 
 
@@ -77,7 +84,10 @@ class LimitOptions:
         found = NAMES[kind].get(plain)
         if found is None:
             why = IDLE[kind].get(plain)
-            if why is None:
+            if (doubtful := WARNED[kind].get(plain)) is not None:
+                support = KeySupport.IDLE if text in _NOTHING else KeySupport.WARNED
+                self.findings.append(KeyFinding(where, shown, support, doubtful))
+            elif why is None:
                 hint = did_you_mean(plain, [*NAMES[kind], *IDLE[kind]])
                 hint = hint if hint.startswith("Did") else ""
                 self.findings.append(KeyFinding(where, shown, None, f"unknown option. {hint}".rstrip()))

@@ -35,8 +35,9 @@ PRIORITY_FLAGS: Final = (
     *("MAX_TRES_GRES", "NO_NORMAL_ALL", "NO_NORMAL_ASSOC", "NO_NORMAL_PART", "NO_NORMAL_QOS", "NO_NORMAL_TRES"),
     "SMALL_RELATIVE_TO_TIME",
 )
-_PREEMPT_MODES: Final = ("OFF", "CANCEL", "REQUEUE", "WITHIN")
+_PREEMPT_MODES: Final = ("OFF", "CANCEL", "REQUEUE")
 _PREEMPT_REFUSED: Final = {
+    "WITHIN": "jobs of one QOS do not preempt each other; leave it out",
     "SUSPEND": "suspended jobs are not simulated; use REQUEUE or CANCEL",
     "GANG": "gang scheduling is not simulated; use REQUEUE or CANCEL",
 }
@@ -48,6 +49,17 @@ _IMPLIED: Final = {
     "safe": ("associations", "limits"),
     "wckeys": ("associations",),
     "all": ("associations", "limits", "qos", "safe", "wckeys"),
+}
+#: {key: {value in upper case: why it has an effect that is not simulated}}
+_DOUBTFUL: Final = {
+    "PriorityFlags": {
+        "DEPTH_OBLIVIOUS": "fairshare depends on the depth of an account",
+        "MAX_TRES_GRES": "a flag of later versions of Slurm",
+    },
+    "SelectTypeParameters": {
+        "CR_ONE_TASK_PER_CORE": "tasks share the threads of a core",
+        "CR_PACK_NODES": "tasks are placed as without it",
+    },
 }
 _OPTION: Final = re.compile(r"([A-Za-z0-9_]+)(?:=(.*))?")
 
@@ -135,13 +147,22 @@ def select_settings(conf: SlurmConf) -> SelectSettings:
     )
 
 
+def doubtful_values(conf: SlurmConf) -> list[KeyFinding]:
+    """Return findings about flags that are not supported, and might change what Slurm decides."""
+    return [
+        KeyFinding(conf.where(key), f"{key} {name}", KeySupport.WARNED, why)
+        for key, reasons in _DOUBTFUL.items()
+        for name in read_names(conf.text(key))
+        if (why := reasons.get(name.upper())) is not None
+    ]
+
+
 def memory_defaults(of: Any) -> dict[str, int]:
     """Return the defaults and limits of memory and of CPUs per GPU that are given; 0 means none."""
     keys = {
         "def_mem_per_cpu": "DefMemPerCPU",
         "def_mem_per_node": "DefMemPerNode",
         "max_mem_per_cpu": "MaxMemPerCPU",
-        "max_mem_per_node": "MaxMemPerNode",
         "def_cpu_per_gpu": "DefCPUPerGPU",
         "def_mem_per_gpu": "DefMemPerGPU",
     }

@@ -51,7 +51,7 @@ _FLAGS: Final = {
     "ANY_NODES": "",
     "STATIC_ALLOC": "",
     "SPEC_NODES": "",
-    "PART_NODES": "",
+    "PART_NODES": "name the nodes of the partition",
     "NO_HOLD_JOBS_AFTER": "",
     "NO_HOLD_JOBS_AFTER_END": "",
     "WEEKDAY": "only DAILY and WEEKLY are repeated",

@@ -231,7 +231,7 @@ def test_batsim_gets_no_unknown_field() -> None:
     """Reasons and names of calls are not sent; our own server gets the reasons."""
     decisions = [
         ExecuteJob(10.0, ExecuteJobData("a", "0", "backfilled")),
-        BatsimExecuteJob(10.0, BatsimExecuteJobData("a", "0", "by hand", {"0": "0"})),
+        BatsimExecuteJob(10.0, BatsimExecuteJobData("a", "0", "by hand", mapping={"0": "0"})),
         RejectJob(10.0, RejectJobData("a", "too large")),
         KillJob(10.0, KillJobData(("a",), "late")),
         CallMeLater(10.0, CallMeLaterData(12.0, "mine")),

@@ -1,6 +1,7 @@
 """Settings of the scheduler slurm from its files: accounting, parameters, partitions, reservations, topology."""
 
 import csv
+import re
 from math import inf
 
 import pytest
@@ -174,7 +175,7 @@ def test_parameters_have_slurms_defaults_and_values():
     """Priorities, selection, preemption, enforcement and the parameters of the scheduler."""
     plain = config_of(PARTITION)
     told = config_of(
-        "SchedulerParameters=BF_Interval=45,bf_continue,default_queue_depth=9,sched_interval=-1,bf_max_time=3,max_rpc_cnt=9\n"
+        "SchedulerParameters=BF_Interval=45,bf_busy_nodes,default_queue_depth=9,sched_interval=-1,bf_max_time=3,max_rpc_cnt=9\n"
         "PriorityType=priority/multifactor\nPriorityDecayHalfLife=01:00:00\nPriorityCalcPeriod=1\nPriorityMaxAge=0-2\n"
         "PriorityWeightTRES=CPU=0,Mem=.03,GRES/gpu=30000\nPriorityFlags=NO_NORMAL_TRES\nPreemptType=preempt/qos\n"
         "PreemptMode=REQUEUE\nSelectTypeParameters=cr_core_memory\nDefMemPerCPU=100\nEnforcePartLimits=YES\nJobRequeue=0\n"
@@ -186,7 +187,7 @@ def test_parameters_have_slurms_defaults_and_values():
         SchedulerParameters(),
         "select/cons_tres",
     )
-    assert (told.scheduler_parameters.bf_interval, told.scheduler_parameters.bf_continue) == (45.0, True)
+    assert (told.scheduler_parameters.bf_interval, told.scheduler_parameters.bf_busy_nodes) == (45.0, True)
     assert (told.scheduler_parameters.sched_interval, told.scheduler_parameters.default_queue_depth) == (None, 9)
     assert (told.priority.decay_half_life, told.priority.calc_period, told.priority.max_age) == (3600.0, 60.0, 7200.0)
     assert told.priority.weight_tres == {"cpu": 0.0, "mem": 0.03, "gres/gpu": 30000.0}
@@ -258,13 +259,13 @@ def test_a_partition_needs_its_qos_and_a_machine_a_partition():
 
 def test_keys_can_be_changed_one_by_one():
     """Parameters, parameters of the scheduler, partitions, and objects of accounting as commands."""
-    conf = read_slurm_conf(MACHINE + "SchedulerParameters=bf_window=60,bf_continue\n" + PARTITION, "slurm.conf")
+    conf = read_slurm_conf(MACHINE + "SchedulerParameters=bf_window=60,bf_busy_nodes\n" + PARTITION, "slurm.conf")
     made, commands = overridden(
         conf,
         {
             "PriorityWeightAge": "7",
             "bf_window": "120",
-            "SchedulerParameters.defer": "",
+            "SchedulerParameters.kill_invalid_depend": "",
             "partition.batch.MaxTime": "30",
             "qos.high.MaxTRESPU": "cpu=4",
         },
@@ -272,8 +273,8 @@ def test_keys_can_be_changed_one_by_one():
     config, _ = slurm_config(made)
 
     assert config.priority.weight_age == 7
-    assert (config.scheduler_parameters.bf_window, config.scheduler_parameters.bf_continue) == (120, True)
-    assert config.scheduler_parameters.defer
+    assert (config.scheduler_parameters.bf_window, config.scheduler_parameters.bf_busy_nodes) == (120, True)
+    assert config.scheduler_parameters.kill_invalid_depend
     assert config.partitions[0].max_time == 1800.0
     people = read_accounting([("qos", "Name|Priority\nhigh|3\n"), *commands])
     assert people.qos[1].max_tres_pu == {"cpu": 4.0}
@@ -357,7 +358,17 @@ def test_every_parameter_of_the_scheduler_that_is_honoured_is_a_setting():
     """The table of keys and the settings of the scheduler have the same names."""
     honoured = {key.name for key in KEYS["scheduler"].values() if key.support is KeySupport.HONOURED}
 
-    assert honoured == {one.name for one in fields(SchedulerParameters)}
+    assert honoured <= {one.name for one in fields(SchedulerParameters)}
+
+
+def test_every_honoured_parameter_of_the_scheduler_is_used_by_its_decisions(project_root):
+    """A key that no decision reads would be accepted silently."""
+    folder, readers = project_root / "schedulers" / "slurm", ("config", "files")
+    rooms = [path for path in folder.rglob("*.py") if path.parent.name not in readers]
+    code = "\n".join(path.read_text(encoding="utf-8") for path in rooms)
+    honoured = [key.name for key in KEYS["scheduler"].values() if key.support is KeySupport.HONOURED]
+
+    assert [name for name in honoured if not re.search(rf"\b{name}\b", code)] == []
 
 
 @pytest.mark.parametrize("recording", "abcdf")
@@ -376,6 +387,24 @@ def test_the_recordings_configuration_is_read_without_a_doubt(slurm22_dir, recor
         ]
         assert told[0] == told[1]
         assert sorted(table.qos, key=str) == sorted(script.qos, key=str)
+
+
+def test_what_the_scheduler_does_not_support_is_a_finding():
+    """Keys and flags that Slurm would honour; a value that means nothing has no effect."""
+    conf = read_slurm_conf(
+        MACHINE + "CompleteWait=0\nSelectTypeParameters=CR_Core,CR_Pack_Nodes\nSchedulerParameters=pack_serial_at_end\n"
+        "MaxMemPerNode=5\n" + PARTITION,
+        "slurm.conf",
+    )
+    findings = [*conf.findings, *slurm_config(conf)[1]]
+    people = read_accounting([("qos", "Name|Priority|LimitFactor|UsageThres\nhigh|3|2.0|\n")])
+
+    assert [one.key for one in findings if one.support is KeySupport.WARNED] == [
+        "MaxMemPerNode",
+        "SchedulerParameters pack_serial_at_end",
+        "SelectTypeParameters CR_Pack_Nodes",
+    ]
+    assert [one.key for one in people.findings if one.support is KeySupport.WARNED] == ["LimitFactor"]
 
 
 def job_of(job_id: str = "w0!7", options: dict[str, str] | None = None, **members):

@@ -71,7 +71,7 @@ def test_run_starts_jobs_as_slurmctld_would(files: Path) -> None:
 def test_machine_of_another_file_is_refused(files: Path) -> None:
     """The policy says what is wrong if the nodes are not those of its configuration."""
     from pipistrelle.protocol.events import SimulationBeginsData
-    from pipistrelle.runs.inputs.slurm_cluster import load_cluster
+    from pipistrelle.runs.slurm.cluster import load_cluster
     from pipistrelle.schedulers.runtime.runtime import view_of
     from pipistrelle.schedulers.slurm.policy import SlurmPolicy
 

@@ -74,8 +74,8 @@ def state(game: Any) -> tuple[object, ...]:
 
 
 def test_every_rejection_code_is_tried() -> None:
-    """The table has each code of the protocol but those with their own tests: a missing feature, requests, too many."""
-    others = {"feature_off", "wrong_units", "too_many"}
+    """The table has each code of the protocol but those with their own tests."""
+    others = {"feature_off", "wrong_units", "wrong_resources", "too_many"}
     assert {code for _, code, _ in ILLEGAL.values()} | others == set(get_args(RejectionCode))
 
 

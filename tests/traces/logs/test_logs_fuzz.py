@@ -11,7 +11,8 @@ from pipistrelle.traces.logs.haizea import HaizeaLog
 from pipistrelle.traces.logs.job_table import LogOptions
 from pipistrelle.traces.logs.maui import MauiLog, maui_chunks
 from pipistrelle.traces.logs.pbs import PbsLog
-from pipistrelle.traces.logs.sacct import SacctLog, sacct_chunks
+from pipistrelle.traces.slurm.sacct import SacctLog
+from pipistrelle.traces.slurm.sacct_text import sacct_chunks
 
 PBS = (
     b"03/01/2017 08:00:00;Q;101.s;queue=q\n03/01/2017 08:30:10;E;101.s;user=alice account=a jobname=my job queue=q "

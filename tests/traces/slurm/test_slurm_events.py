@@ -13,8 +13,8 @@ from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.load import load
 from pipistrelle.traces.slurm.arrays import array_indices
 from pipistrelle.traces.slurm.options import begin_delay, options_of, options_text, parse_options
-from pipistrelle.traces.slurm.request import request_of_options
 from pipistrelle.traces.slurm.sbatch import parse_sbatch
+from pipistrelle.traces.slurm.sbatch_request import request_of_options
 
 SUBMIT = "-dt {} -e submit_batch_job | {} pseudo.job"
 

@@ -74,7 +74,7 @@ def test_strict_reading_refuses_a_file_with_a_bad_row(tmp_path: Path) -> None:
 
 def test_written_requests_are_read_again(tmp_path: Path) -> None:
     """Writing sacct's table keeps what jobs take of shared nodes."""
-    from pipistrelle.traces.logs.sacct import sacct_chunks
+    from pipistrelle.traces.slurm.sacct_text import sacct_chunks
 
     workload = read(
         tmp_path,

@@ -1,0 +1,356 @@
+"""What a request takes of shared nodes: which nodes fit, how tasks and GPUs are divided, and why it never fits."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.platforms.resources.node_request import OneNodeRequest
+from pipistrelle.platforms.resources.shared_nodes import Amounts, SharedNodes
+from pipistrelle.protocol.base.errors import did_you_mean, quoted
+from pipistrelle.protocol.resources.amounts import CORES, MEMORY, MILLI, MOST, amount_text
+from pipistrelle.protocol.resources.request import Request
+
+Bools = NDArray[np.bool_]
+#: more tasks than any job has
+_ANY: Final = MOST
+
+
+class Take(NamedTuple):
+    """What a job takes of one node: a number of its tasks, and GPUs by number."""
+
+    node: int
+    tasks: int
+    gpus: tuple[int, ...] = ()
+
+
+class Shape:
+    """A request, in the columns of one machine's resources.
+
+    Attributes:
+        request: the request.
+        low, high: the least and the greatest number of nodes.
+        tasks: the number of tasks; None: ``exact`` tasks on each node.
+        exact: the number of tasks on each node if ``tasks`` is None.
+
+    Raises:
+        PlatformError: no node has a resource or a GPU model of the request.
+    """
+
+    def __init__(self, request: Request, nodes: SharedNodes) -> None:
+        self.request = request
+        self._nodes = nodes
+        self.low = request.least_nodes
+        self.tasks = request.tasks
+        self.exact = 0 if request.tasks is not None else request.tasks_per_node or 1
+        most = request.most_nodes if request.most_nodes is not None else request.nodes
+        if request.tasks is not None:
+            most = min(most or request.tasks, request.tasks)
+        self.high = max(self.low, most or 1)
+        self._cap = request.tasks_per_node or (_ANY if request.tasks is None else request.tasks)
+        width = len(nodes.resources)
+        #: shape (resources,): what each task, each GPU and each node of the job takes
+        self._per_task: Amounts = np.zeros(width, dtype=np.int64)
+        self._per_gpu: Amounts = np.zeros(width, dtype=np.int64)
+        self._per_node: Amounts = np.zeros(width, dtype=np.int64)
+        self._add(self._per_task, CORES, request.cores_per_task)
+        if request.memory_per_core is not None:
+            each = -(-request.memory_per_core * max(request.cores_per_task, 1) // MILLI)
+            self._add(self._per_task, MEMORY, each)
+        if request.memory_per_node is not None:
+            self._add(self._per_node, MEMORY, request.memory_per_node)
+        if request.memory_per_gpu is not None:
+            self._add(self._per_gpu, MEMORY, request.memory_per_gpu)
+        for name, amount in request.others.items():
+            self._add(self._per_node, name, amount)
+        if request.gpus_per_task:
+            self._per_task += request.gpus_per_task * self._per_gpu
+        self._per_node += request.gpus_per_node * self._per_gpu
+        self._models = self._accepted()
+
+    def _add(self, to: Amounts, resource: str, amount: int) -> None:
+        column = self._nodes.column(resource)
+        if column is not None:
+            to[column] += amount
+        elif amount and resource != MEMORY:  # a machine that does not count memory has enough
+            raise PlatformError(
+                f"no node has {quoted(resource)}",
+                expected=f"one of {', '.join(self._nodes.resources)}",
+                found=str(self.request),
+                hint=did_you_mean(resource, list(self._nodes.resources)),
+            )
+
+    def _accepted(self) -> tuple[int, ...] | None:
+        wanted, known = self.request.gpu_models, self._nodes.models
+        if not wanted:
+            return None
+        found = tuple(index for index, model in enumerate(known) if model in wanted)
+        if not found:
+            raise PlatformError(
+                f"no node has GPUs of the model {' or '.join(wanted)}",
+                expected=f"one of {', '.join(known)}" if known else "no GPU model",
+                found=str(self.request),
+            )
+        return found
+
+    @property
+    def wants_gpus(self) -> bool:
+        """Whether the job takes GPUs."""
+        request = self.request
+        return bool(request.gpus or request.gpus_per_node or request.gpus_per_task)
+
+    @property
+    def share(self) -> int:
+        """What the job takes of each of its GPUs, in thousandths."""
+        return MILLI if self.request.exclusive else self.request.gpu_share
+
+    @cached_property
+    def fewest(self) -> int:
+        """The least number of tasks on each node of the job."""
+        if self.tasks is None:
+            return max(1, self.exact)
+        return max(1, self.tasks - self._cap * (self.high - 1))
+
+    @cached_property
+    def least(self) -> Amounts:
+        """What the job takes at least of one node, shape (resources,); nothing if it is exclusive."""
+        if self.request.exclusive:
+            return np.zeros(len(self._nodes.resources), dtype=np.int64)
+        return self._per_node + self.fewest * self._per_task + self._gpus_at_least * self._per_gpu
+
+    @property
+    def parts(self) -> tuple[Amounts, Amounts, int]:
+        """What the job takes of a node besides its tasks, what each task takes, and the most tasks on a node."""
+        return self._per_node + self._gpus_at_least * self._per_gpu, self._per_task, self._cap
+
+    @cached_property
+    def least_gpus(self) -> int:
+        """How many GPUs the job takes at least of one node; none if it is exclusive."""
+        request = self.request
+        if request.exclusive:
+            return 0
+        return max(request.gpus_per_node, request.gpus_per_task * self.fewest, self._gpus_at_least)
+
+    @cached_property
+    def able(self) -> Bools:
+        """Which nodes have GPUs of an accepted model, shape (nodes,)."""
+        if self._models is None:
+            return np.ones(len(self._nodes), dtype=np.bool_)
+        return np.isin(self._nodes.model_of, self._models)
+
+    def on_node(self, node: int, tasks: int, gpus: int) -> OneNodeRequest:
+        """Return what the job takes of a node with this number of its tasks and of its GPUs there."""
+        if self.request.exclusive:
+            has = self._nodes.gpus[node]
+            return OneNodeRequest(tuple(self._nodes.amounts[node].tolist()), int((has > 0).sum()), MILLI, None)
+        amounts = self._per_node + tasks * self._per_task
+        if self.request.gpus:
+            amounts = amounts + gpus * self._per_gpu
+        return OneNodeRequest(tuple(amounts.tolist()), gpus, self.share, self._models)
+
+    def amounts_on(self, nodes: Amounts, takes: Sequence[Take]) -> Amounts:
+        """Return what some takes hold of each resource, shape (takes, resources); ``nodes`` are their nodes."""
+        if self.request.exclusive:
+            return self._nodes.amounts[nodes]
+        tasks = np.array([take.tasks for take in takes], dtype=np.int64)
+        amounts = self._per_node + tasks[:, None] * self._per_task
+        if self.request.gpus and self._per_gpu.any():
+            amounts = amounts + np.array([len(take.gpus) for take in takes])[:, None] * self._per_gpu
+        return amounts
+
+    def most_tasks(self, amounts: Amounts, gpus: Amounts) -> Amounts:
+        """Return how many of its tasks fit on each node, 0 where none does, shape (nodes,).
+
+        Args:
+            amounts, gpus: what is free, as in `FreeResources`.
+        """
+        request = self.request
+        base = amounts - self._per_node if self._per_node.any() else amounts
+        if request.gpus and self._per_gpu.any():
+            base = base - self._gpus_at_least * self._per_gpu
+        most = np.full(len(amounts), self._cap, dtype=np.int64)
+        for column in np.flatnonzero(self._per_task).tolist():
+            np.minimum(most, base[:, column] // self._per_task[column], out=most)
+        if base is not amounts:
+            most[(base < 0).any(axis=1)] = 0
+        if self.wants_gpus:
+            free = (gpus >= self.share).sum(axis=1)
+            if request.gpus_per_task:
+                np.minimum(most, free // request.gpus_per_task, out=most)
+            else:
+                most[free < (request.gpus_per_node or self._gpus_at_least)] = 0
+            if self._models is not None:
+                most[~self.able] = 0
+        if request.exclusive:
+            idle = (amounts == self._nodes.amounts).all(axis=1) & (gpus == self._nodes.gpus).all(axis=1)
+            most[~idle] = 0
+        np.maximum(most, 0, out=most)
+        if self.exact:
+            most[most < self.exact] = 0
+        return most
+
+    @cached_property
+    def _gpus_at_least(self) -> int:
+        """The least number of GPUs on each node if the GPUs are given for the whole job."""
+        return max(1, self.request.gpus // self.high) if self.request.gpus else 0
+
+    def choose(self, order: Sequence[int] | Amounts, most: Amounts, gpus: Amounts) -> tuple[Take, ...] | None:
+        """Choose nodes in an order of preference, and divide tasks and GPUs among them; None if too few fit.
+
+        A request with a fixed number of nodes prefers nodes that can take an equal part of the tasks. If these are too
+        few, the nodes that can take most tasks are chosen. Tasks fill node by node in the order of the nodes' numbers,
+        with at least one on each. The GPUs of each node are the fullest ones that suffice.
+
+        Args:
+            order: nodes, the preferred first; others are not used.
+            most: tasks that fit on each node, from `most_tasks`.
+            gpus: free thousandths of each GPU, shape (nodes, GPUs).
+        """
+        ranked = np.asarray(order, dtype=np.int64)
+        ranked = ranked[most[ranked] > 0]
+        chosen = self._nodes_of(ranked, most)
+        if chosen is None:
+            return None
+        chosen = np.sort(chosen)
+        tasks = self._divided(most[chosen].tolist())
+        counts = self._gpu_counts(chosen, tasks, gpus)
+        if counts is None:
+            return None
+        return tuple(
+            Take(node, count, self.numbers(gpus[node], held))
+            for node, count, held in zip(chosen.tolist(), tasks, counts, strict=True)
+        )
+
+    def _nodes_of(self, ranked: Amounts, most: Amounts) -> Amounts | None:
+        low, high = self.low, self.high
+        if len(ranked) < low:
+            return None
+        if self.tasks is None:
+            return ranked[:low]
+        able = most[ranked]
+        if low == high:
+            equal = ranked[able >= -(-self.tasks // low)]
+            if len(equal) >= low:
+                return equal[:low]
+        else:
+            so_far = np.cumsum(able[:high])
+            enough = int(np.searchsorted(so_far, self.tasks)) + 1
+            if enough <= min(high, len(ranked)):
+                return ranked[: max(enough, low)]
+        count = min(high, len(ranked))
+        largest = np.argsort(-able, kind="stable")[:count]
+        sums = np.cumsum(able[largest])
+        enough = int(np.searchsorted(sums, self.tasks)) + 1
+        return None if enough > count else ranked[largest[: max(enough, low)]]
+
+    def _divided(self, most: list[int]) -> list[int]:
+        if self.tasks is None:
+            return [self.exact] * len(most)
+        left, parts = self.tasks, []
+        for place, able in enumerate(most):
+            behind = len(most) - place - 1
+            parts.append(min(able, left - behind))
+            left -= parts[-1]
+        return parts
+
+    def _gpu_counts(self, chosen: Amounts, tasks: list[int], gpus: Amounts) -> list[int] | None:
+        request = self.request
+        if request.exclusive:
+            return [int((self._nodes.gpus[node] > 0).sum()) for node in chosen.tolist()]
+        if not request.gpus:
+            return [request.gpus_per_node + request.gpus_per_task * count for count in tasks]
+        free = (gpus[chosen] >= self.share).sum(axis=1).tolist()
+        least = min(self._gpus_at_least, request.gpus // len(free))
+        left, counts = request.gpus, []
+        for place, able in enumerate(free):
+            behind = (len(free) - place - 1) * least
+            counts.append(min(able, left - behind))
+            left -= counts[-1]
+        return None if left or min(counts) < least else counts
+
+    def gpus_on_node(self, tasks: int, nodes: int) -> int:
+        """Return the number of GPUs on each node if ``nodes`` nodes have this number of tasks each."""
+        request = self.request
+        return request.gpus // nodes if request.gpus else request.gpus_per_node + request.gpus_per_task * tasks
+
+    def numbers(self, free: Amounts, count: int) -> tuple[int, ...]:
+        """Return the ``count`` fullest GPUs that suffice, perhaps fewer.
+
+        Args:
+            free: free thousandths of each GPU of the node, shape (GPUs,).
+        """
+        if not count:
+            return ()
+        order = np.argsort(free, kind="stable")
+        enough = order[free[order] >= (MILLI if self.request.exclusive else self.share)]
+        return tuple(sorted(enough[:count].tolist()))
+
+    def fault(self, takes: Sequence[Take]) -> str | None:
+        """Return why a job may not take this, or None; whether it is free is not checked.
+
+        The tasks, nodes and GPUs must be those of the request.
+        """
+        request = self.request
+        if not self.low <= len(takes) <= self.high:
+            wanted = str(self.low) if self.low == self.high else f"{self.low} to {self.high}"
+            return f"{len(takes)} nodes; it asks for {wanted}"
+        if self.tasks is not None and sum(take.tasks for take in takes) != self.tasks:
+            return f"{sum(take.tasks for take in takes)} tasks in all; it asks for {self.tasks}"
+        if request.gpus and not request.exclusive and sum(len(take.gpus) for take in takes) != request.gpus:
+            return f"{sum(len(take.gpus) for take in takes)} GPUs in all; it asks for {request.gpus}"
+        for take in takes:
+            where = f"on node {self._nodes.name(take.node)}"
+            if self.exact and take.tasks != self.exact:
+                return f"{take.tasks} tasks {where}; it asks for {self.exact} on each node"
+            if not 1 <= take.tasks <= self._cap:
+                return f"{take.tasks} tasks {where}; it asks for 1 to {self._cap}"
+            each = request.gpus_per_node + request.gpus_per_task * take.tasks
+            if not request.gpus and not request.exclusive and len(take.gpus) != each:
+                return f"{len(take.gpus)} GPUs {where}; it asks for {each}"
+            if self._models is not None and not self.able[take.node]:
+                return f"GPUs of another model {where}; it asks for {' or '.join(request.gpu_models)}"
+        return None
+
+    def refusal(self, allowed: Bools) -> str | None:
+        """Return why the job fits on no machine of these nodes even if all are empty, or None.
+
+        Args:
+            allowed: which nodes the job may use, shape (nodes,).
+        """
+        nodes = self._nodes
+        short = next(
+            (name for name, count in self.request.licenses.items() if count > nodes.licenses.get(name, 0)), None
+        )
+        if short is not None:
+            there = nodes.licenses.get(short, 0)
+            return f"it asks for {self.request.licenses[short]} licences {quoted(short)}, the machine has {there}"
+        most = np.where(allowed, self.most_tasks(nodes.amounts, nodes.gpus), 0)
+        if self.choose(np.arange(len(nodes)), most, nodes.gpus) is not None:
+            return None
+        fitting = int((most > 0).sum())
+        if not allowed.any():
+            return "it may use no node"
+        if fitting:
+            return (
+                f"only {fitting} of the {self.low} nodes that it needs fit it, or all of them hold too few of its tasks"
+            )
+        return self._shortage(allowed)
+
+    def _shortage(self, allowed: Bools) -> str:
+        """Return which resource is short on every node for one task."""
+        nodes, tasks = self._nodes, max(1, self.exact)
+        need = self._per_node + tasks * self._per_task
+        for column, name in enumerate(nodes.resources):
+            largest = int(nodes.amounts[allowed, column].max())
+            if need[column] > largest:
+                asked, has = amount_text(name, int(need[column])), amount_text(name, largest)
+                return f"it asks for {asked} of {name} on a node, the largest node has {has}"
+        if self.wants_gpus:
+            wanted = max(self.request.gpus_per_node, self.request.gpus_per_task * tasks, self._gpus_at_least)
+            there = int((nodes.gpus[allowed & self.able] >= self.share).sum(axis=1).max(initial=0))
+            if wanted > there:
+                return f"it asks for {wanted} GPUs on a node, the nodes of its model have at most {there}"
+        return "no single node has all that it asks for together"

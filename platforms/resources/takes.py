@@ -1,0 +1,43 @@
+"""What jobs take of shared nodes, as the protocol has it."""
+
+from collections.abc import Iterable
+
+from pipistrelle.platforms.resources.shape import Take
+from pipistrelle.protocol.resources.nodes import NodeTake
+from pipistrelle.protocol.units.nodesets import NodeSet
+
+
+def told_takes(takes: Iterable[Take]) -> tuple[NodeTake, ...]:
+    """Return takes as entries of the protocol; nodes with equal takes share an entry."""
+    alike: dict[tuple[int, tuple[int, ...]], list[int]] = {}
+    for take in takes:
+        alike.setdefault((take.tasks, take.gpus), []).append(take.node)
+    return tuple(
+        NodeTake(str(NodeSet.of(nodes)), tasks, str(NodeSet.of(gpus))) for (tasks, gpus), nodes in alike.items()
+    )
+
+
+def takes_told(told: Iterable[NodeTake]) -> tuple[Take, ...]:
+    """Return takes by ascending node from entries of the protocol; NodeSetError if an entry is malformed."""
+    found: list[Take] = []
+    for entry in told:
+        gpus = tuple(NodeSet.parse(entry.gpus))
+        found += [Take(node, entry.tasks, gpus) for node in NodeSet.parse(entry.nodes)]
+    return tuple(sorted(found))
+
+
+def takes_text(takes: Iterable[Take]) -> str:
+    """Return takes as a short text for tables: ``0-3:2 4:1:0-1``, which is NODES:TASKS or NODES:TASKS:GPUS."""
+    return " ".join(
+        f"{entry.nodes.replace(' ', '+')}:{entry.tasks}" + (f":{entry.gpus.replace(' ', '+')}" if entry.gpus else "")
+        for entry in told_takes(takes)
+    )
+
+
+def takes_written(text: str) -> tuple[Take, ...]:
+    """Return the takes of a text from `takes_text`; ValueError if it is malformed."""
+    entries = []
+    for word in text.split():
+        nodes, tasks, *gpus = word.replace("+", " ").split(":")
+        entries.append(NodeTake(nodes, int(tasks), *gpus))
+    return takes_told(entries)

@@ -1,0 +1,176 @@
+"""What policies see of nodes that jobs share: what is free, and what each job takes."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.platforms.resources.free_resources import FreeResources
+from pipistrelle.platforms.resources.shape import Shape, Take
+from pipistrelle.platforms.resources.shared_nodes import Amounts, SharedNodes
+from pipistrelle.protocol.resources.nodes import NodeTake
+from pipistrelle.protocol.resources.request import Request
+from pipistrelle.protocol.units.indices import numbers
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+
+Bools = NDArray[np.bool_]
+Takes = tuple[Take, ...]
+#: a job without a request on such a machine takes one core
+_ONE_CORE = Request(tasks=1)
+
+
+class SharedView:
+    """Nodes with cores, memory and GPUs: what of them is free, and the takes of the running jobs.
+
+    Attributes:
+        nodes: what the nodes have.
+        free: what no job takes, on all nodes, also on those out of service.
+    """
+
+    def __init__(self, nodes: SharedNodes) -> None:
+        self.nodes = nodes
+        self.free = FreeResources(nodes)
+        self._shapes: dict[Request, Shape] = {}
+        #: {job's number: shape}
+        self._of_job: dict[int, Shape] = {}
+        #: {id of a running job: its takes, and their rows}
+        self._held: dict[str, tuple[Takes, Amounts, Amounts]] = {}
+        #: the last result of `pick` or of a placement, which satisfies its job's request
+        self._proposed: Takes | None = None
+        #: the nodes by weight and number: the order of `pick`
+        self.by_weight: Amounts = np.lexsort((np.arange(len(nodes)), nodes.weights)).astype(np.int64)
+
+    def shape(self, job: SchedulerJob) -> Shape:
+        """Return a job's request in the columns of this machine; PlatformError if no node has what it names."""
+        known = self._of_job.get(job.number)
+        if known is not None:
+            return known
+        request = None if job.description is None else job.description.request
+        request = request or (_ONE_CORE if job.size == 1 else Request(nodes=job.size, most_nodes=job.size))
+        shape = self._shapes.get(request)
+        if shape is None:
+            shape = self._shapes[request] = Shape(request, self.nodes)
+        self._of_job[job.number] = shape
+        return shape
+
+    def refusal(self, job: SchedulerJob, closed: NodeSet) -> str | None:
+        """Return why a job never fits on the nodes that are not ``closed`` to it, or None."""
+        try:
+            return self.shape(job).refusal(self.open(closed))
+        except PlatformError as error:
+            return f"{error.what}: {error.found}"
+
+    def open(self, closed: NodeSet) -> Bools:
+        """Return which nodes are not ``closed``, shape (nodes,)."""
+        found = np.ones(len(self.nodes), dtype=np.bool_)
+        if closed:
+            found[numbers(closed)] = False
+        return found
+
+    def pick(self, job: SchedulerJob, allowed: Bools, order: Sequence[int] | Amounts | None = None) -> Takes | None:
+        """Return what a job would take now; None if it does not fit.
+
+        Args:
+            allowed: the nodes that it may use, shape (nodes,).
+            order: the nodes, the preferred first; None: by weight and number.
+        """
+        shape = self.shape(job)
+        if self.free.missing_license(shape.request.licenses) is not None:
+            return None
+        most = np.where(allowed, shape.most_tasks(self.free.amounts, self.free.gpus), 0)
+        return self.propose(shape.choose(self.by_weight if order is None else order, most, self.free.gpus))
+
+    def propose(self, takes: Takes | None) -> Takes | None:
+        """Return takes that satisfy a job's request, so that `take` need not check them."""
+        self._proposed = takes
+        return takes
+
+    def take(self, job: SchedulerJob, takes: Takes) -> None:
+        """Give a job what it takes.
+
+        Raises:
+            ValueError: too little is free, or the takes do not satisfy the job's request.
+        """
+        shape = self.shape(job)
+        if takes is not self._proposed and (fault := shape.fault(takes)) is not None:
+            raise ValueError(f"{job.id} would take {fault}")
+        nodes, taken = self.rows(job, takes)
+        if self.free.missing_license(shape.request.licenses) is not None:
+            raise ValueError(f"{job.id} does not fit now: too few licences are free")
+        if not self.free.take_rows(nodes, *self.split(taken)):
+            raise ValueError(
+                f"{job.id} does not fit now: more is taken than is free on nodes {NodeSet.of(nodes.tolist())}"
+            )
+        self.free.take_licenses(shape.request.licenses)
+        self._held[job.id] = takes, nodes, taken
+
+    def give_back(self, job: SchedulerJob) -> None:
+        """Free what an ended job took."""
+        _, nodes, taken = self._held.pop(job.id)
+        self.free.give_back_rows(nodes, *self.split(taken))
+        self.free.return_licenses(self.shape(job).request.licenses)
+        del self._of_job[job.number]
+
+    def takes_of(self, job: SchedulerJob) -> Takes:
+        """Return what a running job takes of each of its nodes."""
+        return self._held[job.id][0]
+
+    def held_by(self, job: SchedulerJob) -> tuple[Amounts, Amounts]:
+        """Return the rows of a running job, see `rows`."""
+        _, nodes, taken = self._held[job.id]
+        return nodes, taken
+
+    def rows(self, job: SchedulerJob, takes: Takes) -> tuple[Amounts, Amounts]:
+        """Return the nodes of some takes, shape (takes,), and what they take there, shape (takes, columns).
+
+        The columns are the resources and then the GPUs by number, as in `table`.
+        """
+        shape, width = self.shape(job), len(self.nodes.resources)
+        taken = np.zeros((len(takes), width + self.nodes.gpus.shape[1]), dtype=np.int64)
+        nodes = np.array([take.node for take in takes], dtype=np.int64)
+        taken[:, :width] = shape.amounts_on(nodes, takes)
+        if shape.wants_gpus or shape.request.exclusive:
+            for row, take in enumerate(takes):
+                for number in take.gpus:
+                    taken[row, width + number] = shape.share
+        return nodes, taken
+
+    def table(self) -> Amounts:
+        """Return what is free, shape (nodes, resources + GPUs)."""
+        return np.hstack([self.free.amounts, self.free.gpus])
+
+    def split(self, table: Amounts) -> tuple[Amounts, Amounts]:
+        """Return the resources and the GPUs of a table of `table`'s columns."""
+        width = len(self.nodes.resources)
+        return table[:, :width], table[:, width:]
+
+    def told(self, takes: Takes) -> tuple[NodeSet, tuple[NodeTake, ...]]:
+        """Return takes as the protocol has them: the nodes, and what is taken of equal ones together."""
+        alike: dict[tuple[int, tuple[int, ...]], list[int]] = {}
+        for take in takes:
+            alike.setdefault((take.tasks, take.gpus), []).append(take.node)
+        entries = (
+            NodeTake(str(NodeSet.of(nodes)), tasks, str(NodeSet.of(gpus))) for (tasks, gpus), nodes in alike.items()
+        )
+        return NodeSet.of([take.node for take in takes]), tuple(entries)
+
+    def adopt(self, job: SchedulerJob, told: Iterable[NodeTake]) -> None:
+        """Give a running job what another scheduler or a saved state says that it takes; ValueError if impossible."""
+        found = [
+            Take(node, take.tasks, tuple(NodeSet.parse(take.gpus)))
+            for take in told
+            for node in NodeSet.parse(take.nodes)
+        ]
+        self.take(job, tuple(sorted(found)))
+
+    def state(self) -> dict[str, Any]:
+        """Return the takes of the running jobs as plain values."""
+        return {job: [[take.node, take.tasks, list(take.gpus)] for take in held[0]] for job, held in self._held.items()}
+
+    def restore(self, state: Mapping[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
+        """Restore a state; ``jobs`` has the running jobs by id."""
+        for job_id, some in state.items():
+            self.take(jobs[job_id], tuple(Take(node, tasks, tuple(gpus)) for node, tasks, gpus in some))

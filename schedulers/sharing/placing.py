@@ -1,0 +1,139 @@
+"""Placements by name on nodes that jobs share, for requests of one node or of several."""
+
+from typing import Final
+
+import numpy as np
+
+from pipistrelle.platforms.resources.node_request import OneNodeRequest
+from pipistrelle.platforms.resources.shape import Shape
+from pipistrelle.platforms.resources.shared_nodes import Amounts
+from pipistrelle.platforms.topology.machine import Machine
+from pipistrelle.protocol.resources.amounts import MILLI
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.schedulers.placement.lowest import LowestIds
+from pipistrelle.schedulers.policy.errors import PolicyError
+from pipistrelle.schedulers.policy.interfaces import Placement
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.shared_view import Bools, SharedView, Takes
+from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.sharing.fragmentation import TypicalRequests
+from pipistrelle.schedulers.sharing.placements import SHARED, FirstFitShared, SharedPlacement, make_shared
+
+_FIRST_FIT: Final = "first-fit"
+#: `fgd` computes the typical requests again when this many times as many jobs were seen
+_GROWTH: Final = 1.25
+
+
+class OnSharedNodes:
+    """A placement for nodes that jobs share, by name.
+
+    Args:
+        name: a key of `SHARED`.
+        seed: seed of the placement ``random``.
+    """
+
+    fits_by_count = False
+
+    def __init__(self, name: str, seed: int = 0) -> None:
+        self.name = name
+        self.seed = seed
+
+    def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
+        """Raise PolicyError: the machine's nodes have no resources."""
+        raise PolicyError(
+            f"the placement '{self.name}' is for nodes that jobs share",
+            expected="a platform whose pools have resources, or another placement",
+            hint="'pipistrelle help sharing' explains the placements.",
+        )
+
+
+class NodePlacer:
+    """Chooses what a job takes of shared nodes, by the scores of a placement.
+
+    The scores are those of the free resources now, also if only part of them may be used.
+    """
+
+    def __init__(self, name: str, shared: SharedView, seed: int = 0) -> None:
+        self._name = name
+        self._shared = shared
+        self._rng = np.random.Generator(np.random.PCG64(seed))
+        #: {what a job takes of one node: number of jobs}, for the placement ``fgd``
+        self._seen: dict[OneNodeRequest, int] = {}
+        self._jobs = 0
+        self._typical_of = 0
+        self._scores: SharedPlacement | None = None
+        if name == _FIRST_FIT:
+            self._scores = FirstFitShared(shared.free, shared.nodes.weights)
+
+    def saw(self, job: SchedulerJob) -> None:
+        """Count a submitted job; `fgd` derives the typical requests from all jobs so far."""
+        if self._name == "fgd":
+            one = self._one(self._shared.shape(job))
+            self._seen[one] = self._seen.get(one, 0) + 1
+            self._jobs += 1
+
+    def place(self, job: SchedulerJob, allowed: Bools, table: Amounts | None = None) -> Takes | None:
+        """Return what a job would take; None if it does not fit.
+
+        Args:
+            allowed: the nodes that it may use, shape (nodes,).
+            table: what it may take, in the columns of `SharedView.table`; None: all that is free.
+        """
+        shared = self._shared
+        shape = shared.shape(job)
+        if shared.free.missing_license(shape.request.licenses) is not None:
+            return None
+        amounts, gpus = (shared.free.amounts, shared.free.gpus) if table is None else shared.split(table)
+        most = np.where(allowed, shape.most_tasks(amounts, gpus), 0)
+        if not most.any():
+            return None
+        return shared.propose(shape.choose(self.order(shape), most, gpus))
+
+    def order(self, shape: Shape) -> Amounts:
+        """Return the nodes by falling score, equal ones by number."""
+        if self._name == _FIRST_FIT:
+            return self._shared.by_weight
+        if self._name == "random":
+            return self._rng.permutation(len(self._shared.nodes))
+        scores = self._scored().scores(self._one(shape))
+        order: Amounts = np.argsort(-scores, kind="stable")
+        return order
+
+    def _one(self, shape: Shape) -> OneNodeRequest:
+        """Return what the job takes of one node with one task."""
+        tasks = shape.exact or (shape.tasks if shape.high == 1 and shape.tasks else 1)
+        counts = shape.gpus_on_node(tasks, shape.low)
+        if shape.request.exclusive:
+            return OneNodeRequest(tuple([0] * len(self._shared.nodes.resources)), counts, MILLI)
+        return shape.on_node(0, tasks, counts)
+
+    def _scored(self) -> SharedPlacement:
+        if self._name == "fgd" and (self._scores is None or self._jobs > self._typical_of * _GROWTH):
+            typical = TypicalRequests(self._shared.nodes, self._seen or {self._any(): 1})
+            self._scores = make_shared("fgd", self._shared.free, fragmentation=typical, rng=self._rng)
+            self._typical_of = self._jobs
+        elif self._scores is None:
+            typical = TypicalRequests(self._shared.nodes, {self._any(): 1})
+            self._scores = make_shared(self._name, self._shared.free, fragmentation=typical, rng=self._rng)
+        return self._scores
+
+    def _any(self) -> OneNodeRequest:
+        return OneNodeRequest(tuple([1] * len(self._shared.nodes.resources)))
+
+
+def placer_of(placement: Placement, view: View) -> NodePlacer:
+    """Return the placement on a view's shared nodes.
+
+    Raises:
+        PolicyError: the placement is for units, so that it cannot share nodes.
+    """
+    assert view.shared is not None
+    if isinstance(placement, OnSharedNodes):
+        return NodePlacer(placement.name, view.shared, placement.seed)
+    if type(placement) is LowestIds:
+        return NodePlacer(_FIRST_FIT, view.shared)
+    raise PolicyError(
+        f"the placement {type(placement).__name__} cannot share nodes",
+        expected=" or ".join(SHARED),
+        hint="Name another with --placement, or use a platform without resources.",
+    )

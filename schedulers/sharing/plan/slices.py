@@ -1,0 +1,208 @@
+"""What is free of shared nodes over time, as a list of time slices."""
+
+from collections.abc import Mapping
+from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pipistrelle.platforms.resources.shape import Take
+from pipistrelle.protocol.base.state import register
+from pipistrelle.schedulers.policy.ends_and_shadow import end_of
+from pipistrelle.schedulers.sharing.plan import loops
+from pipistrelle.schedulers.sharing.plan.loops import Floats, Ints, Need, Shut
+
+_ROOM = 16
+
+
+class Rows(NamedTuple):
+    """What a job takes.
+
+    Attributes:
+        takes: its tasks and GPUs on each node.
+        nodes: the nodes, shape (takes,).
+        taken: what it takes of each column there, shape (takes, columns).
+        licenses: numbers of each licence of the machine, shape (licences,).
+    """
+
+    takes: tuple[Take, ...]
+    nodes: Ints
+    taken: Ints
+    licenses: Ints
+
+
+class NodePlace(NamedTuple):
+    """What a running or planned job takes from ``begin`` to ``end`` (s)."""
+
+    begin: float
+    end: float
+    rows: Rows
+
+
+register(
+    NodePlace,
+    lambda place: [
+        place.begin,
+        place.end,
+        [[take.node, take.tasks, list(take.gpus)] for take in place.rows.takes],
+        place.rows.taken.tolist(),
+        place.rows.licenses.tolist(),
+    ],
+    lambda state: NodePlace(
+        state[0],
+        state[1],
+        Rows(
+            tuple(Take(node, tasks, tuple(gpus)) for node, tasks, gpus in state[2]),
+            np.array([take[0] for take in state[2]], dtype=np.int64),
+            np.array(state[3], dtype=np.int64).reshape(len(state[2]), -1),
+            np.array(state[4], dtype=np.int64),
+        ),
+    ),
+)
+
+
+class NodeSlices:
+    """What is free from now on.
+
+    A slice begins where the previous slice ends; the last slice never ends. Adjacent slices that are equal may remain
+    separate, which changes no result.
+
+    Args:
+        now: begin of the first slice, s.
+        free: what is free then, shape (nodes, columns).
+        has: what the nodes have in all, same shape.
+        licenses: free licences, shape (licences,).
+        form: the functions of `loops`, plain or compiled.
+    """
+
+    def __init__(self, now: float, free: Ints, has: Ints, licenses: Ints, form: Any = loops) -> None:
+        self.form = form
+        self.has = has
+        self._count = 1
+        self._begins: Floats = np.full(_ROOM, inf)
+        self._begins[0] = now
+        self._order: Ints = np.zeros(_ROOM, dtype=np.int64)
+        self._table: Ints = np.zeros((_ROOM, *free.shape), dtype=np.int64)
+        self._table[0] = free
+        self._licenses: Ints = np.zeros((_ROOM, len(licenses)), dtype=np.int64)
+        self._licenses[0] = licenses
+        self._unused = list(range(_ROOM - 1, 0, -1))
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def now(self) -> float:
+        """Begin of the first slice (s)."""
+        return float(self._begins[0])
+
+    @property
+    def begins(self) -> Floats:
+        """The begins of the slices (s)."""
+        return self._begins[: self._count]
+
+    @property
+    def order(self) -> Ints:
+        """The rows of the slices."""
+        return self._order[: self._count]
+
+    def free(self, at: int = 0) -> Ints:
+        """Return what is free in a slice, shape (nodes, columns)."""
+        return self._table[self._order[at]]
+
+    def free_licenses(self) -> Ints:
+        """Return the free licences in each slice, shape (slices, licences)."""
+        return self._licenses[self.order]
+
+    def advance(self, now: float) -> None:
+        """Move the begin of the first slice to ``now``, and drop earlier slices."""
+        past = int(np.searchsorted(self.begins, now, side="right")) - 1
+        if past > 0:
+            self._unused.extend(self._order[:past].tolist())
+            self._shift(past, 0)
+        self._begins[0] = now
+
+    def _shift(self, source: int, target: int) -> None:
+        """Move the slices from ``source`` on to ``target``."""
+        count, end = self._count, self._count + target - source
+        self._begins[target:end] = self._begins[source:count].copy()
+        self._order[target:end] = self._order[source:count].copy()
+        self._count = end
+
+    def cut(self, time: float) -> int:
+        """Return the slice that begins at ``time`` (s), made if necessary; 0 for past times."""
+        if time == inf:
+            return self._count
+        at = int(np.searchsorted(self.begins, time))
+        if at < self._count and (self._begins[at] == time or at == 0):
+            return at
+        if not self._unused:
+            self._grow()
+        row, before = self._unused.pop(), self._order[at - 1]
+        self._table[row] = self._table[before]
+        self._licenses[row] = self._licenses[before]
+        self._shift(at, at + 1)
+        self._begins[at], self._order[at] = time, row
+        return at
+
+    def _grow(self) -> None:
+        old = len(self._order)
+        self._begins = np.concatenate([self._begins, np.full(old, inf)])
+        self._order = np.concatenate([self._order, np.zeros(old, dtype=np.int64)])
+        self._table = np.concatenate([self._table, np.zeros_like(self._table)])
+        self._licenses = np.concatenate([self._licenses, np.zeros_like(self._licenses)])
+        self._unused = list(range(2 * old - 1, old - 1, -1))
+
+    def take(self, rows: Rows, begin: float, end: float) -> None:
+        """Take what a job takes from ``begin`` until ``end`` (s); past times are ignored."""
+        self._change(rows, begin, end, -1)
+
+    def give_back(self, rows: Rows, begin: float, end: float) -> None:
+        """Free what a job takes from ``begin`` until ``end`` (s); past times are ignored."""
+        self._change(rows, begin, end, 1)
+
+    def _change(self, rows: Rows, begin: float, end: float, sign: int) -> None:
+        if end <= self._begins[0]:
+            return
+        first, after = self.cut(begin), self.cut(end)
+        self.form.change(self._table, self._order, first, after, rows.nodes, sign * rows.taken)
+        if len(rows.licenses):
+            self._licenses[self._order[first:after]] += sign * rows.licenses
+        if sign > 0:
+            self._join(after)
+            self._join(first)
+
+    def _join(self, at: int) -> None:
+        """Drop a slice that is equal to the one before."""
+        if not 0 < at < self._count:
+            return
+        one, other = int(self._order[at - 1]), int(self._order[at])
+        if self.form.same(self._table, one, other) and (self._licenses[one] == self._licenses[other]).all():
+            self._unused.append(other)
+            self._shift(at + 1, at)
+
+    def first_begin(self, need: Need, among: Ints, shut: Shut, at: int, last: int) -> tuple[int, Ints]:
+        """Return the first slice from ``at`` to ``last`` at which a job may fit, and the good nodes; see `loops`."""
+        found, good = self.form.first_begin(
+            self._table, self.order, self._begins, self.has, need, among, shut, at, min(last, self._count - 1)
+        )
+        return found, among[good]
+
+    def least_free(self, at: int, length: float, nodes: Ints) -> Ints:
+        """Return what is free on some nodes for ``length`` seconds from a slice on, shape (nodes, columns)."""
+        end = end_of(float(self._begins[at]), length)
+        after = int(np.searchsorted(self.begins, end))
+        found: Ints = self.form.least_free(self._table, self.order, at, max(after, at + 1), nodes)
+        return found
+
+    def most_free(self, begin: float, end: float, nodes: Ints) -> Ints:
+        """Return the most that is ever free on some nodes from ``begin`` until ``end`` (s), shape (nodes, columns)."""
+        first = max(int(np.searchsorted(self.begins, begin, side="right")) - 1, 0)
+        after = max(int(np.searchsorted(self.begins, end)), first + 1)
+        found: Ints = self.form.most_free(self._table, self.order, first, after, nodes)
+        return found
+
+
+def counts_of(names: tuple[str, ...], licenses: Mapping[str, int]) -> Ints:
+    """Return numbers of licences as a row."""
+    return np.array([licenses.get(name, 0) for name in names], dtype=np.int64)

@@ -1,0 +1,28 @@
+"""Find the form of a backfilling rule for nodes that jobs share."""
+
+from typing import Protocol, runtime_checkable
+
+from pipistrelle.schedulers.policy.errors import PolicyError
+from pipistrelle.schedulers.policy.interfaces import Backfill
+
+
+@runtime_checkable
+class SharesNodes(Protocol):
+    """A backfilling rule that has a form for nodes that jobs share."""
+
+    def on_nodes(self) -> Backfill:
+        """Return the rule for shared nodes."""
+
+
+def on_nodes(rule: Backfill) -> Backfill:
+    """Return the form of a backfilling rule for nodes that jobs share.
+
+    Raises:
+        PolicyError: the rule is for units alone.
+    """
+    if isinstance(rule, SharesNodes):
+        return rule.on_nodes()
+    raise PolicyError(
+        f"the backfilling rule {type(rule).__name__} cannot share nodes",
+        expected="none, firstfit, easy, easy-sjbf or conservative, or a platform without resources",
+    )

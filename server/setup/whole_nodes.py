@@ -1,0 +1,64 @@
+"""Whether a scheduler that does not know resources can run a workload on nodes with resources."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from pipistrelle.platforms.description import Platform
+from pipistrelle.platforms.resources.shape import Shape
+from pipistrelle.platforms.resources.shared_nodes import SharedNodes, shared_nodes_of
+from pipistrelle.protocol.base.errors import quoted
+from pipistrelle.protocol.fields import Feature
+from pipistrelle.protocol.resources.amounts import CORES
+from pipistrelle.protocol.resources.request import Request
+from pipistrelle.server.setup.shared_requests import job_request
+from pipistrelle.traces.workload import Workload
+
+_RESOURCES: Final[Feature] = "resources"
+
+
+def needed_features(platform: Platform, workloads: Mapping[str, Workload]) -> dict[Feature, str]:
+    """Return the features without which no scheduler can run these jobs: {feature: why}.
+
+    On nodes with resources, a scheduler without the feature ``resources`` knows a job's number of nodes alone. It can
+    run only jobs that have their nodes to themselves, see `takes_whole_nodes`.
+    """
+    nodes = shared_nodes_of(platform.info)
+    if nodes is None:
+        return {}
+    known: dict[Request, bool] = {}
+    shared, first = 0, ""
+    for prefix, workload in workloads.items():
+        for row in range(len(workload)):
+            request = job_request(workload, row)
+            if request not in known:
+                known[request] = takes_whole_nodes(request, nodes)
+            if not known[request]:
+                shared += 1
+                first = first or f"{quoted(f'{prefix}!{workload.ids[row]}')} asks for {request}"
+    if not shared:
+        return {}
+    total = sum(map(len, workloads.values()))
+    return {_RESOURCES: f"{shared:,} of {total:,} jobs take parts of nodes, or suit only some of them ({first})"}
+
+
+def takes_whole_nodes(request: Request, nodes: SharedNodes) -> bool:
+    """Return whether a job can run on any idle nodes of its least number, and never shares one of them.
+
+    That holds for an exclusive job, and for a job that takes all cores of each of its nodes, if it fits on all nodes of
+    the machine and holds no licences.
+    """
+    shape = Shape(request, nodes)
+    if request.licenses:
+        return False
+    most = np.sort(shape.most_tasks(nodes.amounts, nodes.gpus))
+    if len(most) < shape.low or not most[0]:
+        return False
+    if request.exclusive:
+        return shape.tasks is None or int(most[: shape.low].sum()) >= shape.tasks
+    each, rest = (shape.exact, 0) if shape.tasks is None else divmod(shape.tasks, shape.low)
+    column = nodes.column(CORES)
+    if rest or shape.low != shape.high or most[0] < each or column is None or request.gpus % shape.low:
+        return False
+    return bool((nodes.amounts[:, column] == each * request.cores_per_task).all())

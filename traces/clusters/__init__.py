@@ -1,0 +1,1 @@
+"""Job logs of GPU clusters, as their owners published them."""
