@@ -1,4 +1,4 @@
-"""When slurmctld does what: ticks of the main loop, backfill, limit checks and recalculations."""
+"""The times at which slurmctld acts: ticks of the main loop, backfill, limit checks and recalculations."""
 
 from bisect import insort
 from math import ceil, floor, inf
@@ -83,16 +83,16 @@ class Daemon:
         self._now = 0.0
 
     def touch(self, now: float) -> None:
-        """Record a change that lets backfill run again."""
+        """Record a change of the cluster, after which backfill runs again."""
         self.touched = max(self.touched, now)
         self.work = min(self.work, now)
 
     def request(self, time: float) -> None:
-        """Ask for a pass of the main loop."""
+        """Request a pass of the main loop at ``time`` (s)."""
         insort(self.requests, time)
 
     def submitted(self, now: float) -> None:
-        """Record a submission: it asks for a pass."""
+        """Record a submission, and request a pass of the main loop."""
         self.request(now)
         self.touch(now + _EVENT)
 
@@ -188,7 +188,7 @@ class Daemon:
         return self._actions
 
     def catch_up(self, now: float) -> None:
-        """Do the recalculations before ``now``, and pass over full passes with an empty queue."""
+        """Do the recalculations that are due before ``now``, and skip full passes during which the queue is empty."""
         while self.recalculates and self.next_recalculation < now:
             self._recalculate(self.next_recalculation)
         if self.interval is not None and not self.controller.pending:
@@ -213,7 +213,7 @@ class Daemon:
         self.next_recalculation = now + max(1, int(self.controller.config.priority.calc_period))
 
     def _pass(self, now: float, *, full: bool) -> None:
-        """Run a pass, or put it off if ``sched_min_interval`` is not over."""
+        """Run a pass, or postpone it if ``sched_min_interval`` is not over."""
         least = self.parameters.sched_min_interval * _MICRO
         if self.put_off is not None:
             self.put_off = (self.put_off[0], self.put_off[1] or full)
@@ -248,7 +248,7 @@ class Daemon:
         self.planned = result.planned
 
     def _may_start(self) -> bool:
-        """Return whether any waiting job could start now if nothing were kept for others."""
+        """Return whether any waiting job could start now if no nodes were reserved for other jobs."""
         controller = self.controller
         machine = controller.machine
         if controller.preemption.enabled:
@@ -305,7 +305,7 @@ class Daemon:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore `state`; the controller is restored already."""
+        """Restore `state`; the controller must be restored first."""
         self.phase = state["phase"]
         self.last_full, self.last = state["last_full"], state["last"]
         self.last_pass = -inf if state["last_pass"] is None else state["last_pass"]

@@ -22,7 +22,8 @@ class SlurmLimits:
     """Tests jobs against the limits; a limit of the first QOS hides the same limit of what comes later.
 
     The order is: the partition's QOS (or the job's, with the flag OverPartQOS), the other QOS, then the association and
-    its accounts up to root.
+    its accounts up to root. The first of these that sets a limit decides; the same limit of the later ones is not
+    tested.
 
     Args:
         partition_qos: returns the position of the QOS of a job's partition; -1: none.
@@ -304,7 +305,7 @@ class _Holder:
 def _over(
     limit: Mapping[str, float], used: Tres, tres: Tres, kind: str, hidden: set[str], *, mark: bool = False
 ) -> str:
-    """Return the first TRES of which used and requested exceed the limit."""
+    """Return the first TRES whose used plus requested amount exceeds the limit; "" if there is none."""
     for name, most in limit.items():
         key = f"{kind}/{name}"
         if key in hidden:

@@ -1,4 +1,4 @@
-"""One job as slurmctld keeps it: what it asks for, its state, its reason, what it holds."""
+"""A job as slurmctld keeps it: its request, its state, the reason why it waits, and what it holds."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -153,7 +153,7 @@ class SlurmJob:
 
     @property
     def order_number(self) -> int:
-        """The number that orders jobs of equal priority: an array's tasks have the array's."""
+        """The number that orders jobs of equal priority; all tasks of an array have the array's number."""
         return self.array or self.number
 
     @property

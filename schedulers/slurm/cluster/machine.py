@@ -26,7 +26,7 @@ class SlurmPartition:
 
     @property
     def runs_jobs(self) -> bool:
-        """Whether queued jobs of the partition may start: DOWN and INACTIVE keep them queued."""
+        """Whether queued jobs of the partition may start: not if its state is DOWN or INACTIVE."""
         return self.settings.state in ("UP", "DRAIN")
 
 
@@ -131,11 +131,11 @@ class SlurmMachine:
         return [self.names[at] for at in indices_of(mask)]
 
     def state(self) -> dict[str, Any]:
-        """Return which nodes are down or completing; jobs tell the rest."""
+        """Return which nodes are down or completing; the rest follows from the running jobs."""
         return {"down": hex(self.down), "completing": hex(self.completing)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore `state`; the running jobs are taken again by the caller."""
+        """Restore `state`; the caller must take the nodes of the running jobs again."""
         self.down = int(state["down"], 16)
         self.completing = int(state["completing"], 16)
 

@@ -52,7 +52,7 @@ class NodesAsked(Struct):
 
 
 class Selector(Protocol):
-    """Chooses nodes."""
+    """Chooses the nodes of jobs."""
 
     def now(self, asked: NodesAsked, usable: int) -> Alloc | None:
         """Return what the job gets of the ``usable`` nodes at this moment; None if it does not fit."""

@@ -14,7 +14,7 @@ _MOST_AWAY = 200
 
 
 class ConsTres:
-    """Parts of nodes: best fit among runs of nodes of equal weight.
+    """Chooses parts of nodes: best fit among runs of consecutive nodes of equal weight.
 
     Args:
         parameters: ``SelectTypeParameters``.
@@ -62,8 +62,8 @@ class ConsTres:
     ) -> tuple[int, Alloc] | None:
         """Return when and where the job can start.
 
-        Running jobs are taken away in groups that end within a window. The window begins with 30 s and doubles before
-        each test, so the start found may be later than necessary.
+        The function removes running jobs from a copy of the cluster, in groups whose ends lie within one window of
+        time. The window begins with 30 s and doubles before each test, so the start found may be later than necessary.
         """
         usable &= asked.nodes
         found = self._fit(asked, usable, Free(self.machine, self.shared))
@@ -246,7 +246,7 @@ class ConsTres:
 
 
 class Empty(Free):
-    """All nodes as if nothing ran."""
+    """The free amounts of all nodes if no job runs."""
 
     def __init__(self, machine: SlurmMachine) -> None:
         super().__init__(machine, {})

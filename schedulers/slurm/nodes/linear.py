@@ -10,11 +10,12 @@ from pipistrelle.schedulers.slurm.nodes.tree import Tree
 
 
 class Linear:
-    """Whole nodes: best fit among runs of consecutive idle nodes.
+    """Chooses whole nodes: best fit among runs of consecutive idle nodes.
+
+    As in select/linear, a running job is expected to end at its time limit, or one second from now if that has passed.
 
     Args:
         tree: the switches; None without topology/tree.
-        kill_wait: unused margin of jobs past their limit; select/linear expects them to end a second later.
     """
 
     def __init__(self, machine: SlurmMachine, tree: Tree | None = None) -> None:

@@ -67,7 +67,7 @@ def best_run(runs: Sequence[NodeRun | None], nodes: int, cpus: int) -> int | Non
 def pick_equal(open_nodes: int, count: int, by_weight: Sequence[tuple[int, int]], *, contiguous: bool = False) -> int:
     """Return ``count`` of the open nodes if all nodes have equal CPUs; 0 if too few are open.
 
-    Gives what `best_run` gives, without looking at single nodes.
+    The result equals that of `best_run`, but is computed without looking at single nodes.
     """
     if open_nodes.bit_count() < count:
         return 0

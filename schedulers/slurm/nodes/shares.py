@@ -9,7 +9,7 @@ from pipistrelle.schedulers.slurm.nodes.asked import NodesAsked
 
 
 class Free:
-    """Free amounts of all nodes; a copy can have jobs taken away."""
+    """The free amounts of all nodes; jobs can be taken away from a copy."""
 
     __slots__ = ("cpus", "gres", "jobs_on", "machine", "memory", "own", "shared")
 

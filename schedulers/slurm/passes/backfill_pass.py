@@ -296,7 +296,7 @@ class _Pass:
         return False
 
     def _longest(self, nodes: int, least: int, most: int) -> int:
-        """Return the longest time limit (``--time-min``) that disturbs no reservation of this pass, s."""
+        """Return the longest time limit (s) with which a job disturbs no reservation of this pass (``--time-min``)."""
         space, now = self.space, self.now
         at = 0
         while True:
@@ -318,7 +318,7 @@ class _Pass:
         no_reserve: bool,
         earlier: int,
     ) -> bool:
-        """Reserve nodes for a later start unless a limit would forbid it; return False if the table is full."""
+        """Reserve nodes for a later start, unless a limit would forbid the start; return False if the table is full."""
         controller = self.controller
         start, begin, until = times
         one = controller.machine.partitions[part]

@@ -37,9 +37,9 @@ class Controller:
     """The cluster, its jobs and accounts; times are whole seconds.
 
     Attributes:
-        pending: waiting jobs, in the order of their records. ``running``: [(limit's end, serial, job)], sorted.
+        pending: waiting jobs, in the order of their records. ``running``: [(end of its limit, serial, job)], sorted.
         by_number: {Slurm's job id: records of that job or of an array's tasks}.
-        changed: counts changes that a pass could depend on.
+        changed: the number of changes so far that could alter the result of a pass.
     """
 
     def __init__(self, config: SlurmConfig) -> None:
@@ -94,7 +94,7 @@ class Controller:
             tasks: array indices of the tasks; empty: no array.
 
         Returns:
-            The record, and why it is refused for good ("" if it is queued).
+            The record, and why it is refused permanently ("" if it is queued).
         """
         job = self._record(sub)
         job.ids = list(ids)
@@ -348,12 +348,12 @@ class Controller:
         return some or None
 
     def recalculate(self, now: int) -> None:
-        """Decay usage, add what ran since, and set fairshare factors and priorities of waiting jobs."""
+        """Decay the usage, add what running jobs used since the last time, and update fairshare and priorities."""
         self.count_usage(now)
         self.set_priorities(now)
 
     def count_usage(self, now: int) -> None:
-        """Decay usage and add what ran since the last time: the first half of a recalculation."""
+        """Decay the usage and add what running jobs used since the last time: the first half of a recalculation."""
         self.usage.advance(now, (job for _, _, job in self.running))
 
     def set_priorities(self, now: int) -> None:

@@ -14,7 +14,7 @@ NEVER: Final = "never"
 
 
 class Depends(Struct, frozen=True):
-    """One condition.
+    """One condition of a dependency.
 
     Attributes:
         number, task: job id and array index of the other job; 0 for singleton, None for all tasks.

@@ -1,4 +1,4 @@
-"""Whether a job may run at all at a moment: holds, dependencies, begin times, limits of running tasks."""
+"""Whether a job is eligible at a moment: holds, dependencies, begin times, limits of running tasks."""
 
 from collections.abc import Sequence
 from typing import Final, Protocol

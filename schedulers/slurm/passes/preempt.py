@@ -1,4 +1,4 @@
-"""Preemption: which running jobs may make room for a job, and which of them do."""
+"""Preemption: which running jobs a job may preempt, and which of them it does preempt."""
 
 from collections.abc import Sequence
 from typing import Final

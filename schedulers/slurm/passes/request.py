@@ -1,4 +1,4 @@
-"""What a submission means on this cluster: nodes, CPUs, memory and GPUs that the job needs."""
+"""The request of a submission, settled for this cluster: nodes, CPUs, memory and GPUs that the job needs."""
 
 from math import inf
 from typing import Final
@@ -16,7 +16,7 @@ _MINUTE: Final = 60
 
 
 class Requests:
-    """Settles what jobs ask for, and the TRES of what they get."""
+    """Settles what jobs request, and computes the TRES of what they get."""
 
     def __init__(self, config: SlurmConfig, machine: SlurmMachine) -> None:
         self.config = config
@@ -30,7 +30,7 @@ class Requests:
         self._memory_masks: dict[int, int] = {}
 
     def _with_memory(self, amount: int) -> int:
-        """Return the nodes that have this much memory (MiB) at all."""
+        """Return the set of nodes with at least this much memory (MiB) in total."""
         found = self._memory_masks.get(amount)
         if found is None:
             memory = self.machine.memory

@@ -55,7 +55,7 @@ class SlurmReservations:
 
     Attributes:
         all: those made so far that have not ended.
-        waiting: those that are made later, by the time of that.
+        waiting: those that are made later, sorted by the time at which they are made.
     """
 
     def __init__(self, settings: tuple[ReservationSettings, ...], machine: SlurmMachine, start: int) -> None:
@@ -126,7 +126,7 @@ class SlurmReservations:
         return open_nodes, overlap, when
 
     def licenses_kept(self, name: str, now: int) -> int:
-        """Return how many licences of a name reservations keep now."""
+        """Return how many licences called ``name`` are reserved now."""
         return sum(one.settings.licenses.get(name, 0) for one in self.all if one.start <= now < one.end)
 
     def usable(self, job: SlurmJob, now: int) -> bool:

@@ -32,7 +32,7 @@ class Usage:
     def advance(self, now: int, jobs: Iterable[SlurmJob]) -> None:
         """Decay all usage up to ``now``, then add what the running jobs used since the last time.
 
-        `settle` has to follow. Slurm's thread does the same in two steps.
+        Call `settle` afterwards. Slurm's thread works in the same two steps.
         """
         seconds = now - self.last
         if seconds <= 0:
@@ -58,7 +58,10 @@ class Usage:
             self.add(job, now)
 
     def settle(self, now: int) -> None:
-        """Let usage count from ``now`` on; jobs that end between `advance` and this count their last period twice."""
+        """Let the next period of usage begin at ``now`` (s).
+
+        The last period of a job that ends between `advance` and this call is counted twice.
+        """
         self.last = max(self.last, now)
 
     def add(self, job: SlurmJob, now: int) -> None:
