@@ -29,6 +29,11 @@ class Machine:
             platform = PlatformInfo("", (PoolInfo("all", everything, everything),))
         self._platform = platform
 
+    @property
+    def shares_nodes(self) -> bool:
+        """Whether the nodes have resources, so that jobs share them."""
+        return any(pool.resources is not None for pool in self._platform.pools)
+
     def check(self) -> None:
         """Raise PlatformError or NodeSetError if the machine is inconsistent or too large."""
         if self.units > MOST_UNITS:

@@ -190,6 +190,18 @@ def check_invariants(engine: Engine, view: View | None) -> None:
     running = {job.id: str(job.alloc) for job in view.running}
     expected = {job.id: str(job.alloc) for job in cluster.running.values()} | ended
     assert running == expected, f"running on one side: {running.items() ^ expected.items()}"
+    if view.shared is None:
+        _check_units(view)
+    else:
+        view.shared.check(view.running)
+        free = NodeSet.interval(0, view.units - 1) - view.unavailable
+        assert view.free.snapshot() == free, f"in service are {view.free.snapshot()}, not {free}"
+    if not any(type(event).__name__.startswith(("Nodes", "Maintenance")) for event in untold):
+        blocked = cluster.ledger.blocked
+        assert view.unavailable == blocked, f"unavailable: {view.unavailable} for the view, {blocked} for the server"
+
+
+def _check_units(view: View) -> None:
     held = NodeSet.EMPTY
     for job in view.running:
         assert held.isdisjoint(job.alloc), f"{job.id} holds units of other jobs: {job.alloc}"
@@ -199,6 +211,3 @@ def check_invariants(engine: Engine, view: View | None) -> None:
     assert len(free) == view.free.count
     assert free == every - held - view.unavailable, f"free is {free}, held {held}, unavailable {view.unavailable}"
     assert view.lost == len(held & view.unavailable)
-    if not any(type(event).__name__.startswith(("Nodes", "Maintenance")) for event in untold):
-        blocked = cluster.ledger.blocked
-        assert view.unavailable == blocked, f"unavailable: {view.unavailable} for the view, {blocked} for the server"

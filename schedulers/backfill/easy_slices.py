@@ -5,9 +5,10 @@ from typing import Any
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.schedulers.plan.plan import Plan
 from pipistrelle.schedulers.plan.slices import Place
-from pipistrelle.schedulers.policy.interfaces import Placement
+from pipistrelle.schedulers.policy.interfaces import Backfill, Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.sharing.plan.reserving import EasySlicesOnNodes
 
 
 class EasySlices(Kept):
@@ -24,6 +25,10 @@ class EasySlices(Kept):
         self._plan: Plan | None = None
         self._reserved_for: int | None = None
         self._place: Place | None = None
+
+    def on_nodes(self) -> Backfill:
+        """Return the rule for nodes that jobs share."""
+        return EasySlicesOnNodes()
 
     def reservation(self, job: SchedulerJob) -> float | None:
         """Return the first job's latest expected start (s); None for any other job."""

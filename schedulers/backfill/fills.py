@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from pipistrelle.protocol.units.masks import mask_of, units_of
 from pipistrelle.schedulers.plan.access import Accesses, AccessPlan
 from pipistrelle.schedulers.plan.pickers import placed_by
-from pipistrelle.schedulers.policy.interfaces import KeepsBegins, Placement
+from pipistrelle.schedulers.policy.interfaces import Backfill, KeepsBegins, Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.sharing.plan.reserving import ReservingOnNodes
 
 Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]
@@ -327,6 +328,11 @@ class Fill(KeepsBegins):
     def __init__(self, options: FillOptions | None = None) -> None:
         super().__init__()
         self._options = options or FillOptions()
+
+    def on_nodes(self) -> Backfill:
+        """Return the rule for nodes that jobs share."""
+        options = self._options
+        return ReservingOnNodes(options.reservations, options.policy, options.metric, options.depth)
 
     def schedule(self, view: View, placement: Placement) -> None:
         """Start jobs from the front, reserve for the first jobs that do not fit, then fill windows."""

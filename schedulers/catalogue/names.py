@@ -35,6 +35,12 @@ PARTS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         "best-fit": ("placement.contiguous", "BestFit", "LineOptions"),
         "random": ("placement.scattered", "Random", "RandomOptions"),
         "compact": ("placement.compact", "Compact", "CompactOptions"),
+        "first-fit": ("sharing.placing", "first_fit"),
+        "worst-fit": ("sharing.placing", "worst_fit"),
+        "dot-product": ("sharing.placing", "dot_product"),
+        "gpu-packing": ("sharing.placing", "gpu_packing"),
+        "gpu-clustering": ("sharing.placing", "gpu_clustering"),
+        "fgd": ("sharing.placing", "fgd"),
     },
 }
 #: suffix of preset files

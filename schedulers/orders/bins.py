@@ -70,12 +70,12 @@ class Bins(Stateless):
 
     def bin_of(self, job: SchedulerJob) -> Bin | None:
         """Return the job's bin; None if it is smaller than every bin."""
-        at = bisect_right(self._begins, job.size)
+        at = bisect_right(self._begins, job.processors)
         return self._bins[at - 1] if at else None
 
     def rank(self, job: SchedulerJob) -> float:
         """Return the submit time minus the boost of the job's bin (s); the lowest value is first in the queue."""
-        at = bisect_right(self._begins, job.size)
+        at = bisect_right(self._begins, job.processors)
         return job.submit - self._boosts[at - 1] if at else job.submit
 
     def terms(self, job: SchedulerJob, now: float) -> dict[str, float]:

@@ -54,7 +54,7 @@ class MauiOrder(Kept):
 
     def attributes(self, job: SchedulerJob) -> Sequence[float]:
         """Return what a job's priority depends on: size, walltime (s), submit time (s), number of its credentials."""
-        return (job.size, self._settings.walltime(job), job.submit, self._code(job))
+        return (job.processors, self._settings.walltime(job), job.submit, self._code(job))
 
     def ranks(self, table: Floats, now: float) -> Floats:
         """Return the negative priorities at ``now`` (s), so that the highest priority sorts first."""
@@ -71,11 +71,11 @@ class MauiOrder(Kept):
 
     def started(self, job: SchedulerJob, now: float) -> None:
         """Count a job's usage from ``now`` (s) on."""
-        self._fairshare.started(now, self._code(job), job.size)
+        self._fairshare.started(now, self._code(job), job.processors)
 
     def ended(self, job: SchedulerJob, now: float) -> None:
         """Stop counting a job's usage at ``now`` (s)."""
-        self._fairshare.ended(now, self._code(job), job.size)
+        self._fairshare.ended(now, self._code(job), job.processors)
 
     def _code(self, job: SchedulerJob) -> int:
         return self._credentials.code(self._settings.names(job))

@@ -85,7 +85,7 @@ class PbsOrder(Kept):
         """Return what a job's formula uses: submit time (s), size, walltime (s), queue priority, entity number."""
         queue = job.description.queue if job.description is not None else None
         priority = self._priorities.get(queue or "", 0.0)
-        return (job.submit, job.size, job.walltime, priority, self._entity(job))
+        return (job.submit, job.processors, job.walltime, priority, self._entity(job))
 
     def ranks(self, table: Floats, now: float) -> Floats:
         """Return the negative values of the formula at ``now`` (s), so that the highest value sorts first."""
@@ -127,11 +127,11 @@ class PbsOrder(Kept):
 
     def started(self, job: SchedulerJob, now: float) -> None:
         """Charge the usage of a job to its fairshare entity, from ``now`` (s) on."""
-        self._tree.started(self._entity(job), job.size, now)
+        self._tree.started(self._entity(job), job.processors, now)
 
     def ended(self, job: SchedulerJob, now: float) -> None:
         """Stop charging the usage of a job to its fairshare entity."""
-        self._tree.ended(self._entity(job), job.size, now)
+        self._tree.ended(self._entity(job), job.processors, now)
 
     def _entity(self, job: SchedulerJob) -> int:
         name = getattr(job.description, self.options.fairshare_entity) if job.description is not None else None

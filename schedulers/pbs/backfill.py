@@ -10,10 +10,11 @@ from msgspec import Meta, Struct
 from pipistrelle.schedulers.backfill.easy import FirstFit, NoBackfill, start_by_count, start_in_order
 from pipistrelle.schedulers.plan.plan import Plan
 from pipistrelle.schedulers.policy.ends_and_shadow import end_of, held_until
-from pipistrelle.schedulers.policy.interfaces import KeepsBegins, Placement
+from pipistrelle.schedulers.policy.interfaces import Backfill, KeepsBegins, Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.policy.waiting import Staircase
+from pipistrelle.schedulers.sharing.plan.reserving import ReservingOnNodes
 
 #: number of jobs beyond the depth to read at a time from the queue
 _BEYOND: Final = 4
@@ -47,6 +48,11 @@ class Depth(KeepsBegins):
         self._depth = options.depth
         self._strict: NoBackfill | None = NoBackfill() if options.strict_ordering and not options.depth else None
         self._liberal: FirstFit | None = None if options.strict_ordering else FirstFit()
+
+    def on_nodes(self) -> Backfill:
+        """Return the rule for nodes that jobs share."""
+        rule = self._liberal or self._strict
+        return ReservingOnNodes(self._depth) if rule is None else rule.on_nodes()
 
     def schedule(self, view: View, placement: Placement) -> None:
         """Start jobs in queue order, reserve for the first that do not fit, then backfill."""

@@ -44,6 +44,12 @@ class SchedulerJob(Struct, eq=False):
         return self.request is not None and self.request.units_per_node is not None
 
     @property
+    def processors(self) -> int:
+        """The number of processors: of cores, rounded up, if the job has a request; else its size."""
+        request = None if self.description is None else self.description.request
+        return self.size if request is None else request.cores
+
+    @property
     def waits(self) -> bool:
         """Return whether the job has not been started yet."""
         return not self.alloc

@@ -169,6 +169,24 @@ class SharedView:
         ]
         self.take(job, tuple(sorted(found)))
 
+    def check(self, running: Iterable[SchedulerJob]) -> None:
+        """Assert that what the running jobs take and what is free make up what the nodes have."""
+        self.free.check()
+        whole = FreeResources(self.nodes)
+        jobs = list(running)
+        assert {job.id for job in jobs} == self._held.keys()
+        for job in jobs:
+            takes = self.takes_of(job)
+            assert self.shape(job).fault(takes) is None
+            assert NodeSet.of([take.node for take in takes]) == job.alloc
+            nodes, taken = self.rows(job, takes)
+            assert whole.take_rows(nodes, *self.split(taken))
+            whole.take_licenses(self.shape(job).request.licenses)
+        assert (whole.amounts == self.free.amounts).all()
+        assert (whole.gpus == self.free.gpus).all()
+        assert (whole.holders == self.free.holders).all()
+        assert whole.licenses == self.free.licenses
+
     def state(self) -> dict[str, Any]:
         """Return the takes of the running jobs as plain values."""
         return {job: [[take.node, take.tasks, list(take.gpus)] for take in held[0]] for job, held in self._held.items()}

@@ -1,5 +1,6 @@
 """Placements by name on nodes that jobs share, for requests of one node or of several."""
 
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -10,7 +11,10 @@ from pipistrelle.platforms.resources.shared_nodes import Amounts
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.resources.amounts import MILLI
 from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.schedulers.placement.contiguous import BestFit
 from pipistrelle.schedulers.placement.lowest import LowestIds
+from pipistrelle.schedulers.placement.ordered import LineOptions
+from pipistrelle.schedulers.placement.scattered import Random, RandomOptions
 from pipistrelle.schedulers.policy.errors import PolicyError
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
@@ -40,11 +44,27 @@ class OnSharedNodes:
 
     def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
         """Raise PolicyError: the machine's nodes have no resources."""
-        raise PolicyError(
+        raise self._unsuitable()
+
+    def learn(self, machine: Machine) -> None:
+        """Raise PolicyError if the machine's nodes have no resources."""
+        if not machine.shares_nodes:
+            raise self._unsuitable()
+
+    def _unsuitable(self) -> PolicyError:
+        return PolicyError(
             f"the placement '{self.name}' is for nodes that jobs share",
             expected="a platform whose pools have resources, or another placement",
             hint="'pipistrelle help sharing' explains the placements.",
         )
+
+
+first_fit: Final = partial(OnSharedNodes, _FIRST_FIT)
+worst_fit: Final = partial(OnSharedNodes, "worst-fit")
+dot_product: Final = partial(OnSharedNodes, "dot-product")
+gpu_packing: Final = partial(OnSharedNodes, "gpu-packing")
+gpu_clustering: Final = partial(OnSharedNodes, "gpu-clustering")
+fgd: Final = partial(OnSharedNodes, "fgd")
 
 
 class NodePlacer:
@@ -132,6 +152,10 @@ def placer_of(placement: Placement, view: View) -> NodePlacer:
         return NodePlacer(placement.name, view.shared, placement.seed)
     if type(placement) is LowestIds:
         return NodePlacer(_FIRST_FIT, view.shared)
+    if type(placement) is BestFit and placement.options == LineOptions():
+        return NodePlacer("best-fit", view.shared)
+    if type(placement) is Random and placement.options == RandomOptions(seed=placement.options.seed):
+        return NodePlacer("random", view.shared, placement.options.seed)
     raise PolicyError(
         f"the placement {type(placement).__name__} cannot share nodes",
         expected=" or ".join(SHARED),

@@ -24,5 +24,5 @@ def on_nodes(rule: Backfill) -> Backfill:
         return rule.on_nodes()
     raise PolicyError(
         f"the backfilling rule {type(rule).__name__} cannot share nodes",
-        expected="none, firstfit, easy, easy-sjbf or conservative, or a platform without resources",
+        expected="one of the package's rules, or a platform without resources",
     )

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from pipistrelle.schedulers.slurm.cluster.jobs import PREEMPTED, TIMEOUT, Job
+from pipistrelle.schedulers.slurm.cluster.jobs import PREEMPTED, TIMEOUT, SlurmJob
 from pipistrelle.schedulers.slurm.passes.backfill_pass import BackfillResult, backfill_pass
 from pipistrelle.schedulers.slurm.passes.controller import Controller
 from pipistrelle.schedulers.slurm.passes.main_pass import PassResult, main_pass
@@ -32,9 +32,9 @@ class Actions(Struct):
         passes: (kind, result) of each pass, if they are kept.
     """
 
-    started: list[Job]
-    killed: list[Job]
-    preempted: list[tuple[Job, str, float]]
+    started: list[SlurmJob]
+    killed: list[SlurmJob]
+    preempted: list[tuple[SlurmJob, str, float]]
     passes: list[tuple[str, PassResult | BackfillResult]]
 
 
@@ -78,7 +78,7 @@ class Daemon:
         self.work = float(self.start)
         self.next_recalculation = self.start + max(1, int(config.priority.calc_period))
         #: killed jobs with the time at which their nodes are usable again, and whether they are queued again
-        self.ending: list[tuple[float, int, Job, bool]] = []
+        self.ending: list[tuple[float, int, SlurmJob, bool]] = []
         self._actions = Actions([], [], [], [])
         self._now = 0.0
 
@@ -96,10 +96,8 @@ class Daemon:
         self.request(now)
         self.touch(now + _EVENT)
 
-    def ended(self, job: Job, state: str, now: float, request: float) -> None:
-        """Record that a running job has ended by itself, and request a pass of the main loop at the time ``request``
-        (s).
-        """
+    def ended(self, job: SlurmJob, state: str, now: float, request: float) -> None:
+        """Record that a running job has ended by itself; ``request`` is when that asks for a pass."""
         self.controller.release(job, state, int(now))
         self.request(request)
         self.touch(now + _EVENT)
@@ -149,7 +147,7 @@ class Daemon:
         first = self._kill_time(running[0][2])
         return self.start + ceil(max(0.0, first - self.start) / LIMIT_CHECK) * LIMIT_CHECK
 
-    def _kill_time(self, job: Job) -> float:
+    def _kill_time(self, job: SlurmJob) -> float:
         own = self.controller.machine.partitions[job.part].settings.over_time_limit
         return job.limit_end + (self.controller.config.over_time_limit if own is None else own)
 
@@ -273,13 +271,13 @@ class Daemon:
             self._actions.killed.append(job)
             self.kill(job, TIMEOUT, now)
 
-    def kill(self, job: Job, state: str, now: float, *, again: bool = False) -> None:
+    def kill(self, job: SlurmJob, state: str, now: float, *, again: bool = False) -> None:
         """Kill a running job; its nodes report a moment later, which runs a pass at once."""
         self.controller.release(job, state, int(now), completing=True)
         insort(self.ending, (now + EPILOG, job.serial, job, again))
         self.touch(now)
 
-    def _preempt(self, victim: Job, _: Job) -> None:
+    def _preempt(self, victim: SlurmJob, _: SlurmJob) -> None:
         preemption = self.controller.preemption
         mode, grace = preemption.mode_of(victim), preemption.grace_of(victim)
         self._actions.preempted.append((victim, mode, grace))

@@ -67,11 +67,11 @@ def suffices(free: Ints, has: Ints, need: Need) -> Bools:
         has: what the nodes have in all, same shape.
     """
     width = len(need.least)
-    found: Bools = (free[:, :width] >= need.least).all(axis=1)
+    found: Bools = np.all(free[:, :width] >= need.least, axis=1)
     if need.gpus:
-        found &= (free[:, width:] >= need.share).sum(axis=1) >= need.gpus
+        found &= np.greater_equal(np.count_nonzero(free[:, width:] >= need.share, axis=1), need.gpus)
     if need.idle:
-        found &= (free == has).all(axis=1)
+        found &= np.all(free == has, axis=1)
     return found
 
 

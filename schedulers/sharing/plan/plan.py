@@ -1,6 +1,6 @@
 """The plan of the rules that reserve shared nodes: what is free of each node at which time."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
@@ -42,11 +42,19 @@ class Access(NamedTuple):
     windows: tuple[Window, ...]
 
 
-class NodePlan:
-    """What is free over time, beside running jobs and reservations of waiting jobs.
+class Period(NamedTuple):
+    """A period (s) during which a job may not use some nodes."""
 
-    A running job takes what it holds until its expected end (start + walltime), or until maintenance kills it. It is
-    removed when it ends. The plan does not contain windows, because a window may admit some jobs.
+    begin: float
+    end: float
+    nodes: Ints
+
+
+class NodeSearch:
+    """Finds the earliest time at which a job fits on shared nodes.
+
+    Attributes:
+        slices: what is free over time.
 
     Args:
         placer: chooses the nodes of jobs that start now; reservations prefer nodes by weight and number.
@@ -57,17 +65,128 @@ class NodePlan:
         self.view = view
         self.shared = view.shared
         self.placer = placer
+        self._names = tuple(self.shared.nodes.licenses)
+        self._needs: dict[int, Need] = {}
+        self.slices = self.empty(view.now)
+
+    def empty(self, now: float) -> NodeSlices:
+        """Return slices from ``now`` (s) on without any job."""
+        nodes = self.shared.nodes
+        has = np.hstack([nodes.amounts, nodes.gpus])
+        licenses = np.array(list(nodes.licenses.values()), dtype=np.int64)
+        return NodeSlices(now, has.copy(), has, licenses, fast_loops())
+
+    def rows(self, job: SchedulerJob, takes: Takes) -> Rows:
+        """Return what a job takes as rows of the plan."""
+        counts = self._counts(self.shared.shape(job))
+        return Rows(takes, *self.shared.rows(job, takes), counts)
+
+    def _counts(self, shape: Shape) -> Ints:
+        wanted = shape.request.licenses
+        return np.array([wanted.get(name, 0) for name in self._names], dtype=np.int64)
+
+    def need(self, job: SchedulerJob) -> Need:
+        """Return what a job needs of each node at least."""
+        known = self._needs.get(job.number)
+        if known is None:
+            shape = self.shared.shape(job)
+            base, each, most = shape.parts
+            known = Need(
+                shape.least,
+                shape.least_gpus,
+                shape.share,
+                shape.request.exclusive,
+                shape.low,
+                float(job.occupies),
+                shape.tasks or 0,
+                most,
+                base,
+                each,
+            )
+            self._needs[job.number] = known
+        return known
+
+    def forget_need(self, job: SchedulerJob) -> None:
+        """Forget what is known of a job that no longer waits."""
+        self._needs.pop(job.number, None)
+
+    def earliest(
+        self, job: SchedulerJob, need: Need, among: Ints, periods: Sequence[Period] = (), before: float = inf
+    ) -> NodeFit | None:
+        """Return the earliest time at which a job fits, and what it takes then, or None.
+
+        Args:
+            among: the only nodes to use.
+            periods: periods in which the job may not use some of them.
+            before: the latest time to try, s.
+        """
+        slices, shape = self.slices, self.shared.shape(job)
+        slices.cut(before)  # all slices must exist before they are numbered
+        shut = self._shut(shape, periods)
+        last = len(slices) - 1 if before == inf else min(slices.cut(before), len(slices) - 1)
+        at = 0
+        while at <= last and len(among) >= need.low:
+            at, good = slices.first_begin(need, among, shut, at, last)
+            if at < 0:
+                return None
+            begin = float(slices.begins[at])
+            takes = self._choose(shape, at, need.length, good)
+            if takes is not None:
+                return NodeFit(begin, takes)
+            at += 1
+        return None
+
+    def _choose(self, shape: Shape, at: int, length: float, good: Ints) -> Takes | None:
+        """Return what a job takes of the good nodes from a slice on; None if it does not fit."""
+        has, width = self.slices.has, len(self.shared.nodes.resources)
+        table = np.zeros_like(has)
+        table[good] = self.slices.least_free(at, length, good)
+        most = np.zeros(len(table), dtype=np.int64)
+        most[good] = shape.most_tasks(table[:, :width], table[:, width:])[good]
+        if not most.any():
+            return None
+        order = self.shared.by_weight if at else self.placer.order(shape)
+        return shape.choose(order, most, table[:, width:])
+
+    def _shut(self, shape: Shape, periods: Sequence[Period]) -> Shut:
+        """Return the periods in slices, and when a job is short of licences."""
+        slices = self.slices
+        periods = [one for one in periods if one.end > slices.now]
+        for one in periods:
+            slices.cut(one.begin)
+            slices.cut(one.end)
+        nodes: Bools = np.zeros((len(periods), len(slices.has)), dtype=np.bool_)
+        first, after = np.zeros(len(periods), dtype=np.int64), np.zeros(len(periods), dtype=np.int64)
+        for place, one in enumerate(periods):
+            nodes[place, one.nodes] = True
+            first[place], after[place] = slices.cut(one.begin), slices.cut(one.end)
+        never: Bools = np.zeros(0, dtype=np.bool_)
+        if shape.request.licenses:
+            never = (slices.free_licenses() < self._counts(shape)).any(axis=1)
+        return Shut(nodes, first, after, never)
+
+
+class NodePlan(NodeSearch):
+    """What is free over time, beside running jobs and reservations of waiting jobs.
+
+    A running job takes what it holds until its expected end (start + walltime), or until maintenance kills it. It is
+    removed when it ends. The plan does not contain windows, because a window may admit some jobs.
+
+    Args:
+        placer: chooses the nodes of jobs that start now; reservations prefer nodes by weight and number.
+    """
+
+    def __init__(self, view: View, placer: NodePlacer) -> None:
+        super().__init__(view, placer)
         self._gone = view.gone
         self._changes = view.windows.changes
         self._next_end = inf
-        self._names = tuple(self.shared.nodes.licenses)
         #: {id of a running job: its place}
         self._running: dict[str, NodePlace] = {}
         #: {id of a job that maintenance will kill: when (s)}
         self._killed: dict[str, float] = {}
         #: {job's number: what it may use}
         self._accesses: dict[int, Access] = {}
-        self._needs: dict[int, Need] = {}
         for job in view.running:
             end = held_until(self._ends_at(job), view.now)
             self._running[job.id] = NodePlace(view.now, end, self.rows(job, self.shared.takes_of(job)))
@@ -77,20 +196,11 @@ class NodePlan:
 
     def _sliced(self, now: float) -> NodeSlices:
         """Return slices from ``now`` (s) on that contain only the running jobs."""
-        nodes = self.shared.nodes
-        has = np.hstack([nodes.amounts, nodes.gpus])
-        licenses = np.array(list(nodes.licenses.values()), dtype=np.int64)
-        slices = NodeSlices(now, has.copy(), has, licenses, fast_loops())
+        slices = self.empty(now)
         # The latest end first: each job then changes only slices that exist already.
         for place in sorted(self._running.values(), key=lambda one: -one.end):
             slices.take(place.rows, now, place.end)
         return slices
-
-    def rows(self, job: SchedulerJob, takes: Takes) -> Rows:
-        """Return what a job takes as rows of the plan."""
-        licenses = self.shared.shape(job).request.licenses
-        counts = np.array([licenses.get(name, 0) for name in self._names], dtype=np.int64)
-        return Rows(takes, *self.shared.rows(job, takes), counts)
 
     def state(self) -> dict[str, Any]:
         """Return the plan without reservations of waiting jobs, which the backfilling rules restore."""
@@ -183,31 +293,10 @@ class NodePlan:
             self._accesses[job.number] = known
         return known
 
-    def need(self, job: SchedulerJob) -> Need:
-        """Return what a job needs of each node at least."""
-        known = self._needs.get(job.number)
-        if known is None:
-            shape = self.shared.shape(job)
-            base, each, most = shape.parts
-            known = Need(
-                shape.least,
-                shape.least_gpus,
-                shape.share,
-                shape.request.exclusive,
-                shape.low,
-                float(job.occupies),
-                shape.tasks or 0,
-                most,
-                base,
-                each,
-            )
-            self._needs[job.number] = known
-        return known
-
     def forget(self, job: SchedulerJob) -> None:
         """Forget what is known of a job that no longer waits."""
         self._accesses.pop(job.number, None)
-        self._needs.pop(job.number, None)
+        self.forget_need(job)
 
     def fit(self, job: SchedulerJob, before: float = inf, among: Ints | None = None) -> NodeFit | None:
         """Return the earliest time at which a job fits, and what it takes then, or None.
@@ -216,50 +305,9 @@ class NodePlan:
             before: the latest time to try, s.
             among: the only nodes to use; None: all that the job may use.
         """
-        slices, shape, need, access = self.slices, self.shared.shape(job), self.need(job), self.access(job)
-        shut = self._shut(shape, access)
-        last = len(slices) - 1 if before == inf else min(slices.cut(before), len(slices) - 1)
-        among = access.nodes if among is None else among
-        at = 0
-        while at <= last and len(among) >= need.low:
-            at, good = slices.first_begin(need, among, shut, at, last)
-            if at < 0:
-                return None
-            begin = float(slices.begins[at])
-            takes = self._choose(job, shape, at, need.length, good)
-            if takes is not None:
-                return NodeFit(begin, takes)
-            at += 1
-        return None
-
-    def _choose(self, job: SchedulerJob, shape: Shape, at: int, length: float, good: Ints) -> Takes | None:
-        """Return what a job takes of the good nodes from a slice on; None if it does not fit."""
-        has, width = self.slices.has, len(self.shared.nodes.resources)
-        table = np.zeros_like(has)
-        table[good] = self.slices.least_free(at, length, good)
-        most = np.zeros(len(table), dtype=np.int64)
-        most[good] = shape.most_tasks(table[:, :width], table[:, width:])[good]
-        if not most.any():
-            return None
-        order = self.shared.by_weight if at else self.placer.order(shape)
-        return shape.choose(order, most, table[:, width:])
-
-    def _shut(self, shape: Shape, access: Access) -> Shut:
-        """Return the periods in which a job cannot use some nodes, or is short of licences."""
-        slices, windows = self.slices, [one for one in access.windows if one.end > self.slices.now]
-        for window in windows:
-            slices.cut(window.begin)
-            slices.cut(window.end)
-        nodes: Bools = np.zeros((len(windows), len(access.allowed)), dtype=np.bool_)
-        first, after = np.zeros(len(windows), dtype=np.int64), np.zeros(len(windows), dtype=np.int64)
-        for place, window in enumerate(windows):
-            nodes[place, numbers(window.units)] = True
-            first[place], after[place] = slices.cut(window.begin), slices.cut(window.end)
-        never: Bools = np.zeros(0, dtype=np.bool_)
-        if shape.request.licenses:
-            wanted = np.array([shape.request.licenses.get(name, 0) for name in self._names], dtype=np.int64)
-            never = (slices.free_licenses() < wanted).any(axis=1)
-        return Shut(nodes, first, after, never)
+        access = self.access(job)
+        periods = [Period(one.begin, one.end, numbers(one.units)) for one in access.windows]
+        return self.earliest(job, self.need(job), access.nodes if among is None else among, periods, before)
 
     def start_if_fits(self, job: SchedulerJob) -> bool:
         """Start a job if it fits from now on for its whole length; return whether it does."""

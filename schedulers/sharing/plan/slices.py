@@ -1,6 +1,5 @@
 """What is free of shared nodes over time, as a list of time slices."""
 
-from collections.abc import Mapping
 from math import inf
 from typing import Any, NamedTuple
 
@@ -108,11 +107,13 @@ class NodeSlices:
 
     def free(self, at: int = 0) -> Ints:
         """Return what is free in a slice, shape (nodes, columns)."""
-        return self._table[self._order[at]]
+        found: Ints = self._table[self._order[at]]
+        return found
 
     def free_licenses(self) -> Ints:
         """Return the free licences in each slice, shape (slices, licences)."""
-        return self._licenses[self.order]
+        found: Ints = self._licenses[self.order]
+        return found
 
     def advance(self, now: float) -> None:
         """Move the begin of the first slice to ``now``, and drop earlier slices."""
@@ -201,8 +202,3 @@ class NodeSlices:
         after = max(int(np.searchsorted(self.begins, end)), first + 1)
         found: Ints = self.form.most_free(self._table, self.order, first, after, nodes)
         return found
-
-
-def counts_of(names: tuple[str, ...], licenses: Mapping[str, int]) -> Ints:
-    """Return numbers of licences as a row."""
-    return np.array([licenses.get(name, 0) for name in names], dtype=np.int64)

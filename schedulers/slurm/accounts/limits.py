@@ -12,14 +12,14 @@ from pipistrelle.schedulers.slurm.accounts.reasons import (
     node_reason,
 )
 from pipistrelle.schedulers.slurm.accounts.records import Accounts, Qos, Tres, Used
-from pipistrelle.schedulers.slurm.cluster.jobs import Job
+from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
 
 #: seconds per TRES that running jobs of a set may still use
-RunningSeconds = Callable[[Callable[[Job], bool]], Tres]
+RunningSeconds = Callable[[Callable[[SlurmJob], bool]], Tres]
 
 
-class Limits:
-    """Tests jobs against the limits of QOS and associations.
+class SlurmLimits:
+    """Tests jobs against the limits; a limit of the first QOS hides the same limit of what comes later.
 
     The order is: the partition's QOS (or the job's, with the flag OverPartQOS), the other QOS, then the association and
     its accounts up to root. The first of these that sets a limit decides; the same limit of the later ones is not
@@ -31,7 +31,7 @@ class Limits:
     """
 
     def __init__(
-        self, accounts: Accounts, partition_qos: Callable[[Job], int], running_seconds: RunningSeconds
+        self, accounts: Accounts, partition_qos: Callable[[SlurmJob], int], running_seconds: RunningSeconds
     ) -> None:
         self.accounts = accounts
         self.partition_qos = partition_qos
@@ -39,7 +39,7 @@ class Limits:
         #: whether no limit can hold any job
         self.idle = not accounts.enforces_limits
 
-    def qos_of(self, job: Job) -> list[Qos]:
+    def qos_of(self, job: SlurmJob) -> list[Qos]:
         """Return the QOS whose limits hold for a job, the strongest first."""
         accounts = self.accounts
         own = accounts.qos[job.qos] if job.qos >= 0 else None
@@ -49,8 +49,8 @@ class Limits:
             return [one for one in (own or of_part,) if one is not None]
         return [own, of_part] if "OverPartQOS" in own.settings.flags else [of_part, own]
 
-    def before(self, job: Job) -> str:
-        """Return the reason that keeps a job waiting before nodes are chosen for it; "" if there is none."""
+    def before(self, job: SlurmJob) -> str:
+        """Return the reason that holds a job before nodes are chosen; "" if none does."""
         if self.idle or job.assoc < 0:
             return ""
         hidden: set[str] = set()
@@ -75,7 +75,7 @@ class Limits:
         return ""
 
     @staticmethod
-    def _qos_before(qos: Qos, job: Job, hidden: set[str]) -> str:
+    def _qos_before(qos: Qos, job: SlurmJob, hidden: set[str]) -> str:
         limit = qos.settings
         if limit.grp_jobs is not None and "grp_jobs" not in hidden:
             hidden.add("grp_jobs")
@@ -99,8 +99,8 @@ class Limits:
                 return "QOSMaxWallDurationPerJobLimit"
         return ""
 
-    def after(self, job: Job, tres: Tres) -> str:
-        """Return the reason that keeps a job with these chosen TRES waiting; "" if there is none."""
+    def after(self, job: SlurmJob, tres: Tres) -> str:
+        """Return the reason that holds a job that would get these TRES; "" if none does."""
         if self.idle or job.assoc < 0:
             return ""
         hidden: set[str] = set()
@@ -128,10 +128,8 @@ class Limits:
                     return reason
         return ""
 
-    def _own(self, job: Job, tres: Tres, hidden: set[str]) -> str:
-        """Return the reason that a limit of the job's association gives; a missing limit is that of the nearest account
-        above.
-        """
+    def _own(self, job: SlurmJob, tres: Tres, hidden: set[str]) -> str:
+        """Test the limits of the association itself; those it lacks come from its accounts."""
         inherited = self.accounts.inherited
         minutes = inherited(job.assoc, "max_tres_mins_pj") or {}
         name = _alone_minutes(minutes, tres, job, "pj_mins", hidden)
@@ -151,7 +149,7 @@ class Limits:
                 return minutes_reason("Assoc", name, running=True)
         return ""
 
-    def _qos_after(self, qos: Qos, job: Job, tres: Tres, hidden: set[str]) -> Iterator[str]:
+    def _qos_after(self, qos: Qos, job: SlurmJob, tres: Tres, hidden: set[str]) -> Iterator[str]:
         limit = qos.settings
         name = self._minutes(limit.grp_tres_mins, qos.minutes, tres, job, "grp_mins", hidden)
         yield minutes_reason("QOS", name) if name else ""
@@ -185,7 +183,7 @@ class Limits:
                 yield f"QOSMax{'Cpu' if name == 'cpu' else name}RunMinutesPer{holder.title()}" if name else ""
 
     def _minutes(
-        self, limit: Mapping[str, float], used: Tres, tres: Tres, job: Job, kind: str, hidden: set[str]
+        self, limit: Mapping[str, float], used: Tres, tres: Tres, job: SlurmJob, kind: str, hidden: set[str]
     ) -> str:
         for name, minutes in limit.items():
             if f"{kind}/{name}" in hidden:
@@ -201,9 +199,9 @@ class Limits:
     def _run_minutes(
         self,
         limit: Mapping[str, float],
-        chosen: Callable[[Job], bool],
+        chosen: Callable[[SlurmJob], bool],
         tres: Tres,
-        job: Job,
+        job: SlurmJob,
         kind: str,
         hidden: set[str],
         *,
@@ -220,12 +218,12 @@ class Limits:
                 return name
         return ""
 
-    def _below(self, index: int) -> Callable[[Job], bool]:
+    def _below(self, index: int) -> Callable[[SlurmJob], bool]:
         line = self.accounts.line
         return lambda job: any(one.index == index for one in line(job.assoc))
 
-    def refusal(self, job: Job, tres: Tres) -> str:
-        """Return why a submission is refused permanently: limits on submitted jobs, or DenyOnLimit; "" if it is not."""
+    def refusal(self, job: SlurmJob, tres: Tres) -> str:
+        """Return why a submission is refused for good: limits on submitted jobs, or DenyOnLimit; "" if it is not."""
         if self.idle or job.assoc < 0:
             return ""
         hidden: set[str] = set()
@@ -268,22 +266,22 @@ class Limits:
                     return "AssocMaxSubmitJobLimit"
         return ""
 
-    def count_submitted(self, job: Job, count: int) -> None:
+    def count_submitted(self, job: SlurmJob, count: int) -> None:
         """Add ``count`` submitted jobs (or remove them, if negative)."""
         for used in self._users(job):
             used.submitted += count
 
-    def begin(self, job: Job) -> None:
+    def begin(self, job: SlurmJob) -> None:
         """Count a job that starts with ``job.tres``."""
         for used in self._users(job):
             used.begin(job.tres)
 
-    def end(self, job: Job) -> None:
+    def end(self, job: SlurmJob) -> None:
         """Count a running job's end or requeue."""
         for used in self._users(job):
             used.end(job.tres)
 
-    def _users(self, job: Job) -> Iterator[Used]:
+    def _users(self, job: SlurmJob) -> Iterator[Used]:
         if job.assoc >= 0:
             for one in self.accounts.line(job.assoc):
                 yield one.used
@@ -299,7 +297,7 @@ class _Holder:
     def __init__(self, qos: int, kind: str, name: str) -> None:
         self.qos, self.kind, self.name = qos, kind, name
 
-    def __call__(self, job: Job) -> bool:
+    def __call__(self, job: SlurmJob) -> bool:
         """Return whether a job is one of these."""
         return job.qos == self.qos and getattr(job, self.kind) == self.name
 
@@ -330,7 +328,7 @@ def _alone_node(limit: Mapping[str, float], tres: Tres, kind: str, hidden: set[s
 
 
 def _alone_minutes(
-    limit: Mapping[str, float], tres: Tres, job: Job, kind: str, hidden: set[str], *, mark: bool = False
+    limit: Mapping[str, float], tres: Tres, job: SlurmJob, kind: str, hidden: set[str], *, mark: bool = False
 ) -> str:
     if not limit:
         return ""

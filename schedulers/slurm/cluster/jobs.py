@@ -21,7 +21,7 @@ NODE_FAIL: Final = "NODE_FAIL"
 ENDED: Final = frozenset({COMPLETED, FAILED, TIMEOUT, CANCELLED, PREEMPTED, NODE_FAIL})
 
 
-class Job:
+class SlurmJob:
     """A job, a task of an array that runs, or an array's tasks that wait.
 
     Attributes:
@@ -171,8 +171,8 @@ class Job:
         return known
 
     @classmethod
-    def restored(cls, known: dict[str, Any], parse: Callable[["Job"], None]) -> "Job":
-        """Return the job that `state_of` returned; ``parse`` evaluates the job's texts again."""
+    def restored(cls, known: dict[str, Any], parse: Callable[["SlurmJob"], None]) -> "SlurmJob":
+        """Return the job that `state_of` returned; ``parse`` makes again what its texts say."""
         job = cls(known["serial"], convert(known["sub"], Submission))
         for name, value in known.items():
             if name not in _APART and name not in _MASKS:

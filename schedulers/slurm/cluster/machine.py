@@ -11,7 +11,7 @@ from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
 Amounts = tuple[int, int, dict[str, int]]
 
 
-class Partition:
+class SlurmPartition:
     """A partition with its nodes as a set."""
 
     __slots__ = ("exclusive", "index", "mask", "name", "settings", "size")
@@ -30,7 +30,7 @@ class Partition:
         return self.settings.state in ("UP", "DRAIN")
 
 
-class Machine:
+class SlurmMachine:
     """All nodes: what each has, and what jobs hold of it.
 
     Attributes:
@@ -80,7 +80,7 @@ class Machine:
             for weight in sorted(set(self.weight))
         ]
         self.partitions = [
-            Partition(at, one, mask_of(self.index[name] for name in one.nodes if name in self.index))
+            SlurmPartition(at, one, mask_of(self.index[name] for name in one.nodes if name in self.index))
             for at, one in enumerate(config.partitions)
         ]
         self.partition_index = {one.name: one.index for one in self.partitions}

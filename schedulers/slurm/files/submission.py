@@ -84,7 +84,7 @@ def _taken(options: Mapping[str, str], where: str) -> dict[str, Any]:
     gres = read_gres(options["gres"], where) if options.get("gres", "none").lower() != "none" else {}
     for model, count in _typed(options.get("gpus-per-node", "")):
         gres[f"{_GPU}:{model}" if model else _GPU] = count
-    licenses = {}
+    licenses: dict[str, int] = {}
     for part in read_names(options.get("licenses", "").replace(";", ",")):
         name, _, number = part.replace("=", ":").partition(":")
         licenses[name] = int(number or 1)

@@ -7,8 +7,8 @@ from msgspec import Struct
 from pipistrelle.schedulers.slurm.cluster.bits import mask_of, runs_of
 
 
-class Run(Struct):
-    """Consecutive usable nodes of equal weight, as (node, CPUs that it can give), in order."""
+class NodeRun(Struct):
+    """Consecutive usable nodes of one weight: (node, CPUs it can give) in order."""
 
     weight: int
     nodes: list[tuple[int, int]]
@@ -16,9 +16,9 @@ class Run(Struct):
     required: bool = False
 
 
-def make_runs(usable: Sequence[tuple[int, int]], weight: Sequence[int], required: int = 0) -> list[Run]:
+def make_runs(usable: Sequence[tuple[int, int]], weight: Sequence[int], required: int = 0) -> list[NodeRun]:
     """Group usable nodes, given as (node, CPUs) in order, into runs."""
-    runs: list[Run] = []
+    runs: list[NodeRun] = []
     last = -2
     for at, cpus in usable:
         if last == at - 1 and runs[-1].weight == weight[at]:
@@ -26,7 +26,7 @@ def make_runs(usable: Sequence[tuple[int, int]], weight: Sequence[int], required
             run.nodes.append((at, cpus))
             run.cpus += cpus
         else:
-            run = Run(weight[at], [(at, cpus)], cpus)
+            run = NodeRun(weight[at], [(at, cpus)], cpus)
             runs.append(run)
         if required and required >> at & 1:
             run.required = True
@@ -34,7 +34,7 @@ def make_runs(usable: Sequence[tuple[int, int]], weight: Sequence[int], required
     return runs
 
 
-def best_run(runs: Sequence[Run | None], nodes: int, cpus: int) -> int | None:
+def best_run(runs: Sequence[NodeRun | None], nodes: int, cpus: int) -> int | None:
     """Return the position of the run to use next; None if none is left.
 
     The lightest runs come first. Among equals the smallest sufficient one wins, or else the largest.

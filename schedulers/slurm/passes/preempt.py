@@ -4,20 +4,20 @@ from collections.abc import Sequence
 from typing import Final
 
 from pipistrelle.schedulers.slurm.accounts.records import Accounts
-from pipistrelle.schedulers.slurm.cluster.jobs import Job
-from pipistrelle.schedulers.slurm.cluster.machine import Machine
+from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
+from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine
 from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
-from pipistrelle.schedulers.slurm.nodes.asked import Alloc, Asked, Selector
+from pipistrelle.schedulers.slurm.nodes.asked import Alloc, NodesAsked, Selector
 
 _REMOVES: Final = ("REQUEUE", "CANCEL")
 #: ranks are limited to 16 bits
 _MOST: Final = 0xFFFF
 
 
-class Preemption:
+class SlurmPreemption:
     """The rules of preempt/qos and preempt/partition_prio."""
 
-    def __init__(self, config: SlurmConfig, machine: Machine, accounts: Accounts) -> None:
+    def __init__(self, config: SlurmConfig, machine: SlurmMachine, accounts: Accounts) -> None:
         self.machine = machine
         self.accounts = accounts
         self.by_qos = config.preempt.type == "preempt/qos"
@@ -35,7 +35,7 @@ class Preemption:
         #: {QOS: positions of those that it may preempt}
         self.below = [frozenset(names[name] for name in one.settings.preempt if name in names) for one in accounts.qos]
 
-    def allows(self, job: Job, part: int, other: Job, other_part: int) -> bool:
+    def allows(self, job: SlurmJob, part: int, other: SlurmJob, other_part: int) -> bool:
         """Return whether a job in a partition may preempt another one in its partition."""
         if self.by_qos:
             return job.qos >= 0 and other.qos >= 0 and other.qos in self.below[job.qos]
@@ -49,7 +49,7 @@ class Preemption:
         own = self.machine.partitions[part].settings.preempt_mode
         return self.mode if own is None else _mode(own)
 
-    def mode_of(self, job: Job) -> str:
+    def mode_of(self, job: SlurmJob) -> str:
         """Return how a job is preempted: REQUEUE, CANCEL or OFF; jobs that may not be requeued are cancelled."""
         if self.by_qos:
             own = self.accounts.qos[job.qos].settings.preempt_mode if job.qos >= 0 else None
@@ -60,14 +60,14 @@ class Preemption:
             return "CANCEL"
         return mode
 
-    def grace_of(self, job: Job) -> float:
+    def grace_of(self, job: SlurmJob) -> float:
         """Return the grace time of a job, s."""
         if self.by_qos:
             return self.accounts.qos[job.qos].settings.grace_time if job.qos >= 0 else 0.0
         return self.machine.partitions[job.part].settings.grace_time
 
-    def candidates(self, job: Job, part: int, running: Sequence[Job], now: int) -> list[Job]:
-        """Return the running jobs that a job may preempt, in the order in which they would be preempted."""
+    def candidates(self, job: SlurmJob, part: int, running: Sequence[SlurmJob], now: int) -> list[SlurmJob]:
+        """Return the running jobs that a job may preempt, the first to go first."""
         if not self.enabled:
             return []
         if self.by_qos and (job.qos < 0 or not self.below[job.qos]):
@@ -89,26 +89,26 @@ class Preemption:
             found.sort(key=self._rank)
         return found
 
-    def _exempt_of(self, job: Job) -> float:
+    def _exempt_of(self, job: SlurmJob) -> float:
         own = self.accounts.qos[job.qos].settings.preempt_exempt_time if job.qos >= 0 else None
         return self.exempt if own is None else own
 
-    def _rank(self, job: Job) -> tuple[int, int]:
-        """Return the key that orders victims: the priority of the QOS or tier, then the number of nodes."""
+    def _rank(self, job: SlurmJob) -> tuple[int, int]:
+        """Return what orders victims: the priority of the QOS or tier, then the number of nodes."""
         if self.by_qos:
             rank = self.accounts.qos[job.qos].settings.priority
         else:
             rank = self.machine.partitions[job.part].settings.priority_tier
         return min(rank, _MOST), min(job.nodes.bit_count(), _MOST)
 
-    def in_progress(self, job: Job, now: int) -> bool:
-        """Return whether jobs that were preempted for this job may still be ending; then no more are preempted."""
+    def in_progress(self, job: SlurmJob, now: int) -> bool:
+        """Return whether jobs preempted for a job may still be ending, so that no more are preempted."""
         return bool(job.preempts_since) and job.preempts_since > now - self.patience
 
     def victims(
-        self, selector: Selector, asked: Asked, usable: int, candidates: Sequence[Job]
-    ) -> tuple[Alloc, list[Job]] | None:
-        """Return where a job fits if some candidates are preempted, and these candidates; None if it never fits.
+        self, selector: Selector, asked: NodesAsked, usable: int, candidates: Sequence[SlurmJob]
+    ) -> tuple[Alloc, list[SlurmJob]] | None:
+        """Return where a job fits when some candidates make room, and these; None if it never fits.
 
         Candidates are taken away one by one until the job fits. They are then reordered, those on most of the chosen
         nodes first, and the search is repeated, so that few jobs are preempted.
@@ -116,7 +116,7 @@ class Preemption:
         order = list(candidates)
         passes = 0
         while True:
-            gone: list[Job] = []
+            gone: list[SlurmJob] = []
             found: Alloc | None = None
             last = -1
             for at, one in enumerate(order):

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from pipistrelle.schedulers.slurm.accounts.records import Accounts
-from pipistrelle.schedulers.slurm.cluster.jobs import Job
+from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
 from pipistrelle.schedulers.slurm.config.parameters import PrioritySettings
 
 _DAY: Final = 86400
@@ -29,7 +29,7 @@ class Usage:
         self.epoch = int(_MONDAY if epoch is None else epoch)
         self.next_reset = self._reset_after(start)
 
-    def advance(self, now: int, jobs: Iterable[Job]) -> None:
+    def advance(self, now: int, jobs: Iterable[SlurmJob]) -> None:
         """Decay all usage up to ``now``, then add what the running jobs used since the last time.
 
         Call `settle` afterwards. Slurm's thread works in the same two steps.
@@ -64,8 +64,8 @@ class Usage:
         """
         self.last = max(self.last, now)
 
-    def add(self, job: Job, now: int) -> None:
-        """Add what a running job used since the last time; also call this at the job's end."""
+    def add(self, job: SlurmJob, now: int) -> None:
+        """Add what a running job used since the last time; called at its end, too."""
         seconds = now - max(job.start, self.last)
         if seconds <= 0 or job.assoc < 0:
             return

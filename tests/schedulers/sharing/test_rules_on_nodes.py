@@ -1,0 +1,210 @@
+"""The backfilling rules on nodes that jobs share: legal starts, kept promises, and equality with plain machines."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipistrelle.platforms.description import Platform, Pool
+from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.protocol.resources.request import Request
+from pipistrelle.runs.execution.pause import check_invariants
+from pipistrelle.schedulers.catalogue.parts import compose
+from pipistrelle.schedulers.catalogue.registry import make_policy
+from pipistrelle.schedulers.composed import ComposedPolicy
+from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.runtime.runtime import Runtime
+from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.observers import Observer
+from pipistrelle.server.setup.setup import Setup
+from pipistrelle.server.simulation.simulate import simulate
+from pipistrelle.server.transport.in_process import InProcessTransport
+from pipistrelle.traces.workload import Workload
+
+RULES = ("none", "firstfit", "easy", "easy-sjbf", "easy-slices", "conservative", "depth", "fill")
+#: rules whose reservations never move to a later time
+PROMISING = ("easy", "easy-sjbf", "easy-slices", "conservative")
+#: rules that reserve in the same way on one-core nodes and on units; `depth` counts units there
+AS_PLAIN = ("none", "firstfit", "easy", "easy-sjbf", "easy-slices", "conservative")
+
+_REQUESTS = st.one_of(
+    st.builds(
+        lambda tasks, memory: Request(nodes=1, most_nodes=1, tasks=tasks, memory_per_node=memory),
+        st.integers(1, 4),
+        st.integers(0, 8),
+    ),
+    st.builds(
+        lambda share: Request(nodes=1, most_nodes=1, tasks=1, gpus_per_node=1, gpu_share=share),
+        st.sampled_from([300, 500, 1000]),
+    ),
+    st.builds(lambda gpus: Request(nodes=1, most_nodes=1, tasks=1, gpus_per_node=gpus), st.integers(1, 2)),
+    st.builds(
+        lambda nodes, each: Request(nodes=nodes, most_nodes=nodes, tasks=nodes * each, memory_per_core=1),
+        st.integers(1, 3),
+        st.integers(1, 3),
+    ),
+    st.builds(lambda tasks: Request(tasks=tasks), st.integers(1, 10)),
+    st.builds(lambda nodes: Request(nodes=nodes, most_nodes=nodes, exclusive=True), st.integers(1, 2)),
+    st.builds(lambda count: Request(tasks=1, licenses={"l": count}), st.integers(1, 2)),
+)
+_JOBS = st.lists(
+    st.tuples(st.integers(0, 20), st.integers(1, 12), st.integers(0, 6), _REQUESTS), min_size=1, max_size=14
+)
+
+_MACHINE = Platform(
+    name="m",
+    pools=(
+        Pool(name="std", nodes=2, resources={"cores": 4, "memory": "8 MiB"}),
+        Pool(name="gpu", nodes=2, weight=2, resources={"cores": 4, "memory": "16 MiB", "gpu": {"count": 2}}),
+    ),
+    licenses={"l": 2},
+)
+
+JobRow = tuple[int, int, int, Request]
+
+
+class Watched:
+    """A policy whose reservations are checked never to move to a later time."""
+
+    def __init__(self, policy: ComposedPolicy) -> None:
+        self._policy = policy
+        self.name, self.order, self.features = policy.name, policy.order, policy.features
+        self.promised: dict[str, float] = {}
+        self.broken: list[str] = []
+
+    def decide(self, view: View) -> None:
+        """Decide, and keep the earliest promises."""
+        self._policy.decide(view)
+        for job in view.waiting:
+            begin = self._policy.reservation(job)
+            if begin is not None:
+                if begin > self.promised.get(job.id, begin):
+                    self.broken.append(f"{job.id}: {self.promised[job.id]} became {begin}")
+                self.promised[job.id] = min(begin, self.promised.get(job.id, begin))
+
+
+class Starts(Observer):
+    """Keeps every start."""
+
+    def __init__(self) -> None:
+        self.start_of: dict[str, tuple[float, str]] = {}
+
+    def started(self, now: float, job: Job) -> None:
+        """Keep it."""
+        self.start_of[job.id] = now, str(job.alloc)
+
+
+def workload(jobs: list[JobRow]) -> Workload:
+    """Return the jobs (submit, run time, walltime beyond it, request) as a workload."""
+    jobs = sorted(jobs, key=lambda job: job[0])
+    return Workload(
+        name="t",
+        source="t",
+        ids=[str(number) for number in range(len(jobs))],
+        submit=np.array([job[0] for job in jobs], dtype=float),
+        size=np.array([job[3].least_nodes for job in jobs], dtype=np.int64),
+        walltime=np.array([job[1] + job[2] for job in jobs], dtype=float),
+        runtime=np.array([job[1] for job in jobs], dtype=float),
+        requests=[job[3] for job in jobs],
+    )
+
+
+def run(policy: Any, jobs: Workload, platform: Platform = _MACHINE) -> dict[str, tuple[float, str]]:
+    """Return {job: start, units} of a run, whose invariants are checked after each event."""
+    watch = Starts()
+    result = simulate(
+        Setup.of(platform, jobs, strict=True),
+        InProcessTransport(runtime := Runtime(policy)),
+        clock=lambda: 0.0,
+        observers=[watch],
+        between=lambda simulation: check_invariants(simulation.engine, runtime.view),
+    )
+    if result.failure is not None:
+        raise result.failure
+    return watch.start_of
+
+
+@pytest.mark.parametrize("rule", RULES)
+@settings(max_examples=12, deadline=None)
+@given(jobs=_JOBS)
+def test_every_job_starts_and_no_promise_is_broken(rule: str, jobs: list[JobRow]) -> None:
+    """Every job starts on resources that the server finds free, by the earliest time that was promised to it."""
+    policy = Watched(compose(backfill=rule))
+    starts = run(policy, workload(jobs))
+    assert len(starts) == len(jobs)
+    if rule in PROMISING:
+        assert not policy.broken
+        assert all(starts[job][0] <= begin for job, begin in policy.promised.items() if job in starts)
+
+
+@pytest.mark.parametrize("rule", AS_PLAIN)
+@settings(max_examples=12, deadline=None)
+@given(
+    jobs=st.lists(
+        st.tuples(st.integers(0, 20), st.integers(1, 6), st.integers(1, 12), st.integers(0, 6)), min_size=1, max_size=25
+    )
+)
+def test_nodes_with_one_core_are_as_plain_units(
+    rule: str, jobs: list[tuple[int, int, int, int]], run_policy: Callable[..., Any]
+) -> None:
+    """A job that asks for a number of cores starts at the same time on one-core nodes as on plain units."""
+    rows = sorted(((float(a), b, float(c), float(c + d)) for a, b, c, d in jobs), key=lambda row: row[0])
+    plain = run_policy(compose(backfill=rule), 6, rows).start_of
+    one_core = Platform(name="m", pools=(Pool(name="all", nodes=6, resources={"cores": 1}),))
+    shared = run_policy(compose(backfill=rule), 6, rows, platform=one_core).start_of
+    assert shared == plain
+
+
+@pytest.mark.parametrize("rule", RULES)
+@settings(max_examples=12, deadline=None)
+@given(jobs=_JOBS, stop=st.integers(0, 20))
+def test_a_rule_saves_its_state_as_json(rule: str, jobs: list[JobRow], stop: int) -> None:
+    """The state of each rule is text, and a rule made from it goes on with the same decisions."""
+    work = workload(jobs)
+    assert run(Restarted(rule, stop), work) == run(compose(backfill=rule), work)
+
+
+def test_maui_refuses_shared_nodes_in_one_message() -> None:
+    """The scheduler maui, which plans single units, says that it cannot share nodes."""
+    with pytest.raises(PipistrelleError, match="maui cannot share nodes"):
+        run(make_policy("maui"), workload([(0, 1, 1, Request(tasks=1))]))
+
+
+@pytest.mark.parametrize(
+    "placement", ["lowest", "best-fit", "random", "worst-fit", "dot-product", "gpu-packing", "fgd"]
+)
+@settings(max_examples=5, deadline=None)
+@given(jobs=_JOBS)
+def test_placements_for_shared_nodes_work_by_name(placement: str, jobs: list[JobRow]) -> None:
+    """Each placement for shared nodes places jobs on one node and on several."""
+    assert len(run(compose(backfill="easy", placement=placement), workload(jobs))) == len(jobs)
+
+
+def test_placements_are_refused_on_the_other_kind_of_machine(run_policy: Callable[..., Any]) -> None:
+    """A placement for units is refused on shared nodes, and one for shared nodes on units, by name."""
+    with pytest.raises(PipistrelleError, match="Contiguous cannot share nodes"):
+        run(compose(placement="contiguous"), workload([(0, 1, 1, Request(tasks=1))]))
+    with pytest.raises(PipistrelleError, match="'worst-fit' is for nodes that jobs share"):
+        run_policy(compose(placement="worst-fit"), 2, [(0.0, 1, 1.0, 1.0)])
+
+
+class Restarted:
+    """A policy that is replaced at one decision by one restored from its state."""
+
+    def __init__(self, rule: str, stop: int) -> None:
+        self._rule, self._left = rule, stop
+        self._policy = compose(backfill=rule)
+        self.name, self.order, self.features = self._policy.name, self._policy.order, self._policy.features
+
+    def decide(self, view: View) -> None:
+        """Decide; before one of the decisions, restore a new policy from the state of the old one."""
+        if self._left == 0 and view.now > 0:
+            state = json.loads(json.dumps(self._policy.state()))
+            self._policy = compose(backfill=self._rule)
+            self._policy.restore(state, view)
+        self._left -= 1
+        self._policy.decide(view)
