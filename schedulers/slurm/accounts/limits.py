@@ -223,7 +223,7 @@ class SlurmLimits:
         return lambda job: any(one.index == index for one in line(job.assoc))
 
     def refusal(self, job: SlurmJob, tres: Tres) -> str:
-        """Return why a submission is refused for good: limits on submitted jobs, or DenyOnLimit; "" if it is not."""
+        """Return why a submission is refused permanently: limits on submitted jobs, or DenyOnLimit; "" if it is not."""
         if self.idle or job.assoc < 0:
             return ""
         hidden: set[str] = set()

@@ -276,7 +276,7 @@ class Controller:
         return task
 
     def release(self, job: SlurmJob, state: str, now: int, *, completing: bool = False) -> None:
-        """Take a running job off its nodes, for good or as killed.
+        """Take a running job off its nodes, because it has ended or was killed.
 
         Args:
             completing: whether its nodes cannot be used until `clean` is called.
@@ -331,7 +331,7 @@ class Controller:
         self.changed += 1
 
     def cancel(self, job: SlurmJob, now: int) -> None:
-        """Remove a waiting job for good."""
+        """Remove a waiting job permanently."""
         del self.pending[job.serial]
         job.state = CANCELLED
         job.ends_by = now

@@ -32,7 +32,7 @@ class KnowsJobs(Protocol):
         """Return the jobs of the same user and name that have not ended."""
 
     def cancel(self, job: SlurmJob, now: int) -> None:
-        """Remove a waiting job for good."""
+        """Remove a waiting job permanently."""
 
 
 def is_eligible(controller: KnowsJobs, job: SlurmJob, now: int) -> bool:
