@@ -23,7 +23,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from slurm_recordings import PassLog, Step, read_config, rows, steps, submissions
 
-from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETED, COMPLETING, PENDING, RUNNING, TIMEOUT, Job
+from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETED, COMPLETING, PENDING, RUNNING, TIMEOUT, SlurmJob
 from pipistrelle.schedulers.slurm.nodes.asked import Alloc
 from pipistrelle.schedulers.slurm.passes.backfill_pass import backfill_pass
 from pipistrelle.schedulers.slurm.passes.controller import Controller
@@ -61,7 +61,7 @@ class Player:
         self.epilogs: dict[str, set[str]] = {}
         self.now = 0
 
-    def job(self, name: str, *states: str) -> Job:
+    def job(self, name: str, *states: str) -> SlurmJob:
         """Return the record of a job or task in one of some states."""
         number, _, task = name.partition("_")
         found = [one for one in self.controller.by_number[int(number)] if one.state in states]
@@ -130,7 +130,7 @@ class Player:
         job = found[0]
         self.requeued(job, int(step.time))
 
-    def requeued(self, job: Job, now: int) -> None:
+    def requeued(self, job: SlurmJob, now: int) -> None:
         """Queue a preempted job again unless it waits already."""
         if job.state != PENDING:
             if job.state == COMPLETING:
@@ -146,7 +146,7 @@ class Player:
         """Set fairshare and priorities."""
         self.controller.set_priorities(int(step.time))
 
-    def preempt(self, victim: Job, _: Job) -> None:
+    def preempt(self, victim: SlurmJob, _: SlurmJob) -> None:
         """Kill a preempted job; the log tells when it is queued again."""
         self.controller.release(victim, "PREEMPTED", self.now, completing=True)
 
@@ -200,8 +200,8 @@ class Player:
         self,
         step: Step,
         seen: PassLog,
-        started: list[Job],
-        preempted: list[tuple[Job, Job]],
+        started: list[SlurmJob],
+        preempted: list[tuple[SlurmJob, SlurmJob]],
         before: dict[str, Any],
         kind: str,
     ) -> None:
@@ -260,7 +260,7 @@ class Player:
             return None
         return self.alloc.get(name)
 
-    def force(self, job: Job, alloc: Alloc) -> None:
+    def force(self, job: SlurmJob, alloc: Alloc) -> None:
         """Let a running job hold what the recording says."""
         controller = self.controller
         part = controller.machine.partitions[job.part]

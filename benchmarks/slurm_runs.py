@@ -19,7 +19,7 @@ from pathlib import Path
 
 from slurm_recordings import expand, label, read_config, rows, steps, submissions
 
-from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETED, RUNNING, Job
+from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETED, RUNNING, SlurmJob
 from pipistrelle.schedulers.slurm.daemon import Daemon
 from pipistrelle.schedulers.slurm.passes.controller import Controller
 
@@ -104,7 +104,7 @@ def play(folder: Path, *, model: bool, complete: bool = True) -> list[tuple[str,
     jobs = submissions(folder)
     delays = {} if model else request_times(folder)
     runtimes = {job: runtime for job, (_, _, runtime) in jobs.items()}
-    ends: list[tuple[float, int, Job, int]] = []
+    ends: list[tuple[float, int, SlurmJob, int]] = []
     arrivals = sorted(((sub.submit, int(job)) for job, (sub, _, _) in jobs.items()), reverse=True)
     slips = [] if model else phases(folder)[::-1]
     early = set() if model else early_ends(folder)

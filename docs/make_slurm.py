@@ -31,6 +31,12 @@ _ROLES: Final = {
     OptionRole.IDLE: "ignored: no effect on when and where the job starts",
     OptionRole.WARNED: "ignored with a warning and a count",
 }
+#: how a paragraph of keys with the same support and reason begins
+_SUPPORT: Final = {
+    KeySupport.IDLE: "Ignored, because no decision depends on it",
+    KeySupport.WARNED: "Ignored, although Slurm might decide differently",
+    KeySupport.REFUSED: "Refused",
+}
 
 
 def _cell(text: str) -> str:
@@ -55,7 +61,7 @@ def _section(name: str) -> Iterator[str]:
         for reason, some in by_reason.items():
             names = ", ".join(f"`{key.name}`" for key in some)
             yield ""
-            yield f"{support.value[:1].upper()}{support.value[1:]} ({reason}): {names}."
+            yield f"{_SUPPORT[support]} ({reason}): {names}."
     yield ""
 
 

@@ -17,7 +17,7 @@ from pipistrelle.schedulers.sharing.rules import on_nodes
 class ComposedPolicy:
     """A policy made of an order, a backfilling rule and a placement.
 
-    ``anew`` creates a fresh backfilling rule, for policies whose placement changes (`begin_anew`).
+    ``anew`` returns a new backfilling rule, which replaces the old one if the placement changes (`begin_anew`).
     """
 
     def __init__(

@@ -108,7 +108,7 @@ ROOMS_IN_ORDER: dict[str, list[str]] = {
         ),
     ],
     "models": ["samples", "workloads", "likeness", "reliability"],
-    "runs": ["inputs", "description", "folders", "execution", "sessions", "conformance", "filling"],
+    "runs": ["slurm", "inputs", "description", "folders", "execution", "sessions", "conformance", "filling"],
     "reports": ["cases/library/kill-race", "placement", "report", "explain", "estimates", "page", "live", "cases"],
     "studies": ["errors", "measures", "trials", "inference", "pictures", "workers"],
     "api": [
@@ -209,6 +209,9 @@ WRITERS = {
 #: `protocol/base/whole.py`, which waits for no pipe
 READERS = {
     "platforms/catalogue.py",
+    "platforms/slurm/keys.py",
+    "traces/slurm/sbatch.py",
+    "schedulers/slurm/files/limits.py",
     "reports/page/document.py",
     "reports/cases/golden.py",
     "runs/conformance/scripts.py",

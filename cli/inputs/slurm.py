@@ -13,8 +13,8 @@ from pipistrelle.platforms.slurm.conf import KeyFinding
 from pipistrelle.platforms.slurm.gres import read_gres_conf
 from pipistrelle.platforms.slurm.keys import KeySupport
 from pipistrelle.protocol.base.errors import printable
-from pipistrelle.runs.inputs.slurm_cluster import load_cluster
-from pipistrelle.runs.inputs.slurm_files import (
+from pipistrelle.runs.slurm.cluster import load_cluster
+from pipistrelle.runs.slurm.files import (
     GRES,
     TOPOLOGY,
     Fetching,

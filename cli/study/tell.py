@@ -136,7 +136,7 @@ by_option = click.option(
     "--at",
     metavar="VALUE",
     show_default="the smallest",
-    help="Find where the other curves equal a curve's result at this value of --x.",
+    help="Find where other curves equal a curve's result at this --x.",
 )
 @where_option
 @level_option

@@ -180,7 +180,12 @@ class YieldModel:
         return self.life + wait
 
     def yields(self, wait: float) -> Floats:
-        """Return the yield W / (N T), from 0 to 1, for each F at a queue wait (s), shape (most + 1,)."""
+        """Return the yield (useful share of the node time, 0 to 1) for each F, with a queue wait of ``wait`` s, shape
+        (most + 1,).
+
+        It is W / (N T): the work of one allocation, divided by its N nodes times the mean time T from one allocation
+        to the next.
+        """
         return self.work / (self.allocation.nodes * self.between_restarts(wait))
 
     def optimum(self, wait: float) -> Optimum:

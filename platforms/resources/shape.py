@@ -289,9 +289,9 @@ class Shape:
         return tuple(sorted(enough[:count].tolist()))
 
     def fault(self, takes: Sequence[Take]) -> str | None:
-        """Return why a job may not take this, or None; whether it is free is not checked.
+        """Return why ``takes`` do not satisfy the request; None if they do.
 
-        The tasks, nodes and GPUs must be those of the request.
+        The tasks, nodes and GPUs must be those of the request. Whether they are free is not checked.
         """
         request = self.request
         if not self.low <= len(takes) <= self.high:
@@ -315,7 +315,7 @@ class Shape:
         return None
 
     def refusal(self, allowed: Bools) -> str | None:
-        """Return why the job fits on no machine of these nodes even if all are empty, or None.
+        """Return why the job does not fit on the allowed nodes even if all are empty; None if it fits.
 
         Args:
             allowed: which nodes the job may use, shape (nodes,).

@@ -96,7 +96,7 @@ class SlurmConf:
         return default if found is None else found.text
 
     def where(self, key: str) -> str:
-        """Return the place of a parameter, or the file."""
+        """Return the file and line of a parameter; only the file if the parameter is not set."""
         found = self.parameters.get(key.lower())
         return self.name if found is None else found.where
 
@@ -159,7 +159,7 @@ def read_slurm_conf(text: str, name: str, fetch: Fetch | None = None) -> SlurmCo
 
 
 def honoured_values(section: str, line: ConfLine, findings: list[KeyFinding]) -> dict[str, str]:
-    """Return {key: text} of the keys of a line that are honoured, for files of one kind of lines.
+    """Return {key: text} of those keys of a line that Pipistrelle honours.
 
     Args:
         findings: what happens to each key is added to it.

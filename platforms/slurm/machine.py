@@ -86,7 +86,7 @@ def licenses_of(conf: SlurmConf) -> dict[str, int]:
 
 
 def default_partition(conf: SlurmConf) -> str:
-    """Return the partition of jobs that give none, "" if there is none."""
+    """Return the name of the partition for jobs that name none; "" if there is no default partition."""
     return next((entry.name for entry in conf.entries.get("partitions", []) if entry.value("Default") is True), "")
 
 

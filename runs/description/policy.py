@@ -17,7 +17,7 @@ from pipistrelle.schedulers.catalogue.names import PLACEHOLDER, is_foreign
 
 if TYPE_CHECKING:
     from pipistrelle.platforms.topology.partitions import RankedClass
-    from pipistrelle.runs.inputs.slurm_cluster import SlurmCluster
+    from pipistrelle.runs.slurm.cluster import SlurmCluster
     from pipistrelle.schedulers.policy.interfaces import Policy
 
 MAUI: Final = "maui"
@@ -201,7 +201,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     def slurm_cluster(self) -> "SlurmCluster":
         """Read the files of the scheduler ``slurm``; PipistrelleError if one is missing or wrong."""
-        from pipistrelle.runs.inputs.slurm_cluster import load_cluster
+        from pipistrelle.runs.slurm.cluster import load_cluster
 
         if self.config is None:
             raise SchedulerChoice(

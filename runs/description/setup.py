@@ -18,7 +18,7 @@ from pipistrelle.runs.description.policy import SLURM
 from pipistrelle.runs.description.reliability import has_coming_back, load_reliability
 from pipistrelle.runs.description.spec import Decides, RunSpec
 from pipistrelle.runs.inputs.named import begins_as_log, load_machine, load_workload, platform_for, units_remark
-from pipistrelle.runs.inputs.slurm_files import is_slurm_file, read_slurm_files
+from pipistrelle.runs.slurm.files import is_slurm_file, read_slurm_files
 from pipistrelle.schedulers.catalogue.names import RECORDED, SUFFIX
 from pipistrelle.schedulers.catalogue.registry import preemption_of
 from pipistrelle.schedulers.policy.interfaces import learn
@@ -265,7 +265,7 @@ def load_inputs(spec: RunSpec, given: Inputs | None = None) -> "tuple[Workload, 
         return trace, machine
     machine = platform_for(trace, name) if spec.platform is None else load_machine(spec.platform, units=spec.units)
     if spec.platform is not None and os.path.isfile(spec.platform) and is_slurm_file(spec.platform):
-        from pipistrelle.runs.inputs.slurm_jobs import fitted  # rarely needed
+        from pipistrelle.runs.slurm.jobs import fitted  # rarely needed
 
         assert isinstance(machine, Platform)
         trace = fitted(trace, read_slurm_files(spec.platform), machine)

@@ -10,8 +10,8 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import asdict, replace
 
 from pipistrelle.runs.description.policy import AUTO, PolicySpec
-from pipistrelle.runs.inputs.slurm_files import files_of
 from pipistrelle.runs.inputs.steps import AnyStep, Merge, Redraw
+from pipistrelle.runs.slurm.files import files_of
 from pipistrelle.schedulers.catalogue.names import FOREIGN_FILE, SUFFIX
 from pipistrelle.traces.logs.kinds import Units
 from pipistrelle.traces.resilience import Requeue, RestartWalltime, Walltime

@@ -17,7 +17,7 @@ from pipistrelle.protocol.base.log import logger
 from pipistrelle.protocol.base.whole import without_waiting
 from pipistrelle.runs.inputs.kinds import require_workload
 from pipistrelle.runs.inputs.node_list import is_node_list, platform_of_list
-from pipistrelle.runs.inputs.slurm_files import is_slurm_file, read_slurm_files
+from pipistrelle.runs.slurm.files import is_slurm_file, read_slurm_files
 from pipistrelle.traces import catalogue as workloads
 from pipistrelle.traces.files import beginning, is_inside, read_text, trace_name
 from pipistrelle.traces.load import load

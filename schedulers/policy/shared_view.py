@@ -84,7 +84,10 @@ class SharedView:
         return self.propose(shape.choose(self.by_weight if order is None else order, most, self.free.gpus))
 
     def propose(self, takes: Takes | None) -> Takes | None:
-        """Return takes that satisfy a job's request, so that `take` need not check them."""
+        """Note that ``takes`` (tasks and GPUs by node) satisfy a job's request, so that `take` need not check them.
+
+        Return ``takes``.
+        """
         self._proposed = takes
         return takes
 

@@ -1,4 +1,4 @@
-"""When slurmctld does what: ticks of the main loop, backfill, limit checks and recalculations."""
+"""The times at which slurmctld acts: ticks of the main loop, backfill, limit checks and recalculations."""
 
 from bisect import insort
 from math import ceil, floor, inf
@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from pipistrelle.schedulers.slurm.cluster.jobs import PREEMPTED, TIMEOUT, Job
+from pipistrelle.schedulers.slurm.cluster.jobs import PREEMPTED, TIMEOUT, SlurmJob
 from pipistrelle.schedulers.slurm.passes.backfill_pass import BackfillResult, backfill_pass
 from pipistrelle.schedulers.slurm.passes.controller import Controller
 from pipistrelle.schedulers.slurm.passes.main_pass import PassResult, main_pass
@@ -32,9 +32,9 @@ class Actions(Struct):
         passes: (kind, result) of each pass, if they are kept.
     """
 
-    started: list[Job]
-    killed: list[Job]
-    preempted: list[tuple[Job, str, float]]
+    started: list[SlurmJob]
+    killed: list[SlurmJob]
+    preempted: list[tuple[SlurmJob, str, float]]
     passes: list[tuple[str, PassResult | BackfillResult]]
 
 
@@ -78,25 +78,25 @@ class Daemon:
         self.work = float(self.start)
         self.next_recalculation = self.start + max(1, int(config.priority.calc_period))
         #: killed jobs with the time at which their nodes are usable again, and whether they are queued again
-        self.ending: list[tuple[float, int, Job, bool]] = []
+        self.ending: list[tuple[float, int, SlurmJob, bool]] = []
         self._actions = Actions([], [], [], [])
         self._now = 0.0
 
     def touch(self, now: float) -> None:
-        """Record a change that lets backfill run again."""
+        """Record a change of the cluster, after which backfill runs again."""
         self.touched = max(self.touched, now)
         self.work = min(self.work, now)
 
     def request(self, time: float) -> None:
-        """Ask for a pass of the main loop."""
+        """Request a pass of the main loop at ``time`` (s)."""
         insort(self.requests, time)
 
     def submitted(self, now: float) -> None:
-        """Record a submission: it asks for a pass."""
+        """Record a submission, and request a pass of the main loop."""
         self.request(now)
         self.touch(now + _EVENT)
 
-    def ended(self, job: Job, state: str, now: float, request: float) -> None:
+    def ended(self, job: SlurmJob, state: str, now: float, request: float) -> None:
         """Record that a running job has ended by itself; ``request`` is when that asks for a pass."""
         self.controller.release(job, state, int(now))
         self.request(request)
@@ -147,7 +147,7 @@ class Daemon:
         first = self._kill_time(running[0][2])
         return self.start + ceil(max(0.0, first - self.start) / LIMIT_CHECK) * LIMIT_CHECK
 
-    def _kill_time(self, job: Job) -> float:
+    def _kill_time(self, job: SlurmJob) -> float:
         own = self.controller.machine.partitions[job.part].settings.over_time_limit
         return job.limit_end + (self.controller.config.over_time_limit if own is None else own)
 
@@ -188,7 +188,7 @@ class Daemon:
         return self._actions
 
     def catch_up(self, now: float) -> None:
-        """Do the recalculations before ``now``, and pass over full passes with an empty queue."""
+        """Do the recalculations that are due before ``now``, and skip full passes during which the queue is empty."""
         while self.recalculates and self.next_recalculation < now:
             self._recalculate(self.next_recalculation)
         if self.interval is not None and not self.controller.pending:
@@ -213,7 +213,7 @@ class Daemon:
         self.next_recalculation = now + max(1, int(self.controller.config.priority.calc_period))
 
     def _pass(self, now: float, *, full: bool) -> None:
-        """Run a pass, or put it off if ``sched_min_interval`` is not over."""
+        """Run a pass, or postpone it if ``sched_min_interval`` is not over."""
         least = self.parameters.sched_min_interval * _MICRO
         if self.put_off is not None:
             self.put_off = (self.put_off[0], self.put_off[1] or full)
@@ -248,7 +248,7 @@ class Daemon:
         self.planned = result.planned
 
     def _may_start(self) -> bool:
-        """Return whether any waiting job could start now if nothing were kept for others."""
+        """Return whether any waiting job could start now if no nodes were reserved for other jobs."""
         controller = self.controller
         machine = controller.machine
         if controller.preemption.enabled:
@@ -271,13 +271,13 @@ class Daemon:
             self._actions.killed.append(job)
             self.kill(job, TIMEOUT, now)
 
-    def kill(self, job: Job, state: str, now: float, *, again: bool = False) -> None:
+    def kill(self, job: SlurmJob, state: str, now: float, *, again: bool = False) -> None:
         """Kill a running job; its nodes report a moment later, which runs a pass at once."""
         self.controller.release(job, state, int(now), completing=True)
         insort(self.ending, (now + EPILOG, job.serial, job, again))
         self.touch(now)
 
-    def _preempt(self, victim: Job, _: Job) -> None:
+    def _preempt(self, victim: SlurmJob, _: SlurmJob) -> None:
         preemption = self.controller.preemption
         mode, grace = preemption.mode_of(victim), preemption.grace_of(victim)
         self._actions.preempted.append((victim, mode, grace))
@@ -305,7 +305,7 @@ class Daemon:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore `state`; the controller is restored already."""
+        """Restore `state`; the controller must be restored first."""
         self.phase = state["phase"]
         self.last_full, self.last = state["last_full"], state["last"]
         self.last_pass = -inf if state["last_pass"] is None else state["last_pass"]

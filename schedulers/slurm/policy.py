@@ -14,7 +14,15 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Order
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.slurm.cluster.bits import indices_of
-from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETED, COMPLETING, PENDING, PREEMPTED, RUNNING, TIMEOUT, Job
+from pipistrelle.schedulers.slurm.cluster.jobs import (
+    COMPLETED,
+    COMPLETING,
+    PENDING,
+    PREEMPTED,
+    RUNNING,
+    TIMEOUT,
+    SlurmJob,
+)
 from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
 from pipistrelle.schedulers.slurm.daemon import Daemon
 from pipistrelle.schedulers.slurm.files.submission import submission_of
@@ -51,7 +59,7 @@ class SlurmPolicy:
         self._daemon: Daemon | None = None
         self._view: View | None = None
         #: {server's id: record}; {server's id: job in the view}
-        self._records: dict[str, Job] = {}
+        self._records: dict[str, SlurmJob] = {}
         self._jobs: dict[str, SchedulerJob] = {}
         #: server's ids of the jobs that run
         self._running: set[str] = set()

@@ -86,10 +86,11 @@ def room(free: Ints, good: Bools, need: Need) -> int:
 def first_begin(
     table: Ints, order: Ints, begins: Floats, has: Ints, need: Need, among: Ints, shut: Shut, at: int, last: int
 ) -> tuple[int, Bools]:
-    """Return the first slice from ``at`` to ``last`` at which a job may fit, and the nodes that are good for it.
+    """Return the first slice from ``at`` to ``last`` in which a job may start, and the nodes that it may use from then
+    on.
 
-    Each of these nodes has enough free in each slice until the job ends. The slice is -1 if there is none. GPUs may be
-    other ones in each slice, and nodes may have room for too few tasks in all: the caller must check.
+    The slice is -1 if there is none. Each of the nodes has enough free resources in every slice until the job ends. The
+    caller must check two more things: that a node has the same GPUs free in all slices, and that all the tasks fit.
 
     Args:
         has: what the nodes have in all, shape (nodes, columns).

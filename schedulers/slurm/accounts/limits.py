@@ -12,17 +12,18 @@ from pipistrelle.schedulers.slurm.accounts.reasons import (
     node_reason,
 )
 from pipistrelle.schedulers.slurm.accounts.records import Accounts, Qos, Tres, Used
-from pipistrelle.schedulers.slurm.cluster.jobs import Job
+from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
 
 #: seconds per TRES that running jobs of a set may still use
-RunningSeconds = Callable[[Callable[[Job], bool]], Tres]
+RunningSeconds = Callable[[Callable[[SlurmJob], bool]], Tres]
 
 
-class Limits:
+class SlurmLimits:
     """Tests jobs against the limits; a limit of the first QOS hides the same limit of what comes later.
 
     The order is: the partition's QOS (or the job's, with the flag OverPartQOS), the other QOS, then the association and
-    its accounts up to root.
+    its accounts up to root. The first of these that sets a limit decides; the same limit of the later ones is not
+    tested.
 
     Args:
         partition_qos: returns the position of the QOS of a job's partition; -1: none.
@@ -30,7 +31,7 @@ class Limits:
     """
 
     def __init__(
-        self, accounts: Accounts, partition_qos: Callable[[Job], int], running_seconds: RunningSeconds
+        self, accounts: Accounts, partition_qos: Callable[[SlurmJob], int], running_seconds: RunningSeconds
     ) -> None:
         self.accounts = accounts
         self.partition_qos = partition_qos
@@ -38,7 +39,7 @@ class Limits:
         #: whether no limit can hold any job
         self.idle = not accounts.enforces_limits
 
-    def qos_of(self, job: Job) -> list[Qos]:
+    def qos_of(self, job: SlurmJob) -> list[Qos]:
         """Return the QOS whose limits hold for a job, the strongest first."""
         accounts = self.accounts
         own = accounts.qos[job.qos] if job.qos >= 0 else None
@@ -48,7 +49,7 @@ class Limits:
             return [one for one in (own or of_part,) if one is not None]
         return [own, of_part] if "OverPartQOS" in own.settings.flags else [of_part, own]
 
-    def before(self, job: Job) -> str:
+    def before(self, job: SlurmJob) -> str:
         """Return the reason that holds a job before nodes are chosen; "" if none does."""
         if self.idle or job.assoc < 0:
             return ""
@@ -74,7 +75,7 @@ class Limits:
         return ""
 
     @staticmethod
-    def _qos_before(qos: Qos, job: Job, hidden: set[str]) -> str:
+    def _qos_before(qos: Qos, job: SlurmJob, hidden: set[str]) -> str:
         limit = qos.settings
         if limit.grp_jobs is not None and "grp_jobs" not in hidden:
             hidden.add("grp_jobs")
@@ -98,7 +99,7 @@ class Limits:
                 return "QOSMaxWallDurationPerJobLimit"
         return ""
 
-    def after(self, job: Job, tres: Tres) -> str:
+    def after(self, job: SlurmJob, tres: Tres) -> str:
         """Return the reason that holds a job that would get these TRES; "" if none does."""
         if self.idle or job.assoc < 0:
             return ""
@@ -127,7 +128,7 @@ class Limits:
                     return reason
         return ""
 
-    def _own(self, job: Job, tres: Tres, hidden: set[str]) -> str:
+    def _own(self, job: SlurmJob, tres: Tres, hidden: set[str]) -> str:
         """Test the limits of the association itself; those it lacks come from its accounts."""
         inherited = self.accounts.inherited
         minutes = inherited(job.assoc, "max_tres_mins_pj") or {}
@@ -148,7 +149,7 @@ class Limits:
                 return minutes_reason("Assoc", name, running=True)
         return ""
 
-    def _qos_after(self, qos: Qos, job: Job, tres: Tres, hidden: set[str]) -> Iterator[str]:
+    def _qos_after(self, qos: Qos, job: SlurmJob, tres: Tres, hidden: set[str]) -> Iterator[str]:
         limit = qos.settings
         name = self._minutes(limit.grp_tres_mins, qos.minutes, tres, job, "grp_mins", hidden)
         yield minutes_reason("QOS", name) if name else ""
@@ -182,7 +183,7 @@ class Limits:
                 yield f"QOSMax{'Cpu' if name == 'cpu' else name}RunMinutesPer{holder.title()}" if name else ""
 
     def _minutes(
-        self, limit: Mapping[str, float], used: Tres, tres: Tres, job: Job, kind: str, hidden: set[str]
+        self, limit: Mapping[str, float], used: Tres, tres: Tres, job: SlurmJob, kind: str, hidden: set[str]
     ) -> str:
         for name, minutes in limit.items():
             if f"{kind}/{name}" in hidden:
@@ -198,9 +199,9 @@ class Limits:
     def _run_minutes(
         self,
         limit: Mapping[str, float],
-        chosen: Callable[[Job], bool],
+        chosen: Callable[[SlurmJob], bool],
         tres: Tres,
-        job: Job,
+        job: SlurmJob,
         kind: str,
         hidden: set[str],
         *,
@@ -217,12 +218,12 @@ class Limits:
                 return name
         return ""
 
-    def _below(self, index: int) -> Callable[[Job], bool]:
+    def _below(self, index: int) -> Callable[[SlurmJob], bool]:
         line = self.accounts.line
         return lambda job: any(one.index == index for one in line(job.assoc))
 
-    def refusal(self, job: Job, tres: Tres) -> str:
-        """Return why a submission is refused for good: limits on submitted jobs, or DenyOnLimit; "" if it is not."""
+    def refusal(self, job: SlurmJob, tres: Tres) -> str:
+        """Return why a submission is refused permanently: limits on submitted jobs, or DenyOnLimit; "" if it is not."""
         if self.idle or job.assoc < 0:
             return ""
         hidden: set[str] = set()
@@ -265,22 +266,22 @@ class Limits:
                     return "AssocMaxSubmitJobLimit"
         return ""
 
-    def count_submitted(self, job: Job, count: int) -> None:
+    def count_submitted(self, job: SlurmJob, count: int) -> None:
         """Add ``count`` submitted jobs (or remove them, if negative)."""
         for used in self._users(job):
             used.submitted += count
 
-    def begin(self, job: Job) -> None:
+    def begin(self, job: SlurmJob) -> None:
         """Count a job that starts with ``job.tres``."""
         for used in self._users(job):
             used.begin(job.tres)
 
-    def end(self, job: Job) -> None:
+    def end(self, job: SlurmJob) -> None:
         """Count a running job's end or requeue."""
         for used in self._users(job):
             used.end(job.tres)
 
-    def _users(self, job: Job) -> Iterator[Used]:
+    def _users(self, job: SlurmJob) -> Iterator[Used]:
         if job.assoc >= 0:
             for one in self.accounts.line(job.assoc):
                 yield one.used
@@ -296,7 +297,7 @@ class _Holder:
     def __init__(self, qos: int, kind: str, name: str) -> None:
         self.qos, self.kind, self.name = qos, kind, name
 
-    def __call__(self, job: Job) -> bool:
+    def __call__(self, job: SlurmJob) -> bool:
         """Return whether a job is one of these."""
         return job.qos == self.qos and getattr(job, self.kind) == self.name
 
@@ -304,7 +305,7 @@ class _Holder:
 def _over(
     limit: Mapping[str, float], used: Tres, tres: Tres, kind: str, hidden: set[str], *, mark: bool = False
 ) -> str:
-    """Return the first TRES of which used and requested exceed the limit."""
+    """Return the first TRES whose used plus requested amount exceeds the limit; "" if there is none."""
     for name, most in limit.items():
         key = f"{kind}/{name}"
         if key in hidden:
@@ -327,7 +328,7 @@ def _alone_node(limit: Mapping[str, float], tres: Tres, kind: str, hidden: set[s
 
 
 def _alone_minutes(
-    limit: Mapping[str, float], tres: Tres, job: Job, kind: str, hidden: set[str], *, mark: bool = False
+    limit: Mapping[str, float], tres: Tres, job: SlurmJob, kind: str, hidden: set[str], *, mark: bool = False
 ) -> str:
     if not limit:
         return ""

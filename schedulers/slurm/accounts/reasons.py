@@ -1,4 +1,4 @@
-"""Why a limit holds a job, in Slurm's words."""
+"""The reasons that Slurm shows for jobs that a limit keeps waiting."""
 
 from typing import Final
 

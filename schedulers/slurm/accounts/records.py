@@ -1,4 +1,4 @@
-"""The associations and QOS of a cluster with what their jobs use."""
+"""The associations and QOS of a cluster, with what their jobs use."""
 
 from collections.abc import Iterator, Mapping
 from math import inf
@@ -48,12 +48,12 @@ class Used:
 
 
 class Association:
-    """An account or a user in one, with its usage.
+    """An account, or a user in an account, with its usage.
 
     Attributes:
         parent, children: positions in the table; -1 for no parent.
         usage: decayed billing-seconds. ``wall``: decayed seconds of jobs. ``minutes``: {TRES: decayed seconds}.
-        shares: own shares; inf if it uses its parent's.
+        shares: its own shares; inf if it uses its parent's.
         level_fs, factor: results of the last calculation of fairshare.
     """
 
@@ -90,12 +90,12 @@ class Association:
 
     @property
     def is_user(self) -> bool:
-        """Whether it is a user's, not an account's."""
+        """Whether this association is a user's rather than an account's."""
         return bool(self.settings.user)
 
 
 class Qos:
-    """A QOS with its usage, as a whole, by user and by account."""
+    """A QOS with its usage: in total, by user and by account."""
 
     __slots__ = ("by_account", "by_user", "index", "minutes", "settings", "usage", "used", "wall")
 
@@ -122,7 +122,7 @@ class Accounts:
     """All associations and QOS.
 
     Attributes:
-        associations: in the order of the settings; accounts named as parents come into being if missing.
+        associations: in the order of the settings. An account that is only named as a parent is added.
         by_user: {(user, account): position}. ``default_account``: {user: account}.
         wanted_minutes: TRES of which decayed usage is kept, because a limit needs it.
     """
@@ -183,7 +183,9 @@ class Accounts:
             index = one.parent
 
     def inherited(self, index: int, name: str) -> Any:
-        """Return a limit per user (``max_*``) of an association, or of the nearest account that has one."""
+        """Return a limit per user (``max_*``): that of an association, or else of the nearest account above that has
+        one.
+        """
         for one in self.line(index):
             value = getattr(one.settings, name)
             if value is not None and value != {}:

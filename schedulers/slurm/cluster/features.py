@@ -8,11 +8,11 @@ _MARKS: Final = "&|()[]"
 
 
 class Wanted(Struct, frozen=True):
-    """One way to satisfy a constraint: nodes allowed, and counts of some that are needed.
+    """One way to satisfy a constraint on features.
 
     Attributes:
-        allowed: set of nodes.
-        counts: ((set of nodes, number needed), ...) of ``feature*N``.
+        allowed: the set of nodes that the job may use.
+        counts: ((set of nodes, number needed), ...) of ``feature*N``: the job needs so many nodes of each set.
     """
 
     allowed: int
@@ -20,7 +20,7 @@ class Wanted(Struct, frozen=True):
 
 
 def parse_constraint(text: str, features: dict[str, int], everything: int) -> list[Wanted]:
-    """Return the ways to satisfy a constraint, in the order tried.
+    """Return the ways to satisfy a constraint, in the order in which they are tried.
 
     ``a&b`` and ``a|b`` give one way; ``[a|b]`` gives one per feature, because all nodes must have the same one;
     ``[a*2&b*1]`` gives counts.

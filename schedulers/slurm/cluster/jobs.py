@@ -1,4 +1,4 @@
-"""One job as slurmctld keeps it: what it asks for, its state, its reason, what it holds."""
+"""A job as slurmctld keeps it: its request, its state, the reason why it waits, and what it holds."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -21,7 +21,7 @@ NODE_FAIL: Final = "NODE_FAIL"
 ENDED: Final = frozenset({COMPLETED, FAILED, TIMEOUT, CANCELLED, PREEMPTED, NODE_FAIL})
 
 
-class Job:
+class SlurmJob:
     """A job, a task of an array that runs, or an array's tasks that wait.
 
     Attributes:
@@ -153,7 +153,7 @@ class Job:
 
     @property
     def order_number(self) -> int:
-        """The number that orders jobs of equal priority: an array's tasks have the array's."""
+        """The number that orders jobs of equal priority; all tasks of an array have the array's number."""
         return self.array or self.number
 
     @property
@@ -171,7 +171,7 @@ class Job:
         return known
 
     @classmethod
-    def restored(cls, known: dict[str, Any], parse: Callable[["Job"], None]) -> "Job":
+    def restored(cls, known: dict[str, Any], parse: Callable[["SlurmJob"], None]) -> "SlurmJob":
         """Return the job that `state_of` returned; ``parse`` makes again what its texts say."""
         job = cls(known["serial"], convert(known["sub"], Submission))
         for name, value in known.items():

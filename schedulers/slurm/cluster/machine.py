@@ -11,7 +11,7 @@ from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
 Amounts = tuple[int, int, dict[str, int]]
 
 
-class Partition:
+class SlurmPartition:
     """A partition with its nodes as a set."""
 
     __slots__ = ("exclusive", "index", "mask", "name", "settings", "size")
@@ -26,11 +26,11 @@ class Partition:
 
     @property
     def runs_jobs(self) -> bool:
-        """Whether queued jobs of the partition may start: DOWN and INACTIVE keep them queued."""
+        """Whether queued jobs of the partition may start: not if its state is DOWN or INACTIVE."""
         return self.settings.state in ("UP", "DRAIN")
 
 
-class Machine:
+class SlurmMachine:
     """All nodes: what each has, and what jobs hold of it.
 
     Attributes:
@@ -80,7 +80,7 @@ class Machine:
             for weight in sorted(set(self.weight))
         ]
         self.partitions = [
-            Partition(at, one, mask_of(self.index[name] for name in one.nodes if name in self.index))
+            SlurmPartition(at, one, mask_of(self.index[name] for name in one.nodes if name in self.index))
             for at, one in enumerate(config.partitions)
         ]
         self.partition_index = {one.name: one.index for one in self.partitions}
@@ -131,11 +131,11 @@ class Machine:
         return [self.names[at] for at in indices_of(mask)]
 
     def state(self) -> dict[str, Any]:
-        """Return which nodes are down or completing; jobs tell the rest."""
+        """Return which nodes are down or completing; the rest follows from the running jobs."""
         return {"down": hex(self.down), "completing": hex(self.completing)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore `state`; the running jobs are taken again by the caller."""
+        """Restore `state`; the caller must take the nodes of the running jobs again."""
         self.down = int(state["down"], 16)
         self.completing = int(state["completing"], 16)
 

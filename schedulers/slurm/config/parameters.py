@@ -104,12 +104,12 @@ class SelectSettings(Struct, frozen=True, kw_only=True):
     parameters: frozenset[str] = frozenset()
     topology_plugin: str = "topology/none"
     topology_param: frozenset[str] = frozenset()
-    def_mem_per_cpu: int | None = None
-    def_mem_per_node: int | None = None
-    max_mem_per_cpu: int | None = None
-    max_mem_per_node: int | None = None
     def_cpu_per_gpu: int | None = None
     def_mem_per_gpu: int | None = None
+    max_mem_per_cpu: int | None = None
+    def_mem_per_cpu: int | None = None
+    max_mem_per_node: int | None = None
+    def_mem_per_node: int | None = None
 
 
 class PreemptSettings(Struct, frozen=True, kw_only=True):

@@ -70,7 +70,7 @@ class LimitOptions:
         self.findings: list[KeyFinding] = []
 
     def set(self, kind: str, settings: dict[str, Any], name: str, text: str, where: str) -> None:
-        """Set an option of an association or a QOS; note it if it is ignored or unknown.
+        """Set an option of an association or a QOS; add a finding if the option is ignored or unknown.
 
         Args:
             settings: {field: value} to change.
@@ -144,7 +144,7 @@ class LimitOptions:
 
 
 def _put(settings: dict[str, Any], field: str, value: Any) -> None:
-    """Set a field; None means no limit, so that the default holds."""
+    """Set a field; None stands for no limit and restores the field's default."""
     if value is None:
         settings.pop(field, None)
     else:
@@ -152,7 +152,7 @@ def _put(settings: dict[str, Any], field: str, value: Any) -> None:
 
 
 def _tres(old: Mapping[str, float], text: str) -> dict[str, float]:
-    """Return the amounts after a change; -1 removes one."""
+    """Return the amounts of TRES after a change such as ``cpu=8,mem=-1``; -1 removes the limit of a TRES."""
     gone = {part.partition("=")[0].strip().lower() for part in read_names(text) if part.endswith("=-1")}
     return {name: amount for name, amount in {**old, **read_tres(text)}.items() if name not in gone}
 

@@ -108,7 +108,7 @@ def _setting(key: ConfKey, text: str, where: str) -> ConfSetting:
 
 
 def text_of(value: object) -> str:
-    """Return a plain value of a study as a file would have it."""
+    """Return a plain value of a study as a configuration file would have it."""
     if isinstance(value, bool):
         return "YES" if value else "NO"
     if isinstance(value, float) and value.is_integer():

@@ -25,8 +25,8 @@ _GPU: Final = "gpu"
 def submission_of(job: JobDescription, now: float) -> Submission:
     """Return the submission of a job.
 
-    Its options say what it takes of nodes, or else its request, or else its number of nodes. The number of a job whose
-    id is not a number is 0.
+    What the job takes of nodes comes from its sbatch options, or else from its request, or else from its number of
+    nodes. If the job's id is not a number, its number is 0.
 
     Args:
         now: the time of submission (s).
@@ -84,7 +84,7 @@ def _taken(options: Mapping[str, str], where: str) -> dict[str, Any]:
     gres = read_gres(options["gres"], where) if options.get("gres", "none").lower() != "none" else {}
     for model, count in _typed(options.get("gpus-per-node", "")):
         gres[f"{_GPU}:{model}" if model else _GPU] = count
-    licenses = {}
+    licenses: dict[str, int] = {}
     for part in read_names(options.get("licenses", "").replace(";", ",")):
         name, _, number = part.replace("=", ":").partition(":")
         licenses[name] = int(number or 1)

@@ -5,14 +5,14 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from pipistrelle.schedulers.slurm.cluster.jobs import Job
+from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
 from pipistrelle.schedulers.slurm.cluster.machine import Amounts
 
 #: {node: what the job takes there}
 Alloc = dict[int, Amounts]
 
 
-class Asked(Struct):
+class NodesAsked(Struct):
     """A job's request, settled for one partition and one way to satisfy its constraint.
 
     Attributes:
@@ -52,16 +52,16 @@ class Asked(Struct):
 
 
 class Selector(Protocol):
-    """Chooses nodes."""
+    """Chooses the nodes of jobs."""
 
-    def now(self, asked: Asked, usable: int) -> Alloc | None:
+    def now(self, asked: NodesAsked, usable: int) -> Alloc | None:
         """Return what the job gets of the ``usable`` nodes at this moment; None if it does not fit."""
 
-    def without(self, asked: Asked, usable: int, gone: Sequence[Job]) -> Alloc | None:
+    def without(self, asked: NodesAsked, usable: int, gone: Sequence[SlurmJob]) -> Alloc | None:
         """Return the same, as if the jobs ``gone`` had ended."""
 
     def expected(
-        self, asked: Asked, usable: int, running: Sequence[Job], now: int, gone: Sequence[Job] = ()
+        self, asked: NodesAsked, usable: int, running: Sequence[SlurmJob], now: int, gone: Sequence[SlurmJob] = ()
     ) -> tuple[int, Alloc] | None:
         """Return when and on which nodes the job can start, if running jobs end at their limits.
 
@@ -70,5 +70,5 @@ class Selector(Protocol):
             gone: running jobs, not among these, that are taken as ended.
         """
 
-    def ever(self, asked: Asked) -> Alloc | None:
+    def ever(self, asked: NodesAsked) -> Alloc | None:
         """Return what the job would get of the empty cluster; None if it does not fit."""

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from pipistrelle.schedulers.slurm.cluster.jobs import Job
-from pipistrelle.schedulers.slurm.cluster.machine import Machine
-from pipistrelle.schedulers.slurm.nodes.asked import Alloc, Asked
-from pipistrelle.schedulers.slurm.nodes.runs import Run, best_run, make_runs
+from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
+from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine
+from pipistrelle.schedulers.slurm.nodes.asked import Alloc, NodesAsked
+from pipistrelle.schedulers.slurm.nodes.runs import NodeRun, best_run, make_runs
 from pipistrelle.schedulers.slurm.nodes.shares import Free, take_gres
 from pipistrelle.schedulers.slurm.nodes.tree import Tree
 
@@ -14,7 +14,7 @@ _MOST_AWAY = 200
 
 
 class ConsTres:
-    """Parts of nodes: best fit among runs of nodes of equal weight.
+    """Chooses parts of nodes: best fit among runs of consecutive nodes of equal weight.
 
     Args:
         parameters: ``SelectTypeParameters``.
@@ -24,7 +24,7 @@ class ConsTres:
 
     def __init__(
         self,
-        machine: Machine,
+        machine: SlurmMachine,
         parameters: frozenset[str],
         shared: Mapping[int, Sequence[int]],
         margin: float,
@@ -42,28 +42,28 @@ class ConsTres:
         self.by_core = any("core" in name or "socket" in name for name in names)
         self.lln = "cr_lln" in names
 
-    def now(self, asked: Asked, usable: int) -> Alloc | None:
+    def now(self, asked: NodesAsked, usable: int) -> Alloc | None:
         """Return what the job gets now; jobs that may share try free CPUs first."""
         free = Free(self.machine, self.shared)
         return self._fit(asked, usable & asked.nodes, free)
 
-    def without(self, asked: Asked, usable: int, gone: Sequence[Job]) -> Alloc | None:
+    def without(self, asked: NodesAsked, usable: int, gone: Sequence[SlurmJob]) -> Alloc | None:
         """Return what the job gets as if some jobs had ended."""
         free = Free(self.machine, self.shared, copy=True)
         free.take_away(gone)
         return self._fit(asked, usable & asked.nodes, free)
 
-    def ever(self, asked: Asked) -> Alloc | None:
+    def ever(self, asked: NodesAsked) -> Alloc | None:
         """Return what the job gets of the empty cluster."""
         return self._fit(asked, asked.nodes, Empty(self.machine))
 
     def expected(
-        self, asked: Asked, usable: int, running: Sequence[Job], now: int, gone: Sequence[Job] = ()
+        self, asked: NodesAsked, usable: int, running: Sequence[SlurmJob], now: int, gone: Sequence[SlurmJob] = ()
     ) -> tuple[int, Alloc] | None:
         """Return when and where the job can start.
 
-        Running jobs are taken away in groups that end within a window. The window begins with 30 s and doubles before
-        each test, so the start found may be later than necessary.
+        The function removes running jobs from a copy of the cluster, in groups whose ends lie within one window of
+        time. The window begins with 30 s and doubles before each test, so the start found may be later than necessary.
         """
         usable &= asked.nodes
         found = self._fit(asked, usable, Free(self.machine, self.shared))
@@ -76,8 +76,8 @@ class ConsTres:
         window, end, place, last_place = 30, 0, 0, len(running)
         more = True
         while more:
-            last: Job | None = None
-            following: Job | None = None
+            last: SlurmJob | None = None
+            following: SlurmJob | None = None
             away = 0
             full = False
             while True:
@@ -115,12 +115,12 @@ class ConsTres:
                 return self._end_of(last, now), found
         return None
 
-    def _end_of(self, job: Job, now: int) -> int:
+    def _end_of(self, job: SlurmJob, now: int) -> int:
         if job.limit_end > now:
             return job.limit_end
         return max(int(job.limit_end + self.margin), now + 1)
 
-    def _fit(self, asked: Asked, usable: int, free: "Free | Empty", *, prefer_busy: bool = False) -> Alloc | None:
+    def _fit(self, asked: NodesAsked, usable: int, free: "Free | Empty", *, prefer_busy: bool = False) -> Alloc | None:
         if usable.bit_count() < asked.min_nodes:
             return None
         shares = asked.share
@@ -146,7 +146,7 @@ class ConsTres:
             got = self._choose(asked, nodes)
         return None if got is None else self._alloc(asked, whole_tasks(asked, got, dict(nodes)), free)
 
-    def _choose(self, asked: Asked, nodes: Sequence[tuple[int, int]]) -> dict[int, int] | None:
+    def _choose(self, asked: NodesAsked, nodes: Sequence[tuple[int, int]]) -> dict[int, int] | None:
         """Return {node: CPUs}; without success, try again without the nodes with the fewest CPUs."""
         if asked.counts:
             return self._with_counts(asked, nodes)
@@ -162,7 +162,7 @@ class ConsTres:
                 return got
         return None
 
-    def _with_counts(self, asked: Asked, nodes: Sequence[tuple[int, int]]) -> dict[int, int] | None:
+    def _with_counts(self, asked: NodesAsked, nodes: Sequence[tuple[int, int]]) -> dict[int, int] | None:
         cpus = dict(nodes)
         got: dict[int, int] = {}
         per_node = max(1, asked.cpus // max(1, asked.min_nodes))
@@ -173,7 +173,7 @@ class ConsTres:
             got.update({at: min(cpus[at], per_node) for at in fitting})
         return got if sum(got.values()) >= asked.cpus and len(got) >= asked.min_nodes else None
 
-    def _once(self, asked: Asked, nodes: Sequence[tuple[int, int]]) -> dict[int, int] | None:
+    def _once(self, asked: NodesAsked, nodes: Sequence[tuple[int, int]]) -> dict[int, int] | None:
         if self.lln or asked.lln:
             return self._least_loaded(asked, nodes)
         if self.tree is not None:
@@ -184,7 +184,7 @@ class ConsTres:
                 return got
         return fill(make_runs(nodes, self.machine.weight, asked.required), asked, asked.min_nodes)
 
-    def _least_loaded(self, asked: Asked, nodes: Sequence[tuple[int, int]]) -> dict[int, int] | None:
+    def _least_loaded(self, asked: NodesAsked, nodes: Sequence[tuple[int, int]]) -> dict[int, int] | None:
         """Return the nodes with the most free CPUs first (CR_LLN)."""
         got: dict[int, int] = {}
         left, need, most = asked.min_nodes, asked.cpus, asked.max_nodes
@@ -200,7 +200,7 @@ class ConsTres:
             most -= 1
         return got if left <= 0 and need <= 0 else None
 
-    def _below_switch(self, asked: Asked, nodes: Sequence[tuple[int, int]]) -> dict[int, int] | None:
+    def _below_switch(self, asked: NodesAsked, nodes: Sequence[tuple[int, int]]) -> dict[int, int] | None:
         """Return nodes below the lowest switch whose nodes suffice."""
         assert self.tree is not None
         cpus = dict(nodes)
@@ -215,13 +215,13 @@ class ConsTres:
             for leaf in leaves:
                 some = [(at, count) for at, count in nodes if leaf.nodes >> at & 1]
                 if some:
-                    runs.append(Run(min(self.machine.weight[at] for at, _ in some), some, sum(c for _, c in some)))
+                    runs.append(NodeRun(min(self.machine.weight[at] for at, _ in some), some, sum(c for _, c in some)))
             got = fill(runs, asked, asked.min_nodes)
             if got is not None:
                 return got
         return None
 
-    def _alloc(self, asked: Asked, got: dict[int, int], free: "Free | Empty") -> Alloc:
+    def _alloc(self, asked: NodesAsked, got: dict[int, int], free: "Free | Empty") -> Alloc:
         """Return what the job takes of each node: CPUs of whole tasks, memory and gres."""
         machine = self.machine
         alloc: Alloc = {}
@@ -246,9 +246,9 @@ class ConsTres:
 
 
 class Empty(Free):
-    """All nodes as if nothing ran."""
+    """The free amounts of all nodes if no job runs."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: SlurmMachine) -> None:
         super().__init__(machine, {})
         self.cpus = machine.cpus
         self.memory = machine.memory
@@ -256,7 +256,7 @@ class Empty(Free):
         self.jobs_on = [0] * machine.count
 
 
-def whole_tasks(asked: Asked, got: dict[int, int], usable: Mapping[int, int]) -> dict[int, int]:
+def whole_tasks(asked: NodesAsked, got: dict[int, int], usable: Mapping[int, int]) -> dict[int, int]:
     """Return {node: CPUs} for whole tasks: nodes in order get as many as fit, later ones at least one."""
     per_task = asked.cpus_per_task
     if asked.whole or per_task <= 1 or len(got) < 2:
@@ -271,59 +271,66 @@ def whole_tasks(asked: Asked, got: dict[int, int], usable: Mapping[int, int]) ->
     return placed if left <= 0 and all(placed.values()) else got
 
 
-def fill(runs: list[Run], asked: Asked, nodes: int) -> dict[int, int] | None:
+def fill(runs: list[NodeRun], asked: NodesAsked, nodes: int) -> dict[int, int] | None:
     """Return {node: CPUs} from the best runs; None if they do not suffice.
 
     Tasks fill node by node; each later node keeps at least one CPU. The last node is the one with the fewest CPUs that
     still fit.
     """
-    left_runs: list[Run | None] = list(runs)
-    got: dict[int, int] = {}
-    need, rest = asked.cpus, asked.cpus
-    left, more, most = nodes, nodes, asked.max_nodes
-    if asked.required:
-        for run in runs:
-            for at, cpus in run.nodes:
-                if asked.required >> at & 1:
-                    use = cpus if asked.whole else min(cpus, max(rest - max(more - 1, 0), 1))
-                    got[at] = use
-                    need -= use
-                    rest -= use
-                    left -= 1
-                    more -= 1
-                    most -= 1
-        if left <= 0 and need <= 0:
-            return got
-    while most > 0:
-        best = best_run(left_runs, left, need)
+    left_runs: list[NodeRun | None] = list(runs)
+    filling = _Filling(asked, nodes)
+    for run in runs if asked.required else ():
+        for at, cpus in run.nodes:
+            if asked.required >> at & 1:
+                filling.take(at, cpus)
+    while not filling.done and filling.most > 0:
+        best = best_run(left_runs, filling.nodes, filling.need)
         if best is None:
             return None
         chosen = left_runs[best]
         assert chosen is not None
         left_runs[best] = None
-        if asked.contiguous and (chosen.cpus < need or len(chosen.nodes) < left):
+        if asked.contiguous and (chosen.cpus < filling.need or len(chosen.nodes) < filling.nodes):
             continue
-        nodes_of = chosen.nodes
-        if left <= 1:
-            fitting = [one for one in nodes_of if one[1] >= need and one[0] not in got]
+        filling.take_from(chosen)
+    return filling.got if filling.done else None
+
+
+class _Filling:
+    """Takes CPUs of nodes until a request is met.
+
+    Attributes:
+        nodes, need: nodes and CPUs still to take; ``most``: nodes that may still be taken.
+    """
+
+    def __init__(self, asked: NodesAsked, nodes: int) -> None:
+        self.whole = asked.whole
+        self.got: dict[int, int] = {}
+        self.nodes, self.most = nodes, asked.max_nodes
+        self.need = asked.cpus
+
+    @property
+    def done(self) -> bool:
+        """Whether enough nodes and CPUs are taken."""
+        return self.nodes <= 0 and self.need <= 0
+
+    def take(self, at: int, cpus: int) -> None:
+        """Take a node: as many CPUs as are needed, but one is left for each later node."""
+        use = cpus if self.whole else min(cpus, max(self.need - max(self.nodes - 1, 0), 1))
+        self.got[at] = use
+        self.need -= use
+        self.nodes -= 1
+        self.most -= 1
+
+    def take_from(self, run: NodeRun) -> None:
+        """Take nodes of a run, from the lowest; a single last node is the best fit."""
+        usable = run.nodes
+        if self.nodes <= 1:
+            fitting = [one for one in usable if one[1] >= self.need and one[0] not in self.got]
             if fitting:
-                nodes_of = [min(fitting, key=lambda one: one[1])]
-        for at, cpus in nodes_of:
-            if most == 0 or (left <= 0 and need <= 0):
+                usable = [min(fitting, key=lambda one: one[1])]
+        for at, cpus in usable:
+            if self.most == 0 or self.done:
                 break
-            if at in got or (most == 1 and cpus < need):
-                continue
-            use = cpus
-            if not asked.whole:
-                room = rest - max(more - 1, 0)
-                if use > room:
-                    use = max(room, 1)
-            got[at] = use
-            need -= use
-            rest -= use
-            left -= 1
-            more -= 1
-            most -= 1
-        if left <= 0 and need <= 0:
-            return got
-    return None
+            if at not in self.got and not (self.most == 1 and cpus < self.need):
+                self.take(at, cpus)

@@ -2,29 +2,30 @@
 
 from collections.abc import Sequence
 
-from pipistrelle.schedulers.slurm.cluster.jobs import Job
-from pipistrelle.schedulers.slurm.cluster.machine import Machine
-from pipistrelle.schedulers.slurm.nodes.asked import Alloc, Asked
-from pipistrelle.schedulers.slurm.nodes.runs import Run, best_run, make_runs, pick_equal, with_counts
+from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
+from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine
+from pipistrelle.schedulers.slurm.nodes.asked import Alloc, NodesAsked
+from pipistrelle.schedulers.slurm.nodes.runs import NodeRun, best_run, make_runs, pick_equal, with_counts
 from pipistrelle.schedulers.slurm.nodes.tree import Tree
 
 
 class Linear:
-    """Whole nodes: best fit among runs of consecutive idle nodes.
+    """Chooses whole nodes: best fit among runs of consecutive idle nodes.
+
+    As in select/linear, a running job is expected to end at its time limit, or one second from now if that has passed.
 
     Args:
         tree: the switches; None without topology/tree.
-        kill_wait: unused margin of jobs past their limit; select/linear expects them to end a second later.
     """
 
-    def __init__(self, machine: Machine, tree: Tree | None = None) -> None:
+    def __init__(self, machine: SlurmMachine, tree: Tree | None = None) -> None:
         self.machine = machine
         self.tree = tree
         cpus = set(machine.cpus)
         self.equal = len(cpus) <= 1
         self.per_node = next(iter(cpus), 1)
 
-    def now(self, asked: Asked, usable: int) -> Alloc | None:
+    def now(self, asked: NodesAsked, usable: int) -> Alloc | None:
         """Return the nodes, each with all its CPUs; None if too few are idle."""
         machine = self.machine
         nodes = self.pick(asked, usable & asked.nodes & ~machine.busy)
@@ -32,19 +33,19 @@ class Linear:
             nodes = self.pick(asked, usable & asked.nodes & ~machine.whole & self._shared(asked))
         return self._whole(asked, nodes) if nodes else None
 
-    def _shared(self, asked: Asked) -> int:
+    def _shared(self, asked: NodesAsked) -> int:
         full = 0
         for at, jobs in enumerate(self.machine.jobs_on):
             if jobs >= asked.share:
                 full |= 1 << at
         return self.machine.all & ~full
 
-    def without(self, asked: Asked, usable: int, gone: Sequence[Job]) -> Alloc | None:
+    def without(self, asked: NodesAsked, usable: int, gone: Sequence[SlurmJob]) -> Alloc | None:
         """Return the nodes as if some jobs had ended."""
         nodes = self.pick(asked, usable & asked.nodes & ~self._busy_without(gone))
         return self._whole(asked, nodes) if nodes else None
 
-    def _busy_without(self, gone: Sequence[Job]) -> int:
+    def _busy_without(self, gone: Sequence[SlurmJob]) -> int:
         machine = self.machine
         left: dict[int, int] = {}
         for job in gone:
@@ -57,7 +58,7 @@ class Linear:
         return busy
 
     def expected(
-        self, asked: Asked, usable: int, running: Sequence[Job], now: int, gone: Sequence[Job] = ()
+        self, asked: NodesAsked, usable: int, running: Sequence[SlurmJob], now: int, gone: Sequence[SlurmJob] = ()
     ) -> tuple[int, Alloc] | None:
         """Return when the job can start: running jobs end one by one at their limits."""
         found = self.now(asked, usable)
@@ -68,7 +69,7 @@ class Linear:
         idle = allowed & ~(self._busy_without(gone) if gone else machine.busy)
         need = asked.min_nodes
         shared = any(jobs > 1 for jobs in machine.jobs_on) if asked.share > 1 else False
-        away: list[Job] = list(gone)
+        away: list[SlurmJob] = list(gone)
         for job in running:
             if not job.nodes & allowed:
                 continue
@@ -83,12 +84,12 @@ class Linear:
                     return (job.limit_end if job.limit_end > now else now + 1), self._whole(asked, nodes)
         return None
 
-    def ever(self, asked: Asked) -> Alloc | None:
+    def ever(self, asked: NodesAsked) -> Alloc | None:
         """Return the nodes that the job gets if all are idle."""
         nodes = self.pick(asked, asked.nodes)
         return self._whole(asked, nodes) if nodes else None
 
-    def pick(self, asked: Asked, idle: int) -> int:
+    def pick(self, asked: NodesAsked, idle: int) -> int:
         """Return the nodes to use among idle ones; 0 if they do not suffice."""
         if idle.bit_count() < asked.min_nodes:
             return 0
@@ -108,7 +109,7 @@ class Linear:
             return 0
         return self._by_cpus(asked, idle)
 
-    def _equal(self, asked: Asked, idle: int, count: int) -> int:
+    def _equal(self, asked: NodesAsked, idle: int, count: int) -> int:
         machine = self.machine
         if self.tree is not None:
             return self.tree.pick(idle, count, asked.max_switches)
@@ -118,7 +119,7 @@ class Linear:
 
         return with_counts(asked.counts, count, idle, pick) if asked.counts else pick(idle, count)
 
-    def _around(self, asked: Asked, idle: int) -> int:
+    def _around(self, asked: NodesAsked, idle: int) -> int:
         """Return the required nodes and, if the job needs more, others."""
         if asked.required & ~idle:
             return 0
@@ -128,11 +129,11 @@ class Linear:
         more = pick_equal(idle & ~asked.required, left, self.machine.by_weight)
         return asked.required | more if more else 0
 
-    def _by_cpus(self, asked: Asked, idle: int) -> int:
+    def _by_cpus(self, asked: NodesAsked, idle: int) -> int:
         """Return nodes of different sizes that have enough CPUs together."""
         cpus = self.machine.cpus
         usable = [(at, cpus[at]) for at in range(self.machine.count) if idle >> at & 1]
-        runs: list[Run | None] = list(make_runs(usable, self.machine.weight))
+        runs: list[NodeRun | None] = list(make_runs(usable, self.machine.weight))
         nodes, left, most, need = 0, asked.want_nodes, asked.max_nodes, asked.cpus
         while most > 0:
             best = best_run(runs, left, need)
@@ -154,7 +155,7 @@ class Linear:
             runs[best] = None
         return nodes if need <= 0 and nodes.bit_count() >= asked.min_nodes else 0
 
-    def _whole(self, asked: Asked, nodes: int) -> Alloc:
+    def _whole(self, asked: NodesAsked, nodes: int) -> Alloc:
         machine = self.machine
         alloc: Alloc = {}
         memory = asked.mem if asked.mem_kind == "node" else 0

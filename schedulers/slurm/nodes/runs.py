@@ -7,7 +7,7 @@ from msgspec import Struct
 from pipistrelle.schedulers.slurm.cluster.bits import mask_of, runs_of
 
 
-class Run(Struct):
+class NodeRun(Struct):
     """Consecutive usable nodes of one weight: (node, CPUs it can give) in order."""
 
     weight: int
@@ -16,9 +16,9 @@ class Run(Struct):
     required: bool = False
 
 
-def make_runs(usable: Sequence[tuple[int, int]], weight: Sequence[int], required: int = 0) -> list[Run]:
+def make_runs(usable: Sequence[tuple[int, int]], weight: Sequence[int], required: int = 0) -> list[NodeRun]:
     """Group usable nodes, given as (node, CPUs) in order, into runs."""
-    runs: list[Run] = []
+    runs: list[NodeRun] = []
     last = -2
     for at, cpus in usable:
         if last == at - 1 and runs[-1].weight == weight[at]:
@@ -26,7 +26,7 @@ def make_runs(usable: Sequence[tuple[int, int]], weight: Sequence[int], required
             run.nodes.append((at, cpus))
             run.cpus += cpus
         else:
-            run = Run(weight[at], [(at, cpus)], cpus)
+            run = NodeRun(weight[at], [(at, cpus)], cpus)
             runs.append(run)
         if required and required >> at & 1:
             run.required = True
@@ -34,7 +34,7 @@ def make_runs(usable: Sequence[tuple[int, int]], weight: Sequence[int], required
     return runs
 
 
-def best_run(runs: Sequence[Run | None], nodes: int, cpus: int) -> int | None:
+def best_run(runs: Sequence[NodeRun | None], nodes: int, cpus: int) -> int | None:
     """Return the position of the run to use next; None if none is left.
 
     The lightest runs come first. Among equals the smallest sufficient one wins, or else the largest.
@@ -67,7 +67,7 @@ def best_run(runs: Sequence[Run | None], nodes: int, cpus: int) -> int | None:
 def pick_equal(open_nodes: int, count: int, by_weight: Sequence[tuple[int, int]], *, contiguous: bool = False) -> int:
     """Return ``count`` of the open nodes if all nodes have equal CPUs; 0 if too few are open.
 
-    Gives what `best_run` gives, without looking at single nodes.
+    The result equals that of `best_run`, but is computed without looking at single nodes.
     """
     if open_nodes.bit_count() < count:
         return 0

@@ -3,17 +3,17 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from pipistrelle.schedulers.slurm.cluster.bits import indices_of
-from pipistrelle.schedulers.slurm.cluster.jobs import Job
-from pipistrelle.schedulers.slurm.cluster.machine import Machine
-from pipistrelle.schedulers.slurm.nodes.asked import Asked
+from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
+from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine
+from pipistrelle.schedulers.slurm.nodes.asked import NodesAsked
 
 
 class Free:
-    """Free amounts of all nodes; a copy can have jobs taken away."""
+    """The free amounts of all nodes; jobs can be taken away from a copy."""
 
     __slots__ = ("cpus", "gres", "jobs_on", "machine", "memory", "own", "shared")
 
-    def __init__(self, machine: Machine, shared: Mapping[int, Sequence[int]], *, copy: bool = False) -> None:
+    def __init__(self, machine: SlurmMachine, shared: Mapping[int, Sequence[int]], *, copy: bool = False) -> None:
         self.machine = machine
         self.shared = shared
         self.own = copy
@@ -24,7 +24,7 @@ class Free:
         if copy and shared:
             self.shared = {part: list(held) for part, held in shared.items()}
 
-    def take_away(self, jobs: Iterable[Job]) -> None:
+    def take_away(self, jobs: Iterable[SlurmJob]) -> None:
         """Free what these running jobs hold."""
         for job in jobs:
             held = self.shared.get(job.part) if job.shares else None
@@ -38,7 +38,7 @@ class Free:
                 if held is not None:
                     held[at] -= cpus  # type: ignore[index]
 
-    def usable(self, asked: Asked, nodes: int, *, memory_counts: bool, by_core: bool) -> list[tuple[int, int]]:
+    def usable(self, asked: NodesAsked, nodes: int, *, memory_counts: bool, by_core: bool) -> list[tuple[int, int]]:
         """Return (node, CPUs that it can give) for the nodes that can give the job any.
 
         Args:
@@ -88,7 +88,7 @@ class Free:
                 found.append((at, free))
         return found
 
-    def _shared_cpus(self, asked: Asked, at: int) -> int:
+    def _shared_cpus(self, asked: NodesAsked, at: int) -> int:
         held = self.shared.get(asked.part)
         mine = held[at] if held is not None else 0
         room = self.cpus[at] + mine  # what jobs that do not share leave

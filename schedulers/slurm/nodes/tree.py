@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from pipistrelle.schedulers.slurm.cluster.bits import lowest
-from pipistrelle.schedulers.slurm.cluster.machine import Machine
+from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine
 from pipistrelle.schedulers.slurm.config.machine import SwitchSettings
 
 
@@ -24,7 +24,7 @@ class Tree:
         ValueError: a switch names itself, directly or through others.
     """
 
-    def __init__(self, machine: Machine, settings: Sequence[SwitchSettings]) -> None:
+    def __init__(self, machine: SlurmMachine, settings: Sequence[SwitchSettings]) -> None:
         known = {one.name: one for one in settings}
         made: dict[str, Switch] = {}
 

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from pipistrelle.schedulers.slurm.cluster.bits import mask_of
-from pipistrelle.schedulers.slurm.cluster.jobs import PENDING, Job
-from pipistrelle.schedulers.slurm.nodes.asked import Alloc, Asked
+from pipistrelle.schedulers.slurm.cluster.jobs import PENDING, SlurmJob
+from pipistrelle.schedulers.slurm.nodes.asked import Alloc, NodesAsked
 from pipistrelle.schedulers.slurm.passes.controller import Controller
 from pipistrelle.schedulers.slurm.passes.eligible import array_may_start
+from pipistrelle.schedulers.slurm.passes.job_order import QueueEntry, build_queue
 from pipistrelle.schedulers.slurm.passes.placing import HELD, LICENSES, STARTS, licenses_free, place, preempt_for
-from pipistrelle.schedulers.slurm.passes.queue import Entry, build_queue
 from pipistrelle.schedulers.slurm.passes.request import YEAR
 from pipistrelle.schedulers.slurm.passes.space import Space
 
@@ -21,7 +21,7 @@ RESERVES = "reserve"
 BEYOND = "window"
 
 
-class Outcome(Struct):
+class TestOutcome(Struct):
     """What backfill found for a job it tested.
 
     Attributes:
@@ -30,7 +30,7 @@ class Outcome(Struct):
         nodes: nodes of the start or the reservation.
     """
 
-    job: Job
+    job: SlurmJob
     kind: str = ""
     start: int = 0
     end: int = 0
@@ -45,16 +45,16 @@ class BackfillResult(Struct):
         planned: idle nodes that were reserved (Slurm's state PLANNED).
     """
 
-    outcomes: list[Outcome]
-    started: list[Job]
-    preempted: list[tuple[Job, Job]]
+    outcomes: list[TestOutcome]
+    started: list[SlurmJob]
+    preempted: list[tuple[SlurmJob, SlurmJob]]
     note: str = ""
     changed: bool = False
     planned: int = 0
 
 
 def backfill_pass(
-    controller: Controller, now: int, *, preempt: Callable[[Job, Job], None] | None = None
+    controller: Controller, now: int, *, preempt: Callable[[SlurmJob, SlurmJob], None] | None = None
 ) -> BackfillResult:
     """Start jobs that delay no expected start of a job before them in the queue.
 
@@ -65,7 +65,7 @@ def backfill_pass(
 
 
 class _Pass:
-    def __init__(self, controller: Controller, now: int, preempt: Callable[[Job, Job], None] | None) -> None:
+    def __init__(self, controller: Controller, now: int, preempt: Callable[[SlurmJob, SlurmJob], None] | None) -> None:
         self.controller = controller
         self.now = now
         self.preempt = preempt
@@ -104,7 +104,7 @@ class _Pass:
                     entry.job.reason = reason
                     continue
             now_only = self._now_only(entry)
-            job: Job | None = entry.job
+            job: SlurmJob | None = entry.job
             while job is not None and job.state == PENDING:
                 if job.array:
                     if self.rejected == (job.array, entry.part):
@@ -114,7 +114,7 @@ class _Pass:
                         break
                 current = job
                 job = None
-                outcome = Outcome(current)
+                outcome = TestOutcome(current)
                 self.result.outcomes.append(outcome)
                 if not self._test(current, entry, outcome, now_only):
                     return self.result
@@ -131,11 +131,11 @@ class _Pass:
                         job = current
         return self.result
 
-    def _more_tasks(self, job: Job, reserved: int) -> bool:
+    def _more_tasks(self, job: SlurmJob, reserved: int) -> bool:
         """Return whether %N would let another task of an array run besides the reserved ones."""
         return not job.array_limit or reserved < job.array_limit
 
-    def _now_only(self, entry: Entry) -> bool:
+    def _now_only(self, entry: QueueEntry) -> bool:
         """Return whether a job may only start now, without a reservation."""
         parameters, job = self.parameters, entry.job
         least = parameters.bf_min_prio_reserve
@@ -150,7 +150,7 @@ class _Pass:
         most = parameters.bf_job_part_count_reserve
         return bool(most and self.reserved_in.get(entry.part, 0) >= most)
 
-    def _over_counts(self, job: Job, part: int) -> bool:
+    def _over_counts(self, job: SlurmJob, part: int) -> bool:
         """Count a job for bf_max_job_part and its like; return whether it is over one of them."""
         parameters = self.parameters
         counts = (
@@ -167,7 +167,7 @@ class _Pass:
             counted[kind, key] = counted.get((kind, key), 0) + 1
         return False
 
-    def _test(self, job: Job, entry: Entry, outcome: Outcome, now_only: bool) -> bool:
+    def _test(self, job: SlurmJob, entry: QueueEntry, outcome: TestOutcome, now_only: bool) -> bool:
         """Test one job; return False if the pass ends."""
         controller, now = self.controller, self.now
         part = entry.part
@@ -230,7 +230,7 @@ class _Pass:
     def _rounded(self, time: int) -> int:
         return time // self.space.resolution * self.space.resolution
 
-    def _open(self, job: Job, nodes: int, when: int, limit: int) -> tuple[int, int, int]:
+    def _open(self, job: SlurmJob, nodes: int, when: int, limit: int) -> tuple[int, int, int]:
         """Return (start to test, nodes open from then on for the job's time, when to try next)."""
         reservations = self.controller.reservations
         open_nodes, overlap, when = reservations.open_nodes(job, when, limit)
@@ -242,7 +242,9 @@ class _Pass:
                 later = end + 1
         return when, nodes, later
 
-    def _when(self, job: Job, part: int, asked: list[Asked], nodes: int, now_only: bool) -> tuple[int, Alloc] | None:
+    def _when(
+        self, job: SlurmJob, part: int, asked: list[NodesAsked], nodes: int, now_only: bool
+    ) -> tuple[int, Alloc] | None:
         """Return when and where a job can start; with preemption that is now."""
         controller, now = self.controller, self.now
         selector = controller.selector
@@ -268,7 +270,7 @@ class _Pass:
                 best = found
         return best
 
-    def _start(self, job: Job, part: int, nodes: int, outcome: Outcome, limit: int) -> bool:
+    def _start(self, job: SlurmJob, part: int, nodes: int, outcome: TestOutcome, limit: int) -> bool:
         """Start a job on some of these nodes; return whether it started."""
         controller, now = self.controller, self.now
         closed = controller.machine.all & ~nodes
@@ -294,7 +296,7 @@ class _Pass:
         return False
 
     def _longest(self, nodes: int, least: int, most: int) -> int:
-        """Return the longest time limit (``--time-min``) that disturbs no reservation of this pass, s."""
+        """Return the longest time limit (s) with which a job disturbs no reservation of this pass (``--time-min``)."""
         space, now = self.space, self.now
         at = 0
         while True:
@@ -308,15 +310,15 @@ class _Pass:
 
     def _reserve(
         self,
-        job: Job,
+        job: SlurmJob,
         part: int,
-        outcome: Outcome,
+        outcome: TestOutcome,
         alloc: Alloc,
         times: tuple[int, int, int],
         no_reserve: bool,
         earlier: int,
     ) -> bool:
-        """Reserve nodes for a later start unless a limit would forbid it; return False if the table is full."""
+        """Reserve nodes for a later start, unless a limit would forbid the start; return False if the table is full."""
         controller = self.controller
         start, begin, until = times
         one = controller.machine.partitions[part]

@@ -4,16 +4,16 @@ from bisect import insort
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pipistrelle.schedulers.slurm.accounts.limits import Limits
+from pipistrelle.schedulers.slurm.accounts.limits import SlurmLimits
 from pipistrelle.schedulers.slurm.accounts.records import Accounts, Tres
 from pipistrelle.schedulers.slurm.cluster.jobs import (
     CANCELLED,
     COMPLETING,
     PENDING,
     RUNNING,
-    Job,
+    SlurmJob,
 )
-from pipistrelle.schedulers.slurm.cluster.machine import Machine
+from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine
 from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
 from pipistrelle.schedulers.slurm.config.submission import Submission
 from pipistrelle.schedulers.slurm.nodes.asked import Alloc, Selector
@@ -22,9 +22,9 @@ from pipistrelle.schedulers.slurm.nodes.linear import Linear
 from pipistrelle.schedulers.slurm.nodes.tree import Tree
 from pipistrelle.schedulers.slurm.passes.dependencies import parse_dependency
 from pipistrelle.schedulers.slurm.passes.eligible import is_eligible
-from pipistrelle.schedulers.slurm.passes.preempt import Preemption
+from pipistrelle.schedulers.slurm.passes.preempt import SlurmPreemption
 from pipistrelle.schedulers.slurm.passes.request import Requests
-from pipistrelle.schedulers.slurm.passes.reservations import Reservations
+from pipistrelle.schedulers.slurm.passes.reservations import SlurmReservations
 from pipistrelle.schedulers.slurm.priority.factors import FIRST_BASIC, Multifactor
 from pipistrelle.schedulers.slurm.priority.fairshare import classic, fair_tree
 from pipistrelle.schedulers.slurm.priority.usage import Usage
@@ -37,14 +37,14 @@ class Controller:
     """The cluster, its jobs and accounts; times are whole seconds.
 
     Attributes:
-        pending: waiting jobs, in the order of their records. ``running``: [(limit's end, serial, job)], sorted.
+        pending: waiting jobs, in the order of their records. ``running``: [(end of its limit, serial, job)], sorted.
         by_number: {Slurm's job id: records of that job or of an array's tasks}.
-        changed: counts changes that a pass could depend on.
+        changed: the number of changes so far that could alter the result of a pass.
     """
 
     def __init__(self, config: SlurmConfig) -> None:
         self.config = config
-        self.machine = Machine(config)
+        self.machine = SlurmMachine(config)
         self.accounts = Accounts(config)
         self.requests = Requests(config, self.machine)
         #: {partition: CPUs of each node that its sharing jobs hold}
@@ -52,23 +52,23 @@ class Controller:
             one.index: [0] * self.machine.count for one in self.machine.partitions if one.settings.max_share > 1
         }
         self.part_qos = [self.accounts.qos_index.get(one.settings.qos, -1) for one in self.machine.partitions]
-        self.limits = Limits(self.accounts, lambda job: self.part_qos[job.part], self._running_seconds)
+        self.limits = SlurmLimits(self.accounts, lambda job: self.part_qos[job.part], self._running_seconds)
         self.selector: Selector = self._selector()
-        self.reservations = Reservations(config.reservations, self.machine, int(config.start))
+        self.reservations = SlurmReservations(config.reservations, self.machine, int(config.start))
         self.multifactor = Multifactor(self.machine, self.accounts, config.priority)
         self.basic = config.priority.type == "priority/basic"
         self.next_basic = FIRST_BASIC
         self.usage = Usage(self.accounts, config.priority, int(config.start), config.epoch)
         self.licenses_used: dict[str, int] = {}
         self.serial = 0
-        self.pending: dict[int, Job] = {}
-        self.running: list[tuple[int, int, Job]] = []
-        self.by_number: dict[int, list[Job]] = {}
-        self.preemption = Preemption(config, self.machine, self.accounts)
+        self.pending: dict[int, SlurmJob] = {}
+        self.running: list[tuple[int, int, SlurmJob]] = []
+        self.by_number: dict[int, list[SlurmJob]] = {}
+        self.preemption = SlurmPreemption(config, self.machine, self.accounts)
         #: {(user, name): {serial: job}} of jobs that have not ended, for singleton dependencies
-        self.names: dict[tuple[str, str], dict[int, Job]] = {}
+        self.names: dict[tuple[str, str], dict[int, SlurmJob]] = {}
         #: waiting jobs that the controller itself cancelled since the caller last asked
-        self.dropped: list[Job] = []
+        self.dropped: list[SlurmJob] = []
         self.changed = 0
         #: whether the last queue left out jobs because of holds, dependencies or begin times
         self.gated = False
@@ -82,11 +82,11 @@ class Controller:
         busy = self.config.scheduler_parameters.bf_busy_nodes
         return ConsTres(self.machine, select.parameters, self.shared, margin, tree=tree, busy_nodes=busy)
 
-    def running_jobs(self) -> list[Job]:
+    def running_jobs(self) -> list[SlurmJob]:
         """Return the running jobs, ordered by the end of their limits."""
         return [job for _, _, job in self.running]
 
-    def submit(self, ids: Sequence[str], sub: Submission, now: int, tasks: Sequence[int] = ()) -> tuple[Job, str]:
+    def submit(self, ids: Sequence[str], sub: Submission, now: int, tasks: Sequence[int] = ()) -> tuple[SlurmJob, str]:
         """Queue a job, or an array of tasks that share one request.
 
         Args:
@@ -94,7 +94,7 @@ class Controller:
             tasks: array indices of the tasks; empty: no array.
 
         Returns:
-            The record, and why it is refused for good ("" if it is queued).
+            The record, and why it is refused permanently ("" if it is queued).
         """
         job = self._record(sub)
         job.ids = list(ids)
@@ -145,15 +145,15 @@ class Controller:
         is_eligible(self, job, now)
         return job, ""
 
-    def twins(self, job: Job) -> list[Job]:
+    def twins(self, job: SlurmJob) -> list[SlurmJob]:
         """Return the jobs of the same user and name that have not ended."""
         return list(self.names.get((job.user, job.sub.name), {}).values())
 
-    def _record(self, sub: Submission) -> Job:
+    def _record(self, sub: Submission) -> SlurmJob:
         self.serial += 1
-        return Job(self.serial, sub)
+        return SlurmJob(self.serial, sub)
 
-    def _account(self, job: Job) -> str:
+    def _account(self, job: SlurmJob) -> str:
         """Find a job's association and QOS; return why it is refused, or ""."""
         accounts, sub = self.accounts, job.sub
         if not self.config.accounting_storage and not accounts.associations:
@@ -172,7 +172,7 @@ class Controller:
                 return f"invalid qos specification: {qos}"
         return ""
 
-    def _never(self, job: Job) -> str:
+    def _never(self, job: SlurmJob) -> str:
         """Return why no partition of the job could ever run it on the empty cluster; "" if one could."""
         machine = self.machine
         why = ""
@@ -196,7 +196,7 @@ class Controller:
             why = "requested node configuration is not available"
         return why
 
-    def _part_refuses(self, job: Job, at: int) -> str:
+    def _part_refuses(self, job: SlurmJob, at: int) -> str:
         settings = self.machine.partitions[at].settings
         qos = self.accounts.qos[job.qos].settings.name if job.qos >= 0 else ""
         if settings.allow_accounts is not None:
@@ -223,7 +223,7 @@ class Controller:
             return f"only root may use partition {settings.name}"
         return ""
 
-    def start(self, job: Job, alloc: Alloc, now: int) -> Job:
+    def start(self, job: SlurmJob, alloc: Alloc, now: int) -> SlurmJob:
         """Start a job, or the next task of an array, on these nodes; return the record that runs."""
         if len(job.ids) > 1:
             job = self._split(job)
@@ -253,16 +253,16 @@ class Controller:
         self.changed += 1
         return job
 
-    def _share(self, job: Job, sign: int) -> None:
+    def _share(self, job: SlurmJob, sign: int) -> None:
         held = self.shared.get(job.part) if job.shares else None
         if held is not None:
             for at, (cpus, _, _) in job.alloc.items():
                 held[at] += sign * cpus
 
-    def _split(self, array: Job) -> Job:
+    def _split(self, array: SlurmJob) -> SlurmJob:
         """Return a record for an array's next task, taken from the record of the waiting ones."""
         task = self._record(array.sub)
-        for name in Job.__slots__:
+        for name in SlurmJob.__slots__:
             if name not in ("serial", "ids", "tasks_waiting", "array_task"):
                 setattr(task, name, getattr(array, name))
         task.depends = list(array.depends)
@@ -275,8 +275,8 @@ class Controller:
         self.names.setdefault((task.user, task.sub.name), {})[task.serial] = task
         return task
 
-    def release(self, job: Job, state: str, now: int, *, completing: bool = False) -> None:
-        """Take a running job off its nodes, for good or as killed.
+    def release(self, job: SlurmJob, state: str, now: int, *, completing: bool = False) -> None:
+        """Take a running job off its nodes, because it has ended or was killed.
 
         Args:
             completing: whether its nodes cannot be used until `clean` is called.
@@ -297,7 +297,7 @@ class Controller:
             self._forget(job)
         self.changed += 1
 
-    def clean(self, job: Job) -> None:
+    def clean(self, job: SlurmJob) -> None:
         """Make the nodes of a killed job usable again; it now has its final state."""
         self.machine.completing &= ~job.nodes
         if job.state == COMPLETING:
@@ -306,7 +306,7 @@ class Controller:
             self._forget(job)
         self.changed += 1
 
-    def _forget(self, job: Job) -> None:
+    def _forget(self, job: SlurmJob) -> None:
         """Count a submitted job as ended."""
         self.limits.count_submitted(job, -1)
         same = self.names.get((job.user, job.sub.name))
@@ -315,7 +315,7 @@ class Controller:
             if not same:
                 del self.names[job.user, job.sub.name]
 
-    def requeue(self, job: Job, now: int) -> None:
+    def requeue(self, job: SlurmJob, now: int) -> None:
         """Queue a preempted job again: a new incarnation with a new time of submission."""
         job.state = PENDING
         job.reason = "BeginTime"
@@ -330,8 +330,8 @@ class Controller:
             self.multifactor.set_priority(job, now)
         self.changed += 1
 
-    def cancel(self, job: Job, now: int) -> None:
-        """Remove a waiting job for good."""
+    def cancel(self, job: SlurmJob, now: int) -> None:
+        """Remove a waiting job permanently."""
         del self.pending[job.serial]
         job.state = CANCELLED
         job.ends_by = now
@@ -339,7 +339,7 @@ class Controller:
         self._forget(job)
         self.changed += 1
 
-    def records(self, number: int, task: int | None) -> list[Job] | None:
+    def records(self, number: int, task: int | None) -> list[SlurmJob] | None:
         """Return the records of a job id, or of one task of an array; None if there is none."""
         found = self.by_number.get(number)
         if found is None or task is None:
@@ -348,12 +348,12 @@ class Controller:
         return some or None
 
     def recalculate(self, now: int) -> None:
-        """Decay usage, add what ran since, and set fairshare factors and priorities of waiting jobs."""
+        """Decay the usage, add what running jobs used since the last time, and update fairshare and priorities."""
         self.count_usage(now)
         self.set_priorities(now)
 
     def count_usage(self, now: int) -> None:
-        """Decay usage and add what ran since the last time: the first half of a recalculation."""
+        """Decay the usage and add what running jobs used since the last time: the first half of a recalculation."""
         self.usage.advance(now, (job for _, _, job in self.running))
 
     def set_priorities(self, now: int) -> None:
@@ -371,7 +371,7 @@ class Controller:
                 self.multifactor.set_priority(job, now)
         self.changed += 1
 
-    def _running_seconds(self, chosen: Callable[[Job], bool]) -> Tres:
+    def _running_seconds(self, chosen: Callable[[SlurmJob], bool]) -> Tres:
         """Return {TRES: amount x s} that the chosen running jobs may still use, as of the last recalculation."""
         total: Tres = {}
         for _, _, job in self.running:
@@ -398,7 +398,7 @@ class Controller:
     def restore(self, state: dict[str, Any]) -> None:
         """Restore a state in a new controller made with the same configuration."""
         for known in state["jobs"]:
-            job = Job.restored(known, self._parse)
+            job = SlurmJob.restored(known, self._parse)
             self.by_number.setdefault(job.number, []).append(job)
             if job.state == PENDING:
                 self.pending[job.serial] = job
@@ -417,6 +417,6 @@ class Controller:
         self.reservations.restore(state["reservations"], self.config.reservations)
         self.serial, self.next_basic, self.changed = state["serial"], state["next_basic"], state["changed"]
 
-    def _parse(self, job: Job) -> None:
+    def _parse(self, job: SlurmJob) -> None:
         self.requests.parse(job)
         job.depends = parse_dependency(job.sub.dependency) if job.depends is not None and job.sub.dependency else []

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETED, COMPLETING, ENDED, PENDING, RUNNING, Job
+from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETED, COMPLETING, ENDED, PENDING, RUNNING, SlurmJob
 
 KINDS: Final = ("after", "afterany", "afterok", "afternotok", "aftercorr", "singleton")
 WAITS: Final = "waits"
@@ -14,7 +14,7 @@ NEVER: Final = "never"
 
 
 class Depends(Struct, frozen=True):
-    """One condition.
+    """One condition of a dependency.
 
     Attributes:
         number, task: job id and array index of the other job; 0 for singleton, None for all tasks.
@@ -53,10 +53,10 @@ def parse_dependency(text: str) -> list[Depends]:
 
 
 #: returns the records of a job id, of one task if a task is given; None if no such job was submitted
-Find = Callable[[int, int | None], Sequence[Job] | None]
+Find = Callable[[int, int | None], Sequence[SlurmJob] | None]
 
 
-def test_dependencies(job: Job, find: Find, singles: Callable[[Job], bool], now: int) -> str:
+def test_dependencies(job: SlurmJob, find: Find, singles: Callable[[SlurmJob], bool], now: int) -> str:
     """Return whether a job's conditions are met, wait, or can never be met; drop those that are met.
 
     Args:
@@ -81,7 +81,7 @@ def test_dependencies(job: Job, find: Find, singles: Callable[[Job], bool], now:
     return WAITS if left else MET
 
 
-def _test(job: Job, one: Depends, find: Find, singles: Callable[[Job], bool], now: int) -> str:
+def _test(job: SlurmJob, one: Depends, find: Find, singles: Callable[[SlurmJob], bool], now: int) -> str:
     if one.kind == "singleton":
         return WAITS if singles(job) else MET
     if one.kind == "aftercorr" and job.array_task is not None and one.task is None:
@@ -103,7 +103,7 @@ def _test(job: Job, one: Depends, find: Find, singles: Callable[[Job], bool], no
     return MET if fine == (one.kind != "afternotok") else NEVER
 
 
-def _started(other: Job, delay: int, now: int) -> bool:
+def _started(other: SlurmJob, delay: int, now: int) -> bool:
     if other.state == PENDING:
         return False
     return (other.state in ENDED and not other.start) or now >= other.start + delay

@@ -1,12 +1,11 @@
-"""Whether a job may run at all at a moment: holds, dependencies, begin times, limits of running tasks."""
+"""Whether a job is eligible at a moment: holds, dependencies, begin times, limits of running tasks."""
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final, Protocol
 
-from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETING, PENDING, RUNNING, Job
+from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETING, PENDING, RUNNING, SlurmJob
+from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
 from pipistrelle.schedulers.slurm.passes.dependencies import MET, NEVER, test_dependencies
-
-if TYPE_CHECKING:  # the controller calls this module
-    from pipistrelle.schedulers.slurm.passes.controller import Controller
 
 #: reasons that a test of the queue sets and clears
 _GATES: Final = frozenset(
@@ -14,7 +13,29 @@ _GATES: Final = frozenset(
 )
 
 
-def is_eligible(controller: "Controller", job: Job, now: int) -> bool:
+class KnowsJobs(Protocol):
+    """What the tests need to know: a controller.
+
+    Attributes:
+        by_number: {job id: records of the job or of an array's tasks}.
+        dropped: jobs cancelled by the controller itself.
+    """
+
+    config: SlurmConfig
+    by_number: dict[int, list[SlurmJob]]
+    dropped: list[SlurmJob]
+
+    def records(self, number: int, task: int | None) -> Sequence[SlurmJob] | None:
+        """Return the records of a job id, or of one task; None if there is none."""
+
+    def twins(self, job: SlurmJob) -> Sequence[SlurmJob]:
+        """Return the jobs of the same user and name that have not ended."""
+
+    def cancel(self, job: SlurmJob, now: int) -> None:
+        """Remove a waiting job permanently."""
+
+
+def is_eligible(controller: KnowsJobs, job: SlurmJob, now: int) -> bool:
     """Return whether dependencies and begin times let a job run; set its eligible time and reason."""
     if not job.priority:
         if job.reason not in ("JobHeldUser", "JobHeldAdmin", "DependencyNeverSatisfied", "BadConstraints"):
@@ -45,7 +66,7 @@ def is_eligible(controller: "Controller", job: Job, now: int) -> bool:
     return True
 
 
-def _has_twin(controller: "Controller", job: Job) -> bool:
+def _has_twin(controller: KnowsJobs, job: SlurmJob) -> bool:
     """Return whether a job of the same name and user runs, or waits with a lower id."""
     for some in controller.twins(job):
         if some is job or some.order_number == job.order_number:
@@ -55,7 +76,7 @@ def _has_twin(controller: "Controller", job: Job) -> bool:
     return False
 
 
-def array_may_start(controller: "Controller", job: Job) -> bool:
+def array_may_start(controller: KnowsJobs, job: SlurmJob) -> bool:
     """Return whether the limit of running tasks (%N) lets another task of an array start."""
     if not job.array_limit:
         return True

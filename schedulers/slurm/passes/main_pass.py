@@ -5,11 +5,11 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from pipistrelle.schedulers.slurm.accounts.reasons import is_limit
-from pipistrelle.schedulers.slurm.cluster.jobs import PENDING, Job
+from pipistrelle.schedulers.slurm.cluster.jobs import PENDING, SlurmJob
 from pipistrelle.schedulers.slurm.passes.controller import Controller
 from pipistrelle.schedulers.slurm.passes.eligible import array_may_start
+from pipistrelle.schedulers.slurm.passes.job_order import build_queue
 from pipistrelle.schedulers.slurm.passes.placing import BUSY, HELD, LICENSES, RESERVED, STARTS, place, preempt_for
-from pipistrelle.schedulers.slurm.passes.queue import build_queue
 
 
 class PassResult(Struct):
@@ -23,15 +23,15 @@ class PassResult(Struct):
         seen: whether it passed over jobs of closed partitions.
     """
 
-    started: list[Job]
-    preempted: list[tuple[Job, Job]]
-    tested: list[Job]
+    started: list[SlurmJob]
+    preempted: list[tuple[SlurmJob, SlurmJob]]
+    tested: list[SlurmJob]
     note: str = ""
     seen: bool = False
 
 
 def main_pass(
-    controller: Controller, now: int, *, full: bool, preempt: Callable[[Job, Job], None] | None = None
+    controller: Controller, now: int, *, full: bool, preempt: Callable[[SlurmJob, SlurmJob], None] | None = None
 ) -> PassResult:
     """Test jobs in order and start those that fit.
 
@@ -48,7 +48,7 @@ def main_pass(
 
 class _Pass:
     def __init__(
-        self, controller: Controller, now: int, *, full: bool, preempt: Callable[[Job, Job], None] | None
+        self, controller: Controller, now: int, *, full: bool, preempt: Callable[[SlurmJob, SlurmJob], None] | None
     ) -> None:
         self.controller = controller
         self.now = now
@@ -65,7 +65,7 @@ class _Pass:
 
     def run(self) -> PassResult:
         for entry in build_queue(self.controller, self.now, backfill=False):
-            job: Job | None = entry.job
+            job: SlurmJob | None = entry.job
             while job is not None and job.state == PENDING:
                 if not self._is_due(job, entry.part):
                     if self.result.note:
@@ -77,7 +77,7 @@ class _Pass:
                     return self.result
         return self.result
 
-    def _is_due(self, job: Job, part: int) -> bool:
+    def _is_due(self, job: SlurmJob, part: int) -> bool:
         """Return whether a job is tested at all; a note ends the pass."""
         parameters = self.parameters
         if parameters.sched_max_job_start and len(self.result.started) >= parameters.sched_max_job_start:
@@ -113,7 +113,7 @@ class _Pass:
                 return False
         return True
 
-    def _test(self, job: Job, part: int) -> Job | None:
+    def _test(self, job: SlurmJob, part: int) -> SlurmJob | None:
         """Test a job; return the record of an array whose next task is to be tested."""
         self.result.tested.append(job)
         one = self.controller.machine.partitions[part]
@@ -154,7 +154,7 @@ class _Pass:
         self.usable &= ~self.controller.machine.partitions[part].mask
 
 
-def _too_new(controller: Controller, job: Job, now: int) -> bool:
+def _too_new(controller: Controller, job: SlurmJob, now: int) -> bool:
     """Return whether ``bf_min_age_reserve`` or ``bf_min_prio_reserve`` keep a job from closing its partition."""
     parameters = controller.config.scheduler_parameters
     if parameters.bf_min_age_reserve and (not job.eligible or now - job.eligible < parameters.bf_min_age_reserve):

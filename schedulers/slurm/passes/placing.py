@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from pipistrelle.schedulers.slurm.accounts.reasons import is_limit
-from pipistrelle.schedulers.slurm.cluster.jobs import Job
+from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
 from pipistrelle.schedulers.slurm.nodes.asked import Alloc
 from pipistrelle.schedulers.slurm.passes.controller import Controller
 
@@ -28,10 +28,10 @@ class Placed(Struct):
 
     code: str
     alloc: Alloc | None = None
-    victims: list[Job] = []
+    victims: list[SlurmJob] = []
 
 
-def licenses_free(controller: Controller, job: Job, now: int) -> bool:
+def licenses_free(controller: Controller, job: SlurmJob, now: int) -> bool:
     """Return whether the licences that a job asks for are free; sets its reason if not."""
     for name, count in job.sub.licenses.items():
         total = controller.config.licenses.get(name, 0) - controller.reservations.licenses_kept(name, now)
@@ -41,7 +41,7 @@ def licenses_free(controller: Controller, job: Job, now: int) -> bool:
     return True
 
 
-def place(controller: Controller, job: Job, part: int, usable: int, now: int, *, closed: int = 0) -> Placed:
+def place(controller: Controller, job: SlurmJob, part: int, usable: int, now: int, *, closed: int = 0) -> Placed:
     """Test whether a job can start now.
 
     Args:
@@ -64,7 +64,7 @@ def place(controller: Controller, job: Job, part: int, usable: int, now: int, *,
         open_nodes = 0
     nodes = usable & one.mask & open_nodes & ~closed & ~machine.completing & ~machine.down
     alloc: Alloc | None = None
-    victims: list[Job] = []
+    victims: list[SlurmJob] = []
     asked = controller.requests.asked(job, one)
     for way in asked:
         alloc = controller.selector.now(way, nodes)
@@ -99,8 +99,12 @@ def place(controller: Controller, job: Job, part: int, usable: int, now: int, *,
 
 
 def preempt_for(
-    controller: Controller, job: Job, victims: list[Job], preempt: Callable[[Job, Job], None], now: int
-) -> list[tuple[Job, Job]]:
+    controller: Controller,
+    job: SlurmJob,
+    victims: list[SlurmJob],
+    preempt: Callable[[SlurmJob, SlurmJob], None],
+    now: int,
+) -> list[tuple[SlurmJob, SlurmJob]]:
     """Preempt the victims of a job unless earlier ones may still be ending; return (victim, job) of each."""
     if controller.preemption.in_progress(job, now):
         return []

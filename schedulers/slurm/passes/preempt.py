@@ -1,23 +1,23 @@
-"""Preemption: which running jobs may make room for a job, and which of them do."""
+"""Preemption: which running jobs a job may preempt, and which of them it does preempt."""
 
 from collections.abc import Sequence
 from typing import Final
 
 from pipistrelle.schedulers.slurm.accounts.records import Accounts
-from pipistrelle.schedulers.slurm.cluster.jobs import Job
-from pipistrelle.schedulers.slurm.cluster.machine import Machine
+from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
+from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine
 from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
-from pipistrelle.schedulers.slurm.nodes.asked import Alloc, Asked, Selector
+from pipistrelle.schedulers.slurm.nodes.asked import Alloc, NodesAsked, Selector
 
 _REMOVES: Final = ("REQUEUE", "CANCEL")
 #: ranks are limited to 16 bits
 _MOST: Final = 0xFFFF
 
 
-class Preemption:
+class SlurmPreemption:
     """The rules of preempt/qos and preempt/partition_prio."""
 
-    def __init__(self, config: SlurmConfig, machine: Machine, accounts: Accounts) -> None:
+    def __init__(self, config: SlurmConfig, machine: SlurmMachine, accounts: Accounts) -> None:
         self.machine = machine
         self.accounts = accounts
         self.by_qos = config.preempt.type == "preempt/qos"
@@ -35,7 +35,7 @@ class Preemption:
         #: {QOS: positions of those that it may preempt}
         self.below = [frozenset(names[name] for name in one.settings.preempt if name in names) for one in accounts.qos]
 
-    def allows(self, job: Job, part: int, other: Job, other_part: int) -> bool:
+    def allows(self, job: SlurmJob, part: int, other: SlurmJob, other_part: int) -> bool:
         """Return whether a job in a partition may preempt another one in its partition."""
         if self.by_qos:
             return job.qos >= 0 and other.qos >= 0 and other.qos in self.below[job.qos]
@@ -49,7 +49,7 @@ class Preemption:
         own = self.machine.partitions[part].settings.preempt_mode
         return self.mode if own is None else _mode(own)
 
-    def mode_of(self, job: Job) -> str:
+    def mode_of(self, job: SlurmJob) -> str:
         """Return how a job is preempted: REQUEUE, CANCEL or OFF; jobs that may not be requeued are cancelled."""
         if self.by_qos:
             own = self.accounts.qos[job.qos].settings.preempt_mode if job.qos >= 0 else None
@@ -60,13 +60,13 @@ class Preemption:
             return "CANCEL"
         return mode
 
-    def grace_of(self, job: Job) -> float:
+    def grace_of(self, job: SlurmJob) -> float:
         """Return the grace time of a job, s."""
         if self.by_qos:
             return self.accounts.qos[job.qos].settings.grace_time if job.qos >= 0 else 0.0
         return self.machine.partitions[job.part].settings.grace_time
 
-    def candidates(self, job: Job, part: int, running: Sequence[Job], now: int) -> list[Job]:
+    def candidates(self, job: SlurmJob, part: int, running: Sequence[SlurmJob], now: int) -> list[SlurmJob]:
         """Return the running jobs that a job may preempt, the first to go first."""
         if not self.enabled:
             return []
@@ -89,11 +89,11 @@ class Preemption:
             found.sort(key=self._rank)
         return found
 
-    def _exempt_of(self, job: Job) -> float:
+    def _exempt_of(self, job: SlurmJob) -> float:
         own = self.accounts.qos[job.qos].settings.preempt_exempt_time if job.qos >= 0 else None
         return self.exempt if own is None else own
 
-    def _rank(self, job: Job) -> tuple[int, int]:
+    def _rank(self, job: SlurmJob) -> tuple[int, int]:
         """Return what orders victims: the priority of the QOS or tier, then the number of nodes."""
         if self.by_qos:
             rank = self.accounts.qos[job.qos].settings.priority
@@ -101,13 +101,13 @@ class Preemption:
             rank = self.machine.partitions[job.part].settings.priority_tier
         return min(rank, _MOST), min(job.nodes.bit_count(), _MOST)
 
-    def in_progress(self, job: Job, now: int) -> bool:
+    def in_progress(self, job: SlurmJob, now: int) -> bool:
         """Return whether jobs preempted for a job may still be ending, so that no more are preempted."""
         return bool(job.preempts_since) and job.preempts_since > now - self.patience
 
     def victims(
-        self, selector: Selector, asked: Asked, usable: int, candidates: Sequence[Job]
-    ) -> tuple[Alloc, list[Job]] | None:
+        self, selector: Selector, asked: NodesAsked, usable: int, candidates: Sequence[SlurmJob]
+    ) -> tuple[Alloc, list[SlurmJob]] | None:
         """Return where a job fits when some candidates make room, and these; None if it never fits.
 
         Candidates are taken away one by one until the job fits. They are then reordered, those on most of the chosen
@@ -116,7 +116,7 @@ class Preemption:
         order = list(candidates)
         passes = 0
         while True:
-            gone: list[Job] = []
+            gone: list[SlurmJob] = []
             found: Alloc | None = None
             last = -1
             for at, one in enumerate(order):

@@ -1,4 +1,4 @@
-"""What a submission means on this cluster: nodes, CPUs, memory and GPUs that the job needs."""
+"""The request of a submission, settled for this cluster: nodes, CPUs, memory and GPUs that the job needs."""
 
 from math import inf
 from typing import Final
@@ -6,19 +6,19 @@ from typing import Final
 from pipistrelle.schedulers.slurm.accounts.records import Tres
 from pipistrelle.schedulers.slurm.cluster.bits import mask_of
 from pipistrelle.schedulers.slurm.cluster.features import parse_constraint
-from pipistrelle.schedulers.slurm.cluster.jobs import Job
-from pipistrelle.schedulers.slurm.cluster.machine import Machine, Partition
+from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
+from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine, SlurmPartition
 from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
-from pipistrelle.schedulers.slurm.nodes.asked import Alloc, Asked
+from pipistrelle.schedulers.slurm.nodes.asked import Alloc, NodesAsked
 
 YEAR: Final = 365 * 86400
 _MINUTE: Final = 60
 
 
 class Requests:
-    """Settles what jobs ask for, and the TRES of what they get."""
+    """Settles what jobs request, and computes the TRES of what they get."""
 
-    def __init__(self, config: SlurmConfig, machine: Machine) -> None:
+    def __init__(self, config: SlurmConfig, machine: SlurmMachine) -> None:
         self.config = config
         self.machine = machine
         select = config.select
@@ -30,14 +30,14 @@ class Requests:
         self._memory_masks: dict[int, int] = {}
 
     def _with_memory(self, amount: int) -> int:
-        """Return the nodes that have this much memory (MiB) at all."""
+        """Return the set of nodes with at least this much memory (MiB) in total."""
         found = self._memory_masks.get(amount)
         if found is None:
             memory = self.machine.memory
             found = self._memory_masks[amount] = mask_of(at for at, one in enumerate(memory) if one >= amount)
         return found
 
-    def settle(self, job: Job) -> None:
+    def settle(self, job: SlurmJob) -> None:
         """Set a new job's numbers of nodes, tasks, CPUs, memory, gres and its time limit."""
         sub = job.sub
         part = self.machine.partitions[job.part]
@@ -77,7 +77,7 @@ class Requests:
         job.limit = self._limit(job, part)
         self.parse(job)
 
-    def _memory(self, job: Job, part: Partition) -> None:
+    def _memory(self, job: SlurmJob, part: SlurmPartition) -> None:
         """Set memory: the job's own, or the partition's or the cluster's default."""
         sub, settings, select = job.sub, part.settings, self.config.select
         given = (("cpu", sub.mem_per_cpu), ("node", sub.mem_per_node), ("gpu", sub.mem_per_gpu))
@@ -103,7 +103,7 @@ class Requests:
             job.mem = -(-job.mem // times)
 
     @staticmethod
-    def _limit(job: Job, part: Partition) -> int:
+    def _limit(job: SlurmJob, part: SlurmPartition) -> int:
         settings = part.settings
         limit = job.sub.time_limit
         if limit is None:
@@ -112,14 +112,14 @@ class Requests:
             limit = settings.max_time if settings.max_time != inf else YEAR
         return int(-(-limit // _MINUTE) * _MINUTE)
 
-    def parse(self, job: Job) -> None:
+    def parse(self, job: SlurmJob) -> None:
         """Set the sets of nodes that a job's texts name."""
         sub, machine = job.sub, self.machine
         job.required = machine.mask_of_names(sub.required)
         job.excluded = machine.mask_of_names(sub.excluded)
         job.constraint = parse_constraint(sub.constraint, machine.features, machine.all) if sub.constraint else None
 
-    def asked(self, job: Job, part: Partition) -> list[Asked]:
+    def asked(self, job: SlurmJob, part: SlurmPartition) -> list[NodesAsked]:
         """Return a job's request in a partition, one for each way to satisfy its constraint."""
         settings = part.settings
         nodes = part.mask & ~job.excluded
@@ -133,7 +133,7 @@ class Requests:
         fixed = max(1, job.tasks) * job.cpus_per_task // max(1, job.min_nodes) if job.gres else 0
         share = settings.max_share if job.shares else 1
         return [
-            Asked(
+            NodesAsked(
                 allowed,
                 job.min_nodes,
                 want,
@@ -158,7 +158,7 @@ class Requests:
             for allowed, counts in ways
         ]
 
-    def tres(self, job: Job, part: Partition, alloc: Alloc | None) -> Tres:
+    def tres(self, job: SlurmJob, part: SlurmPartition, alloc: Alloc | None) -> Tres:
         """Return the TRES of what a job gets, or of what it asks for."""
         tres: Tres = {}
         if alloc is not None:
@@ -184,7 +184,7 @@ class Requests:
         tres["billing"] = self._billing(part, tres)
         return tres
 
-    def _billing(self, part: Partition, tres: Tres) -> float:
+    def _billing(self, part: SlurmPartition, tres: Tres) -> float:
         weights = part.settings.tres_billing_weights
         if weights is None:
             return tres["cpu"]

@@ -3,14 +3,14 @@
 from typing import Any
 
 from pipistrelle.schedulers.slurm.cluster.bits import lowest
-from pipistrelle.schedulers.slurm.cluster.jobs import Job
-from pipistrelle.schedulers.slurm.cluster.machine import Machine
+from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
+from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine
 from pipistrelle.schedulers.slurm.config.machine import ReservationSettings
 
 _DAY = 86400
 
 
-class Reservation:
+class SlurmReservation:
     """A reservation with its nodes and its current interval; daily and weekly ones move on when they end."""
 
     __slots__ = ("end", "flags", "made", "mask", "settings", "start")
@@ -37,7 +37,7 @@ class Reservation:
         self.end += times * step
         return True
 
-    def admits(self, job: Job) -> bool:
+    def admits(self, job: SlurmJob) -> bool:
         """Return whether a job's user or account may use the reservation."""
         settings = self.settings
         for names, own in ((settings.users, job.user), (settings.accounts, job.account)):
@@ -50,18 +50,18 @@ class Reservation:
         return (not users or job.user in users) and (not accounts or job.account in accounts)
 
 
-class Reservations:
+class SlurmReservations:
     """All reservations.
 
     Attributes:
         all: those made so far that have not ended.
-        waiting: those that are made later, by the time of that.
+        waiting: those that are made later, sorted by the time at which they are made.
     """
 
-    def __init__(self, settings: tuple[ReservationSettings, ...], machine: Machine, start: int) -> None:
+    def __init__(self, settings: tuple[ReservationSettings, ...], machine: SlurmMachine, start: int) -> None:
         self.machine = machine
         self.waiting = sorted((one for one in settings if one.announced > start), key=lambda one: one.announced)
-        self.all: list[Reservation] = []
+        self.all: list[SlurmReservation] = []
         for one in settings:
             if one.announced <= start:
                 self._make(one)
@@ -82,7 +82,7 @@ class Reservations:
             idle = open_nodes & machine.idle
             use = idle if idle.bit_count() >= settings.node_count else open_nodes
             mask = lowest(use, min(settings.node_count, use.bit_count()))
-        self.all.append(Reservation(settings, mask, made=True))
+        self.all.append(SlurmReservation(settings, mask, made=True))
 
     def advance(self, now: float) -> bool:
         """Make the reservations that are due and drop those that ended; return whether any was made."""
@@ -94,11 +94,11 @@ class Reservations:
             self.all = [one for one in self.all if one.advance(int(now))]
         return made
 
-    def find(self, name: str) -> Reservation | None:
+    def find(self, name: str) -> SlurmReservation | None:
         """Return the reservation of this name; None if it does not exist now."""
         return next((one for one in self.all if one.settings.name == name), None)
 
-    def open_nodes(self, job: Job, when: int, limit: int) -> tuple[int, bool, int]:
+    def open_nodes(self, job: SlurmJob, when: int, limit: int) -> tuple[int, bool, int]:
         """Return (nodes open to a job that starts at ``when``, whether any reservation takes some, start).
 
         The start is later than ``when`` if all nodes, or nodes that the job requires, are reserved until then.
@@ -126,10 +126,10 @@ class Reservations:
         return open_nodes, overlap, when
 
     def licenses_kept(self, name: str, now: int) -> int:
-        """Return how many licences of a name reservations keep now."""
+        """Return how many licences called ``name`` are reserved now."""
         return sum(one.settings.licenses.get(name, 0) for one in self.all if one.start <= now < one.end)
 
-    def usable(self, job: Job, now: int) -> bool:
+    def usable(self, job: SlurmJob, now: int) -> bool:
         """Return whether a job's own reservation lets it run now."""
         own = self.find(job.reservation)
         if own is None or not own.admits(job):
@@ -155,6 +155,6 @@ class Reservations:
         self.waiting = [known[name] for name in state["waiting"]]
         self.all = []
         for name, mask, start, end in state["all"]:
-            one = Reservation(known[name], int(mask, 16), made=True)
+            one = SlurmReservation(known[name], int(mask, 16), made=True)
             one.start, one.end = start, end
             self.all.append(one)

@@ -2,7 +2,7 @@
 
 
 class Space:
-    """Records (begin, end, open nodes) that follow each other; reservations of this pass split them.
+    """Records (begin, end, open nodes) that follow each other in time; the reservations of a pass split them.
 
     Attributes:
         begin, end, open: of each record, s and sets of nodes; ``after`` is the position of the next record, 0: none.

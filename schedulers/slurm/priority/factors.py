@@ -5,8 +5,8 @@ from typing import Final
 from msgspec import Struct
 
 from pipistrelle.schedulers.slurm.accounts.records import Accounts
-from pipistrelle.schedulers.slurm.cluster.jobs import Job
-from pipistrelle.schedulers.slurm.cluster.machine import Machine, Partition
+from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
+from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine, SlurmPartition
 from pipistrelle.schedulers.slurm.config.parameters import PrioritySettings
 
 #: priority of the first job with priority/basic; each later one is lower by 1
@@ -39,7 +39,7 @@ class Multifactor:
     Source: Slurm's documentation, "Multifactor Priority Plugin".
     """
 
-    def __init__(self, machine: Machine, accounts: Accounts, settings: PrioritySettings) -> None:
+    def __init__(self, machine: SlurmMachine, accounts: Accounts, settings: PrioritySettings) -> None:
         self.machine = machine
         self.accounts = accounts
         self.settings = settings
@@ -53,7 +53,7 @@ class Multifactor:
         self.accrue_always = "ACCRUE_ALWAYS" in flags
         self.totals: list[dict[str, float]] = [self._totals(one) for one in machine.partitions]
 
-    def _totals(self, partition: Partition) -> dict[str, float]:
+    def _totals(self, partition: SlurmPartition) -> dict[str, float]:
         if not self.settings.weight_tres:
             return {}
         totals: dict[str, float] = {"node": partition.size}
@@ -69,7 +69,7 @@ class Multifactor:
         totals["billing"] = totals.get("cpu", 0)
         return totals
 
-    def factors(self, job: Job, part: int, now: int) -> Factors:
+    def factors(self, job: SlurmJob, part: int, now: int) -> Factors:
         """Return the factors of a job in a partition at time ``now``."""
         settings = self.settings
         machine = self.machine
@@ -103,7 +103,7 @@ class Multifactor:
         return Factors(age, assoc, fairshare, size, factor, qos, tres, job.site, job.sub.nice)
 
     @staticmethod
-    def _asked(job: Job, name: str) -> float:
+    def _asked(job: SlurmJob, name: str) -> float:
         if job.tres:
             return float(job.tres.get(name, 0))
         if name in ("cpu", "billing"):
@@ -115,7 +115,7 @@ class Multifactor:
         wanted = name.removeprefix("gres/")
         return sum(n for key, n in job.gres.items() if wanted in (key, key.split(":")[0])) * job.min_nodes
 
-    def _size(self, job: Job) -> float:
+    def _size(self, job: SlurmJob) -> float:
         machine = self.machine
         nodes, cpus = job.min_nodes, max(job.cpus or job.min_cpus, 1)
         favor_small = self.settings.favor_small
@@ -145,7 +145,7 @@ class Multifactor:
         total += factors.site - factors.nice
         return int(min(max(total, 1.0), _MOST))
 
-    def set_priority(self, job: Job, now: int) -> None:
+    def set_priority(self, job: SlurmJob, now: int) -> None:
         """Set a job's priority, for each of its partitions if there are several; held jobs keep 0."""
         if len(job.parts) > 1:
             job.part_priorities = [self._new(job, part, now) for part in job.parts]
@@ -153,6 +153,6 @@ class Multifactor:
         else:
             job.priority = self._new(job, job.part, now)
 
-    def _new(self, job: Job, part: int, now: int) -> int:
+    def _new(self, job: SlurmJob, part: int, now: int) -> int:
         value = self.weigh(self.factors(job, part, now))
         return max(value, job.priority) if "INCR_ONLY" in self.settings.flags else value

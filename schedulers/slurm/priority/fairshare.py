@@ -46,7 +46,10 @@ class _Ranking:
         self.next = self.rank = accounts.users
 
     def rank_below(self, above: list[Association], *, tied: bool = False) -> None:
-        """Rank the children of some associations together; ``tied``: the first has the rank of the user before."""
+        """Rank the children of some associations together.
+
+        With ``tied``, the first child gets the same rank as the user that was ranked before it.
+        """
         children = [self.associations[at] for one in above for at in one.children]
         children.sort(key=lambda one: (-one.level_fs, not one.is_user))
         at = 0
@@ -70,7 +73,8 @@ class _Ranking:
 def classic(accounts: Accounts, damping: int = 1) -> None:
     """Set ``factor`` of all associations to 2^(-usage/share), by Slurm's classic formula.
 
-    An association's effective usage is its own plus its share of what its account's usage exceeds it by.
+    The effective usage of an association is its own usage, plus its share of the amount by which its account's usage
+    exceeds its own.
 
     Args:
         damping: ``FairShareDampeningFactor``.

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from pipistrelle.schedulers.slurm.accounts.records import Accounts
-from pipistrelle.schedulers.slurm.cluster.jobs import Job
+from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
 from pipistrelle.schedulers.slurm.config.parameters import PrioritySettings
 
 _DAY: Final = 86400
@@ -29,10 +29,10 @@ class Usage:
         self.epoch = int(_MONDAY if epoch is None else epoch)
         self.next_reset = self._reset_after(start)
 
-    def advance(self, now: int, jobs: Iterable[Job]) -> None:
+    def advance(self, now: int, jobs: Iterable[SlurmJob]) -> None:
         """Decay all usage up to ``now``, then add what the running jobs used since the last time.
 
-        `settle` has to follow. Slurm's thread does the same in two steps.
+        Call `settle` afterwards. Slurm's thread works in the same two steps.
         """
         seconds = now - self.last
         if seconds <= 0:
@@ -58,10 +58,13 @@ class Usage:
             self.add(job, now)
 
     def settle(self, now: int) -> None:
-        """Let usage count from ``now`` on; jobs that end between `advance` and this count their last period twice."""
+        """Let the next period of usage begin at ``now`` (s).
+
+        The last period of a job that ends between `advance` and this call is counted twice.
+        """
         self.last = max(self.last, now)
 
-    def add(self, job: Job, now: int) -> None:
+    def add(self, job: SlurmJob, now: int) -> None:
         """Add what a running job used since the last time; called at its end, too."""
         seconds = now - max(job.start, self.last)
         if seconds <= 0 or job.assoc < 0:

@@ -71,11 +71,11 @@ def test_run_starts_jobs_as_slurmctld_would(files: Path) -> None:
 def test_machine_of_another_file_is_refused(files: Path) -> None:
     """The policy says what is wrong if the nodes are not those of its configuration."""
     from pipistrelle.protocol.events import SimulationBeginsData
-    from pipistrelle.runs.inputs.slurm_cluster import load_cluster
+    from pipistrelle.runs.slurm.cluster import load_cluster
     from pipistrelle.schedulers.runtime.runtime import view_of
     from pipistrelle.schedulers.slurm.policy import SlurmPolicy
 
     policy = SlurmPolicy(load_cluster(str(files / "slurm.conf")).config)
     view = view_of(SimulationBeginsData(4), policy.order)
-    with pytest.raises(PolicyError, match="not that of the slurm.conf"):
+    with pytest.raises(PolicyError, match=r"not that of the slurm\.conf"):
         policy.decide(view)

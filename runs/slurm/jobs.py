@@ -9,7 +9,7 @@ from msgspec.structs import replace as changed
 from pipistrelle.platforms.description import Platform, Pool
 from pipistrelle.platforms.slurm.machine import counts_memory, default_partition, is_linear
 from pipistrelle.protocol.resources.request import Request
-from pipistrelle.runs.inputs.slurm_files import SlurmFiles
+from pipistrelle.runs.slurm.files import SlurmFiles
 from pipistrelle.traces.workload import Workload
 
 _QUEUE: Final = "queue"

@@ -6,7 +6,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from pipistrelle.schedulers.slurm.accounts.reasons import is_limit
-from pipistrelle.schedulers.slurm.cluster.jobs import Job
+from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
 from pipistrelle.schedulers.slurm.passes.controller import Controller
 from pipistrelle.schedulers.slurm.passes.eligible import is_eligible
 
@@ -15,15 +15,15 @@ T = TypeVar("T")
 Key = tuple[bool, int, int, int, int, int]
 
 
-class Entry(Struct, frozen=True):
+class QueueEntry(Struct, frozen=True):
     """A job in one of its partitions, with its priority there."""
 
-    job: Job
+    job: SlurmJob
     part: int
     priority: int
 
 
-def part_limit(controller: Controller, job: Job, part: int) -> str:
+def part_limit(controller: Controller, job: SlurmJob, part: int) -> str:
     """Return why a partition's settings keep a job waiting; "" if they do not."""
     one = controller.machine.partitions[part]
     settings = one.settings
@@ -38,9 +38,9 @@ def part_limit(controller: Controller, job: Job, part: int) -> str:
     return ""
 
 
-def build_queue(controller: Controller, now: int, *, backfill: bool) -> list[Entry]:
+def build_queue(controller: Controller, now: int, *, backfill: bool) -> list[QueueEntry]:
     """Return the jobs that may run, in the order in which they are tested."""
-    entries: list[Entry] = []
+    entries: list[QueueEntry] = []
     controller.gated = False
     for job in list(controller.pending.values()):
         if not is_eligible(controller, job, now):
@@ -57,18 +57,18 @@ def build_queue(controller: Controller, now: int, *, backfill: bool) -> list[Ent
             if refusal:
                 continue
             priority = job.part_priorities[at] if job.part_priorities else job.priority
-            entries.append(Entry(job, part, priority))
+            entries.append(QueueEntry(job, part, priority))
         if refusal and not is_limit(job.reason):
             job.reason = refusal
     return sort_queue(controller, entries)
 
 
-def sort_queue(controller: Controller, entries: list[Entry]) -> list[Entry]:
+def sort_queue(controller: Controller, entries: list[QueueEntry]) -> list[QueueEntry]:
     """Sort as Slurm does: reservation, tier, priority, submission, id; jobs that may preempt others before these."""
     parts = controller.machine.partitions
     tiers = [one.settings.priority_tier for one in parts]
 
-    def key(entry: Entry) -> Key:
+    def key(entry: QueueEntry) -> Key:
         job = entry.job
         task = -1 if len(job.ids) > 1 or job.array_task is None else job.array_task
         return (not job.reservation, -tiers[entry.part], -entry.priority, job.submit, job.order_number, task)
@@ -78,7 +78,7 @@ def sort_queue(controller: Controller, entries: list[Entry]) -> list[Entry]:
         entries.sort(key=key)
         return entries
 
-    def first(one: tuple[Entry, Key], other: tuple[Entry, Key]) -> bool:
+    def first(one: tuple[QueueEntry, Key], other: tuple[QueueEntry, Key]) -> bool:
         if preemption.allows(one[0].job, one[0].part, other[0].job, other[0].part):
             return True
         if preemption.allows(other[0].job, other[0].part, one[0].job, one[0].part):

@@ -8,7 +8,7 @@ from msgspec import Struct
 from pipistrelle.platforms.slurm.conf import KeyFinding, SlurmConfigError
 from pipistrelle.platforms.slurm.keys import KeySupport
 from pipistrelle.protocol.base.errors import InputError, printable
-from pipistrelle.runs.inputs.slurm_files import (
+from pipistrelle.runs.slurm.files import (
     TOPOLOGY,
     dates_of,
     file_and_zero,
