@@ -114,6 +114,14 @@ class Shape:
             return np.zeros(len(self._nodes.resources), dtype=np.int64)
         return self._per_node + max(1, self.exact) * self._per_task
 
+    @property
+    def least_gpus(self) -> int:
+        """The number of GPUs that the job takes at least of one node; none if it is exclusive."""
+        request = self.request
+        if request.exclusive:
+            return 0
+        return self._gpus_at_least or request.gpus_per_node + request.gpus_per_task * max(1, self.exact)
+
     @cached_property
     def able(self) -> Bools:
         """Which nodes have GPUs of an accepted model, shape (nodes,)."""

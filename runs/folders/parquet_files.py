@@ -13,7 +13,7 @@ _TEXTS: Final = frozenset(
     (
         *("job_id", "workload_name", "profile", "final_state", "allocated_resources", "metadata", "batsim_version"),
         *("user", "group", "account", "queue", "qos", "decision", "alloc", "verdict", "why", "message"),
-        *("pool", "cause", "first_job_id"),
+        *("pool", "cause", "first_job_id", "takes"),
     )
 )
 _WHOLE: Final = frozenset(
@@ -30,7 +30,7 @@ _WHOLE: Final = frozenset(
             "failures_survived",
             "dumps",
         ),
-        "reads",
+        *("reads", "requested_memory", "allocated_memory"),
     )
 )
 #: number of bytes of a CSV file to read at a time

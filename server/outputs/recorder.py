@@ -4,9 +4,11 @@ from itertools import chain
 from math import inf, isnan
 from typing import ClassVar, Final
 
+from pipistrelle.platforms.resources.takes import takes_text
 from pipistrelle.protocol.decisions import CallMeLater, CancelCall, Decision, ExecuteJob, KillJob, Malformed
 from pipistrelle.protocol.events import DecisionRejectedData
 from pipistrelle.protocol.fields import EndReason
+from pipistrelle.protocol.resources.amounts import CORES, GPU, amount_text
 from pipistrelle.server.engine.jobs import NEVER_RAN, Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.csv_file import MANY_LINES, CsvFile, Written, csv_text, special
@@ -15,6 +17,10 @@ JOBS_COLUMNS: Final = (
     "job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,success,final_state,"
     "starting_time,execution_time,finish_time,waiting_time,turnaround_time,stretch,allocated_resources,consumed_energy,"
     "metadata"
+)
+#: further columns of ``jobs.csv`` on nodes with resources
+RESOURCE_COLUMNS: Final = (
+    "requested_cores,requested_memory,requested_gpus,allocated_cores,allocated_memory,allocated_gpus,takes"
 )
 MACHINE_COLUMNS: Final = "time,nb_sleeping,nb_switching_on,nb_switching_off,nb_idle,nb_computing"
 DOWN_COLUMN: Final = "nb_down"
@@ -31,15 +37,17 @@ class Recorder(Written, Observer):
     """Writes ``jobs.csv``, ``machine_states.csv`` and ``decisions.csv``.
 
     Files are opened when the run begins, so that a run that never begins keeps older outputs. They are complete up to
-    the last event, however the run ends. With ``fails``, machine states include the number of down units.
+    the last event, however the run ends. With ``fails``, machine states include the number of down units. With
+    ``shares``, rows of jobs say what the job requested and took of its nodes.
     """
 
     #: the files are saved first: writing their rows sets ``_last``
     _kept: ClassVar[tuple[str, ...]] = ("_jobs", "_machine", "_decisions", "_units", "_last")
 
-    def __init__(self, prefix: str, *, fails: bool = False) -> None:
+    def __init__(self, prefix: str, *, fails: bool = False, shares: bool = False) -> None:
         self._fails = fails
-        self._jobs = CsvFile(f"{prefix}jobs.csv", JOBS_COLUMNS, lines_of=job_lines)
+        jobs_columns = f"{JOBS_COLUMNS},{RESOURCE_COLUMNS}" if shares else JOBS_COLUMNS
+        self._jobs = CsvFile(f"{prefix}jobs.csv", jobs_columns, lines_of=_shared_lines if shares else job_lines)
         columns = f"{MACHINE_COLUMNS},{DOWN_COLUMN}" if fails else MACHINE_COLUMNS
         self._machine = CsvFile(f"{prefix}machine_states.csv", columns, lines_of=self._state_lines)
         self._decisions = CsvFile(f"{prefix}decisions.csv", DECISION_COLUMNS, lines_of=_decision_lines)
@@ -135,6 +143,22 @@ def job_lines(jobs: list[Job], shortest: float = 0.0) -> list[str]:
             )
         )
     return lines
+
+
+def _shared_lines(jobs: list[Job]) -> list[str]:
+    """Return lines of ``jobs.csv`` with `RESOURCE_COLUMNS`: cores and GPUs, memory in MiB."""
+    return [f"{line[:-1]},{_resources(job)}\n" for line, job in zip(job_lines(jobs), jobs, strict=True)]
+
+
+def _resources(job: Job) -> str:
+    asked, taken = job.resources, job.taken
+    requested = ",," if asked is None else _amounts(asked.all_cores, asked.all_memory, asked.all_gpus)
+    allocated = ",," if taken is None else _amounts(*taken[:3])
+    return f"{requested},{allocated},{'' if taken is None else csv_text(takes_text(taken.takes))}"
+
+
+def _amounts(cores: int, memory: int, gpus: int) -> str:
+    return f"{amount_text(CORES, cores)},{memory},{amount_text(GPU, gpus)}"
 
 
 def _decision_lines(rows: list[tuple[float, Decision, DecisionRejectedData | None]]) -> list[str]:
