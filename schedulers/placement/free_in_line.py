@@ -77,6 +77,10 @@ class FreeInLine(FreeUnits):
             raise ValueError(f"units in the set already: {units & self.snapshot()}") from None
         self.count = self._at.count
 
+    def has(self, unit: int) -> bool:
+        """Return whether the set contains a unit."""
+        return super().has(unit) if self._in_numbers else self._at.has(int(self.line.position[unit]))
+
     def missing(self, units: NodeSet) -> NodeSet:
         """Return the units among `units` that are not in the set."""
         self._to_numbers()

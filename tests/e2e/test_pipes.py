@@ -1,6 +1,7 @@
 """Pipes and devices in the place of files: no command waits for them or reads them without end."""
 
 import os
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ COMMANDS = {
 
 @pytest.mark.parametrize("device", ["pipe", "zero"])
 @pytest.mark.parametrize("name", COMMANDS)
-def test_no_command_waits_for_a_pipe(shell, name, device):
+def test_no_command_waits_for_a_pipe(shell: Any, name: str, device: str) -> None:
     """A pipe that nobody writes, or /dev/zero, is refused with one message."""
     path = shell.folder / name
     path.parent.mkdir(exist_ok=True)

@@ -3,6 +3,7 @@
 import errno
 import os
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -10,12 +11,17 @@ from pipistrelle.protocol.base import whole
 from pipistrelle.protocol.base.whole import only_regular, read_whole, read_whole_text
 
 
-def test_a_pipe_that_is_written_is_read(tmp_path):
+def test_a_pipe_that_is_written_is_read(tmp_path: Path) -> None:
     """A shell's <(command) counts as a file."""
     os.mkfifo(tmp_path / "pipe")
     reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
     writer = os.open(tmp_path / "pipe", os.O_WRONLY)
-    thread = threading.Thread(target=lambda: (os.write(writer, b"a\r\nb\rc"), os.close(writer)))
+
+    def write() -> None:
+        os.write(writer, b"a\r\nb\rc")
+        os.close(writer)
+
+    thread = threading.Thread(target=write)
     thread.start()
 
     assert read_whole_text(f"/dev/fd/{reader}") == "a\nb\nc"
@@ -23,7 +29,7 @@ def test_a_pipe_that_is_written_is_read(tmp_path):
     os.close(reader)
 
 
-def test_a_device_is_read_up_to_a_limit(monkeypatch):
+def test_a_device_is_read_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """/dev/zero never ends."""
     monkeypatch.setattr(whole, "_MOST_STREAMED", 100)
     with pytest.raises(OSError, match="more than 64 MiB") as error:
@@ -31,7 +37,7 @@ def test_a_device_is_read_up_to_a_limit(monkeypatch):
     assert error.value.errno == errno.EFBIG
 
 
-def test_tables_of_runs_are_regular_files(tmp_path):
+def test_tables_of_runs_are_regular_files(tmp_path: Path) -> None:
     """A folder and a device are refused."""
     with pytest.raises(IsADirectoryError):
         only_regular(tmp_path, os.O_RDONLY)
