@@ -80,6 +80,7 @@ ROOMS_IN_ORDER: dict[str, list[str]] = {
             "sharing",
             "composed",
             "plan",
+            "sharing/plan",
             "preemption",
             "backfill",
             "partitions",

@@ -34,6 +34,7 @@ SHORT: Final = {
     "order": "free units kept for others",
     "poll": "the scheduler does not look",
     "other": "a rule of the scheduler",
+    "resources": "too little of a resource",
     "unknown": "units free, not known",
 }
 _T = TypeVar("_T")

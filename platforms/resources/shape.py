@@ -108,11 +108,31 @@ class Shape:
         return MILLI if self.request.exclusive else self.request.gpu_share
 
     @cached_property
+    def fewest(self) -> int:
+        """The least number of tasks on each node of the job."""
+        if self.tasks is None:
+            return max(1, self.exact)
+        return max(1, self.tasks - self._cap * (self.high - 1))
+
+    @cached_property
     def least(self) -> Amounts:
         """What the job takes at least of one node, shape (resources,); nothing if it is exclusive."""
         if self.request.exclusive:
             return np.zeros(len(self._nodes.resources), dtype=np.int64)
-        return self._per_node + max(1, self.exact) * self._per_task
+        return self._per_node + self.fewest * self._per_task + self._gpus_at_least * self._per_gpu
+
+    @property
+    def parts(self) -> tuple[Amounts, Amounts, int]:
+        """What the job takes of a node besides its tasks, what each task takes, and the most tasks on a node."""
+        return self._per_node + self._gpus_at_least * self._per_gpu, self._per_task, self._cap
+
+    @cached_property
+    def least_gpus(self) -> int:
+        """How many GPUs the job takes at least of one node; none if it is exclusive."""
+        request = self.request
+        if request.exclusive:
+            return 0
+        return max(request.gpus_per_node, request.gpus_per_task * self.fewest, self._gpus_at_least)
 
     @property
     def least_gpus(self) -> int:

@@ -98,8 +98,12 @@ def explain(
     promises = promises_of(looks)
     passing = passed_by(files, line, seen, begin, end, promises)
     limits: dict[Limit, float] = {}
+    short: dict[str, tuple[float, str]] = {}
     for stretch in timeline:
         limits[stretch.limit] = limits.get(stretch.limit, 0.0) + stretch.end - stretch.begin
+        if stretch.limit == "resources":
+            resource, _, text = stretch.detail.partition(": ")
+            short[resource] = (short.get(resource, (0.0, ""))[0] + stretch.end - stretch.begin, text)
     limits = dict(sorted(limits.items(), key=lambda item: -item[1]))
     return Explanation(
         line.id,
@@ -113,7 +117,7 @@ def explain(
         files.scheduler,
         files.of_workload("epoch"),
         files.of_workload("timezone"),
-        answer(files, line, end - begin, limits, passing),
+        answer(files, line, end - begin, limits, passing, short),
         files.whys.get(line.id, ""),
         not_replayed,
         limits,

@@ -94,7 +94,7 @@ def _join(found: list[Stretch], fresh: Stretch) -> None:
     """Add a stretch, or extend the last one if the limit is the same."""
     if fresh.end <= fresh.begin:
         return
-    if not found or found[-1].limit != fresh.limit:
+    if not found or found[-1].limit != fresh.limit or _resource(found[-1]) != _resource(fresh):
         found.append(fresh)
         return
     last = found[-1]
@@ -109,6 +109,11 @@ def _join(found: list[Stretch], fresh: Stretch) -> None:
         last.place = fresh.place if last.place is None else (last.place[0], fresh.place[1])
     last.reservation = _extended(last.reservation, fresh.reservation)
     last.priority = _extended(last.priority, fresh.priority)
+
+
+def _resource(one: Stretch) -> str:
+    """Return the resource that was short on shared nodes; empty for other limits."""
+    return one.detail.partition(":")[0] if one.limit == "resources" else ""
 
 
 def _extended(

@@ -14,7 +14,20 @@ from pipistrelle.server.engine.jobs import Labels
 LABELS: Final = ("user", "group", "account", "queue", "qos")
 #: returns whether a job counts, given its id and labels
 Wanted = Callable[[str, Labels], bool]
-Limit = Literal["dependency", "class", "limit", "units", "down", "nodes", "window", "order", "poll", "other", "unknown"]
+Limit = Literal[
+    "dependency",
+    "class",
+    "limit",
+    "units",
+    "down",
+    "nodes",
+    "window",
+    "order",
+    "poll",
+    "other",
+    "unknown",
+    "resources",
+]
 
 
 class Look(Struct, frozen=True, array_like=True):

@@ -23,6 +23,7 @@ from pipistrelle.schedulers.policy.ends_and_shadow import end_of
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Order
+from pipistrelle.schedulers.policy.shortage import shortage
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.runtime.polling import Polling
 from pipistrelle.server.engine.jobs import NEVER_RAN, Job, Labels
@@ -199,6 +200,10 @@ def _limit(view: View, job: SchedulerJob, free: NodeSet, held_back: str | None) 
         return "class", of_class, count
     if held_back is not None:
         return "limit", held_back, count
+    if view.shared is not None:
+        allowed = view.shared.open(view.shut(job))
+        short = shortage(view.shared.shape(job), view.shared.free, allowed)
+        return ("order", "", count) if short is None else ("resources", f"{short.resource}: {short.text}", count)
     if count < job.size:
         out = len(view.unavailable) - view.lost
         return ("down", f"{out:,} out", count) if count + out >= job.size else ("units", "", count)

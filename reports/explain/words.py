@@ -22,14 +22,23 @@ WORDS: Final[Mapping[Limit, str]] = {
     "order": "enough units were free, but they were kept for jobs before it in the queue",
     "poll": "nothing held it back, but the scheduler decides only at fixed steps",
     "other": "enough units were free and it was first in the queue, but a rule of the scheduler held it back",
+    "resources": "too little was free of a resource",
     "unknown": "enough units were free; why it did not start is unknown",
 }
 
 
 def answer(
-    files: RunFiles, line: JobLine, waited: float, limits: Mapping[Limit, float], passed_by: Sequence[Passing]
+    files: RunFiles,
+    line: JobLine,
+    waited: float,
+    limits: Mapping[Limit, float],
+    passed_by: Sequence[Passing],
+    short: Mapping[str, tuple[float, str]],
 ) -> str:
-    """Return why a job waited for ``waited`` s, in one sentence."""
+    """Return why a job waited for ``waited`` s, in one sentence.
+
+    ``short`` is {resource of shared nodes: for how long it was short (s), and what was free of it}.
+    """
     rejected = line.state == "REJECTED"
     why = files.whys.get(line.id) or line.metadata or "nothing tells why"
     if rejected and waited <= 0:
@@ -42,6 +51,10 @@ def answer(
         words = WORDS[limit]
         if limit == "units":
             words = "no unit was free" if line.size == 1 else f"fewer units were free than the {line.size:,} it needs"
+        if limit == "resources":
+            spans = ((two_units_text(time), name, text) for name, (time, text) in short.items())
+            parts += [f"for {span} too little was free ({name}): {text}" for span, name, text in spans]
+            continue
         parts.append(f"for {two_units_text(seconds)} {words}")
     parts.append(_passed_words(passed_by))
     still = "" if line.start is not None else ", and still did when the run ended"

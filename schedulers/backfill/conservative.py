@@ -13,9 +13,10 @@ from pipistrelle.schedulers.plan import gaps
 from pipistrelle.schedulers.plan.plan import Plan
 from pipistrelle.schedulers.plan.reservations import Reservations
 from pipistrelle.schedulers.plan.slices import Place
-from pipistrelle.schedulers.policy.interfaces import Placement
+from pipistrelle.schedulers.policy.interfaces import Backfill, Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.sharing.plan.conservative import ConservativeOnNodes
 
 #: From this many job placements on, the compiled loops are used. Compiling takes some seconds.
 MANY_LOOKS: Final = 10_000
@@ -45,6 +46,10 @@ class Conservative:
         self._plan: _InSlices | Reservations | None = None
         #: number of placements of jobs so far
         self._looks = 0
+
+    def on_nodes(self) -> Backfill:
+        """Return the rule for nodes that jobs share."""
+        return ConservativeOnNodes()
 
     def reservation(self, job: SchedulerJob) -> float:
         """Return the latest expected start (s) of a waiting job; inf if unknown."""

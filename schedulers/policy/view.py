@@ -483,7 +483,7 @@ class View(Kept):
         """Return the free units that are not closed to a job that starts now."""
         return self.free.snapshot() - self.closed(job)
 
-    def ended(self, job: SchedulerJob) -> None:
+    def release(self, job: SchedulerJob) -> None:
         """Free what a job held that has ended."""
         if self.shared is None:
             self.give_back(job.alloc)

@@ -290,7 +290,7 @@ class Runtime(Kept):
             found = quoted(event.data.job_id)
             raise RemoteProtocolError("JOB_COMPLETED names a job that does not run", found=found) from None
         self._known.discard(job.id)
-        view.ended(job)
+        view.release(job)
         if view.limits is not None:
             view.limits.left(job, event.timestamp)
 

@@ -34,6 +34,15 @@ def enough_loop(table: Ints, row: int, node: int, has: Ints, need: Need) -> bool
     return True
 
 
+def room_loop(table: Ints, row: int, node: int, need: Need) -> int:
+    """Return how many tasks a node has room for, GPUs not counted."""
+    found = need.most
+    for column in range(len(need.each)):
+        if need.each[column]:
+            found = min(found, max(table[row, node, column] - need.base[column], 0) // need.each[column])
+    return found
+
+
 def first_begin_loop(
     table: Ints, order: Ints, begins: Floats, has: Ints, need: Need, among: Ints, shut: Shut, at: int, last: int
 ) -> tuple[int, Bools]:
@@ -45,7 +54,7 @@ def first_begin_loop(
         end = end_of(begins[at], need.length)
         dead = False
         while upto < count and begins[upto] < end:
-            good = 0
+            good = tasks = 0
             never = len(shut.never) > 0 and shut.never[upto]
             for place in range(number):
                 free = not never and enough_loop(table, order[upto], among[place], has, need)
@@ -56,10 +65,12 @@ def first_begin_loop(
                             break
                 if free:
                     good += 1
+                    if need.tasks:
+                        tasks += room_loop(table, order[upto], among[place], need)
                 else:
                     bad[place] = upto
             upto += 1
-            if good < need.low:
+            if good < need.low or tasks < need.tasks:
                 at = upto
                 dead = True
                 break
@@ -129,5 +140,6 @@ def fast_loops() -> Any:
     files = (Path(__file__), Path(loops.__file__), Path(str(as_python(ends_and_shadow).__file__)))
     replaced(end_of, as_python(ends_and_shadow).end_of)
     replaced(enough_loop, enough_loop)
+    replaced(room_loop, room_loop)
     names = ("first_begin", "least_free", "most_free", "change", "same")
     return SimpleNamespace(**{name: compiled_by_numba(globals()[f"{name}_loop"], files) for name in names})

@@ -26,6 +26,10 @@ class Need(NamedTuple):
         idle: whether no other job may be there.
         low: number of nodes.
         length: how long, s.
+        tasks: number of tasks on all nodes together; 0 if it does not matter.
+        most: the most tasks on one node.
+        base: what the job takes of a node besides its tasks, shape (resources,).
+        each: what each task takes, shape (resources,).
     """
 
     least: Ints
@@ -34,6 +38,10 @@ class Need(NamedTuple):
     idle: bool
     low: int
     length: float
+    tasks: int
+    most: int
+    base: Ints
+    each: Ints
 
 
 class Shut(NamedTuple):
@@ -67,6 +75,14 @@ def suffices(free: Ints, has: Ints, need: Need) -> Bools:
     return found
 
 
+def room(free: Ints, good: Bools, need: Need) -> int:
+    """Return how many tasks the good nodes have room for, GPUs not counted; ``free`` has shape (nodes, columns)."""
+    found = np.where(good, need.most, 0)
+    for column in np.flatnonzero(need.each).tolist():
+        found = np.minimum(found, np.maximum(free[:, column] - need.base[column], 0) // need.each[column])
+    return int(found.sum())
+
+
 def first_begin(
     table: Ints, order: Ints, begins: Floats, has: Ints, need: Need, among: Ints, shut: Shut, at: int, last: int
 ) -> tuple[int, Bools]:
@@ -85,7 +101,8 @@ def first_begin(
     while at <= last:
         end = end_of(float(begins[at]), need.length)
         while upto < count and begins[upto] < end:
-            good = suffices(table[order[upto]][among], own, need)
+            free = table[order[upto]][among]
+            good = suffices(free, own, need)
             for period in range(len(shut.first)):
                 if shut.first[period] <= upto < shut.after[period]:
                     good &= ~shut.nodes[period, among]
@@ -93,7 +110,7 @@ def first_begin(
                 good[:] = False
             bad[~good] = upto
             upto += 1
-            if int(good.sum()) < need.low:
+            if int(good.sum()) < need.low or (need.tasks and room(free, good, need) < need.tasks):
                 at = upto
                 break
         else:

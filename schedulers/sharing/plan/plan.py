@@ -1,0 +1,287 @@
+"""The plan of the rules that reserve shared nodes: what is free of each node at which time."""
+
+from collections.abc import Mapping
+from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pipistrelle.platforms.resources.shape import Shape
+from pipistrelle.protocol.base.state import message_of, plain
+from pipistrelle.protocol.units.indices import numbers
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.schedulers.policy.ends_and_shadow import end_of, held_until
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.shared_view import Takes
+from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.policy.windows import Window
+from pipistrelle.schedulers.sharing.placing import NodePlacer
+from pipistrelle.schedulers.sharing.plan.compiled import fast_loops
+from pipistrelle.schedulers.sharing.plan.loops import Bools, Ints, Need, Shut
+from pipistrelle.schedulers.sharing.plan.slices import NodePlace, NodeSlices, Rows
+
+
+class NodeFit(NamedTuple):
+    """A time (s) from which a job fits, and what it takes then."""
+
+    begin: float
+    takes: Takes
+
+
+class Access(NamedTuple):
+    """The nodes that a job may use at any time, and the windows that close more nodes for some time.
+
+    Attributes:
+        allowed: shape (nodes,).
+        nodes: the same as numbers.
+        windows: those that exclude the job and do not last for ever.
+    """
+
+    allowed: Bools
+    nodes: Ints
+    windows: tuple[Window, ...]
+
+
+class NodePlan:
+    """What is free over time, beside running jobs and reservations of waiting jobs.
+
+    A running job takes what it holds until its expected end (start + walltime), or until maintenance kills it. It is
+    removed when it ends. The plan does not contain windows, because a window may admit some jobs.
+
+    Args:
+        placer: chooses the nodes of jobs that start now; reservations prefer nodes by weight and number.
+    """
+
+    def __init__(self, view: View, placer: NodePlacer) -> None:
+        assert view.shared is not None
+        self.view = view
+        self.shared = view.shared
+        self.placer = placer
+        self._gone = view.gone
+        self._changes = view.windows.changes
+        self._next_end = inf
+        self._names = tuple(self.shared.nodes.licenses)
+        #: {id of a running job: its place}
+        self._running: dict[str, NodePlace] = {}
+        #: {id of a job that maintenance will kill: when (s)}
+        self._killed: dict[str, float] = {}
+        #: {job's number: what it may use}
+        self._accesses: dict[int, Access] = {}
+        self._needs: dict[int, Need] = {}
+        for job in view.running:
+            end = held_until(self._ends_at(job), view.now)
+            self._running[job.id] = NodePlace(view.now, end, self.rows(job, self.shared.takes_of(job)))
+        self.slices = self._sliced(view.now)
+        #: whether windows were added, removed or ended since the last decision
+        self.windows_changed = True
+
+    def _sliced(self, now: float) -> NodeSlices:
+        """Return slices from ``now`` (s) on that contain only the running jobs."""
+        nodes = self.shared.nodes
+        has = np.hstack([nodes.amounts, nodes.gpus])
+        licenses = np.array(list(nodes.licenses.values()), dtype=np.int64)
+        slices = NodeSlices(now, has.copy(), has, licenses, fast_loops())
+        # The latest end first: each job then changes only slices that exist already.
+        for place in sorted(self._running.values(), key=lambda one: -one.end):
+            slices.take(place.rows, now, place.end)
+        return slices
+
+    def rows(self, job: SchedulerJob, takes: Takes) -> Rows:
+        """Return what a job takes as rows of the plan."""
+        licenses = self.shared.shape(job).request.licenses
+        counts = np.array([licenses.get(name, 0) for name in self._names], dtype=np.int64)
+        return Rows(takes, *self.shared.rows(job, takes), counts)
+
+    def state(self) -> dict[str, Any]:
+        """Return the plan without reservations of waiting jobs, which the backfilling rules restore."""
+        return {
+            "now": self.slices.now,
+            "gone": str(self._gone),
+            "running": {job: plain(place) for job, place in self._running.items()},
+            "killed": dict(self._killed),
+            "changes": self._changes,
+            "next_end": self._next_end,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Restore a state."""
+        self._gone = NodeSet.parse(state["gone"])
+        self._running = {job: message_of(place) for job, place in state["running"].items()}
+        self._killed = dict(state["killed"])
+        self._changes, self._next_end = state["changes"], state["next_end"]
+        self._accesses = {}
+        self.slices = self._sliced(state["now"])
+
+    def holds_for(self, view: View) -> bool:
+        """Return whether an earlier plan is still valid in this view.
+
+        It is invalid in another simulation, after nodes failed or returned unannounced, and if a job runs past its
+        expected end or survives maintenance.
+        """
+        return (
+            view is self.view
+            and view.gone == self._gone
+            and view.running.next_end > view.now
+            and not any(job in view.running and time <= view.now for job, time in self._killed.items())
+        )
+
+    def follow(self) -> list[NodePlace]:
+        """Advance to the view's time, remove the jobs that ended, and return what they held."""
+        view, ended = self.view, []
+        self.slices.advance(view.now)
+        if view.released:
+            for job_id in [job_id for job_id in self._running if job_id not in view.running]:
+                place = self._running.pop(job_id)
+                self._killed.pop(job_id, None)
+                self.clear(place)
+                if place.end > view.now:
+                    ended.append(place)
+        self.windows_changed = view.now >= self._next_end
+        if view.windows.changes != self._changes:
+            self.windows_changed = True
+            self._changes = view.windows.changes
+            self._accesses = {}
+            self._cut_short()
+        return ended
+
+    def look_ahead(self) -> None:
+        """Record the next window's end; call this after all decisions."""
+        windows = self.view.windows
+        self._next_end = windows.next_end(self.view.now) if windows else inf
+
+    def _ends_at(self, job: SchedulerJob) -> float:
+        """Return when (s) a running job ends at the latest; note whether maintenance kills it."""
+        end = self.view.windows.ends_at(job, self.view.now)
+        if end < job.expected_end:
+            self._killed[job.id] = end
+        return end
+
+    def _cut_short(self) -> None:
+        for job in self.view.running:
+            place = self._running[job.id]
+            end = self._ends_at(job)
+            if end < place.end:
+                self.slices.give_back(place.rows, end, place.end)
+                self._running[job.id] = place._replace(end=end)
+
+    # -- one job ----------------------------------------------------------------------------------------------------
+
+    def access(self, job: SchedulerJob) -> Access:
+        """Return the nodes that a job may use, and the windows against it."""
+        known = self._accesses.get(job.number)
+        if known is None:
+            allowed = self.shared.shape(job).able.copy()
+            if self._gone:
+                allowed[numbers(self._gone)] = False
+            timed = []
+            for window in self.view.windows.against(job, self.view.now):
+                if window.begin <= self.view.now and window.end == inf:
+                    allowed[numbers(window.units)] = False
+                else:
+                    timed.append(window)
+            known = Access(allowed, np.flatnonzero(allowed), tuple(timed))
+            self._accesses[job.number] = known
+        return known
+
+    def need(self, job: SchedulerJob) -> Need:
+        """Return what a job needs of each node at least."""
+        known = self._needs.get(job.number)
+        if known is None:
+            shape = self.shared.shape(job)
+            base, each, most = shape.parts
+            known = Need(
+                shape.least,
+                shape.least_gpus,
+                shape.share,
+                shape.request.exclusive,
+                shape.low,
+                float(job.occupies),
+                shape.tasks or 0,
+                most,
+                base,
+                each,
+            )
+            self._needs[job.number] = known
+        return known
+
+    def forget(self, job: SchedulerJob) -> None:
+        """Forget what is known of a job that no longer waits."""
+        self._accesses.pop(job.number, None)
+        self._needs.pop(job.number, None)
+
+    def fit(self, job: SchedulerJob, before: float = inf, among: Ints | None = None) -> NodeFit | None:
+        """Return the earliest time at which a job fits, and what it takes then, or None.
+
+        Args:
+            before: the latest time to try, s.
+            among: the only nodes to use; None: all that the job may use.
+        """
+        slices, shape, need, access = self.slices, self.shared.shape(job), self.need(job), self.access(job)
+        shut = self._shut(shape, access)
+        last = len(slices) - 1 if before == inf else min(slices.cut(before), len(slices) - 1)
+        among = access.nodes if among is None else among
+        at = 0
+        while at <= last and len(among) >= need.low:
+            at, good = slices.first_begin(need, among, shut, at, last)
+            if at < 0:
+                return None
+            begin = float(slices.begins[at])
+            takes = self._choose(job, shape, at, need.length, good)
+            if takes is not None:
+                return NodeFit(begin, takes)
+            at += 1
+        return None
+
+    def _choose(self, job: SchedulerJob, shape: Shape, at: int, length: float, good: Ints) -> Takes | None:
+        """Return what a job takes of the good nodes from a slice on; None if it does not fit."""
+        has, width = self.slices.has, len(self.shared.nodes.resources)
+        table = np.zeros_like(has)
+        table[good] = self.slices.least_free(at, length, good)
+        most = np.zeros(len(table), dtype=np.int64)
+        most[good] = shape.most_tasks(table[:, :width], table[:, width:])[good]
+        if not most.any():
+            return None
+        order = self.shared.by_weight if at else self.placer.order(shape)
+        return shape.choose(order, most, table[:, width:])
+
+    def _shut(self, shape: Shape, access: Access) -> Shut:
+        """Return the periods in which a job cannot use some nodes, or is short of licences."""
+        slices, windows = self.slices, [one for one in access.windows if one.end > self.slices.now]
+        for window in windows:
+            slices.cut(window.begin)
+            slices.cut(window.end)
+        nodes: Bools = np.zeros((len(windows), len(access.allowed)), dtype=np.bool_)
+        first, after = np.zeros(len(windows), dtype=np.int64), np.zeros(len(windows), dtype=np.int64)
+        for place, window in enumerate(windows):
+            nodes[place, numbers(window.units)] = True
+            first[place], after[place] = slices.cut(window.begin), slices.cut(window.end)
+        never: Bools = np.zeros(0, dtype=np.bool_)
+        if shape.request.licenses:
+            wanted = np.array([shape.request.licenses.get(name, 0) for name in self._names], dtype=np.int64)
+            never = (slices.free_licenses() < wanted).any(axis=1)
+        return Shut(nodes, first, after, never)
+
+    def start_if_fits(self, job: SchedulerJob) -> bool:
+        """Start a job if it fits from now on for its whole length; return whether it does."""
+        fit = self.fit(job, self.view.now)
+        if fit is not None:
+            self.start(job, fit.takes)
+        return fit is not None
+
+    def take(self, job: SchedulerJob, begin: float, takes: Takes) -> NodePlace:
+        """Reserve what a job takes from ``begin`` (s) on."""
+        place = NodePlace(begin, end_of(begin, job.occupies), self.rows(job, takes))
+        self.slices.take(place.rows, place.begin, place.end)
+        return place
+
+    def clear(self, place: NodePlace) -> None:
+        """Remove a reservation."""
+        self.slices.give_back(place.rows, place.begin, place.end)
+
+    def start(self, job: SchedulerJob, takes: Takes) -> None:
+        """Start a job now; what it takes must be free long enough."""
+        view = self.view
+        first = view.waiting.first
+        self._running[job.id] = self.take(job, view.now, takes)
+        self.forget(job)
+        view.start(job, takes, None if first is None or first is job else f"backfilled before {first.id}")
