@@ -75,10 +75,10 @@ class Summary(Struct, frozen=True, kw_only=True):
     cancelled: int | UnsetType = UNSET
     #: set if the scheduler asks for recorded starts
     recorded: RecordedFigures | UnsetType = UNSET
-    #: set if the machine's nodes have resources; ``utilisation`` and ``computing`` are then of cores
-    resources: dict[str, ResourceFigures] | UnsetType = UNSET
     #: set if the scheduler may preempt
     preemption: PreemptionSummary | UnsetType = UNSET
+    #: set if the machine's nodes have resources; ``utilisation`` and ``computing`` are then of cores
+    resources: dict[str, ResourceFigures] | UnsetType = UNSET
 
 
 class FiguresBook(Protocol):

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
@@ -26,6 +26,7 @@ from pipistrelle.server.engine.observers import Observer, Reasons
 #: a request, with the job's constraint, and its queue if that has nodes of its own; empty: none
 _Wanted = tuple[Request, str, str]
 Bools = NDArray[np.bool_]
+_SUMS: Final = ("used", "unavailable", "idle", "fragmented", "stranded")
 
 
 class ResourceFigures(Struct, frozen=True, kw_only=True):
@@ -34,12 +35,14 @@ class ResourceFigures(Struct, frozen=True, kw_only=True):
     ``used`` is the amount-seconds that jobs held, and ``utilisation`` their share from the first submission to the end
     of the run. ``idle`` and ``fragmented`` are amount-seconds while jobs wait: of all nodes that are up, and of those
     on which no waiting job fits. ``stranded`` is {other resource: amount-seconds} at all times: idle on nodes that are
-    up and have less of the other resource left than any job of the workload takes.
+    up and have less of the other resource left than any job of the workload takes. ``unavailable`` is the
+    amount-seconds of nodes that are down, without what jobs hold of them.
     """
 
     total: float
     used: float
     utilisation: float | None
+    unavailable: float
     idle: float
     fragmented: float
     stranded: dict[str, float]
@@ -71,7 +74,7 @@ class ResourceBook(Observer):
         self._least = self._least_amounts({request for request in requests if request is not None})
         self._waiting: Counter[_Wanted] = Counter()
         self._time, self._first = 0.0, -1.0
-        self._used, self._idle, self._fragmented = (np.zeros(width) for _ in range(3))
+        self._used, self._unavailable, self._idle, self._fragmented = (np.zeros(width) for _ in range(4))
         self._stranded = np.zeros((width, width))
         self._count_again()
 
@@ -208,8 +211,9 @@ class ResourceBook(Observer):
         self._left = self._columns(self._free.amounts, self._free.gpus)
         self._open = np.where(self._down[:, None], 0, self._left)
         self._short = self._short_of(every)
-        #: sums over all nodes: what jobs hold, what is open, and what of it lacks each other resource
-        self._sum_held = self._has.sum(axis=0)
+        #: sums over all nodes: what they have, what jobs hold, what is open, and what of it lacks each other resource
+        self._sum_has = self._has.sum(axis=0)
+        self._sum_held = self._sum_has.copy()
         self._sum_open = np.zeros(width, dtype=np.int64)
         self._sum_stranded = np.zeros((width, width), dtype=np.int64)
         self._sum(every, 1)
@@ -222,6 +226,7 @@ class ResourceBook(Observer):
         if span <= 0:
             return
         self._used += self._sum_held * span
+        self._unavailable += (self._sum_has - self._sum_held - self._sum_open) * span
         self._stranded += self._sum_stranded * span
         if self._waiting:
             self._idle += self._sum_open * span
@@ -231,7 +236,7 @@ class ResourceBook(Observer):
     @property
     def cores(self) -> float:
         """The number of cores of the machine."""
-        return float(self._has[:, self._names.index(CORES)].sum()) / MILLI
+        return float(self._sum_has[self._names.index(CORES)]) / MILLI
 
     def summary(self) -> dict[str, ResourceFigures]:
         """Return the figures of each resource so far."""
@@ -239,12 +244,13 @@ class ResourceBook(Observer):
         found = {}
         for column, name in enumerate(self._names):
             base = MILLI if name in (CORES, GPU) else 1
-            whole = float(self._has[:, column].sum()) / base
+            whole = float(self._sum_has[column]) / base
             used = float(self._used[column]) / base
             found[name] = ResourceFigures(
                 total=whole,
                 used=used,
                 utilisation=used / (whole * span) if whole and span > 0 else None,
+                unavailable=float(self._unavailable[column]) / base,
                 idle=float(self._idle[column]) / base,
                 fragmented=float(self._fragmented[column]) / base,
                 stranded={
@@ -259,14 +265,14 @@ class ResourceBook(Observer):
 
     def state(self) -> dict[str, Any]:
         """Return the sums, and what waits and is taken, as plain values."""
-        sums = {name: getattr(self, f"_{name}").tolist() for name in ("used", "idle", "fragmented", "stranded")}
+        sums = {name: getattr(self, f"_{name}").tolist() for name in _SUMS}
         waiting = [[plain(request), *rest, count] for (request, *rest), count in self._waiting.items()]
         down = np.flatnonzero(self._down).tolist()
         return {**sums, "waiting": waiting, "free": self._free.state(), "down": down, "at": [self._time, self._first]}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore a saved state."""
-        for name in ("used", "idle", "fragmented", "stranded"):
+        for name in _SUMS:
             setattr(self, f"_{name}", np.array(state[name]))
         self._waiting = Counter({(message_of(one), *rest): count for one, *rest, count in state["waiting"]})
         self._free.restore(state["free"])
