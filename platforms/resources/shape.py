@@ -134,14 +134,6 @@ class Shape:
             return 0
         return max(request.gpus_per_node, request.gpus_per_task * self.fewest, self._gpus_at_least)
 
-    @property
-    def least_gpus(self) -> int:
-        """The number of GPUs that the job takes at least of one node; none if it is exclusive."""
-        request = self.request
-        if request.exclusive:
-            return 0
-        return self._gpus_at_least or request.gpus_per_node + request.gpus_per_task * max(1, self.exact)
-
     @cached_property
     def able(self) -> Bools:
         """Which nodes have GPUs of an accepted model, shape (nodes,)."""

@@ -19,7 +19,7 @@ resources = { cores = 16, memory = "128 GiB", gpu = { count = 4, model = "a100" 
 [licenses]
 matlab = 3
 """
-FAILING = ("--failures", "exponential,mtbf=2d", "--repair", "2h", "--max-attempts", "50")
+FAILING = ("--failures", "exponential,mtbf=10h", "--repair", "2h", "--max-attempts", "50")
 
 
 def request(random):

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from pipistrelle.protocol.events import JobStarted
 from pipistrelle.protocol.messages import Notice
 from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.description.spec_file import with_digests
 from pipistrelle.runs.execution.pause import Pause
 from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.runs.sessions.resume import read_run, resume, run_kept, take_over
@@ -55,7 +56,7 @@ def spec(tmp_path: Path) -> RunSpec:
     profiles = {row["profile"]: {"type": "delay", "delay": int(str(row["profile"]))} for row in rows}
     (tmp_path / "shared.toml").write_text(MACHINE)
     (tmp_path / "jobs.json").write_bytes(msgspec.json.encode({"nb_res": 7, "jobs": rows, "profiles": profiles}))
-    return RunSpec(
+    found = RunSpec(
         platform=str(tmp_path / "shared.toml"),
         workload=(str(tmp_path / "jobs.json"),),
         failures=("exponential,mtbf=10h",),
@@ -63,6 +64,7 @@ def spec(tmp_path: Path) -> RunSpec:
         max_attempts=30,
         maintenance=("@4h +1h 0-1 announced 2h",),
     )
+    return with_digests(found)
 
 
 def outputs(folder: Path) -> dict[str, bytes]:
