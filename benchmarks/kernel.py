@@ -35,7 +35,7 @@ from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.setup.setup import Setup
 from pipistrelle.server.simulation.simulate import simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
-from pipistrelle.studies.trials.metrics import metrics
+from pipistrelle.studies.measures.metrics import metrics
 from pipistrelle.traces.generator import generate
 from pipistrelle.traces.workload import Workload
 

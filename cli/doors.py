@@ -30,7 +30,7 @@ class Door(NamedTuple):
 _STUDY: Final = {
     "run": Door("Run a study, or continue an interrupted one.", "study.run"),
     "summary": Door("Print means with confidence intervals.", "study.tell:summary_command"),
-    "compare": Door("Compare two values of a parameter, replica by replica.", "study.tell:compare_command"),
+    "compare": Door("Compare and rank the values of a parameter.", "study.compare:compare_command"),
     "break-even": Door("Find the repair time at which a result meets a target.", "study.tell:break_even_command"),
     "plot": Door("Draw the results of a study.", "study.plot:plot_command"),
     "steps": Door("Measure the error of scheduling at fixed time steps.", "study.steps"),

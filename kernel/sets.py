@@ -58,7 +58,7 @@ counts_bits_by(bits_in)
 
 @inlined
 def take_lowest(free: Ints, held: Ints, base: int, count: int) -> tuple[int, int]:
-    """Move the lowest ``count`` set bits of ``free`` to ``held``, from word ``base`` on.
+    """Move the lowest ``count`` set bits of ``free`` to the set in ``held`` that begins at word ``base``.
 
     ``free`` must have enough set bits. Words of ``held`` outside the returned range keep meaningless values.
 
@@ -90,7 +90,10 @@ def take_lowest(free: Ints, held: Ints, base: int, count: int) -> tuple[int, int
 
 @inlined
 def add_where(sums: Floats, held: Ints, base: int, first: int, last: int, number: float) -> None:
-    """Add a number to ``sums`` at each position that is set in words of ``held`` from ``base`` on."""
+    """Add ``number`` to ``sums`` at each position whose bit is set, in words ``first`` to ``last`` - 1 of a set.
+
+    The set begins at word ``base`` of ``held``. Bit b of its word w stands for position 64 w + b.
+    """
     for at in range(first, last):
         word = held[base + at]
         begin = at * WORD

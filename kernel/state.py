@@ -322,11 +322,10 @@ class KernelClock:
 
 
 class KernelLists(NamedTuple):
-    """Work arrays for lists: jobs that join the queue, that start, or that may never finish.
+    """Work arrays for lists of jobs and of slots.
 
-    Interrupted slots.
-
-    ``needed`` is how long (s) a job must run before it saves anything.
+    ``fresh``: jobs that join the queue. ``chosen``: jobs that start. ``struck``: slots that are interrupted. ``hopes``:
+    jobs that may never finish. ``needed``: how long (s) a job must run before it saves anything.
     """
 
     fresh: Ints

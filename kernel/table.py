@@ -38,15 +38,21 @@ def run_kernel(
     *,
     policy: Policy | None = None,
     with_nodes: bool = False,
+    with_ids: bool = False,
+    with_node_seconds: bool = False,
 ) -> JobTable:
     """Simulate a run in the kernel and return its job table; see `simulate`.
 
     Args:
         with_nodes: record the units of each job's last attempt.
+        with_ids: record the ids of jobs.
+        with_node_seconds: record how long nodes were busy, idle and down.
     """
-    made = simulate(setup, spec, outages, policy=policy, keeping=with_nodes)
-    (workload,) = setup.workloads.values()
+    ((prefix, workload),) = setup.workloads.items()
     failing = setup.reliability is not None
+    # without failures it is known how long units were busy only if jobs are placed
+    keeping = with_nodes or (with_node_seconds and not failing)
+    made = simulate(setup, spec, outages, policy=policy, keeping=keeping)
     lives = made.lives
     there = lives.state != state.COMING
     running = np.flatnonzero(lives.state == state.RUNNING)
@@ -85,6 +91,8 @@ def run_kernel(
         dropped=sum(setup.dropped.values()),
         reliability=_figures(made, setup.platform, workload.size) if failing else None,
         nodes=_nodes(made, failing=failing, there=there) if with_nodes else None,
+        ids=tuple(f"{prefix}!{workload.ids[row]}" for row in np.flatnonzero(there).tolist()) if with_ids else None,
+        node_seconds=_node_seconds(made, setup.platform, placed=not failing) if with_node_seconds else None,
     )
 
 
@@ -108,22 +116,14 @@ def _figures(made: KernelRun, platform: Platform, size: Ints) -> ReliabilitySumm
     held = attempts.end - attempts.start
     down = made.down
     pools = NodeUnits.told(platform.info.pools).pools
-    total = made.end * platform.nodes
-    failed, maintained = (float(time) for time in down.sum(axis=1))
-    parts = [made.busy[unit : unit + count * each].reshape(count, each).mean(axis=1) for _, count, unit, each in pools]
-    busy = float(np.concatenate(parts).sum())
+    seconds = _node_seconds(made, platform)
+    total = seconds["all"]
     by_node = down.sum(axis=0)
     unavailable = sum(float(by_node[first : first + count].sum()) * each for first, count, _, each in pools)
     return ReliabilitySummary(
         node_failures=int(made.failures.sum()),
-        availability=1.0 - (failed + maintained) / total if total > 0 else None,
-        node_seconds={
-            "all": total,
-            "down": failed,
-            "maintenance": maintained,
-            "busy": busy,
-            "idle": total - failed - maintained - busy,
-        },
+        availability=1.0 - (seconds["down"] + seconds["maintenance"]) / total if total > 0 else None,
+        node_seconds=seconds,
         attempts=len(sizes),
         interrupted_attempts=int(lost.sum()),
         survived_failures=0,
@@ -134,6 +134,39 @@ def _figures(made: KernelRun, platform: Platform, size: Ints) -> ReliabilitySumm
         },
         by_size=_by_size(sizes, held, lost),
     )
+
+
+def _node_seconds(made: KernelRun, platform: Platform, *, placed: bool = False) -> dict[str, float]:
+    """Return the node-seconds of a run by state, with the formulas of `NodeBook`.
+
+    Args:
+        placed: the run has no failures, and the units of every job.
+    """
+    pools = NodeUnits.told(platform.info.pools).pools
+    total = made.end * platform.nodes
+    failed, maintained = (float(time) for time in made.down.sum(axis=1))
+    units = _busy_units(made) if placed else made.busy
+    parts = [units[unit : unit + count * each].reshape(count, each).mean(axis=1) for _, count, unit, each in pools]
+    busy = float(np.concatenate(parts).sum())
+    return {
+        "all": total,
+        "down": failed,
+        "maintenance": maintained,
+        "busy": busy,
+        "idle": total - failed - maintained - busy,
+    }
+
+
+def _busy_units(made: KernelRun) -> Floats:
+    """Return how long jobs held each unit (s) in a run without failures, added up in the order of their ends."""
+    lives = made.lives
+    ended = np.flatnonzero(lives.state >= state.COMPLETED)
+    busy = np.zeros_like(made.busy)
+    for row in ended[np.argsort(lives.end[ended], kind="stable")].tolist():
+        for low, high in made.units_of(row).intervals:
+            busy[low : high + 1] += lives.end[row] - lives.start[row]
+    busy += made.busy  # running jobs
+    return busy
 
 
 def _by_size(sizes: Ints, held: Floats, lost: NDArray[np.bool_]) -> tuple[SizeClass, ...]:

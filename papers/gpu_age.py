@@ -93,7 +93,7 @@ def specification(bench: Bench, sheet: Sheet) -> None:
 
 
 def _log(bench: Bench) -> dict[str, dict[str, int]]:
-    """Return counts by month: GPU failures, double-bit errors, and GPUs that failed for good."""
+    """Return counts by month: GPU failures, double-bit errors, and GPUs that failed permanently."""
     path, digest = bench.trace(_LIVES)
 
     def make() -> dict[str, dict[str, int]]:

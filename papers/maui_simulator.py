@@ -169,7 +169,7 @@ def figure_4(bench: Bench, sheet: Sheet) -> None:
 
 
 def _week(bench: Bench, log: str) -> dict[str, Any]:
-    """Return the waits and hourly curves of a week of KTH's log, also under EASY."""
+    """Return the waits and hourly curves of a week of KTH's log, as recorded and under EASY."""
     path, digest = bench.trace(log)
     week = bench.size.weeks[0]
     found: dict[str, Any] = bench.part(f"002/week/{log}, {digest}, week {week}", lambda: week_beside(path, week))

@@ -160,7 +160,7 @@ def targets(bench: Bench, sheet: Sheet) -> None:
 
 
 def conclusion(bench: Bench, sheet: Sheet) -> None:
-    """Compute yields with 1 % spares and a day's wait, for several parameters."""
+    """Check the paper's concluding claim: yields with 1 % spare nodes and a wait of one day, for several parameters."""
     few = SLIDES.nodes // 100
     for shape in SHAPES:
         share = 100 * float(_model(shape).yields(_DAY)[few])

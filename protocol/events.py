@@ -26,6 +26,7 @@ from pipistrelle.protocol.fields import (
     Message,
     NodeNumbers,
     Nodes,
+    Options,
     PositiveSeconds,
     Profile,
     RejectionCode,
@@ -50,7 +51,8 @@ class JobDescription(Struct, frozen=True, omit_defaults=True, gc=False):
     without them it may use any units. The start and nodes in the log are ``recorded_start`` and ``recorded_nodes``
     (feature ``recorded``). ``recorded_room`` is set if too few units were free at the recorded start, or that start is
     unknown. It is the first time at which enough were free. On a machine whose nodes have resources (feature
-    ``resources``), ``res`` is the least number of nodes, and ``request`` says what the job takes of them.
+    ``resources``), ``res`` is the least number of nodes, and ``request`` says what the job takes of them. ``options``
+    are the submission's options (feature ``options``), such as ``begin`` and ``nice``.
     """
 
     id: JobId
@@ -72,6 +74,7 @@ class JobDescription(Struct, frozen=True, omit_defaults=True, gc=False):
     recorded_nodes: NodeNumbers | None = None
     recorded_room: Instant | None = None
     request: Request | None = None
+    options: Options = field(default_factory=dict)
 
 
 class PoolInfo(Struct, frozen=True, omit_defaults=True):

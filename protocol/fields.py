@@ -56,6 +56,10 @@ Label = Annotated[str, Meta(min_length=1, description="a name as the job's submi
 Constraint = Annotated[
     str, Meta(min_length=1, description="constraint on the job's nodes, as in Slurm: 'gpu_model=a100&nvlink|pool=big'")
 ]
+Options = Annotated[
+    dict[Annotated[str, Meta(min_length=1, max_length=64)], Annotated[str, Meta(max_length=4096)]],
+    Meta(description="{long name of an option of Slurm's sbatch: its value}"),
+]
 UnitsPerNode = Annotated[
     int, Meta(ge=1, le=MOST_UNITS, description="units on each of the job's nodes; the last node may have fewer")
 ]
@@ -81,7 +85,15 @@ WakeType = Literal["JOB_SUBMITTED", "JOB_COMPLETED", "JOB_KILLED", "NO_MORE_JOBS
 
 #: optional parts of the protocol that a HELLO may request
 Feature = Literal[
-    "cancellations", "dynamic_jobs", "failures", "labels", "preemption", "recorded", "resources", "wake_filter"
+    "cancellations",
+    "dynamic_jobs",
+    "failures",
+    "labels",
+    "options",
+    "preemption",
+    "recorded",
+    "resources",
+    "wake_filter",
 ]
 FEATURES: tuple[Feature, ...] = get_args(Feature)
 

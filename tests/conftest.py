@@ -305,6 +305,15 @@ def batsim4_dir() -> Path:
 
 
 @pytest.fixture(scope="session")
+def slurm22_dir() -> Path:
+    """Return the folder of the recordings of a real slurmctld 22.05, or skip: we may not redistribute them."""
+    folder = Path(os.environ.get("PIPISTRELLE_SLURM22", ROOT.parent / "shared" / "slurm22"))
+    if not (folder / "a" / "jobs.events").is_file():
+        pytest.skip(f"the recordings of Slurm 22.05 are absent: no {folder} (set PIPISTRELLE_SLURM22)")
+    return folder
+
+
+@pytest.fixture(scope="session")
 def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Return a driver of a headless Chromium shared by all tests; skip if there is none, unless CI=true."""
     missing = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]

@@ -27,7 +27,8 @@ LAYERS: dict[str, set[str]] = {
     "reports": _RUN | {"runs"},
     "studies": _RUN | {"runs", "kernel", "reports"},
     "papers": _RUN | {"runs", "kernel", "reports", "studies"},
-    "cli": _RUN | {"runs", "kernel", "reports", "studies", "papers"},
+    "api": _RUN | {"runs", "kernel", "reports", "studies"},
+    "cli": _RUN | {"runs", "kernel", "reports", "studies", "papers", "api"},
 }
 
 #: {layer: its rooms from the lowest}: a room imports from itself and from those before it. A nested room is named by
@@ -48,6 +49,7 @@ ROOMS_IN_ORDER: dict[str, list[str]] = {
             "topology",
             "node_rows",
             "simgrid",
+            "slurm",
             "describe",
         ),
         *("read", "catalogue", "maintenance", "failures"),
@@ -93,6 +95,12 @@ ROOMS_IN_ORDER: dict[str, list[str]] = {
             "orders",
             "maui",
             "slurm/config",
+            "slurm/files",
+            "slurm/cluster",
+            "slurm/accounts",
+            "slurm/nodes",
+            "slurm/priority",
+            "slurm/passes",
             "slurm",
             "catalogue",
             "wire",
@@ -102,12 +110,29 @@ ROOMS_IN_ORDER: dict[str, list[str]] = {
     "models": ["samples", "workloads", "likeness", "reliability"],
     "runs": ["inputs", "description", "folders", "execution", "sessions", "conformance", "filling"],
     "reports": ["cases/library/kill-race", "placement", "report", "explain", "estimates", "page", "live", "cases"],
-    "studies": ["trials", "inference", "workers"],
+    "studies": ["errors", "measures", "trials", "inference", "pictures", "workers"],
+    "api": [
+        *(
+            "options",
+            "tables",
+            "plots",
+            "repeat",
+            "results",
+            "progress",
+            "runs",
+            "comparisons",
+            "studies",
+            "inputs",
+            "schedulers",
+        ),
+    ],
     "cli": [
         *("doors", "terminal", "options", "workload", "live", "run", "schedulers", "inputs", "results", "study"),
         *("manual", "main", "__main__", "top"),
     ],
 }
+#: shows the progress of runs that a script or a notebook starts
+PROGRESS = "api/progress.py"
 #: standard library without clocks, files, sockets, processes or random numbers
 HARMLESS = {
     "abc",
@@ -378,7 +403,7 @@ def test_only_the_command_line_prints_and_exits(module: Module) -> None:
         return
     assert not {"print", "exit", "quit"} & set(module.calls())
     ends = {"sys.exit", "os._exit", "os.abort", "logger.add", "logger.remove"}
-    if "sys" not in WORLDLY.get(module.name, set()):
+    if "sys" not in WORLDLY.get(module.name, set()) and module.name != PROGRESS:
         ends |= {"sys.stdout", "sys.stderr"}
     assert not ends & set(module.attributes())
     assert not {name for name in module.imports() if is_one_of(name, {"click", "rich"})}
@@ -438,10 +463,10 @@ def test_files_are_short() -> None:
 
 
 def test_benchmarks_are_type_checked() -> None:
-    """pyproject.toml names each of them for mypy, and the folders beside them."""
+    """pyproject.toml names each of them for mypy, and the folders beside them, and the scripts in tests/typing."""
     mypy = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mypy"]
-    files = (ROOT / "benchmarks").rglob("*.py")
-    names = {path.relative_to(ROOT / "benchmarks").with_suffix("").parts[0] for path in files}
+    folders = [ROOT / "benchmarks", ROOT / "tests" / "typing"]
+    names = {path.relative_to(top).with_suffix("").parts[0] for top in folders for path in top.rglob("*.py")}
 
     assert names == {*mypy["modules"], *mypy["packages"]} - {"pipistrelle"}
 

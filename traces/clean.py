@@ -1,5 +1,6 @@
 """Select jobs that can be simulated, and count the others by reason."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -25,6 +26,8 @@ _CANCELLED = 5
 _MOST_FAULTS = 3  # messages show these reasons
 
 _DIGITS = 18  # always fit an int64
+#: id of a job or of a task of a Slurm array
+_TASK = re.compile(r"[0-9]{1,18}(?:_[0-9]{1,18})?")
 
 
 def clean(
@@ -36,8 +39,9 @@ def clean(
     limit). A NaN run time, which depends on the hosts, is accepted. The counts have the order of `REASONS`, omit zeros,
     and include jobs that the reader left out.
 
-    The jobs are sorted by submit time, then by id. Ids compare as numbers if all ids are numbers, otherwise as text.
-    With `ids_as_text` they always compare as text, as in Batsim (``10`` comes before ``9``).
+    The jobs are sorted by submit time, then by id. Ids compare as numbers if all ids are numbers, or tasks of arrays
+    such as ``34_0``, otherwise as text. With `ids_as_text` they always compare as text, as in Batsim (``10`` comes
+    before ``9``).
     """
     keep = np.ones(len(workload), dtype=np.bool_)
     dropped = dict(workload.left_out)
@@ -55,7 +59,8 @@ def clean(
         keep &= ~bad
     kept = np.flatnonzero(keep)
     ranks = _id_ranks([workload.ids[row] for row in kept.tolist()], ids_as_text)
-    return replace(workload.select(kept[np.lexsort((ranks, workload.submit[kept]))]), left_out={}, faults=()), dropped
+    chosen = workload.select(kept[np.lexsort((ranks, workload.submit[kept]))])
+    return replace(chosen, left_out={}, faults=(), remarks=()), dropped
 
 
 def were_cancelled(workload: Workload) -> NDArray[np.bool_]:
@@ -121,7 +126,10 @@ def _are_numbers(ids: list[str]) -> bool:
 
 def _id_ranks(ids: list[str], as_text: bool) -> Ints:
     """Return distinct numbers, shape (n,), that sort like the ids."""
-    if not as_text and _are_numbers(ids):
+    if not as_text and any("_" in name for name in ids) and all(map(_TASK.fullmatch, ids)):
+        keys = [tuple(map(int, name.split("_"))) for name in ids]  # a job comes before the tasks of its array
+        order = sorted(range(len(ids)), key=keys.__getitem__)
+    elif not as_text and _are_numbers(ids):
         numbers = list(map(int, ids))
         if len(set(numbers)) == len(ids):
             return np.array(numbers, dtype=np.int64)

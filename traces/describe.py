@@ -29,6 +29,7 @@ def describe(workload: Workload) -> list[tuple[str, str]]:
         ("time zone", workload.timezone or "unknown"),
         ("dropped", f"{total:,} ({reasons})" if total else "none"),
         *([("left out", said)] if (said := faults_text(workload)) is not None else []),
+        *(("ignored", said) for said in workload.remarks),
     ]
     if not len(kept):
         advice = f": {NO_REQUEST}. {REQUEST_HINT}." if lacks_requests(workload) else ""

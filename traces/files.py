@@ -219,7 +219,7 @@ def _compressor(raw: IO[bytes], where: str) -> Iterator[IO[bytes]]:
 def trace_name(path: PathText) -> str:
     """Return the file's name without folder, compression suffix and format suffix."""
     name = PurePath(path).name
-    for suffixes in ((".gz", ".xz", ".bz2"), (".swf", ".json", ".sacct", ".maui")):
+    for suffixes in ((".gz", ".xz", ".bz2"), (".swf", ".json", ".sacct", ".maui", ".events")):
         for suffix in suffixes:
             if len(name) > len(suffix):
                 name = name.removesuffix(suffix)

@@ -19,9 +19,10 @@ from pipistrelle.traces.logs.kinds import kind_of
 from pipistrelle.traces.logs.labels import written_labels
 from pipistrelle.traces.logs.pbs import PbsLog
 from pipistrelle.traces.logs.swf import parse_swf, swf_chunks
+from pipistrelle.traces.slurm.events import EventsLog
 from pipistrelle.traces.slurm.sacct import SacctLog
 from pipistrelle.traces.slurm.sacct_text import sacct_chunks
-from pipistrelle.traces.workload import LABELS, NODE_LIST, PER_NODE, REQUEST, WHOLE, Workload
+from pipistrelle.traces.workload import LABELS, NODE_LIST, OPTIONS, PER_NODE, REQUEST, WHOLE, Workload
 
 #: {kind of log: reader}
 _LOGS: Final[dict[str, type[JobLog]]] = {
@@ -32,6 +33,7 @@ _LOGS: Final[dict[str, type[JobLog]]] = {
     "philly": PhillyLog,
     "pods": PodLog,
     "sacct": SacctLog,
+    "slurm events": EventsLog,
 }
 #: {suffix: writer}
 _WRITERS: Final[dict[str, Callable[[Workload], Iterator[bytes]]]] = {
@@ -48,6 +50,7 @@ _WRITERS: Final[dict[str, Callable[[Workload], Iterator[bytes]]]] = {
 #: {suffix of a format that cannot be written: hint}
 _ONLY_READ: Final = {
     ".pbs": "PBS accounting files can be read, but not written.",
+    ".events": "Files of Slurm events can be read, but not written.",
     ".xml": "Haizea leases can be read, but not written.",
     ".lwf": "Haizea leases can be read, but not written.",
     ".toml": "A .toml file is a platform, which 'workload convert' makes of a Maui resource trace.",
@@ -60,8 +63,8 @@ SUFFIXES = tuple(_WRITERS)
 _KEPT = {
     ".swf": {"user", "group", "queue", "partition", "dependency", "state"},
     ".json": set(LABELS) | {PER_NODE, WHOLE, REQUEST},
-    ".sacct": set(LABELS) - {"partition"} | {"wait", REQUEST},
-    ".maui": set(LABELS) - {"partition", "dependency", NODE_LIST} | {"wait"},
+    ".sacct": set(LABELS) - {"partition", OPTIONS} | {"wait", REQUEST},
+    ".maui": set(LABELS) - {"partition", "dependency", NODE_LIST, OPTIONS} | {"wait"},
 }
 #: {column of numbers: the label with the same information}
 _STANDS_FOR = {"preceding": "dependency", "status": "state"}

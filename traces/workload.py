@@ -21,6 +21,7 @@ Ints = NDArray[np.int64]
 LABELS: Final = (
     *("name", "user", "group", "account", "queue", "qos", "partition", "dependency", "state", "constraint"),
     "node_list",
+    "options",
 )
 #: label: what a job requires of its nodes; units per node and whole nodes are columns
 CONSTRAINT: Final = "constraint"
@@ -28,6 +29,8 @@ CONSTRAINT: Final = "constraint"
 CANCELLED_AFTER: Final = "cancelled_after"
 #: label: names of the nodes that a job got
 NODE_LIST: Final = "node_list"
+#: label: submission options that only the scheduler decides on, such as ``--begin=now+90 --nice=50``
+OPTIONS: Final = "options"
 PER_NODE: Final = "units_per_node"
 WHOLE: Final = "whole_nodes"
 #: member of a job's JSON object: what it takes of shared nodes
@@ -89,7 +92,8 @@ class Workload:
             `pipistrelle.traces.clean.with_cancellations`).
         labels: text fields by name, length n each, "" if missing: ``name``, ``user``, ``group``, ``account``,
             ``queue``, ``qos``, ``partition``, ``dependency`` (such as ``afterok:17``), ``state``, ``constraint`` (on
-            nodes, in Slurm's syntax: ``gpu_model=a100&nvlink``), ``node_list`` (nodes it got: ``n[001-004],n007``).
+            nodes, in Slurm's syntax: ``gpu_model=a100&nvlink``), ``node_list`` (nodes it got: ``n[001-004],n007``),
+            ``options`` (of the submission, that only the scheduler decides on: ``--begin=now+90 --nice=50``).
         requests: what each job takes of shared nodes, length n, None for a job of ``size`` processors; None: no job
             says it.
         epoch: Unix time (s) of time 0, or None.
@@ -97,6 +101,7 @@ class Workload:
         header: the file's header by directive; lines of a repeated directive are joined by newlines.
         left_out: how many jobs the reader left out, by reason; `clean` includes them in its counts.
         faults: messages about unreadable records that were left out, each with its line.
+        remarks: messages about what the reader ignored, each with its count.
     """
 
     name: str
@@ -121,6 +126,7 @@ class Workload:
     format: str = ""
     left_out: dict[str, int] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         count = len(self.ids)

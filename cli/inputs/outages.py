@@ -129,7 +129,9 @@ def show_command(file: str, nodes: int | None, **part: str | None) -> None:
 )
 @click.option("--age", metavar="TIME", show_default="new", help="Age of the nodes when the observation starts.")
 @click.option("--name", metavar="TEXT", show_default="name of FILE", help="Name of the model.")
-@click.option("--description", metavar="TEXT", default="", show_default=False, help="One-line description.")
+@click.option(
+    "--description", metavar="TEXT", default="", show_default=False, help="One-line description of the model."
+)
 @output_option("TOML file to write.", required=False, show_default="standard output")
 def fit_command(
     file: str,

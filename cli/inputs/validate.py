@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from pipistrelle.cli.inputs.kinds import KINDS_READ, foreign_fault
+from pipistrelle.cli.inputs.slurm import slurm_report
 from pipistrelle.cli.options.files import reading_options, strict_option
 from pipistrelle.cli.options.names import KINDS, completed, names
 from pipistrelle.cli.options.sections import Command
@@ -58,14 +59,17 @@ def command(files: Sequence[str], sort: bool, **reading: Any) -> int:
 
     Supported are platforms (TOML, SimGrid XML, Maui resource traces), workloads (SWF, Batsim JSON, logs of PBS, Slurm,
     Maui and Haizea; plain or compressed), tables of nodes (CSV or TOML; FILE,at=DATE reads the state on DATE), run
-    descriptions (TOML, JSON), studies, job classes and workload models (TOML), and all bundled names. The exit code is
-    2 if any file is not valid.
+    descriptions (TOML, JSON), studies, job classes and workload models (TOML), files of a Slurm cluster (slurm.conf,
+    gres.conf, topology.conf, output of sacctmgr), and all bundled names. The exit code is 2 if any file is not valid.
     """
     wrong = logs = 0
     for name in files:
         try:
             facts, read_as_log = _bundled(name), False
-            if not facts:
+            report = None if facts else slurm_report(Path(name))
+            if report is not None:
+                facts = [*report.facts, *([] if report.platform is None else describe_platform(report.platform))]
+            elif not facts:
                 facts, read_as_log = _facts(Path(name), sort=sort, **reading)
         except PipistrelleError as error:
             wrong += 1
@@ -74,6 +78,8 @@ def command(files: Sequence[str], sort: bool, **reading: Any) -> int:
         logs += read_as_log
         click.echo(f"{name}: valid")
         print_facts(facts, "  ")
+        if report is not None:
+            report.print_table()
     if any(value not in (None, False, "nodes") for value in reading.values()) and not logs and not wrong:
         raise click.UsageError("--units, --timezone, --columns and --strict apply to logs of centres only.")
     return PipistrelleError.exit_code if wrong else 0

@@ -38,6 +38,17 @@ def _conditions(ctx: click.Context, param: click.Parameter, texts: tuple[str, ..
     return texts
 
 
+def _changes(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
+    """Return the changed keys of a configuration; raise an error for text that is not KEY=VALUE."""
+    found: dict[str, str] = {}
+    for text in texts:
+        key, mark, value = text.partition("=")
+        if not mark or not key.strip():
+            raise click.BadParameter(f"'{text}' is not KEY=VALUE.", ctx, param)
+        found[key.strip()] = value
+    return found
+
+
 _TEXTS: Final = {
     "order": f"NAME\tQueue order, instead of the scheduler's: {', '.join(PARTS['order'])}.",
     "backfill": f"NAME\tBackfilling rule, instead of the scheduler's: {', '.join(PARTS['backfill'])}.",
@@ -46,7 +57,7 @@ _TEXTS: Final = {
     "age_aware": "Put stable nodes (those that fail rarely) first in the node order.",
     "dual_ended": "CONDITION\tPlace jobs meeting CONDITION ('nodes<=16') from the end of the node order; repeatable.",
     "base_order": "CONDITION\tIgnore --age-aware for jobs that meet CONDITION ('nodes<=16'); repeatable.",
-    "reliability_target": "PROBABILITY\tAvoid nodes where a job's probability of finishing without failure is less.",
+    "reliability_target": "PROBABILITY\tAvoid nodes on which a job finishes without failure with a lower probability.",
     "formula": "TEXT\tWith --order pbs: sort formula; the highest value is first ('pipistrelle help pbs').",
     "queue_priority": "QUEUE=NUMBER\tWith --order pbs: priority of a queue; repeatable.\t0",
     "fairshare_entity": "With --order pbs: charge a job's usage to its user, group, account, queue or qos.",
@@ -60,14 +71,17 @@ _TEXTS: Final = {
     "blocking": "PROBABILITY\tWith --reliability: accepted probability that a job finds its partition full.\t0",
     "admission": "\tWith --reliability: queue or reject (block) jobs that cannot start at once.\tqueue",
     "preempt_type": "Preempt by QOS lists (--preempt) or tiers (--priority-tier).",
-    "preempt_mode": "MODE|NAME=MODE\tAction on preempted jobs (NAME=: one QOS or queue); repeatable.\trequeue",
+    "preempt_mode": "MODE|NAME=MODE\tHow to preempt jobs, or the jobs of QOS or queue NAME; repeatable.\trequeue",
     "preempt": "QOS=QOS[|QOS...]\tLet jobs of the first QOS preempt jobs of the others; repeatable.",
     "priority_tier": "NAME=NUMBER\tTier of a queue or QOS; higher tiers preempt lower ones; repeatable.",
-    "preempt_grace": "TIME|NAME=TIME\tTime preempted jobs may still run (NAME=: one QOS or queue); repeatable.\tnone",
+    "preempt_grace": "TIME|NAME=TIME\tTime preempted jobs (NAME: of one QOS or queue) may still run; repeatable.\tnone",
     "preempt_exempt_time": "TIME\tMinimum run time before a job can be preempted.\tnone",
     "preempt_youngest_first": "Preempt the most recently started jobs first, instead of the largest jobs.",
-    "config": "FILE\tWith scheduler or order maui: the file maui.cfg ('pipistrelle help maui').\tMaui's",
+    "config": "FILE\tWith maui: the file maui.cfg. With slurm: the slurm.conf ('pipistrelle help slurm').\tMaui's",
     "strict_config": "Reject unknown or unsupported settings in --config.",
+    "accounting": "FILE\tWith slurm: a file of sacctmgr (dump, listing or commands); repeatable.",
+    "reservations": "FILE[,zero=DATE]\tWith slurm: commands 'scontrol create reservation'; repeatable.",
+    "slurm": "KEY=VALUE\tWith slurm: change a key, such as bf_window=7200 or qos.high.Priority=9; repeatable.",
     "poll": "TIME\tLet the scheduler decide only at multiples of TIME, such as 5s.\tat every event",
 }
 part_options: Final = in_section(
@@ -82,6 +96,7 @@ part_options: Final = in_section(
                 "base_order": _conditions,
                 "reliability_target": click.FloatRange(0, 1, min_open=True, max_open=True),
                 "config": FilledPath(dir_okay=False),
+                "slurm": _changes,
                 "poll": _readable(step_of),
             },
             OPPOSITES,

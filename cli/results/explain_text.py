@@ -210,7 +210,7 @@ def _print_holders(holders: Sequence[Holder], dates: Dates) -> None:
 
 
 def _print_passed_by(passed_by: Sequence[Passing], dates: Dates) -> None:
-    """Print the jobs that passed this one in the queue; those that may have delayed it come first."""
+    """Print the jobs that were behind a job in the queue but started earlier; first those that may have delayed it."""
     columns: dict[str, Callable[[Passing], str]] = {
         "job": lambda one: one.job,
         "units": lambda one: f"{one.size:,}",

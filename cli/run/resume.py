@@ -50,7 +50,7 @@ _REACHED: Final = (
     ),
     click.option("--serve", is_flag=True, help="Wait for another scheduler to connect, as 'pipistrelle serve' does."),
     endpoint_options,
-    click.option("--connect", metavar="ADDRESS", help="Address of a Batsim scheduler that is started elsewhere."),
+    click.option("--connect", metavar="ADDRESS", help="Address of a Batsim scheduler that you start yourself."),
     curve_options,
     timeout_option("hello", "a scheduler"),
     timeout_option("decision", "each reply"),
@@ -171,7 +171,7 @@ def _connection(
     curve, clients, server_key = reached["curve"], reached["clients"], reached["server_key"]
     calls = spec.dialect == "batsim" and spec.program == () and not inside
     if connect is not None and not calls:
-        raise click.UsageError("--connect is for a scheduler in Batsim's dialect that is started elsewhere.")
+        raise click.UsageError("--connect is for a scheduler in Batsim's dialect that you start yourself.")
     if inside:
         if endpoint or curve or clients or server_key:
             raise click.UsageError("the run's scheduler runs in the server: omit --endpoint, --curve and its keys.")
@@ -188,5 +188,5 @@ def _connection(
         keys = listening_keys(curve, clients, server_key, insecure=insecure)
         return Listening(endpoint=endpoint, announce=announce, keys=keys, **ways)
     if curve or clients or server_key:
-        raise click.UsageError("--curve and its keys are for a scheduler that is started elsewhere.")
+        raise click.UsageError("--curve and its keys are for a scheduler that you start yourself.")
     return WithChild(endpoint=endpoint, verbose=verbose, name=spec.program_name, **ways)

@@ -131,7 +131,10 @@ def command(ctx: click.Context, /, spec_file: Path | None, in_process: bool, out
     spec, setup = read_inputs(
         spec, spec_file, [*(output_files(out) if out is not None else ()), how.timings, how.record]
     )
-    name = short_name(spec.scheduler) if policy is not None else spec.program_name or "none"
+    if policy is not None:
+        name = short_name(spec.scheduler) if spec.code is None else policy.name
+    else:
+        name = spec.program_name or "none"
     folder = out or _new_folder(spec, setup, name)
     connection: Connection
     if in_process or alone:

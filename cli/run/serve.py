@@ -102,7 +102,7 @@ def command(
 
 
 def announcing(out: Path, form: "Form", *, connects: bool = False) -> Callable[[str], AbstractContextManager[None]]:
-    """Return a context manager that prints the server's address and keeps it in connection.json meanwhile."""
+    """Return a context manager that prints the server's address, and keeps it in connection.json until it exits."""
 
     @contextmanager
     def announce(address: str) -> Iterator[None]:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     "slurm_options",
     metavar="KEY=VALUE",
     multiple=True,
-    help="Setting of these Slurm jobs: queue=..., account=..., memory=..., walltime=...; repeatable.",
+    help="Setting of the jobs of --slurm: queue=..., account=..., memory=..., walltime=...; repeatable.",
 )
 @click.option("--dry-run", is_flag=True, help="Check the study and estimate its duration.")
 @progress_option

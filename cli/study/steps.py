@@ -36,7 +36,7 @@ _MEASURES: Final = ("mean", "median", "deviation", "mean_absolute")
     type=click.IntRange(1),
     multiple=True,
     show_default="2",
-    help="Week of the log, from 1; repeatable.",
+    help="Number of a week of the log to simulate, from 1; repeatable.",
 )
 @click.option(
     "--step",
@@ -44,7 +44,7 @@ _MEASURES: Final = ("mean", "median", "deviation", "mean_absolute")
     multiple=True,
     metavar="TIME",
     show_default="60s, 30s, 10s, 5s, 1s",
-    help="Time step; repeatable.",
+    help="Interval at which the scheduler decides, such as 60s; repeatable.",
 )
 @click.option("--warm-up", default="7d", metavar="TIME", help="Time simulated before each week.")
 @all_json_option

@@ -1,4 +1,4 @@
-"""``pipistrelle study summary``, ``compare`` and ``break-even``."""
+"""``pipistrelle study summary`` and ``break-even``."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,11 +9,13 @@ import click
 from pipistrelle.cli.options.fields import ShareNumber
 from pipistrelle.cli.options.sections import Command
 from pipistrelle.cli.study.trials import (
+    ALONE,
     chosen_axes,
     form_options,
     grouped,
     is_timed,
     level_option,
+    marked,
     method_option,
     metric_option,
     metrics_option,
@@ -27,10 +29,8 @@ from pipistrelle.cli.study.trials import (
 )
 
 if TYPE_CHECKING:
-    from pipistrelle.studies.inference.reports import CellRow, PairRow
-    from pipistrelle.studies.inference.trials import Value
+    from pipistrelle.studies.inference.reports import CellRow
 
-_ALONE = "one replica gives no interval: run the study with more ([replicas] count or precision)"
 Method = Literal["t", "bootstrap"]
 
 
@@ -60,6 +60,7 @@ def summary_command(
 
     DIR is the folder of a study, or its Parquet file.
     """
+    from pipistrelle.studies.inference.gaps import gap_remarks
     from pipistrelle.studies.inference.reports import summary
 
     if quantile is not None and method != "t":
@@ -79,105 +80,19 @@ def summary_command(
 
     print_rows(form, [row.plain() for row in rows], tables())
     if any(row.estimate.count == 1 for row in rows):
-        remark(form, _ALONE)
+        remark(form, ALONE)
     for text in trials.remarks():
         remark(form, text)
-    for metric in dict.fromkeys(row.metric for row in rows if row.missing):
-        count = sum(row.missing for row in rows if row.metric == metric)
-        remark(form, f"{count:,} of {len(trials):,} trials have no {metric}: they are in no mean")
+    for metric in dict.fromkeys(row.metric for row in rows):
+        for text in gap_remarks(metric, (gap for row in rows if row.metric == metric for gap in row.gaps), len(trials)):
+            remark(form, text)
 
 
 def _summary_cells(row: "CellRow") -> list[str]:
     found = row.estimate
-    ends = [number_text(end) for end in (found.value, found.low, found.high)]
-    return [str(found.count), *ends, percent_text(None if row.plain()["low"] is None else found.relative)]
-
-
-@click.command("compare", cls=Command)
-@trials_argument
-@click.option("--axis", metavar="AXIS", required=True, help="Varied parameter to which the two values belong.")
-@click.option("--values", metavar="A,B", show_default="the only two", help="The two values to compare.")
-@where_option
-@metrics_option
-@click.option("--ratios", is_flag=True, help="Print ratios B / A instead of differences.")
-@level_option
-@method_option
-@form_options
-def compare_command(
-    place: Path,
-    axis: str,
-    values: str | None,
-    conditions: list[tuple[str, str]],
-    metrics: tuple[str, ...],
-    ratios: bool,
-    level: float,
-    method: Method,
-    form: str | None,
-) -> None:
-    """Compare two values A and B of one varied parameter, replica by replica.
-
-    DIR is the folder of a study, or its Parquet file. Replicas are repetitions with other random numbers. Replica 1 of
-    A and replica 1 of B have the same workload and failures, so their difference varies less than the results
-    themselves.
-    """
-    from pipistrelle.studies.inference.reports import comparison
-
-    trials = read_trials(place, conditions)
-    axis = trials.axis(axis)
-    first, second = two_values(trials.values(axis), values, axis, lambda text: trials.value(axis, text))
-    rows = comparison(trials, axis, first, second, metrics, level=level, method=method)
-    others = [name for name in trials.axes if name != axis]
-
-    def tables() -> Iterator[tuple[str, list[str], list[list[str]]]]:
-        by = f" by {others[-1]}" if others else ""
-        how = f"{100 * level:g} %"
-        for metric in dict.fromkeys(row.metric for row in rows):
-            title = f"{metric}{by}: A = {axis} {first}, B = {second}, {how}"
-            columns = (
-                ["", "n", "B mean / A mean", "from", "to", "mean of B / A", "from", "to"]
-                if ratios
-                else ["", "n", "A", "B", "B - A", "from", "to", "% of A"]
-            )
-            cells = _ratio_cells if ratios else _difference_cells
-            yield title, columns, grouped((row.cell, cells(row)) for row in rows if row.metric == metric)
-
-    print_rows(form, [row.plain() for row in rows], tables())
-    if any(row.pair.difference.count == 1 for row in rows):
-        remark(form, _ALONE)
-    for text in trials.remarks():
-        remark(form, text)
-    if unpaired := max(row.unpaired for row in rows):
-        remark(form, f"of a pair of cells up to {unpaired:,} replicas have no figure in both: they are left out")
-
-
-def two_values(known: "list[Value]", text: str | None, axis: str, value: Any) -> "tuple[Value, Value]":
-    """Return the two values of the axis (a varied option) to compare: those in ``text``, or the only two that exist."""
-    if text is None:
-        if len(known) != 2:
-            raise click.UsageError(f"{axis} has {len(known)} values: choose two with --values A,B.")
-        return known[0], known[1]
-    parts = [part.strip() for part in text.split(",")]
-    if len(parts) != 2:
-        raise click.UsageError(f"--values takes two values separated by a comma, not '{text}'.")
-    first, second = (value(part) for part in parts)
-    if first == second:
-        raise click.UsageError("--values needs two different values.")
-    return first, second
-
-
-def _difference_cells(row: "PairRow") -> list[str]:
-    pair = row.pair
-    found = pair.difference
-    numbers = [pair.first.value, pair.second.value, found.value, found.low, found.high]
-    ratio = pair.ratio_of_means.value
-    return [str(found.count), *map(number_text, numbers), percent_text(None if ratio is None else ratio - 1, "+")]
-
-
-def _ratio_cells(row: "PairRow") -> list[str]:
-    cells = [str(row.pair.difference.count)]
-    for found in (row.pair.ratio_of_means, row.pair.mean_of_ratios):
-        cells += [number_text(end) for end in (found.value, found.low, found.high)]
-    return cells
+    value, *ends = (number_text(end) for end in (found.value, found.low, found.high))
+    relative = percent_text(None if row.plain()["low"] is None else found.relative)
+    return [*marked(found.count, row.missing, value), *ends, relative]
 
 
 def _targets(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> list[float]:
@@ -221,7 +136,7 @@ by_option = click.option(
     "--at",
     metavar="VALUE",
     show_default="the smallest",
-    help="Value of --x at which the other curves are read.",
+    help="Find where the other curves equal a curve's result at this value of --x.",
 )
 @where_option
 @level_option
@@ -279,7 +194,7 @@ def break_even_command(
     if len(shown) < len(met):
         remark(form, f"left out: {len(met) - len(shown):,} pairs whose {x} is beyond the axis")
     if curves.drawn is None:
-        remark(form, _ALONE)
+        remark(form, ALONE)
 
 
 def _axis_text(least: float, greatest: float, timed: bool) -> Any:

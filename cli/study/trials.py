@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from pipistrelle.cli.options.fields import Choice, ShareNumber, together
+from pipistrelle.cli.study.latex import latex_table
 from pipistrelle.cli.terminal.console import print_json, print_table, show
 from pipistrelle.cli.terminal.guard import FILE, FILE_OR_FOLDER
 
 if TYPE_CHECKING:
     from pipistrelle.studies.inference.trials import TrialTable, Value
 
+#: remark about means of one replica
+ALONE: Final = "one replica gives no interval: run the study with more ([replicas] count or precision)"
 _C = TypeVar("_C", bound=Callable[..., Any])
-_PICTURES: Final = (".svg", ".png")
+_PICTURES: Final = (".pdf", ".svg", ".png")
 
 
 def _conditions(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> list[tuple[str, str]]:
@@ -31,7 +34,7 @@ def _conditions(ctx: click.Context, param: click.Parameter, texts: tuple[str, ..
 
 def _picture(ctx: click.Context, param: click.Parameter, path: Path) -> Path:
     if path.suffix not in _PICTURES:
-        raise click.UsageError(f"pictures are SVG or PNG: name an .svg or .png file, not '{path.name}'.", ctx)
+        raise click.UsageError(f"pictures are PDF, SVG or PNG: name such a file, not '{path.name}'.", ctx)
     return path
 
 
@@ -71,6 +74,7 @@ method_option: Final = click.option(
 form_options: Final = together(
     click.option("--json", "form", flag_value="json", help="Print JSON instead of tables."),
     click.option("--csv", "form", flag_value="csv", help="Print CSV instead of tables."),
+    click.option("--latex", "form", flag_value="latex", help="Print tables for LaTeX (package booktabs)."),
 )
 picture_option: Final = click.option(
     "-o",
@@ -80,7 +84,7 @@ picture_option: Final = click.option(
     type=FILE,
     required=True,
     callback=_picture,
-    help="File to write: .svg or .png.",
+    help="File to write: .pdf, .svg or .png.",
 )
 
 
@@ -94,12 +98,18 @@ def read_trials(place: Path, conditions: Sequence[tuple[str, str]]) -> "TrialTab
     return TrialTable.read(place).only(conditions)
 
 
-def chosen_axes(trials: "TrialTable", x: str | None, by: str | None) -> tuple[str, str | None]:
-    """Return the numeric varied option for the x axis, and the one with a curve per value (None: one curve)."""
+def chosen_axes(
+    trials: "TrialTable", x: str | None, by: str | None, panels: str | None = None
+) -> tuple[str, str | None]:
+    """Return the numeric varied option for the x axis, and the one with a curve per value (None: one curve).
+
+    The option of ``panels`` is neither, unless it is named.
+    """
     if not trials.axes:
         raise click.UsageError("the study has no axis: there is nothing to compare.")
-    over = trials.axis(x) if x is not None else "repair" if "repair" in trials.axes else trials.axes[-1]
-    rest = [name for name in trials.axes if name != over]
+    free = [name for name in trials.axes if name != panels] or trials.axes
+    over = trials.axis(x) if x is not None else "repair" if "repair" in free else free[-1]
+    rest = [name for name in free if name != over]
     if by is not None:
         curves = trials.axis(by)
         if curves == over:
@@ -125,6 +135,18 @@ def number_text(value: float | None) -> str:
     if size < 100 or size >= 1e6:
         return f"{value:.4g}"
     return f"{value:,.0f}" if size >= 1000 else f"{value:.1f}"
+
+
+def marked(count: int, missing: int, value: str) -> list[str]:
+    """Return the cells of a number of replicas and of a mean, marked if the cell has trials without a figure."""
+    if not missing:
+        return [str(count), value]
+    return [f"{count} of {count + missing}", value if value == "-" else f"{value}*"]
+
+
+def probability_text(p: float | None) -> str:
+    """Return a p-value for a table."""
+    return "-" if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def percent_text(share: float | None, sign: str = "") -> str:
@@ -154,7 +176,7 @@ def grouped(cells: Iterable[tuple[dict[str, "Value"], list[str]]]) -> list[list[
 def print_rows(
     form: str | None, rows: Sequence[dict[str, Any]], tables: Iterable[tuple[str, list[str], list[list[str]]]]
 ) -> None:
-    """Print ``rows`` as JSON or CSV if ``form`` says so, else print the tables (title, columns, rows)."""
+    """Print plain rows as JSON or CSV, or the tables (title, columns, rows) as text or for LaTeX."""
     if form == "json":
         print_json(rows)
         return
@@ -170,13 +192,18 @@ def print_rows(
     for number, (title, columns, lines) in enumerate(tables):
         if number:
             click.echo()
-        print_table(title, columns, lines, columns[:1])
+        if form == "latex":
+            click.echo(latex_table(title, columns, lines), nl=False)
+        else:
+            print_table(title, columns, lines, columns[:1])
 
 
 def remark(form: str | None, text: str) -> None:
-    """Print a note below a table; with JSON or CSV output print nothing."""
+    """Print a line below a table; for LaTeX as a comment."""
     if form is None:
         show(text)
+    elif form == "latex":
+        click.echo(f"% {text.strip()}")
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:

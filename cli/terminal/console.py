@@ -98,7 +98,7 @@ def print_bug(error: Exception) -> None:
 def progress_observers(setup: "Setup", wanted: bool | None) -> "list[Observer]":
     """Return a progress bar if standard error is a terminal and ``wanted`` is not False.
 
-    Else an empty list.
+    Otherwise return an empty list.
     """
     if wanted is False or not sys.stderr.isatty():
         return []

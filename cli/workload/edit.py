@@ -6,7 +6,7 @@ from pipistrelle.cli.workload.steps import StepCommand
 from pipistrelle.models.workloads import FIELDS
 from pipistrelle.runs.inputs.steps import Copy, Filter, Merge, Redraw, Scale, Shuffle
 
-_NAMED: Final = {"application": " (a number).", "status": " (a number).", "state": " (as in the log)."}
+_NAMED: Final = {"application": " (a number).", "status": " (a number).", "state": ", written as in the log."}
 _SEED: Final = "Random seed."
 
 filter_step = StepCommand(
@@ -70,7 +70,7 @@ shuffle_step = StepCommand(
     """,
     {
         "within": "TIME\tExchange submit times only within windows of this length, such as 1d.",
-        "submission_time": "GAPS\tDraw new gaps between submit times (s): 100:fixed, 200:exp (mean), 0:200:unif.",
+        "submission_time": "GAPS\tDraw new gaps between submit times, in seconds: 100:fixed, 200:exp, 0:200:unif.",
         "seed": _SEED,
     },
 )

@@ -1,9 +1,9 @@
-from pipistrelle.schedulers.orders.fixed import Fcfs
+import pipistrelle as pp
 
 
 class Considerate:
     name = "considerate"
-    order = Fcfs()
+    order = pp.Fcfs()
 
     def decide(self, view):
         while (first := view.waiting.first) is not None and view.fits(first):

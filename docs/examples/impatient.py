@@ -1,9 +1,9 @@
-from pipistrelle.schedulers.orders.fixed import Sjf
+import pipistrelle as pp
 
 
 class Impatient:
     name = "impatient"
-    order = Sjf()
+    order = pp.Sjf()
     features = ("preemption",)
 
     def decide(self, view):

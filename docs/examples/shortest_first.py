@@ -1,9 +1,9 @@
-from pipistrelle.schedulers.orders.fixed import Sjf
+import pipistrelle as pp
 
 
 class ShortestFirst:
     name = "shortest-first"
-    order = Sjf()
+    order = pp.Sjf()
 
     def decide(self, view):
         for job in list(view.waiting):

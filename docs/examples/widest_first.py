@@ -1,6 +1,4 @@
-from pipistrelle.schedulers.backfill.easy import Easy
-from pipistrelle.schedulers.composed import ComposedPolicy
-from pipistrelle.schedulers.placement.lowest import LowestIds
+import pipistrelle as pp
 
 
 class Widest:
@@ -9,4 +7,4 @@ class Widest:
 
 
 def widest_first():
-    return ComposedPolicy("widest-first", order=Widest(), backfill=Easy(), placement=LowestIds())
+    return pp.ComposedPolicy("widest-first", order=Widest(), backfill=pp.Easy(), placement=pp.LowestIds())

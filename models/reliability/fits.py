@@ -107,7 +107,8 @@ def fit_weibull(lives: Lives, confidence: float = 0.95, *, required: bool = True
     information, in logarithms.
 
     Raises:
-        FitError: if there are fewer than two failures, or the shape is outside 0.05 to 50; None without `required`.
+        FitError: if there are fewer than two failures, or the shape is outside 0.05 to 50. If ``required`` is False,
+            None is returned instead.
     """
     try:
         failures, exposure = _counted(lives, 2)

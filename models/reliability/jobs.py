@@ -84,10 +84,7 @@ def interval(dump: float, mttf: float) -> float:
 def change(size: float, dump: float, before: float, after: float) -> CheckpointChange:
     """Return how the optimal checkpoint interval and its cost change with the node MTTF.
 
-    All times in minutes.
-
-    The interval tau changes by equation 4.3 of the thesis. With checkpoint time delta, the cost changes by 60 delta n
-    (1 / tau_2 - 1 / tau_1). Table 4.10 has these values with checkpoint times in minutes and MTTFs in hours.
+    All times are in minutes.
     """
     old, new = interval(dump, before), interval(dump, after)
     return CheckpointChange(new - old, _MINUTES * dump * size * (1.0 / new - 1.0 / old))

@@ -74,9 +74,9 @@ def queueing(servers: int, load: float, service: float) -> Queueing | None:
 def printed_queueing(capacity: float, load: float, blocking: float, service: float) -> Queueing | None:
     """Return waiting probability, queue length and wait by the thesis's equations 3.17 to 3.19 as printed.
 
-    Return None if not positive.
+    The equations are P = C B / ((C - a) + a B), F = P a / (C - a) and W = P t / (C - a), for capacity C, load a,
+    blocking probability B and service time t. Return None if C <= a.
 
-    P = C B / ((C - a) + a B), F = P a / (C - a), W = P t / (C - a), for capacity C, load a, blocking B and service t.
     They subtract jobs (a = lambda t) from nodes (C). With a = n lambda t, which is C at B = 0, they divide by zero. Use
     them for comparison, not for forecasts.
     """

@@ -104,7 +104,10 @@ def _values(sample: Sequence[float] | Floats) -> list[float]:
 
 
 def normal_quantile(share: float) -> float:
-    """Return a standard normal quantile; its last bits may differ from `NORMAL_975`."""
+    """Return the quantile of the standard normal distribution at ``share``, a probability.
+
+    At 0.975 use `NORMAL_975` instead: the last bits computed here may differ.
+    """
     return NormalDist().inv_cdf(share)
 
 

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
@@ -15,6 +15,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _SHADES: Final = " .:-=+*#%@"
+#: {file type: the field that would make two equal figures differ}
+_DATED: Final = {".svg": "Date", ".pdf": "CreationDate", ".png": "Software"}
+Font = Literal["sans", "stix", "cm"]
+#: {font: settings of matplotlib}; all these fonts come with it, and cmr10 lacks some signs, which STIX has
+_FONTS: Final[dict[Font, Any]] = {
+    "sans": {"svg.fonttype": "none"},
+    "stix": {"font.family": ["STIXGeneral"], "mathtext.fontset": "stix"},
+    "cm": {
+        "font.family": ["cmr10", "STIXGeneral"],
+        "mathtext.fontset": "cm",
+        "axes.formatter.use_mathtext": True,
+        "axes.unicode_minus": False,
+    },
+}
 
 
 def arrivals_text(arrivals: dict[str, Any]) -> list[str]:
@@ -62,10 +76,15 @@ def drawn(draw: Callable[["Figure"], None], width: float, height: float) -> str:
     return drawn_as(".svg", draw, width, height).decode()
 
 
-def drawn_as(suffix: str, draw: Callable[["Figure"], None], width: float, height: float) -> bytes:
-    """Return the bytes of a ``.svg`` or ``.png`` figure (inches) filled by `draw`.
+def drawn_as(suffix: str, draw: Callable[["Figure"], None], width: float, height: float, font: Font = "sans") -> bytes:
+    """Return the bytes of a ``.svg``, ``.pdf`` or ``.png`` figure (inches) filled by `draw`.
 
-    Equal figures give equal bytes with the same version of matplotlib.
+    A PDF has its fonts embedded as Type 42 (TrueType), which publishers accept. An SVG has texts as text in the default
+    font, and as outlines in the others, which few machines have. Equal figures give equal bytes with the same version
+    of matplotlib.
+
+    Args:
+        font: ``sans``, or a font that suits a paper in LaTeX: ``stix`` (like Times) or ``cm`` (Computer Modern).
     """
     try:
         import matplotlib as mpl
@@ -75,15 +94,16 @@ def drawn_as(suffix: str, draw: Callable[["Figure"], None], width: float, height
             "a picture needs matplotlib, which is not installed",
             hint="Install it with: pip install 'pipistrelle[report]'",
         ) from None
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # silence messages about the font cache
+    for name in ("matplotlib", "fontTools"):  # silence messages about the font cache and dates of fonts
+        logging.getLogger(name).setLevel(logging.ERROR)
     file = BytesIO()
     with mpl.rc_context():
         mpl.rcdefaults()  # ignore user settings
-        mpl.rcParams |= {"svg.hashsalt": "pipistrelle", "svg.fonttype": "none", "font.size": 8}
+        mpl.rcParams |= {"svg.hashsalt": "pipistrelle", "font.size": 8, "pdf.fonttype": 42}
+        mpl.rcParams.update(_FONTS[font])
         figure = Figure(figsize=(width, height), layout="constrained", dpi=150)
         draw(figure)
-        metadata = {"Date": None} if suffix == ".svg" else {"Software": None}
-        figure.savefig(file, format=suffix.removeprefix("."), metadata=metadata)
+        figure.savefig(file, format=suffix.removeprefix("."), metadata={_DATED[suffix]: None})
     return file.getvalue()
 
 

@@ -139,9 +139,10 @@ class Weibull(_Law):
         return self.scale * exp(log(hazard) / self.shape) - age
 
     def hazard(self, length: float) -> float:
-        """Return -log P(a new component survives `length` s).
+        """Return a lower bound of -log P(a component of any age survives `length` s more).
 
-        0 (unknown) or a bound for used ones if shape < 1.
+        If shape >= 1, new components survive longest, so the value is theirs. If shape < 1, it is a bound from renewal
+        theory for components that have long been in use.
         """
         new = (length / self.scale) ** self.shape
         return new if self.shape >= 1 else -math.log1p(-length / self.mean * math.exp(-new))

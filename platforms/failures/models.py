@@ -137,9 +137,9 @@ def check_horizon(horizon: float, repair: Durations | None = None) -> None:
 
 
 def draw_lengths(durations: Durations, count: int, seed: int) -> Floats:
-    """Return `count` random lengths (s) of time, shape (count,), in milliseconds.
+    """Return `count` random lengths of time in seconds, rounded to milliseconds, shape (count,).
 
-    A larger `count` gives the same lengths first.
+    A larger `count` gives the same lengths, followed by more.
 
     Raises:
         OutageError: if the seed is negative.

@@ -48,7 +48,10 @@ class _Plain:
         return self._counted(part) if isinstance(part, FeatureCount) else self._one_of(part)
 
     def _counted(self, part: FeatureCount) -> Constraint:
-        """Return the plain feature ``a`` for ``a*2``, if all nodes of the job must have it or do have it anyway."""
+        """Return the plain feature ``a`` in place of ``a*2``, which wants two nodes with the feature.
+
+        The two mean the same if the job has two nodes, or if all nodes have the feature. Raise PlatformError otherwise.
+        """
         if part.count == self._nodes or (part.count <= (self._nodes or 0) and all(map(part.word.met_by, self._kinds))):
             return part.word
         if self._nodes is None:
@@ -56,9 +59,10 @@ class _Plain:
         raise self._fault(f"counts {part.count} nodes of {self._nodes} ({part}), which is not supported")
 
     def _one_of(self, part: OneOf) -> Constraint:
-        """Return an equivalent of ``[a|b]``: the alternative that includes all others.
+        """Return an equivalent of ``[a|b]``, which wants all nodes of a job to meet the same alternative.
 
-        For a job on one node, ``a|b``.
+        It is the alternative that includes all others; for a job on one node, it is ``a|b``. Raise PlatformError if no
+        alternative includes the others.
         """
         several = [self.of(one, under_or=False) for one in part.parts]
         if len(several) == 1:

@@ -72,7 +72,7 @@ class NodeTable:
     def place(self) -> NDArray[np.intp]:
         """Coordinates of each node's router, shape (nodes, dimensions).
 
-        The node's number if the network is flat.
+        In a flat network the only coordinate is the node's number.
         """
         return self.topology.place
 

@@ -192,12 +192,10 @@ def declared(machine: Machine, owners: Sequence[int]) -> list[Partition] | None:
 
 
 def first_partition(parts: Sequence[Partition], at: int, size: int) -> int | None:
-    """Return the index of the partition in which the search for a job's units begins.
+    """Return the index of the partition in which to search for a job's units; None means the whole machine.
 
-    Return None: use the whole machine.
-
-    The search begins at the partition of class ``at``, or else at the least reliable partition. It continues with more
-    reliable ones until one has ``size`` units.
+    It is the partition of class ``at``, or else the least reliable partition. If that has fewer than ``size`` units,
+    the next more reliable one that has enough is returned.
     """
     own = next((place for place, part in enumerate(parts) if part.owner == at), len(parts) - 1)
     return next((place for place in range(own, -1, -1) if len(parts[place].units) >= size), None)

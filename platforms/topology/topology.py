@@ -153,9 +153,9 @@ _KINDS: Final[dict[str, Callable[[TopologyInfo, int], Topology]]] = {
 
 
 def topology_of(info: TopologyInfo | None, nodes: int) -> Topology:
-    """Return the network of `nodes` nodes that ``info`` describes.
+    """Return the network of `nodes` nodes that ``info`` describes; without ``info`` a flat network.
 
-    Return None: a flat network. Errors: see `Topology`.
+    The errors are those of `Topology`.
     """
     if info is None:
         info = TopologyInfo("flat")

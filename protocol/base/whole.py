@@ -49,8 +49,10 @@ def only_regular(path: PathText, flags: int) -> int:
 def read_whole(path: PathText) -> bytes:
     """Return a file's content without waiting for a pipe that nobody writes.
 
-    All code that reads a whole file uses this function. OSError if it cannot be read, and also if a pipe or device has
-    more than 64 MiB.
+    All code that reads a whole file uses this function.
+
+    Raises:
+        OSError: the file cannot be read, or it is a pipe or device with more than 64 MiB.
     """
     with open(path, "rb", opener=without_waiting) as file:
         if stat.S_ISREG(os.fstat(file.fileno()).st_mode):

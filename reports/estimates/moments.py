@@ -187,7 +187,7 @@ class _WatchedRuntime:
     def _copies(self, wanted: int) -> list[tuple[Runtime, Policy]]:
         """Return ``wanted`` copies of the scheduler in its present state.
 
-        The scheduler itself if its state cannot be copied.
+        If the scheduler's state cannot be saved, each "copy" is the scheduler itself.
         """
         assert self._welcomed is not None
         try:

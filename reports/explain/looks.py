@@ -77,7 +77,7 @@ class Seen(Struct):
 class Replayed(Struct):
     """What was observed of all jobs while the run was simulated again, by job id.
 
-    Observations are packed; times in seconds.
+    The observations are stored as bytes. Times are in seconds.
     """
 
     looks: dict[str, bytes]

@@ -13,6 +13,7 @@ from pipistrelle.runs.description.setup import load_setup
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.description.spec_file import InputChanged, SpecError, convert_spec, with_digests
 from pipistrelle.runs.folders.files import ExplainError, RunFiles, read_command, read_run
+from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.server.outputs.folder import COMMAND_FILE
 from pipistrelle.server.setup.described import describe_run
 from pipistrelle.server.setup.setup import Setup
@@ -41,8 +42,18 @@ def make_index(folder: Path, key: str, only: Wanted | None = None, *, trust: boo
     reason = why_not_repeated(spec, trust=trust)
     if spec is None or reason is not None:
         return RunIndex(key, files, reason)
-    setup = setup_again(spec, files)
-    policy = spec.make_policy(warn=False, polls=False)
+    return repeated(key, files, spec, setup_again(spec, files), spec.make_policy(warn=False, polls=False), only)
+
+
+def repeated(
+    key: str, files: RunFiles, spec: RunSpec, setup: Setup, policy: Policy, only: Wanted | None = None
+) -> RunIndex:
+    """Repeat a run and return its index, for the jobs ``only`` or for all jobs.
+
+    Raises:
+        TooMuch: if all jobs would take too much memory.
+        PipistrelleError: if repeating the run failed.
+    """
     ended = files.summary is not None and all(name in files.jobs for name in files.starts)
     found = replay(spec, setup, policy, files, until=inf if ended else files.until, only=only)
     for name, time in found.rejected.items():

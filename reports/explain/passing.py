@@ -48,7 +48,7 @@ class Passing(Struct):
 class Passed(Struct):
     """A job that was submitted before the explained job and still waited when that one started.
 
-    Times in seconds.
+    Times are in seconds.
     """
 
     job: str
@@ -215,7 +215,7 @@ def _others(files: RunFiles, seen: Seen | None, *, waiting: bool = False) -> lis
 def _lacking(files: RunFiles, line: JobLine, seen: Seen | None, begin: float) -> tuple[Floats, Floats]:
     """Return times (s) and the number of free units from each time on.
 
-    Infinity where more free units would not help the job.
+    The number is infinite at times when more free units would not help the job.
     """
     states = files.states
     if seen is None or not len(states.times):

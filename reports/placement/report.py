@@ -79,10 +79,7 @@ def report(run: PlacedRun, jobs: dict[str, Any], order: str, age_aware: bool) ->
 
 
 def leadership(run: PlacedRun) -> NDArray[np.bool_]:
-    """Return which jobs are leadership jobs, that is, have over a fifth of the machine's nodes.
-
-    Shape (jobs,).
-    """
+    """Return which jobs have over a fifth of the machine's nodes (leadership jobs), shape (jobs,)."""
     return run.sizes > LEADERSHIP * len(run.machine.nodes)
 
 

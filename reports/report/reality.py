@@ -56,7 +56,7 @@ class Beside:
     def real(self) -> Floats:
         """Return the real waits since submission (s), shape (jobs,).
 
-        Negative if a job started before the run's submit time.
+        A wait is negative if a job started before the run's submit time.
         """
         return self.start - self.submit
 

@@ -17,9 +17,11 @@ from pipistrelle.schedulers.catalogue.names import PLACEHOLDER, is_foreign
 
 if TYPE_CHECKING:
     from pipistrelle.platforms.topology.partitions import RankedClass
+    from pipistrelle.runs.inputs.slurm_cluster import SlurmCluster
     from pipistrelle.schedulers.policy.interfaces import Policy
 
 MAUI: Final = "maui"
+SLURM: Final = "slurm"
 #: take the size classes from the jobs submitted so far
 AUTO: Final[Literal["auto"]] = "auto"
 #: longest time (s), as in failure files; a double loses precision for longer times
@@ -63,7 +65,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     Attributes:
         scheduler: a name, ``file.toml``, ``file.py:OBJECT``, a folder with ``scheduler.toml``, or a command with
-            ``{endpoint}``; a tuple: a program and its arguments; an empty tuple: the scheduler is started elsewhere.
+            ``{endpoint}``; a tuple: a program and its arguments; an empty tuple: the user starts the scheduler.
         order, backfill, placement: parts that replace the parts of the scheduler.
         formula, queue_priority, fairshare_entity, fairshare_shares, unknown_shares: options of the job order ``pbs``.
         fairshare_decay_time, fairshare_decay_factor: how fast recorded usage decays in the job order ``pbs``.
@@ -73,8 +75,13 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         reliability, blocking, admission: reliability partitions: their size classes (bundled, a file, or ``auto``), the
             blocking probability, and what happens to a job that cannot start at once.
         preempt_type to preempt_youngest_first: preemption (docs/reference/preemption.md).
-        config, strict_config: a maui.cfg. If strict, unknown parameters, and unsupported ones that would change
-            decisions, are errors. Otherwise they are warnings.
+        config, strict_config: a maui.cfg, or a slurm.conf with what is beside it. If strict, unknown parameters, and
+            those of a maui.cfg that are not supported and would change decisions, are errors. Otherwise they are
+            warnings.
+        accounting, reservations: with ``slurm``: files of sacctmgr, and files of ``scontrol create reservation``
+            (``FILE`` or ``FILE,zero=DATE``).
+        slurm: with ``slurm``: {key of the configuration: value} that override the files, such as ``bf_window``,
+            ``partition.debug.MaxTime`` or ``qos.high.MaxTRESPU``.
         poll: make decisions only at multiples of this time, such as ``5s``; None: at every event.
     """
 
@@ -108,13 +115,16 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     preempt_youngest_first: bool | None = None
     config: str | None = None
     strict_config: bool = True
+    accounting: tuple[str, ...] = ()
+    reservations: tuple[str, ...] = ()
+    slurm: dict[str, str | float | bool] = field(default_factory=dict)
     poll: str | None = None
 
     @property
     def program(self) -> tuple[str, ...] | None:
         """Return the command of a scheduler program.
 
-        () if the user starts it, None if the scheduler is a built-in policy.
+        Return () if the user starts the program, and None if the scheduler is a built-in policy.
         """
         if not isinstance(self.scheduler, str):
             return self.scheduler
@@ -153,7 +163,9 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         words: list[str] = []
         for one in fields(PolicySpec)[1:]:
             value, option = getattr(self, one.name), f"--{one.encode_name}"
-            if isinstance(value, dict):
+            if one.name == "slurm":
+                words += [word for name, text in self.slurm_changes.items() for word in (option, f"{name}={text}")]
+            elif isinstance(value, dict):
                 words += [word for name, number in value.items() for word in (option, f"{name}={number!r}")]
             elif isinstance(value, tuple):
                 words += [word for text in value for word in (option, text)]
@@ -173,10 +185,34 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
             from pipistrelle.schedulers.maui.config.read import read_maui_config
 
             return read_maui_config(Path(self.config), strict=self.strict_config)[0].preempts
+        if self.scheduler == SLURM:
+            return self.config is not None and self.slurm_cluster().config.preempt.type != "preempt/none"
         assert isinstance(self.scheduler, str), "a program"
         from pipistrelle.schedulers.catalogue.registry import preemption_of
 
         return preemption_of(self.scheduler) is not None
+
+    @property
+    def slurm_changes(self) -> dict[str, str]:
+        """Return the changes of the configuration of ``slurm`` as text."""
+        from pipistrelle.schedulers.slurm.files.overrides import text_of
+
+        return {key: text_of(value) for key, value in self.slurm.items()}
+
+    def slurm_cluster(self) -> "SlurmCluster":
+        """Read the files of the scheduler ``slurm``; PipistrelleError if one is missing or wrong."""
+        from pipistrelle.runs.inputs.slurm_cluster import load_cluster
+
+        if self.config is None:
+            raise SchedulerChoice(
+                "the scheduler slurm needs the configuration of a cluster",
+                where="--config",
+                expected="--config slurm.conf",
+                hint="'pipistrelle help slurm' describes the files.",
+            )
+        return load_cluster(
+            self.config, self.accounting, self.reservations, self.slurm_changes, strict=self.strict_config
+        )
 
     @property
     def asks_of_nodes(self) -> bool:
@@ -228,6 +264,9 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
             from pipistrelle.schedulers.pbs.formula import Formula
 
             Formula(self.formula, VARIABLES, "--formula", UNKNOWN)  # the error then names the option
+        if name == SLURM:
+            return self._slurm(parts, warn=warn)
+        self._refuse_slurm_options(name)
         if self.config is not None or not self.strict_config:
             self._read_config(name, warn=warn)
             if name != MAUI:
@@ -261,6 +300,38 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         from pipistrelle.schedulers.runtime.polling import Polling
 
         return Polling(policy, step)
+
+    def _slurm(self, parts: dict[str, str], *, warn: bool) -> "Policy":
+        """Return the policy ``slurm``; it has no parts or options of other schedulers."""
+        from pipistrelle.schedulers.policy.errors import PolicyError
+
+        own = {"scheduler", "config", "strict_config", "accounting", "reservations", "slurm"}
+        default = PolicySpec()
+        others = [
+            f"--{one.encode_name}"
+            for one in fields(PolicySpec)
+            if one.name not in own and getattr(self, one.name) != getattr(default, one.name)
+        ]
+        if parts or others:
+            raise PolicyError(
+                f"'slurm' does not take {', '.join(others)}",
+                hint="Everything is in its slurm.conf; --slurm KEY=VALUE changes it.",
+            )
+        cluster = self.slurm_cluster()
+        for warning in cluster.warnings if warn else ():
+            logger().warning("{}", warning)
+        from pipistrelle.schedulers.slurm.policy import SlurmPolicy  # most runs do not need it
+
+        return SlurmPolicy(cluster.config)
+
+    def _refuse_slurm_options(self, name: str) -> None:
+        from pipistrelle.schedulers.policy.errors import PolicyError
+
+        for option in ("accounting", "reservations", "slurm"):
+            if getattr(self, option):
+                raise PolicyError(
+                    f"'{printable(name)}' does not take --{option}", where=f"--{option}", expected="--scheduler slurm"
+                )
 
     def _partitions(self) -> dict[str, Any]:
         """Return the arguments of `make_policy` for reliability partitions."""

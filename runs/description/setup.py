@@ -1,6 +1,7 @@
 """Make the simulation setup of a run: read and check the inputs it describes."""
 
 import dataclasses
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,13 +14,16 @@ from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.base.errors import InputError, printable, quoted, said_of
 from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.protocol.base.log import logger
+from pipistrelle.runs.description.policy import SLURM
 from pipistrelle.runs.description.reliability import has_coming_back, load_reliability
 from pipistrelle.runs.description.spec import Decides, RunSpec
 from pipistrelle.runs.inputs.named import begins_as_log, load_machine, load_workload, platform_for, units_remark
+from pipistrelle.runs.inputs.slurm_files import is_slurm_file, read_slurm_files
 from pipistrelle.schedulers.catalogue.names import RECORDED, SUFFIX
 from pipistrelle.schedulers.catalogue.registry import preemption_of
 from pipistrelle.schedulers.policy.interfaces import learn
 from pipistrelle.server.outages.reliability import Reliability
+from pipistrelle.server.setup.conditions import dependency_remarks, options_remarks
 from pipistrelle.server.setup.recorded import starts_of
 from pipistrelle.server.setup.requests import UNMET
 from pipistrelle.server.setup.resilience import refuse_attempts
@@ -260,11 +264,21 @@ def load_inputs(spec: RunSpec, given: Inputs | None = None) -> "tuple[Workload, 
     if machine is not None:
         return trace, machine
     machine = platform_for(trace, name) if spec.platform is None else load_machine(spec.platform, units=spec.units)
+    if spec.platform is not None and os.path.isfile(spec.platform) and is_slurm_file(spec.platform):
+        from pipistrelle.runs.inputs.slurm_jobs import fitted  # rarely needed
+
+        assert isinstance(machine, Platform)
+        trace = fitted(trace, read_slurm_files(spec.platform), machine)
+    return trace, changed_machine(spec, machine)
+
+
+def changed_machine(spec: RunSpec, machine: "Platform | SimGridPlatform") -> "Platform | SimGridPlatform":
+    """Return a machine with the changes that a description makes to it, or raise PipistrelleError."""
     if spec.scale_platform is not None:
         machine = _scaled(machine, spec.scale_platform)
     if spec.node_table is not None:
         machine = _with_table(machine, spec.node_table)
-    return trace, machine
+    return machine
 
 
 def _steady_setup(spec: RunSpec, trace: Workload, machine: "Platform | SimGridPlatform") -> Setup:
@@ -276,7 +290,9 @@ def _steady_setup(spec: RunSpec, trace: Workload, machine: "Platform | SimGridPl
         batsim = None
     if spec.partition_pools:
         trace = _bound(trace, machine if isinstance(machine, Platform) else machine.to_platform(), spec.partition_pools)
-    return Setup.steady(machine, trace, strict=spec.strict, batsim=batsim, cancellations=spec.cancellations == "keep")
+    setup = Setup.steady(machine, trace, strict=spec.strict, batsim=batsim, cancellations=spec.cancellations == "keep")
+    of_slurm = spec.platform is not None and os.path.isfile(spec.platform) and is_slurm_file(spec.platform)
+    return dataclasses.replace(setup, named=True) if of_slurm else setup
 
 
 def _check_placement(spec: RunSpec, platform: Platform) -> None:
@@ -310,7 +326,9 @@ def _check_preemption(spec: RunSpec, setup: Setup) -> None:
 
 def _remarks_of(spec: RunSpec, trace: Workload, setup: Setup) -> list[str]:
     other_units = units_remark(trace, setup.platform, spec.units)
-    remarks = [*([] if other_units is None else [other_units]), *setup.remarks]
+    remarks = [*([] if other_units is None else [other_units]), *_without_dependencies(spec, setup)]
+    if spec.scheduler != SLURM and spec.program is None and spec.code is None:
+        remarks += options_remarks(setup.workloads)
     if UNMET in setup.dropped:
         remarks.append("--ignore-constraints: jobs may get any nodes, whatever they request")
     if spec.cancellations == "keep" and not setup.cancels:
@@ -330,6 +348,12 @@ def _remarks_of(spec: RunSpec, trace: Workload, setup: Setup) -> list[str]:
     return remarks
 
 
+def _without_dependencies(spec: RunSpec, setup: Setup) -> list[str]:
+    """Return the warnings of a setup; the scheduler slurm decides on dependencies itself."""
+    idle = dependency_remarks(setup.workloads) if spec.scheduler == SLURM else []
+    return [said for said in setup.remarks if said not in idle]
+
+
 def load_jobs(spec: RunSpec, name: str) -> Workload:
     """Read and transform a workload, or raise PipistrelleError."""
     units = spec.units
@@ -340,6 +364,13 @@ def load_jobs(spec: RunSpec, name: str) -> Workload:
     )
     if (said := faults_text(trace)) is not None:
         logger().warning("{}", said)
+    for said in trace.remarks:
+        logger().warning("{}", said)
+    return changed_jobs(spec, trace)
+
+
+def changed_jobs(spec: RunSpec, trace: Workload) -> Workload:
+    """Return a workload with the changes that a description makes to it, or raise PipistrelleError."""
     for step in spec.transform:
         trace = step.apply(trace)
     if spec.warm and spec.from_ is None:

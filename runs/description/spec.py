@@ -10,6 +10,7 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import asdict, replace
 
 from pipistrelle.runs.description.policy import AUTO, PolicySpec
+from pipistrelle.runs.inputs.slurm_files import files_of
 from pipistrelle.runs.inputs.steps import AnyStep, Merge, Redraw
 from pipistrelle.schedulers.catalogue.names import FOREIGN_FILE, SUFFIX
 from pipistrelle.traces.logs.kinds import Units
@@ -178,6 +179,7 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
         names = [*self.workload, *self.maintenance, *(text.partition(",")[0] for text in self.failures)]
         classes = None if self.reliability == AUTO else self.reliability
         names += [name for name in (self.platform, self.outages, self.config, classes) if name is not None]
+        names += [*self.scheduler_files, *([] if self.platform is None else files_of(self.platform))]
         names += [] if self.node_table is None else [self.node_table.rpartition(",at=")[0] or self.node_table]
         for step in self.transform:
             names += step.others if isinstance(step, Merge) else ()
@@ -190,8 +192,16 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
             names += [*self.batsim.events, *([self.batsim.sched_cfg_file] if self.batsim.sched_cfg_file else [])]
         return [name for name in names if name]
 
+    @property
+    def scheduler_files(self) -> list[str]:
+        """Return the files besides ``config`` that the scheduler ``slurm`` reads."""
+        if self.config is None:
+            return []
+        resv = (text.rpartition(",zero=")[0] or text for text in self.reservations)
+        return [*self.accounting, *resv, *files_of(self.config)]
+
     def without_policy(self) -> "RunSpec":
-        """Return a copy without scheduler, for a run whose scheduler is started elsewhere."""
+        """Return a copy without scheduler, for a run whose scheduler the user starts."""
         return replace(self, **{**asdict(PolicySpec()), "scheduler": ()})
 
     def part(self, *kinds: Decides) -> "RunSpec":
@@ -201,7 +211,7 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
     def key(self, *kinds: Decides) -> str:
         """Return a text that is equal for two runs exactly if their fields of these kinds are equal.
 
-        Used as a cache key.
+        The text is used as a cache key.
         """
         return repr([getattr(self, name) for name in _deciding(kinds)])
 

@@ -158,7 +158,7 @@ def to_toml(spec: RunSpec) -> str:
 def with_digests(spec: RunSpec) -> RunSpec:
     """Return the description with the SHA-256 of each input file.
 
-    InputChanged if a recorded digest differs.
+    Raise InputChanged if a digest that it already has differs.
     """
     bundled = {*platforms.names(), *workloads.names()}
     names = sorted({*spec.inputs} - bundled)
@@ -193,7 +193,7 @@ def policy_digest(spec: RunSpec) -> str:
     """Return a digest of the scheduler, its options and the files they name."""
     values = [getattr(spec, one.name) for one in fields(PolicySpec)]
     code = spec.scheduler.rpartition(":")[0] if isinstance(spec.scheduler, str) else None
-    names = [name for name in spec.files if name in values or name == code]
+    names = [name for name in spec.files if name in values or name == code or name in spec.scheduler_files]
     return hashlib.sha256(msgspec.json.encode([values, [spec.files[name] for name in names]])).hexdigest()[:16]
 
 

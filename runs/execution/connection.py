@@ -157,7 +157,7 @@ class WithChild(_OverZeroMQ):
 class Listening(_OverZeroMQ):
     """A connection that waits until a scheduler, started by the user, connects.
 
-    ``keys`` encrypt it; None: no encryption.
+    It is encrypted if ``keys`` is not None.
     """
 
     keys: ListenerKeys | None = None

@@ -1,6 +1,7 @@
 """The jobs of a run as columns, which every engine fills and all metrics use."""
 
 from array import array
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf, nan
 from typing import Final
@@ -59,6 +60,9 @@ class JobTable:
         dropped: number of jobs left out before the run.
         reliability, fragmentation: metrics as in the reference engine's summary; None if not computed.
         nodes: units of each job's last attempt; None if not requested.
+        ids: id of each job's first attempt, such as ``w0!17``; None if not requested.
+        node_seconds: node-seconds of the run: ``all``, ``busy``, ``idle``, ``down`` and ``maintenance``; None if not
+            requested.
     """
 
     submit: Floats
@@ -83,6 +87,8 @@ class JobTable:
     reliability: ReliabilitySummary | None = None
     fragmentation: Fragmentation | None = None
     nodes: tuple[NodeSet, ...] | None = None
+    ids: tuple[str, ...] | None = None
+    node_seconds: Mapping[str, float] | None = None
 
     def __len__(self) -> int:
         return self.submit.size
@@ -93,10 +99,12 @@ class JobTableBook(Observer):
 
     Args:
         with_nodes: record which units each job had.
+        with_ids: record the ids of jobs.
     """
 
-    def __init__(self, *, with_nodes: bool = False) -> None:
+    def __init__(self, *, with_nodes: bool = False, with_ids: bool = False) -> None:
         self._with_nodes = with_nodes
+        self._ids: list[str] | None = [] if with_ids else None
         self._units = 0
         self._reason: EndReason = "error"
         self._over = 0.0
@@ -136,6 +144,8 @@ class JobTableBook(Observer):
         self._execution.append(0.0)
         if self._with_nodes:
             self._nodes.append(NodeSet.EMPTY)
+        if self._ids is not None:
+            self._ids.append(job.id)
 
     def ended(self, now: float, job: Job) -> None:
         """Add the times of the ended attempt to the row of its job."""
@@ -176,8 +186,12 @@ class JobTableBook(Observer):
         dropped: int = 0,
         reliability: ReliabilitySummary | None = None,
         fragmentation: Fragmentation | None = None,
+        node_seconds: Mapping[str, float] | None = None,
     ) -> JobTable:
-        """Return the table after the run; the arguments are metrics of the run's summary."""
+        """Return the table of all jobs after the run.
+
+        The arguments are values of the run's summary that the table also holds.
+        """
         return JobTable(
             submit=np.array(self._submit),
             start=np.array(self._start),
@@ -201,4 +215,6 @@ class JobTableBook(Observer):
             reliability=reliability,
             fragmentation=fragmentation,
             nodes=tuple(self._nodes) if self._with_nodes else None,
+            ids=None if self._ids is None else tuple(self._ids),
+            node_seconds=node_seconds,
         )

@@ -146,9 +146,9 @@ def run(spec: RunSpec, options: RunOptions = RunOptions()) -> Result:
 
 
 def _unoccupied(spec: RunSpec, options: RunOptions) -> AbstractContextManager[None]:
-    """Check, once the output folder is locked, that it has no results of another run.
+    """Check that the output folder has no results of another run.
 
-    Done before the scheduler starts.
+    Call this once the folder is locked, before the scheduler starts.
     """
     if options.out is not None and not options.overwrite:
         check_unoccupied(options.out, spec)

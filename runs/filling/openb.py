@@ -28,7 +28,7 @@ class PodList:
     Attributes:
         requests: the different requests.
         pods: for each pod, the index of its request.
-        warnings: what of the list is ignored, with counts.
+        warnings: sentences on ignored parts of the list, with counts.
     """
 
     requests: tuple[OneNodeRequest, ...]

@@ -257,7 +257,7 @@ def number_in(text: str) -> float:
 def _origins(folder: Path, config: dict[str, Any]) -> dict[str, float]:
     """Return {job id of an attempt: submit time (s) of the first attempt}.
 
-    {} if requeued jobs go to the queue's end.
+    The result is empty if requeued jobs go to the queue's end.
     """
     reliability = config.get("reliability")
     if isinstance(reliability, dict) and reliability.get("requeue") == "back":

@@ -1,19 +1,22 @@
 """Write the tables of a run as Parquet beside the CSV, with fixed column types."""
 
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.base.whole import whole_file
 from pipistrelle.server.errors import OutputFailed
 from pipistrelle.server.outputs.folder import OUTPUT_FILES
 
+if TYPE_CHECKING:
+    import pyarrow
+
 #: text columns, and integer columns; all other columns are doubles
 _TEXTS: Final = frozenset(
     (
         *("job_id", "workload_name", "profile", "final_state", "allocated_resources", "metadata", "batsim_version"),
         *("user", "group", "account", "queue", "qos", "decision", "alloc", "verdict", "why", "message"),
-        *("pool", "cause", "first_job_id", "takes"),
+        *("pool", "cause", "first_job_id", "job_name", "allocated_nodes", "takes"),
     )
 )
 _WHOLE: Final = frozenset(
@@ -67,20 +70,40 @@ def write_parquet(folder: Path) -> list[Path]:
     return [_written(path, path.with_suffix(".parquet")) for path in tables if path.is_file()]
 
 
-def _written(source: Path, target: Path) -> Path:
+def read_table(path: Path) -> "pyarrow.Table":
+    """Read an output table of a run as `write_parquet` does.
+
+    Raises:
+        NoParquet: pyarrow is not installed.
+        OutputFailed: the file cannot be read.
+    """
     arrow = import_arrow()
+    try:
+        with _opened(path, arrow) as reader:
+            return reader.read_all()
+    except (OSError, arrow.ArrowException) as error:
+        raise OutputFailed(f"cannot read the table ({error})", where=str(path)) from None
+
+
+def _opened(source: Path, arrow: Any) -> Any:
+    """Open a CSV file as batches of typed columns."""
     with source.open(encoding="utf-8") as file:
         names = file.readline().rstrip("\n").split(",")
-    types = {name: _type(name, arrow) for name in names}
+    return arrow.csv.open_csv(
+        source,
+        read_options=arrow.csv.ReadOptions(block_size=_BLOCK, use_threads=False),
+        parse_options=arrow.csv.ParseOptions(newlines_in_values=True),
+        convert_options=arrow.csv.ConvertOptions(
+            column_types={name: _type(name, arrow) for name in names}, null_values=[""], strings_can_be_null=False
+        ),
+    )
+
+
+def _written(source: Path, target: Path) -> Path:
+    arrow = import_arrow()
     try:
-        reader = arrow.csv.open_csv(
-            source,
-            read_options=arrow.csv.ReadOptions(block_size=_BLOCK, use_threads=False),
-            parse_options=arrow.csv.ParseOptions(newlines_in_values=True),
-            convert_options=arrow.csv.ConvertOptions(column_types=types, null_values=[""], strings_can_be_null=False),
-        )
         with (
-            reader,
+            _opened(source, arrow) as reader,
             whole_file(target) as new,
             arrow.parquet.ParquetWriter(new, reader.schema, compression="zstd") as writer,
         ):

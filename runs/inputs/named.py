@@ -13,9 +13,11 @@ from pipistrelle.platforms.description import MOST_UNITS, Platform, Pool, homoge
 from pipistrelle.platforms.read import parse_platform
 from pipistrelle.platforms.simgrid.grammar import is_xml
 from pipistrelle.protocol.base.errors import InputError, did_you_mean, shown
+from pipistrelle.protocol.base.log import logger
 from pipistrelle.protocol.base.whole import without_waiting
 from pipistrelle.runs.inputs.kinds import require_workload
 from pipistrelle.runs.inputs.node_list import is_node_list, platform_of_list
+from pipistrelle.runs.inputs.slurm_files import is_slurm_file, read_slurm_files
 from pipistrelle.traces import catalogue as workloads
 from pipistrelle.traces.files import beginning, is_inside, read_text, trace_name
 from pipistrelle.traces.load import load
@@ -38,7 +40,7 @@ _NO_LOGS: Final = ("", "SWF", "Batsim JSON")
 def load_platform(name: str) -> Platform:
     """Return the bundled platform of this name, or the platform in this file.
 
-    The file is TOML, SimGrid's XML or a Maui resource trace.
+    The file is TOML, SimGrid's XML, a slurm.conf or a Maui resource trace.
 
     Raises:
         PipistrelleError: no such platform or file exists, or the file is wrong.
@@ -63,7 +65,7 @@ def load_machine(name: str, *, units: Units = "nodes") -> "Platform | SimGridPla
     if not os.path.isfile(name):  # pathlib raises if the name is too long
         raise InputError(
             f"there is no platform '{name}'",
-            expected="a bundled platform, a TOML file, SimGrid's XML, a Maui resource trace, or a list of nodes",
+            expected="a bundled platform, TOML, SimGrid's XML, a slurm.conf, a Maui resource trace, or a list of nodes",
             hint=did_you_mean(name, list(platforms.names())),
         )
     if is_resource_trace(name):
@@ -73,6 +75,13 @@ def load_machine(name: str, *, units: Units = "nodes") -> "Platform | SimGridPla
     if is_node_list(name):
         return platform_of_list(name)
     require_text(name)
+    if is_slurm_file(name):
+        from pipistrelle.platforms.slurm.machine import machine_remarks  # rarely needed
+
+        files = read_slurm_files(name)
+        for said in machine_remarks(files.conf, files.gres):
+            logger().warning("{}", said)
+        return files.platform
     return read_platform(name)
 
 

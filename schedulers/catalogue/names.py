@@ -50,6 +50,7 @@ RECORDED: Final = "recorded"
 #: {scheduler that is not a composition: description}
 OWN: Final = {
     "maui": "Maui with a maui.cfg: priorities, fairshare, limits, reservations, backfilling",
+    "slurm": "Slurm 22.05 with a slurm.conf: main loop and backfill passes, multifactor priorities, limits, preemption",
     RECORDED: "The log itself: its recorded starts, and its recorded nodes if it has them",
 }
 

@@ -127,6 +127,10 @@ def make_policy(
             from pipistrelle.schedulers.catalogue.recorded import RecordedPolicy
 
             return RecordedPolicy(picks)
+        if name == "slurm":
+            raise PolicyError(
+                "the scheduler slurm needs the configuration of a cluster", expected="--config slurm.conf"
+            )
         from pipistrelle.schedulers.maui.policy import MauiPolicy  # most runs do not need it
 
         return MauiPolicy(placement=picks)
@@ -142,11 +146,21 @@ def make_policy(
             f"there is no scheduler '{name}'",
             hint=f"{did_you_mean(name, registered())} Your own file is given as file.toml or file.py:CLASS.",
         )
+    return checked_policy(made, name)
+
+
+def called_policy(factory: Any, where: str) -> Policy:
+    """Return the policy that a class or function makes without arguments, or raise PolicyError."""
+    return checked_policy(_call(factory, where), where)
+
+
+def checked_policy(made: Any, where: str) -> Policy:
+    """Return an object as a policy; PolicyError if it lacks a member."""
     for attribute in ("name", "order", "decide"):
         if not hasattr(made, attribute):
             raise PolicyError(
                 f"this is not a policy: it has no '{attribute}'",
-                where=name,
+                where=where,
                 expected="an object with name, order and decide(view)",
                 found=type(made).__name__,
             )

@@ -382,9 +382,8 @@ class MauiScheduler(Kept):
         return started
 
     def _stacks(self) -> Ints:
-        """Return, for each combination of credentials, the group of reservations (RESERVATIONDEPTH[X]) it uses.
-
-        -1: none.
+        """Return the group of reservations (RESERVATIONDEPTH[X]) that each combination of credentials uses; -1 for
+        none.
         """
         numbers = self._stack_numbers
         for names in self._credentials.combinations[len(numbers.array()) :]:

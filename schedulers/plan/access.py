@@ -29,7 +29,7 @@ class Restriction(NamedTuple):
 
 
 class Accesses(Kept):
-    """Numbers, called accesses, for the sets of reservations and windows that admit a job."""
+    """Gives a number, called an access, to each set of reservations and windows that admits some job."""
 
     _kept = ("_changes", "_numbers")
 
@@ -62,7 +62,10 @@ class Accesses(Kept):
         return True
 
     def number(self, job: SchedulerJob, let_in: tuple[bool, ...] = ()) -> int:
-        """Return a job's access number; ``let_in`` says which reservations admit the job."""
+        """Return the number (access) for the set of reservations and windows that admit a job.
+
+        ``let_in`` says for each reservation whether it admits the job.
+        """
         let_in += tuple(not window.closed_to(job) for window in self._admitting)
         return self._numbers.setdefault(let_in, len(self._numbers))
 
@@ -87,7 +90,7 @@ class Accesses(Kept):
         return found
 
     def _let_in_by(self, at: int) -> frozenset[int]:
-        """Return the accesses admitted by the reservation or window at this position."""
+        """Return the accesses whose set contains the reservation or window at this position."""
         return frozenset(number for let_in, number in self._numbers.items() if let_in[at])
 
 
@@ -221,7 +224,7 @@ class AccessPlan(Kept):
         return self._pick(job, self._laid(access, table).steps(self._now), end_of(self._now, walltime), 0)
 
     def steps(self, access: int) -> list[FreeStep]:
-        """Return which units are free from now on for jobs with this access, and until when each set is."""
+        """Return, as (units, end) pairs, which units are free from now on for jobs with this access."""
         steps = self._steps.get(access)
         if steps is None:
             steps = self._table(access).steps(self._now)

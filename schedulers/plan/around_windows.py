@@ -167,9 +167,9 @@ def reserve(view: View, job: SchedulerJob, placement: Placement) -> UnitReservat
 
 
 def _before_windows(view: View, job: SchedulerJob) -> UnitReservation | None:
-    """Return the reservation, computed by numbers of units, if the job ends before the first window.
+    """Return the reservation if the job would end before the first window; otherwise None.
 
-    Else None.
+    The reservation is computed from the numbers of free units only, because no window closes any of them.
     """
     shadow = view.running.reserve(job.size, view.free.count).shadow
     if end_of(shadow, job.occupies) > next((window.begin for window in view.windows.against(job, view.now)), inf):

@@ -156,7 +156,8 @@ def bordering_loop(book: Book, line: int, time: int, first: int, last: int) -> I
 def most_free(book: Book, length: float, first: int, before: int) -> Ints:
     """Return the largest number of units that are free together for ``length`` s, by start time.
 
-    The result has shape (before + 1,). Entry k is the maximum over times from ``first`` to before k, 0 without times.
+    The result has shape (before + 1,). Entry k is the maximum over the start times ``first`` to k - 1, and 0 if k <=
+    first.
     """
     gaps = book.gaps[:, : book.counts[GAPS]]
     # A gap that ends at a time can hold jobs that begin before the index noted here.

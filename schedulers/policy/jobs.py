@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from math import inf, isnan, nan
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct, convert, structs, to_builtins
 
@@ -82,3 +82,11 @@ class SchedulerJob(Struct, eq=False):
             walltime + beside,
             NodeRequest.of(description) if asks else None,
         )
+
+
+class EndedJob(NamedTuple):
+    """A job that ended at ``end`` (s) in a state such as ``COMPLETED_SUCCESSFULLY``, after ``end - job.start`` s."""
+
+    job: SchedulerJob
+    end: float
+    state: str

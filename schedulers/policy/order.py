@@ -70,7 +70,7 @@ class ChoosyOrder(Protocol):
     """A queue order that rejects some jobs, for example by walltime limits."""
 
     def refusal(self, job: SchedulerJob) -> str | None:
-        """Return why a submitted job is rejected for good; None if it may wait."""
+        """Return why a submitted job is rejected permanently; None if it may wait."""
 
 
 @runtime_checkable

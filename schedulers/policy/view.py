@@ -36,7 +36,7 @@ from pipistrelle.protocol.fields import LATEST, LONGEST, PreemptMode, WakeType
 from pipistrelle.protocol.resources.nodes import NodeTake
 from pipistrelle.protocol.units.free import FreeUnits
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.jobs import EndedJob, SchedulerJob
 from pipistrelle.schedulers.policy.out_of_service import OutOfService
 from pipistrelle.schedulers.policy.running import HeldTimes, RunningJobs
 from pipistrelle.schedulers.policy.shared_view import SharedView, Takes
@@ -101,6 +101,8 @@ class View(Kept):
         self.running = RunningJobs()
         #: jobs submitted since the last decision that still wait, in order of submission
         self.arrivals: list[SchedulerJob] = []
+        #: running jobs that ended since the last decision, in order
+        self.ended: list[EndedJob] = []
         #: waiting jobs cancelled since the last decision; the queue no longer has them
         self.cancelled: list[SchedulerJob] = []
         #: ids of jobs being preempted; some may have ended already
@@ -242,7 +244,7 @@ class View(Kept):
         return f"{job.id} does not fit now: it asks for {asks}; {found}. Ask view.fits(job) before starting a job"
 
     def submit(self, job: SchedulerJob, now: float) -> None:
-        """Queue a job submitted at ``now`` (s), set it aside, or reject it for good."""
+        """Queue a job submitted at ``now`` (s), set it aside, or reject it permanently."""
         limits = self.limits
         why = None
         if job.size > self.units:
@@ -342,7 +344,7 @@ class View(Kept):
         return None if self.limits is None else self.limits.held_back_by(job)
 
     def reject(self, job: SchedulerJob, why: str | None = None) -> None:
-        """Reject a waiting job for good."""
+        """Reject a waiting job permanently."""
         if self.limits is None:
             self.waiting.remove(job)
         elif not self.limits.forget(job):

@@ -8,7 +8,7 @@ from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.policy.interfaces import PastStep, Policy, state_of
-from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.jobs import EndedJob, SchedulerJob
 from pipistrelle.schedulers.policy.order import Order
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.runtime.takeover import tell_past
@@ -48,6 +48,7 @@ class Polling(Kept):
         self._view: View | None = None
         self._arrivals: list[SchedulerJob] = []
         self._cancelled: list[SchedulerJob] = []
+        self._ended: list[EndedJob] = []
         self._calls: list[str] = []
         self._released = False
         self._failed: list[NodeSet] = []
@@ -81,6 +82,7 @@ class Polling(Kept):
             self._view, self._due = view, -inf
             self._forget()
         self._arrivals += view.arrivals
+        self._ended += view.ended
         if view.cancelled:
             self._cancelled += view.cancelled
             gone = {job.number for job in view.cancelled}
@@ -90,7 +92,7 @@ class Polling(Kept):
         self._failed += view.failed
         if self._is_time(view.now):
             view.arrivals, view.calls, view.released = self._arrivals, self._calls, self._released
-            view.failed, view.cancelled = self._failed, self._cancelled
+            view.failed, view.cancelled, view.ended = self._failed, self._cancelled, self._ended
             self._forget()
             self._policy.decide(view)
         elif view.waiting or self._calls:
@@ -104,7 +106,8 @@ class Polling(Kept):
         arrivals = [job.id for job in self._arrivals]
         cancelled = [job.state() for job in self._cancelled]
         kept = {**super().state(), "policy": state_of(self._policy, "policy")}
-        return {**kept, "arrivals": arrivals, "cancelled": cancelled}
+        ended = [[one.job.state(), one.end, one.state] for one in self._ended]
+        return {**kept, "arrivals": arrivals, "cancelled": cancelled, "ended": ended}
 
     def restore(self, state: dict[str, Any], view: View) -> None:
         """Restore a saved state; `view` must already be restored to the same instant."""
@@ -112,6 +115,7 @@ class Polling(Kept):
         waiting = {job.id: job for job in view.waiting.each()}
         self._view, self._arrivals = view, [waiting[job_id] for job_id in state["arrivals"]]
         self._cancelled = [SchedulerJob.restored(job) for job in state["cancelled"]]
+        self._ended = [EndedJob(SchedulerJob.restored(job), end, fate) for job, end, fate in state["ended"]]
         between = view.arrivals, view.cancelled  # jobs that the policy does not yet know
         view.arrivals, view.cancelled = self._arrivals, self._cancelled
         cast(Any, self._policy).restore(state["policy"], view)
@@ -119,7 +123,7 @@ class Polling(Kept):
 
     def _forget(self) -> None:
         self._arrivals, self._calls, self._released, self._failed = [], [], False, []
-        self._cancelled = []
+        self._cancelled, self._ended = [], []
 
     def _is_time(self, now: float) -> bool:
         steps = now / self._step

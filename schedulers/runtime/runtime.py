@@ -38,7 +38,7 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
 from pipistrelle.schedulers.policy.errors import PolicyFailed
 from pipistrelle.schedulers.policy.interfaces import Policy, state_of
-from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.jobs import EndedJob, SchedulerJob
 from pipistrelle.schedulers.policy.order import ClassOrder, Order
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.policy.windows import Window, span
@@ -216,7 +216,7 @@ class Runtime(Kept):
         if view.limits is not None:
             view.let_in()
         self._policy.decide(view)
-        view.arrivals, view.released, view.calls, view.failed = [], False, [], []
+        view.arrivals, view.ended, view.released, view.calls, view.failed = [], [], False, [], []
         if self._cancellable is not None:
             view.cancelled = []
             for decision in view.decisions:
@@ -291,6 +291,7 @@ class Runtime(Kept):
             raise RemoteProtocolError("JOB_COMPLETED names a job that does not run", found=found) from None
         self._known.discard(job.id)
         view.release(job)
+        view.ended.append(EndedJob(job, event.timestamp, event.data.job_state))
         if view.limits is not None:
             view.limits.left(job, event.timestamp)
 

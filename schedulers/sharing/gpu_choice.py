@@ -10,13 +10,7 @@ Gpus = tuple[int, ...]
 
 
 def fullest(free: Ints, request: OneNodeRequest) -> Gpus:
-    """Return the GPUs with the least free capacity that is still enough.
-
-    Of equal ones, those with the lowest numbers.
-
-    Args:
-        free: shape (GPUs,), free thousandths of each GPU of the node, where the request fits.
-    """
+    """Return the GPUs with the least free capacity that is still enough; of equals, those with the lowest numbers."""
     return _first(np.argsort(free, kind="stable"), free, request)
 
 

@@ -27,9 +27,7 @@ _BEST: Final = 100
 
 
 class SharedPlacement(ABC):
-    """Base class of placements for shared nodes: the node with the greatest score is chosen.
-
-    Of equal ones, the first.
+    """Base class of placements for shared nodes: it chooses the node with the highest score, of equals the first.
 
     Scores of a request are kept. At its next arrival, only the nodes that changed since get new scores.
 
@@ -104,7 +102,7 @@ class SharedPlacement(ABC):
 
 
 class FirstFitShared(SharedPlacement):
-    """The first node that fits, by weight and number; its GPUs with the lowest numbers.
+    """Chooses the first node that fits, in the order of weight and number, and its GPUs with the lowest numbers.
 
     Args:
         weights: shape (nodes,), nodes with a lower weight come first, as in Slurm; None: all are equal.
@@ -128,9 +126,10 @@ class FirstFitShared(SharedPlacement):
 
 
 class BestFitShared(SharedPlacement):
-    """Chooses the node with the least left, counting cores and GPUs half each, as shares of the largest node's.
+    """Chooses the node on which the least is left once the request is placed.
 
-    The score is floor(100 (1 - cores left / (2 most cores) - GPUs left / (2 most GPUs))).
+    Cores and GPUs count half each, as shares of the node with the most. The score is floor(100 (1 - cores left / (2
+    most cores) - GPUs left / (2 most GPUs))).
     """
 
     purpose = "the node with the fewest cores and GPUs left"
@@ -143,9 +142,9 @@ class BestFitShared(SharedPlacement):
 
 
 class WorstFit(SharedPlacement):
-    """Chooses the node with the most left: free milli-cores plus 100 times free thousandths of GPUs.
+    """Chooses the node on which the most is left once the request is placed, and its GPUs with the most free capacity.
 
-    On that node it takes the GPUs with the most free capacity.
+    The score is the free milli-cores plus 100 times the free thousandths of GPUs.
     """
 
     purpose = "the node with the most cores and GPUs left"
@@ -175,11 +174,11 @@ class DotProduct(SharedPlacement):
 
 
 class GpuPacking(SharedPlacement):
-    """First GPUs in use already, then idle GPUs of nodes in use, then idle nodes with few GPUs.
+    """Chooses GPUs that are in use already; else idle GPUs of nodes in use; else a node whose GPUs are all idle.
 
-    The score is 100 less a tenth of the percentage free on the chosen GPUs, at least 50, if all of them are in use. It
-    is 50 less the number of idle GPUs that are needed, at least 33, on other nodes with a GPU in use. On a node with n
-    GPUs, all idle, it is 33 - n, at least n. Without GPUs in the request all nodes are equal.
+    A node whose chosen GPUs are all in use scores 100 less a tenth of their free percentage, at least 50. A node with
+    some GPU in use scores 50 less the number of idle GPUs that the request needs, at least 33. A node with n GPUs, all
+    idle, scores 33 - n, at least n. If the request has no GPUs, all nodes score the same.
     """
 
     purpose = "GPUs in use, then idle GPUs of nodes in use, then idle nodes"
@@ -201,10 +200,11 @@ class GpuPacking(SharedPlacement):
 
 
 class GpuClustering(SharedPlacement):
-    """Nodes that hold requests for the same number of GPUs: these only, then others too, then idle nodes, then others.
+    """Chooses a node that already runs requests for the same number of GPUs.
 
-    A share of a GPU counts as a number of its own. The score is 75, 50, 25 or 0 for these four, plus floor(25 x GPUs in
-    use and missing to the largest node's / GPUs of the largest node). Without GPUs in the request all nodes are equal.
+    A node scores 75 if all its requests are for that number, 50 if some are, 25 if it is idle, and 0 otherwise. Added
+    is floor(25 x (GPUs of the largest node - the node's free GPUs) / GPUs of the largest node). A share of a GPU counts
+    as a number of its own. If the request has no GPUs, all nodes score the same.
     """
 
     purpose = "nodes that hold requests for the same number of GPUs"
@@ -221,7 +221,7 @@ class GpuClustering(SharedPlacement):
 
 
 class RandomFit(SharedPlacement):
-    """Any node that fits, and any of its GPUs that fit.
+    """Chooses a node at random among those that fit, and GPUs at random among its GPUs that fit.
 
     Args:
         rng: the generator of the choices.
@@ -245,10 +245,11 @@ class RandomFit(SharedPlacement):
 
 
 class FragmentationGradient(SharedPlacement):
-    """The node, and for a share the GPU, where fragmentation grows least.
+    """Chooses the node on which the request causes the smallest growth of fragmentation.
 
-    The score is floor(100 / (1 + exp(-d / 1000))), where d is by how much the node's fragment decreases, in thousandths
-    of a GPU. Several or whole GPUs are the fullest ones that suffice.
+    The score is floor(100 / (1 + exp(-d / 1000))), where d is the decrease of the node's fragment in thousandths of a
+    GPU. For a share of a GPU, the GPU is chosen in the same way. For whole GPUs, the fullest ones that suffice are
+    chosen.
 
     Args:
         fragmentation: the typical requests.

@@ -86,7 +86,7 @@ class _Aside(MovingQueue):
 
 
 class _Class(Kept):
-    """One class, and the units that its running and queued jobs leave to other jobs."""
+    """One class, and the number of units that its limits still allow new jobs to use."""
 
     _kept = ("room", "changed", "users")
 

@@ -105,7 +105,7 @@ class Clockwork(Kept):
             self.must_wake = True
 
     def tell_apart(self, event: Event) -> None:
-        """Report that a source of events is exhausted, in a notice of its own if the dialect requires that."""
+        """Report that a source of events is exhausted, in a separate notice if the dialect requires that."""
         if self.rules.news_apart and self.must_wake:
             self.news.append(event)
         else:

@@ -119,7 +119,7 @@ class Cluster:
             hook(now, job)
 
     def reject(self, now: float, job: Job) -> None:
-        """Reject a queued job for good."""
+        """Reject a queued job permanently."""
         job.state = LIFE[job.state]["reject"]
         del self.waiting[job.id]
         self.finished.add(job.id)
@@ -140,11 +140,10 @@ class Cluster:
             hook(now, job)
 
     def lay(self, job: Job, alloc_text: str, takes: Sequence[NodeTake] = ()) -> NodeSet:
-        """Start and at once end a job that was cancelled without a notice.
+        """Start a job that was cancelled without a notice, and end it at once; return the units that it would have had.
 
-        Return the units that it would have had.
-
-        Raises Illegal if the job could not start on them.
+        Raises:
+            Illegal: if the job could not start on these units.
         """
         if job.request is not None:
             self._check_request(job, job.request, alloc_text)

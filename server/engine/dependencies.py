@@ -19,12 +19,15 @@ KINDS: Final = {
     "afterany": "its end",
     "afternotok": "its end without success",
 }
+#: kind of the condition that a job may begin at a time; its delay is that time (s)
+BEGIN: Final = "begin"
 
 
 class Condition(NamedTuple):
     """A dependency on another job.
 
-    It is fulfilled ``delay`` seconds after the other job's event of kind ``kind`` (`KINDS`).
+    It is fulfilled ``delay`` seconds after the other job's event of kind ``kind`` (`KINDS`). A condition of kind
+    `BEGIN` has no other job.
     """
 
     kind: str
@@ -50,7 +53,7 @@ class Dependencies(Kept, Observer):
         self._ended: dict[str, tuple[float, bool]] = {}
         #: {id of a job that others wait for: {id: submitted job that waits for it}}
         self._waiting: dict[str, dict[str, Job]] = {
-            condition.job_id: {} for some in conditions.values() for condition in some
+            condition.job_id: {} for some in conditions.values() for condition in some if condition.kind != BEGIN
         }
         self._held: set[str] = set()
         self._changed: deque[str] = deque()
@@ -101,7 +104,8 @@ class Dependencies(Kept, Observer):
         self._clockwork.pending += 1
         if time is None:
             for condition in self._conditions[job.id]:
-                self._waiting[condition.job_id][job.id] = job
+                if condition.kind != BEGIN:
+                    self._waiting[condition.job_id][job.id] = job
         else:
             self._settle(job, time)
         return True
@@ -133,7 +137,8 @@ class Dependencies(Kept, Observer):
                 time = self._fulfilled(job.id)
                 if time is not None:
                     for condition in self._conditions[job.id]:
-                        self._waiting[condition.job_id].pop(job.id, None)
+                        if condition.kind != BEGIN:
+                            self._waiting[condition.job_id].pop(job.id, None)
                     self._settle(job, time)
         self._busy = False
 
@@ -148,6 +153,8 @@ class Dependencies(Kept, Observer):
         return None if None in times else max(time for time in times if time is not None)
 
     def _time_of(self, condition: Condition) -> float | None:
+        if condition.kind == BEGIN:
+            return condition.delay
         ended = self._ended.get(condition.job_id)
         if condition.kind == "after":
             start = self._started.get(condition.job_id)
@@ -167,7 +174,9 @@ class Dependencies(Kept, Observer):
             self._clockwork.queue_at(max(time, now), job)
             return
         self.let_go(job.id)
-        job.metadata = f"{NEVER}: {' '.join(f'{c.kind}:{c.job_id}' for c in self._conditions[job.id])}"
+        job.metadata = (
+            f"{NEVER}: {' '.join(f'{c.kind}:{c.job_id}' for c in self._conditions[job.id] if c.kind != BEGIN)}"
+        )
         cluster.submit(now, job)
         cluster.reject(now, job)
 

@@ -147,6 +147,8 @@ class Job(Struct, eq=False):
     cancelled_at: float = nan
     #: its recorded start and nodes; None if not needed
     recorded: LogRecord | None = None
+    #: submission options that the scheduler decides on; None: none, or the scheduler does not take them
+    options: dict[str, str] | None = None
     #: when the job joined the queue (s), if later than its submission; else NaN
     joined: float = nan
 
@@ -159,7 +161,13 @@ class Job(Struct, eq=False):
         """Return the job's data for JOB_SUBMITTED."""
         walltime = None if self.walltime == inf else self.walltime
         recorded = self.recorded or _NO_RECORD
-        if self.labels is None and self.attempt is None and self.request is None and recorded is _NO_RECORD:
+        if (
+            self.labels is None
+            and self.attempt is None
+            and self.request is None
+            and recorded is _NO_RECORD
+            and self.options is None
+        ):
             return JobSubmittedData(self.id, JobDescription(self.id, self.size, walltime, request=self.resources))
         user, group, account, queue, qos = self.labels or _UNNAMED
         number, remaining, queued = 0, 1.0, None
@@ -189,6 +197,7 @@ class Job(Struct, eq=False):
             recorded.nodes,
             recorded.room,
             self.resources,
+            self.options or {},
         )
         return JobSubmittedData(self.id, job)
 

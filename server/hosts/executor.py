@@ -11,7 +11,7 @@ from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.errors import Stalled
 from pipistrelle.server.hosts.hosts import Hosts
-from pipistrelle.server.hosts.phases import Path, Run, Task, begin_phase, next_task, phase_of
+from pipistrelle.server.hosts.phases import Execution, Path, Task, begin_phase, next_task, phase_of
 from pipistrelle.server.hosts.sharing import fair_rates
 from pipistrelle.traces.profiles import Delay, Profile, outcome
 
@@ -55,7 +55,7 @@ class Executor:
         self._profile_of = profile_of
         self._sharing = sharing
         self._bandwidth = bandwidth
-        self._runs: dict[str, Run] = {}
+        self._runs: dict[str, Execution] = {}
         self._tasks: dict[int, Task] = {}
         self._tasks_so_far = 0
         #: {host: its tasks, in order of begin}; used only if tasks can share hosts or hosts are metered
@@ -135,10 +135,10 @@ class Executor:
         self._tasks_so_far = state["tasks"]
         self._at_work = {host: {self._tasks[number]: None for number in numbers} for host, numbers in state["at_work"]}
 
-    def _run_of(self, job: Job, limit: float) -> Run:
+    def _run_of(self, job: Job, limit: float) -> Execution:
         units = tuple(job.alloc)
         places = units if job.mapping is None else tuple(units[place] for place in job.mapping)
-        return Run(job.id, places, len(set(places)) < len(places), limit, Path())
+        return Execution(job.id, places, len(set(places)) < len(places), limit, Path())
 
     def speed_changed(self, now: float, hosts: Iterable[int]) -> None:
         """Adapt tasks to new speeds of metered hosts; Stalled if a task would never end."""
@@ -147,7 +147,7 @@ class Executor:
             task.alone = self._alone(task)
         self._pace(now, tasks)
 
-    def _replace(self, now: float, run: Run, gone: list[Task], come: list[Task]) -> None:
+    def _replace(self, now: float, run: Execution, gone: list[Task], come: list[Task]) -> None:
         for task in gone:
             del self._tasks[task.number]
             if task.entry is not None:

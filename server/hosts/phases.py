@@ -77,7 +77,7 @@ class Task(Struct, eq=False):
 class Phase(Struct, eq=False):
     """A part of a job's profile in execution: its tasks, and the flops of finished tasks."""
 
-    run: "Run"
+    run: "Execution"
     leaf: Leaf
     tasks: list[Task]
     #: flops of all tasks, for a usage trace; ``over``: flops of finished tasks
@@ -94,7 +94,7 @@ class Phase(Struct, eq=False):
         return self.tasks[0].share(now)
 
 
-class Run(Struct, eq=False):
+class Execution(Struct, eq=False):
     """A job in execution on hosts.
 
     Attributes:
@@ -166,7 +166,7 @@ class Path:
         return progress
 
 
-def begin_phase(run: Run, leaf: Leaf, hosts: Hosts, bandwidth: float | None) -> Phase:
+def begin_phase(run: Execution, leaf: Leaf, hosts: Hosts, bandwidth: float | None) -> Phase:
     """Begin a leaf: return a phase with its first tasks (at least one)."""
     phase = Phase(run, leaf, [])
     if isinstance(leaf, Delay):
@@ -185,7 +185,7 @@ def begin_phase(run: Run, leaf: Leaf, hosts: Hosts, bandwidth: float | None) -> 
     return phase
 
 
-def phase_of(run: Run, leaf: Leaf, hosts: Hosts, bandwidth: float | None, state: Any, entries: Any) -> Phase:
+def phase_of(run: Execution, leaf: Leaf, hosts: Hosts, bandwidth: float | None, state: Any, entries: Any) -> Phase:
     """Return a phase restored from ``state``: (finished flops, states of its tasks)."""
     phase = begin_phase(run, leaf, hosts, bandwidth)
     phase.over, tasks = state

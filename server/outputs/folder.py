@@ -15,6 +15,7 @@ from pipistrelle.protocol.fields import package_version
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.attempt_recorder import AttemptRecorder
 from pipistrelle.server.outputs.metrics import Summary
+from pipistrelle.server.outputs.names import JobNames
 from pipistrelle.server.outputs.node_book import NodeBook
 from pipistrelle.server.outputs.once import labels_csv, remove_outputs, schedule_csv, to_json, write_output
 from pipistrelle.server.outputs.queue_recorder import QueueRecorder
@@ -118,6 +119,7 @@ class FolderOutputs(Kept):
     Args:
         nodes: records of the nodes, if nodes can fail; the run must call this observer before these outputs.
         asked: the command line (JSON values), written to a file; None writes no such file.
+        names: names of jobs and nodes, for the table of jobs; None: without these columns.
     """
 
     _kept = ("_recorders",)
@@ -131,12 +133,15 @@ class FolderOutputs(Kept):
         workloads: Mapping[str, Workload] | None = None,
         queue_lengths: bool = False,
         shares_nodes: bool = False,
+        names: JobNames | None = None,
     ) -> None:
         self._folder = folder
         self._asked = asked
         self._workloads = workloads or {}
         prefix = str(folder / OUTPUT_PREFIX)
-        self._recorders: tuple[Writing, ...] = (Recorder(prefix, fails=nodes is not None, shares=shares_nodes),)
+        self._recorders: tuple[Writing, ...] = (
+            Recorder(prefix, fails=nodes is not None, names=names, shares=shares_nodes),
+        )
         if nodes is not None:
             self._recorders += (AttemptRecorder(prefix, nodes),)
         if queue_lengths:

@@ -12,6 +12,7 @@ from pipistrelle.protocol.resources.amounts import CORES, GPU, amount_text
 from pipistrelle.server.engine.jobs import NEVER_RAN, Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.csv_file import MANY_LINES, CsvFile, Written, csv_text, special
+from pipistrelle.server.outputs.names import NAME_COLUMNS, JobNames
 
 JOBS_COLUMNS: Final = (
     "job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,success,final_state,"
@@ -38,16 +39,21 @@ class Recorder(Written, Observer):
 
     Files are opened when the run begins, so that a run that never begins keeps older outputs. They are complete up to
     the last event, however the run ends. With ``fails``, machine states include the number of down units. With
-    ``shares``, rows of jobs say what the job requested and took of its nodes.
+    ``names``, ``jobs.csv`` has the columns `NAME_COLUMNS`; with ``shares``, `RESOURCE_COLUMNS`.
     """
 
     #: the files are saved first: writing their rows sets ``_last``
     _kept: ClassVar[tuple[str, ...]] = ("_jobs", "_machine", "_decisions", "_units", "_last")
 
-    def __init__(self, prefix: str, *, fails: bool = False, shares: bool = False) -> None:
+    def __init__(
+        self, prefix: str, *, fails: bool = False, names: JobNames | None = None, shares: bool = False
+    ) -> None:
         self._fails = fails
-        jobs_columns = f"{JOBS_COLUMNS},{RESOURCE_COLUMNS}" if shares else JOBS_COLUMNS
-        self._jobs = CsvFile(f"{prefix}jobs.csv", jobs_columns, lines_of=_shared_lines if shares else job_lines)
+        self._names = names
+        self._shares = shares
+        more = [*([] if names is None else [NAME_COLUMNS]), *([RESOURCE_COLUMNS] if shares else [])]
+        columns = ",".join([JOBS_COLUMNS, *more])
+        self._jobs = CsvFile(f"{prefix}jobs.csv", columns, lines_of=self._longer_lines if more else job_lines)
         columns = f"{MACHINE_COLUMNS},{DOWN_COLUMN}" if fails else MACHINE_COLUMNS
         self._machine = CsvFile(f"{prefix}machine_states.csv", columns, lines_of=self._state_lines)
         self._decisions = CsvFile(f"{prefix}decisions.csv", DECISION_COLUMNS, lines_of=_decision_lines)
@@ -80,6 +86,16 @@ class Recorder(Written, Observer):
         rows.append((now, idle, down))
         if len(rows) >= MANY_LINES:
             self._machine.hand_over()
+
+    def _longer_lines(self, jobs: list[Job]) -> list[str]:
+        """Return lines of ``jobs.csv`` with the columns that only some runs have."""
+        lines = job_lines(jobs)
+        if self._names is not None:
+            columns = map(self._names.columns, jobs)
+            lines = [f"{line[:-1]},{names}\n" for line, names in zip(lines, columns, strict=True)]
+        if self._shares:
+            lines = [f"{line[:-1]},{_resources(job)}\n" for line, job in zip(lines, jobs, strict=True)]
+        return lines
 
     def _state_lines(self, rows: list[tuple[float, int, int]]) -> list[str]:
         lines = []
@@ -145,12 +161,8 @@ def job_lines(jobs: list[Job], shortest: float = 0.0) -> list[str]:
     return lines
 
 
-def _shared_lines(jobs: list[Job]) -> list[str]:
-    """Return lines of ``jobs.csv`` with `RESOURCE_COLUMNS`: cores and GPUs, memory in MiB."""
-    return [f"{line[:-1]},{_resources(job)}\n" for line, job in zip(job_lines(jobs), jobs, strict=True)]
-
-
 def _resources(job: Job) -> str:
+    """Return the values of `RESOURCE_COLUMNS`: cores and GPUs, memory in MiB."""
     asked, taken = job.resources, job.taken
     requested = ",," if asked is None else _amounts(asked.all_cores, asked.all_memory, asked.all_gpus)
     allocated = ",," if taken is None else _amounts(*taken[:3])

@@ -1,34 +1,51 @@
 """Read the dependencies between jobs from workloads."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 import numpy as np
 
 from pipistrelle.protocol.base.errors import legible
-from pipistrelle.server.engine.dependencies import KINDS, Condition
+from pipistrelle.server.engine.dependencies import BEGIN, KINDS, Condition
 from pipistrelle.server.errors import SetupError
 from pipistrelle.traces.logs.dependencies import parse_dependency
-from pipistrelle.traces.workload import Workload
+from pipistrelle.traces.slurm.options import begin_delay, options_of
+from pipistrelle.traces.workload import OPTIONS, Workload, is_number
 
 #: jobs shown of a dependency cycle, names shown in a remark, and characters shown of a name
 _SHOWN: Final = 6
 _NAMED: Final = 3
 _LONGEST: Final = 40
+#: options of submissions that decide something without the scheduler: the request, dependencies and begin times
+_TAKEN: Final = frozenset(
+    (
+        *("array-job", "array-task", "begin", "dependency", "name", "nodes", "ntasks", "ntasks-per-node"),
+        *("cpus-per-task", "cpus-per-gpu", "mem", "mem-per-cpu", "mem-per-gpu", "gres", "gpus", "gpus-per-node"),
+        *("gpus-per-task", "exclusive", "licenses", "ntasks-per-gpu", "oversubscribe", "requeue"),
+    )
+)
 
 
 def conditions_of(workloads: Mapping[str, Workload]) -> dict[str, tuple[Condition, ...]]:
     """Return {job id: its dependencies} of the dependent jobs.
 
     A dependency on a job that is not in the workload counts as fulfilled: the job ended earlier or was dropped.
-    Dependencies of kinds other than `KINDS`, such as ``singleton``, count as fulfilled, too. In SWF, a job waits for
-    the end of its preceding job, plus its think time. Raises SetupError if jobs wait for each other.
+    Dependencies of kinds other than `KINDS`, such as ``singleton``, count as fulfilled, too. A dependency on an array
+    is one on each of its tasks. In SWF, a job waits for the end of its preceding job, plus its think time. A job with
+    the option ``begin`` waits for that time. Raises SetupError if jobs wait for each other.
     """
     found: dict[str, tuple[Condition, ...]] = {}
     for prefix, name, wishes, known in _wishes_of(workloads):
         kept = [wish for wish in wishes if wish.kind in KINDS and wish.job_id in known and wish.job_id != name]
         if kept:
             found[f"{prefix}!{name}"] = tuple(wish._replace(job_id=f"{prefix}!{wish.job_id}") for wish in kept)
+    for prefix, workload in workloads.items():
+        for row, options in enumerate(options_of(workload) or () if OPTIONS in workload.labels else ()):
+            if options is not None and (delay := begin_delay(options)) > 0:
+                job = f"{prefix}!{workload.ids[row]}"
+                begin = Condition(BEGIN, "", float(workload.submit[row]) + delay)
+                found[job] = (*found.get(job, ()), begin)
     _refuse_circles(found)
     return found
 
@@ -62,13 +79,39 @@ def dependency_remarks(workloads: Mapping[str, Workload]) -> list[str]:
     return remarks
 
 
+def options_remarks(workloads: Mapping[str, Workload]) -> list[str]:
+    """Return a warning about options of submissions that a scheduler does not get, with counts."""
+    counts: Counter[str] = Counter()
+    for workload in workloads.values():
+        if OPTIONS in workload.labels:
+            counts.update(
+                name for options in options_of(workload) or () for name in options or () if name not in _TAKEN
+            )
+    if not counts:
+        return []
+    told = ", ".join(f"{name} ({counts[name]:,} jobs)" for name in sorted(counts))
+    return [f"this scheduler does not read these options of submissions: {told}"]
+
+
 def _wishes_of(workloads: Mapping[str, Workload]) -> Iterator[tuple[str, str, list[Condition], set[str]]]:
-    """Yield (prefix, job, dependencies, all jobs of its workload) per dependent job."""
+    """Yield, for each dependent job, its prefix, its id, its dependencies and the ids of all jobs of its workload."""
     for prefix, workload in workloads.items():
         wishes = list(_wishes(workload))
         known = set(workload.ids if wishes else ())
+        tasks = _tasks(workload) if wishes else {}
         for row, some in wishes:
-            yield prefix, workload.ids[row], some, known
+            jobs = [wish._replace(job_id=job) for wish in some for job in tasks.get(wish.job_id, (wish.job_id,))]
+            yield prefix, workload.ids[row], jobs, known
+
+
+def _tasks(workload: Workload) -> dict[str, list[str]]:
+    """Return {id of an array: ids of its tasks}."""
+    found: dict[str, list[str]] = {}
+    for name in workload.ids:
+        array, mark, task = name.partition("_")
+        if mark and is_number(array) and is_number(task):
+            found.setdefault(array, []).append(name)
+    return found
 
 
 def _wishes(workload: Workload) -> Iterator[tuple[int, list[Condition]]]:

@@ -106,6 +106,7 @@ class Setup:
         remarks: warnings for the user.
         until: horizon (s): nothing happens at or after it.
         dispersion: slowdown of jobs on distant nodes; None: none.
+        named: whether the table of jobs has the names of jobs and of their nodes.
     """
 
     platform: Platform
@@ -121,6 +122,7 @@ class Setup:
     until: float = inf
     queue_lengths: bool = False
     dispersion: Dispersion | None = None
+    named: bool = False
 
     @classmethod
     def of(

@@ -11,6 +11,7 @@ from pipistrelle.server.setup.requests import requests_of
 from pipistrelle.traces.logs.labels import named_column
 from pipistrelle.traces.profiles import Composed, Profile, outcome
 from pipistrelle.traces.resilience import Resilience
+from pipistrelle.traces.slurm.options import options_of
 from pipistrelle.traces.workload import CANCELLED_AFTER, Workload, decimal_texts
 
 _BLOCK: Final = 4096
@@ -26,6 +27,7 @@ class WorkloadJobs:
         has_hosts: whether hosts are simulated; without them, a sequence of delays is run as one delay.
         recorded: recorded starts and nodes of the jobs; None: not needed.
         shared: whether the machine's nodes have resources that jobs share.
+        with_options: whether the scheduler takes the options of submissions.
     """
 
     job_type: ClassVar[type[Job]] = Job
@@ -40,6 +42,7 @@ class WorkloadJobs:
         resiliences: Mapping[str, Resilience] | None = None,
         recorded: Sequence[LogRecord] | None = None,
         shared: bool = False,
+        with_options: bool = False,
     ) -> None:
         self.workload = workload
         self._prefix = prefix
@@ -47,6 +50,7 @@ class WorkloadJobs:
         self._labels = labels_of(workload) if labelled else None
         self._resiliences = resiliences
         self._recorded = recorded
+        self._options = options_of(workload) if with_options else None
         self._cancelled = workload.measures.get(CANCELLED_AFTER)
         self._requests = requests_of(workload)
         self._resources = workload.requests if shared else None
@@ -104,6 +108,9 @@ class WorkloadJobs:
             if self._recorded is not None:
                 for job, told in zip(jobs, self._recorded[block], strict=True):
                     job.recorded = told
+            if self._options is not None:
+                for job, options in zip(jobs, self._options[block], strict=True):
+                    job.options = options
             self._complete(begin, jobs)
             yield from jobs
 

@@ -52,6 +52,7 @@ def make_engine(
         resiliences=setup.resiliences,
         recorded=records_of(setup.workloads["w0"], setup.platform) if "recorded" in features else None,
         shared=setup.platform.shares_nodes,
+        with_options="options" in features,
     )
     return native_engine(
         begins_of(setup),
@@ -64,7 +65,8 @@ def make_engine(
         machine=setup.machine if setup.has_work else None,
         profiles=setup.workloads["w0"].table,
         reliability=setup.reliability,
-        conditions=setup.conditions,
+        # A scheduler that takes the options of submissions decides on dependencies and begin times.
+        conditions={} if "options" in features else setup.conditions,
         dispersion=setup.dispersion,
     )
 

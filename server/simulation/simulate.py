@@ -20,6 +20,7 @@ from pipistrelle.server.errors import Interrupted, OutputFailed, RunError, Setup
 from pipistrelle.server.outputs.folder import FolderOutputs, Outputs
 from pipistrelle.server.outputs.fragmentation_book import FragmentationBook
 from pipistrelle.server.outputs.metrics import Metrics, Summary
+from pipistrelle.server.outputs.names import JobNames
 from pipistrelle.server.outputs.node_book import NodeBook, SharedNodeBook
 from pipistrelle.server.outputs.reliability_book import PreemptionBook, ReliabilityBook
 from pipistrelle.server.outputs.resource_book import ResourceBook
@@ -89,6 +90,7 @@ class Simulation(Kept):
                 asked,
                 workloads=setup.workloads,
                 queue_lengths=setup.queue_lengths,
+                names=JobNames(platform, setup.workloads) if setup.named else None,
                 shares_nodes=platform.shares_nodes,
             )
         self.outputs = outputs

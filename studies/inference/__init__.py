@@ -1,1 +1,1 @@
-"""Statistics of replicas: intervals, paired differences, break-even points."""
+"""Statistics of replicas: intervals, paired differences, rankings, break-even points."""

@@ -68,6 +68,10 @@ class Curves:
         metric: the column.
         level: confidence level of the intervals.
         seed: seed of the bootstrap.
+        gaps: cells without a figure have NaN, for pictures; otherwise they are an error.
+
+    Attributes:
+        counts: number of replicas with a figure and of all replicas, shape (curves, x, 2).
 
     Raises:
         StatisticsError: a column is missing, another axis varies, an axis has fewer than two numbers, or a curve lacks
@@ -75,7 +79,15 @@ class Curves:
     """
 
     def __init__(
-        self, trials: TrialTable, x: str, by: str | None, metric: str, *, level: float = LEVEL, seed: int = SEED
+        self,
+        trials: TrialTable,
+        x: str,
+        by: str | None,
+        metric: str,
+        *,
+        level: float = LEVEL,
+        seed: int = SEED,
+        gaps: bool = False,
     ) -> None:
         trials.column(metric)
         if rest := [name for name in trials.axes if name not in (x, by)]:
@@ -90,25 +102,30 @@ class Curves:
         places = [trials.axes.index(name) for name in (x, by) if name in trials.axes]
         cells = {tuple(cell.key[place] for place in places): cell for cell in trials.cells}
         samples = []
+        counts = []
         for name in self.names:
             for value in self.labels:
                 cell = cells.get((value,) if by is None else (value, name))
                 sample = {} if cell is None else trials.sample(cell, metric)
-                if not sample:
+                if not sample and not gaps:
                     told = x if by is None else f"{by} {name}, {x}"
                     what, hint = f"there is no {metric} of {told} {value}", "Exclude such values with --where."
                     raise StatisticsError(what, where=trials.where, hint=hint)
                 samples.append(sample)
+                counts.append((len(sample), 0 if cell is None else len(cell.rows)))
+        self.counts = np.array(counts).reshape(len(self.names), len(self.x), 2)
         self._resample(samples, seed)
 
     def _resample(self, samples: Sequence[dict[int, float]], seed: int) -> None:
         """Compute the means, shape (curves, x), and the means of bootstrap samples, shape (draws, curves, x)."""
         shape = (len(self.names), len(self.x))
-        self.means = np.array([math.fsum(one.values()) / len(one) for one in samples]).reshape(shape)
-        self._sign = 1.0 if math.fsum((self.means[:, -1] - self.means[:, 0]).tolist()) >= 0 else -1.0
+        self.means = np.array([math.fsum(one.values()) / len(one) if one else math.nan for one in samples])
+        self.means = self.means.reshape(shape)
+        known = [row[~np.isnan(row)] for row in self.means]
+        self._sign = 1.0 if math.fsum(float(row[-1] - row[0]) for row in known if row.size) >= 0 else -1.0
         replicas = sorted({replica for one in samples for replica in one})
         self.drawn: Floats | None = None
-        if min(len(one) for one in samples) < 2:
+        if min((len(one) for one in samples if one), default=0) < 2:
             return
         rows = {replica: row for row, replica in enumerate(replicas)}
         values, there = np.zeros((len(replicas), len(samples))), np.zeros((len(replicas), len(samples)))
@@ -120,8 +137,10 @@ class Curves:
             np.float64
         )
         held = weights @ there
-        whole = held.min(axis=1) > 0  # a draw may have no replica of a cell with few replicas
-        self.drawn = ((weights @ values)[whole] / held[whole]).reshape(-1, *shape)
+        filled = [place for place, one in enumerate(samples) if one]
+        whole = held[:, filled].min(axis=1) > 0  # a draw may have no replica of a cell with few replicas
+        with np.errstate(invalid="ignore"):
+            self.drawn = ((weights @ values)[whole] / held[whole]).reshape(-1, *shape)
 
     def line(self, curve: int, *, normalised: bool = False) -> tuple[Floats, Floats | None]:
         """Return a curve's means, shape (x,), and their intervals, shape (2, x), or None.
@@ -143,8 +162,11 @@ class Curves:
 
     def path(self, curve: int) -> tuple[Floats, Floats]:
         """Return points of an interpolated curve: axis numbers and metric values."""
-        curves = self._monotone(self.means[curve][None])
-        x = self._scaled
+        known = ~np.isnan(self.means[curve])
+        if known.sum() < 2:
+            return self.x[known], self.means[curve][known]
+        curves = self._monotone(self.means[curve][known][None])
+        x = self._scaled[known]
         fine = np.concatenate([np.linspace(x[:-1], x[1:], _FINE, endpoint=False).T.ravel(), x[-1:]])
         path: Floats = scipy_part("interpolate").PchipInterpolator(x, curves[0])(fine)
         return np.exp(fine) if self.x[0] > 0 else fine, path
@@ -214,7 +236,7 @@ def break_even(
 
     Args:
         targets: values of the metric.
-        place: index on the axis at which the value of the other curve is taken.
+        place: index on the axis of the value of one curve that the other curves must equal.
     """
     reached = [
         {"curve": name, **curves.reach(number, target).plain()}

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
 
 import msgspec
@@ -15,7 +16,9 @@ from pipistrelle.models.samples.estimates import (
     quantile_interval,
 )
 from pipistrelle.models.samples.paired import Paired, paired
-from pipistrelle.studies.inference.trials import SEED, CellKey, TrialTable, Value, label
+from pipistrelle.models.samples.ranks import PairTest, holm, pair_p
+from pipistrelle.studies.inference.gaps import Gap, causes_text, gaps_of
+from pipistrelle.studies.inference.trials import SEED, Cell, CellKey, TrialTable, Value, label
 
 
 class CellRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,18 +27,24 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         cell: {axis: value}.
         metric: the column.
-        estimate: mean, or quantile, over the replicas.
-        missing: number of replicas without a value.
+        estimate: mean, or quantile, over the replicas that have a value.
+        gaps: the replicas without a value.
     """
 
     cell: dict[str, Value]
     metric: str
     estimate: Interval
-    missing: int
+    gaps: tuple[Gap, ...] = ()
+
+    @property
+    def missing(self) -> int:
+        """The number of replicas without a value."""
+        return len(self.gaps)
 
     def plain(self) -> dict[str, Any]:
         """Return the row as JSON values."""
-        return {**self.cell, "metric": self.metric, **self.estimate.plain(), "missing": self.missing}
+        told = {"missing": self.missing, "missing_because": causes_text(self.gaps) or None}
+        return {**self.cell, "metric": self.metric, **self.estimate.plain(), **told}
 
 
 class PairRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,18 +53,29 @@ class PairRow(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         cell: {axis: value} of the other axes.
         metric: the column.
+        values: the two values of the axis, A and B.
         pair: statistics of the pairs.
+        gaps: the trials of both cells without a value.
         unpaired: number of replicas without a value in both cells.
+        p: p-value of the paired test; None without a test or with fewer than two pairs.
+        adjusted: the same after Holm's correction for all pairs of the metric.
     """
 
     cell: dict[str, Value]
     metric: str
+    values: tuple[Value, Value]
     pair: Paired
     unpaired: int
+    gaps: tuple[Gap, ...] = ()
+    p: float | None = None
+    adjusted: float | None = None
 
     def plain(self) -> dict[str, Any]:
         """Return the row as JSON values."""
-        return {**self.cell, "metric": self.metric, **self.pair.plain(), "unpaired": self.unpaired}
+        names = {"a": self.values[0], "b": self.values[1]}
+        missing = {"unpaired": self.unpaired, "missing_because": causes_text(self.gaps) or None}
+        tests = {"p": self.p, "p_holm": self.adjusted}
+        return {**self.cell, "metric": self.metric, **names, **self.pair.plain(), **missing, **tests}
 
 
 def summary(
@@ -84,7 +104,8 @@ def summary(
             else:
                 estimate = quantile_interval(sample, quantile, level=level)
             told = dict(zip(trials.axes, cell.key, strict=True))
-            rows.append(CellRow(cell=told, metric=metric, estimate=estimate, missing=len(cell.rows) - len(sample)))
+            without = tuple(gaps_of(trials, cell, metric))
+            rows.append(CellRow(cell=told, metric=metric, estimate=estimate, gaps=without))
     return rows
 
 
@@ -103,35 +124,88 @@ def comparison(
     Raises:
         StatisticsError: a column is missing, no cell has both values, or paired replicas have different seeds.
     """
+    return all_pairs(trials, axis, [first, second], metrics, level=level, method=method)
+
+
+def all_pairs(
+    trials: TrialTable,
+    axis: str,
+    values: Sequence[Value],
+    metrics: Sequence[str] = (),
+    *,
+    level: float = LEVEL,
+    method: Method = "t",
+    test: PairTest | None = None,
+) -> list[PairRow]:
+    """Return each metric of each pair of cells for each pair of values of an axis, by metric and cell.
+
+    Args:
+        test: the paired test, ``t`` or ``wilcoxon``, whose p-values Holm's method adjusts for all pairs of a metric;
+            None: no test.
+
+    Raises:
+        StatisticsError: as `comparison`.
+    """
     place = trials.axes.index(axis)
     others = [name for name in trials.axes if name != axis]
-    by_rest: dict[CellKey, dict[Value, Any]] = {}
-    for cell in trials.cells:
-        rest = cell.key[:place] + cell.key[place + 1 :]
-        by_rest.setdefault(rest, {})[cell.key[place]] = cell
-    pairs = {
-        rest: (cells[first], cells[second]) for rest, cells in by_rest.items() if first in cells and second in cells
-    }
-    if not pairs:
+    by_rest = cells_by_rest(trials, place)
+    both = [
+        (rest, one, other)
+        for rest, cells in by_rest.items()
+        for one, other in combinations(values, 2)
+        if one in cells and other in cells
+    ]
+    if not both:
         raise StatisticsError(f"no two cells differ only in {axis}", where=trials.where)
-    seeds = trials.columns.get(SEED)
     rows = []
     for metric in trials.metrics(metrics):
-        for rest, (one, other) in pairs.items():
-            samples = trials.sample(one, metric), trials.sample(other, metric)
-            both = [replica for replica in samples[0] if replica in samples[1]]
-            if seeds is not None and any(seeds[one.rows[each]] != seeds[other.rows[each]] for each in both):
-                raise StatisticsError(
-                    "replicas with the same number have different seeds, so they cannot be paired",
-                    where=f"{trials.where}: {axis}",
+        own = []
+        for rest, one, other in both:
+            cells = by_rest[rest][one], by_rest[rest][other]
+            samples, common = paired_samples(trials, cells, metric, axis)
+            pair = paired(samples[0], samples[1], level=level, method=method)
+            own.append(
+                PairRow(
+                    cell=dict(zip(others, rest, strict=True)),
+                    metric=metric,
+                    values=(one, other),
+                    pair=pair,
+                    unpaired=len(cells[0].rows.keys() | cells[1].rows.keys()) - len(common),
+                    gaps=tuple(gap for cell in cells for gap in gaps_of(trials, cell, metric)),
+                    p=None if test is None else pair_p(samples[0], samples[1], test),
                 )
-            pair = paired(
-                [samples[0][each] for each in both], [samples[1][each] for each in both], level=level, method=method
             )
-            alone = len(one.rows.keys() | other.rows.keys()) - len(both)
-            cell_values = dict(zip(others, rest, strict=True))
-            rows.append(PairRow(cell=cell_values, metric=metric, pair=pair, unpaired=alone))
+        adjusted = holm([row.p for row in own])
+        rows += [msgspec.structs.replace(row, adjusted=p) for row, p in zip(own, adjusted, strict=True)]
     return rows
+
+
+def cells_by_rest(trials: TrialTable, place: int) -> dict[CellKey, dict[Value, Cell]]:
+    """Return {values of the other axes: {value of the axis with index ``place``: cell}}."""
+    found: dict[CellKey, dict[Value, Cell]] = {}
+    for cell in trials.cells:
+        rest = cell.key[:place] + cell.key[place + 1 :]
+        found.setdefault(rest, {})[cell.key[place]] = cell
+    return found
+
+
+def paired_samples(
+    trials: TrialTable, cells: Sequence[Cell], metric: str, axis: str
+) -> tuple[list[list[float]], list[int]]:
+    """Return the values of each cell in the replicas that all cells have, and these replicas.
+
+    Raises:
+        StatisticsError: replicas with the same number have different seeds.
+    """
+    samples = [trials.sample(cell, metric) for cell in cells]
+    common = [replica for replica in samples[0] if all(replica in sample for sample in samples)]
+    seeds = trials.columns.get(SEED)
+    if seeds is not None and any(len({seeds[cell.rows[each]] for cell in cells}) > 1 for each in common):
+        raise StatisticsError(
+            "replicas with the same number have different seeds, so they cannot be paired",
+            where=f"{trials.where}: {axis}",
+        )
+    return [[sample[each] for each in common] for sample in samples], common
 
 
 class SizeRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,7 +24,19 @@ REPLICA, SEED = "replica", "seed"
 #: metrics that are reported by default
 USUAL: Final = ("mean_wait", "mean_bounded_slowdown", "utilisation")
 #: columns that describe how a trial was made
-_ORIGIN: Final = ("point", REPLICA, SEED, "engine", "engine_why", "version", "reason", "message", "warm_up", "drain")
+_ORIGIN: Final = (
+    "point",
+    REPLICA,
+    SEED,
+    "engine",
+    "engine_why",
+    "version",
+    "reason",
+    "message",
+    "cause",
+    "warm_up",
+    "drain",
+)
 
 #: numbers of jobs that were running or queued at a trial's end
 _NOT_ENDED: Final = ("running_at_end", "waiting_at_end")
@@ -54,16 +66,23 @@ class TrialTable:
         columns: {name: values}, all of one length.
         axes: columns that distinguish cells; None: columns before ``replica`` that have more than one value.
         where: the table's name in errors.
+        leads: {column: axis of variants that sets it}; such a column follows from the axis and is none itself.
 
     Raises:
         StatisticsError: there are no trials or no replicas, or a cell has a replica twice.
     """
 
     def __init__(
-        self, columns: Mapping[str, Sequence[Any]], *, axes: Sequence[str] | None = None, where: str = "the trials"
+        self,
+        columns: Mapping[str, Sequence[Any]],
+        *,
+        axes: Sequence[str] | None = None,
+        where: str = "the trials",
+        leads: Mapping[str, str] | None = None,
     ) -> None:
         self.columns = dict(columns)
         self.where = where
+        self.leads = dict(leads or {})
         if REPLICA not in self.columns:
             raise StatisticsError(f"the column '{REPLICA}' is missing", where=where, hint="Is it a study's table?")
         if not len(self.columns[REPLICA]):
@@ -71,7 +90,7 @@ class TrialTable:
         names = list(self.columns)
         before = names[: names.index(REPLICA)]
         told = [name for name in before if name not in _ORIGIN and not self._in_seconds(name)] if axes is None else axes
-        self.axes = [name for name in told if len(set(self.columns[name])) > 1]
+        self.axes = [name for name in told if name not in self.leads and len(set(self.columns[name])) > 1]
         self.cells = self._cells()
 
     @classmethod
@@ -107,10 +126,11 @@ class TrialTable:
     @classmethod
     def of(cls, table: "pyarrow.Table", where: str = "the trials") -> "TrialTable":
         """Return the trials of a pyarrow table; its metadata may name the axes that vary."""
-        told = json.loads((table.schema.metadata or {}).get(b"pipistrelle", b"{}")).get("varied")
+        facts = json.loads((table.schema.metadata or {}).get(b"pipistrelle", b"{}"))
+        told = facts.get("varied")
         columns = {name: table.column(name).to_pylist() for name in table.column_names}
         axes = None if told is None else [name for name in told if name in columns]
-        return cls(columns, axes=axes, where=where)
+        return cls(columns, axes=axes, where=where, leads=_variants(facts.get("axes", ())))
 
     def __len__(self) -> int:
         return len(self.columns[REPLICA])
@@ -147,6 +167,12 @@ class TrialTable:
         name = column_of(name)
         if name not in self.axes:
             self.column(name)
+            if (lead := self.leads.get(name)) in self.axes:
+                raise StatisticsError(
+                    f"'{printable(name)}' follows from the variants of '{lead}'",
+                    where=self.where,
+                    expected=f"an axis: {', '.join(self.axes)}",
+                )
             raise StatisticsError(
                 f"'{printable(name)}' has only one value",
                 where=self.where,
@@ -205,7 +231,7 @@ class TrialTable:
         if not rows:
             raise StatisticsError("no trial is left", where=self.where)
         columns = {name: [values[row] for row in rows] for name, values in self.columns.items()}
-        return TrialTable(columns, axes=self.axes, where=self.where)
+        return TrialTable(columns, axes=self.axes, where=self.where, leads=self.leads)
 
     def sample(self, cell: Cell, metric: str) -> dict[int, float]:
         """Return {replica: metric} of a cell, without replicas that lack the metric."""
@@ -247,6 +273,16 @@ class TrialTable:
                 "the table has none of the usual metrics", where=self.where, hint="Name one: --metric COLUMN."
             )
         return found
+
+
+def _variants(axes: Sequence[Sequence[Any]]) -> dict[str, str]:
+    """Return {column: axis} of the options that variants set, from a study's description of its axes."""
+    found: dict[str, str] = {}
+    for name, values in axes:
+        if isinstance(values, list) and all(isinstance(one, dict) and "name" in one for one in values):
+            options = dict.fromkeys(option for one in values for option in one if option != "name")
+            found |= {column_of(option): column_of(name) for option in options}
+    return found
 
 
 def label(value: Value) -> str:

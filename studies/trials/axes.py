@@ -9,9 +9,10 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import fields
 
-from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable, shown
+from pipistrelle.protocol.base.errors import did_you_mean, printable, shown
 from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.runs.description.spec import Decides, RunSpec, decided
+from pipistrelle.studies.errors import StudyError
 
 #: {name: option of a run}
 OPTIONS: Final = {one.encode_name: one for one in fields(RunSpec)}
@@ -27,12 +28,10 @@ REFUSED: Final = {"resumed": "a trial starts from the beginning"} | {
 #: significant digits of values inside a range: few enough that all platforms' math libraries agree
 _DIGITS: Final = 6
 _MOST_VALUES: Final = 100_000
+#: option that is a table of changes of a Slurm configuration; ``slurm.KEY`` sets one of them
+_SLURM: Final = "slurm"
 #: {option: its column in the results}, if the names differ
 _COLUMNS: Final = {"scheduler": "policy"}
-
-
-class StudyError(PipistrelleError):
-    """A study's description is wrong, or the study cannot be carried out."""
 
 
 class _Range(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -67,7 +66,7 @@ class Axis:
 
 def read_axes(raw: Mapping[str, Any], where: str) -> tuple[Axis, ...]:
     """Return the axes of a study; StudyError if one is empty, unknown or repeated."""
-    axes = tuple(_axis(name, value, f"{where}: axes.{printable(name)}") for name, value in raw.items())
+    axes = tuple(_axis(name, value, f"{where}: axes.{printable(name)}") for name, value in _flat(raw))
     owners: dict[str, str] = {}
     for axis in axes:
         for option in axis.options:
@@ -78,6 +77,32 @@ def read_axes(raw: Mapping[str, Any], where: str) -> tuple[Axis, ...]:
                     found=f"axes.{printable(owners[option])} sets it, too",
                 )
     return axes
+
+
+def _flat(raw: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the axes, with nested tables of ``slurm`` as ``slurm.partition.debug.MaxTime``."""
+    for name, value in raw.items():
+        if name == _SLURM or name.startswith(f"{_SLURM}."):
+            yield from _leaves(name, value)
+        else:
+            yield name, value
+
+
+def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict) and not {"from", "to"} <= value.keys():
+        for key, inner in value.items():
+            yield from _leaves(f"{name}.{key}", inner)
+    else:
+        yield name, value
+
+
+def folded(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options of a run, in which ``slurm.KEY`` are entries of the table ``slurm``."""
+    found = {name: value for name, value in settings.items() if not name.startswith(f"{_SLURM}.")}
+    changes = {
+        name.removeprefix(f"{_SLURM}."): value for name, value in settings.items() if name.startswith(f"{_SLURM}.")
+    }
+    return {**found, _SLURM: {**found.get(_SLURM, {}), **changes}} if changes else found
 
 
 def points(axes: Sequence[Axis]) -> Iterator[tuple[int, ...]]:
@@ -94,7 +119,9 @@ def column_of(option: str) -> str:
 
 
 def check_option(name: str, where: str) -> None:
-    """Raise StudyError unless trials can have the option ``name``."""
+    """Raise StudyError unless trials can have the option ``name``; ``slurm.KEY`` is checked with the run."""
+    if name.startswith(f"{_SLURM}."):
+        return
     if name not in OPTIONS:
         hint = f"{did_you_mean(name, list(OPTIONS))} Axes have the names of options of 'pipistrelle run'."
         raise StudyError(f"a run has no option {shown(name)}", where=where, hint=hint.strip())

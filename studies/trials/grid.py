@@ -1,23 +1,27 @@
 """Check all simulations of a study before the first one runs, and choose the engine for each."""
 
 import dataclasses
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
 
 from msgspec.structs import replace
 
 from pipistrelle.models.samples.estimates import t_quantile
-from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, shown
+from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable, shown
 from pipistrelle.runs.description.setup import load_setup
 from pipistrelle.runs.description.spec import Decides, RunSpec
 from pipistrelle.runs.description.spec_file import with_digests
 from pipistrelle.schedulers.plan.machine_code import has_compiler
 from pipistrelle.server.setup.setup import Setup
-from pipistrelle.studies.trials.axes import StudyError
-from pipistrelle.studies.trials.metrics import metric_names
+from pipistrelle.studies.errors import StudyError
+from pipistrelle.studies.measures.figures import figure_names
+from pipistrelle.studies.measures.job_classes import ALL, class_names
+from pipistrelle.studies.measures.window import WindowError
+from pipistrelle.studies.trials.axes import column_of
 from pipistrelle.studies.trials.study import Point, Study, combination
 from pipistrelle.studies.trials.trial import CACHE, Trial
-from pipistrelle.studies.trials.window import WindowError
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +51,8 @@ def prepared(study: Study) -> tuple[Prepared, ...]:
     """
     if study.rule is not None:
         t_quantile(study.rule.least)  # if scipy is missing, this fails before the first trial
-        known = metric_names(study.metrics.sizes)
-        if study.metric not in known:
-            raise StudyError(
-                f"there is no metric {shown(study.metric)}",
-                where=f"{study.where}: replicas.metric",
-                hint=did_you_mean(study.metric, sorted(known)),
-            )
+        if not study.metrics.by:  # else names of queues and users must be read first
+            _check_metric(study, figure_names(study.metrics, {}))
     found = []
     reader = _Reader(study)
     for point in study.points:
@@ -61,6 +60,9 @@ def prepared(study: Study) -> tuple[Prepared, ...]:
             found.append(reader.prepare(point))
         except PipistrelleError as error:
             raise _refusal(study, point, error) from None
+    _check_names(study, reader.names)
+    if study.rule is not None:
+        _check_metric(study, figure_names(study.metrics, {label: sorted(some) for label, some in reader.names.items()}))
     if (study.count > 1 or study.rule is not None) and not any(one.seeded or one.point.drawing for one in found):
         raise StudyError(
             "all replicas would be the same, because nothing is random",
@@ -68,7 +70,7 @@ def prepared(study: Study) -> tuple[Prepared, ...]:
             expected="failures, or a random transformation",
             hint="Remove [replicas].",
         )
-    return tuple(found)
+    return tuple(_named(found, reader.own_names))
 
 
 class TrialMaker:
@@ -99,6 +101,10 @@ class _Reader:
         self._study = study
         self._digests: dict[tuple[str, ...], dict[str, str]] = {}
         self._policies: set[str] = set()
+        #: {scheduler that is Python code: its own name}
+        self.own_names: dict[str, str] = {}
+        #: {label: values in any point's workload that get their own metrics}
+        self.names: dict[str, set[str]] = {}
 
     def prepare(self, point: Point) -> Prepared:
         names = tuple(point.spec.inputs)
@@ -110,8 +116,13 @@ class _Reader:
         policy = spec.key(Decides.POLICY)
         if policy not in self._policies:
             self._policies.add(policy)
-            spec.make_policy()
+            made = spec.make_policy(polls=False)
+            if spec.code is not None:
+                self.own_names[spec.code] = printable(made.name)
         _check_window(self._study, setup)
+        where = f"{self._study.where}: metrics.by"
+        for label, values in class_names(self._study.metrics.by, setup.workloads, where).items():
+            self.names.setdefault(label, set()).update(values)
         happens = setup.reliability
         drawn = happens is not None and (
             happens.failures is not None or (spec.outages is not None and spec.repair is not None)
@@ -134,6 +145,40 @@ class _Reader:
                 f"the kernel cannot run it: {why}", hint='With engine = "auto" the reference engine runs it.'
             )
         return "reference", why
+
+
+def _named(grid: list[Prepared], own_names: dict[str, str]) -> list[Prepared]:
+    """Return the grid with schedulers called by their own names, as in a run, if these are different."""
+    column = column_of("scheduler")
+    called = Counter([*own_names.values(), *({str(one.point.labels.get(column)) for one in grid} - own_names.keys())])
+    found = []
+    for one in grid:
+        name = own_names.get(str(one.point.labels.get(column)), "")
+        if called[name] == 1:
+            point = dataclasses.replace(one.point, labels={**one.point.labels, column: name})
+            one = dataclasses.replace(one, point=point)  # noqa: PLW2901
+        found.append(one)
+    return found
+
+
+def _check_metric(study: Study, known: set[str]) -> None:
+    if study.metric not in known:
+        raise StudyError(
+            f"there is no metric {shown(study.metric)}",
+            where=f"{study.where}: replicas.metric",
+            hint=did_you_mean(study.metric, sorted(known)),
+        )
+
+
+def _check_names(study: Study, known: Mapping[str, set[str]]) -> None:
+    """Raise StudyError if no job of any point has a value that the study names."""
+    for label, told in study.metrics.by.items():
+        names = [told] if isinstance(told, str) else [] if isinstance(told, int) else list(map(str, told))
+        for name in names:
+            if name not in (ALL, *known[label]):
+                raise StudyError(
+                    f"no job of the study has the {label} {shown(name)}", where=f"{study.where}: metrics.by.{label}"
+                )
 
 
 def _check_window(study: Study, setup: Setup) -> None:

@@ -13,7 +13,7 @@ from pipistrelle.protocol.base.whole import read_whole
 from pipistrelle.protocol.fields import package_version
 from pipistrelle.server.outputs.lock import sole_writer
 from pipistrelle.server.outputs.once import remove_outputs
-from pipistrelle.studies.trials.axes import StudyError
+from pipistrelle.studies.errors import StudyError
 from pipistrelle.studies.trials.grid import Prepared
 from pipistrelle.studies.trials.line_file import LineFile, open_lines, read_lines, write_table
 from pipistrelle.studies.trials.results import TRIALS

@@ -94,7 +94,7 @@ class YieldRow(NamedTuple):
 class WaitRow(NamedTuple):
     """The largest queue wait (s) at which an application reaches a target yield.
 
-    ``best`` is None if no wait does.
+    ``best`` is None if the yield stays below the target at any wait.
     """
 
     target: float
@@ -117,7 +117,9 @@ def yield_rows(
     lifetimes: int = 0,
     seed: int = 1,
 ) -> list[YieldRow]:
-    """Return the yields for each wait, without spares and for each shape (way of using the nodes).
+    """Return an application's yield (useful share of its node time) for each wait between allocations.
+
+    Each wait has one row without spare nodes, and one for each shape, that is, each way of using the nodes.
 
     Args:
         waits: waits for a new allocation in seconds.
@@ -154,7 +156,7 @@ def yield_rows(
 def wait_rows(
     allocation: Allocation, targets: Sequence[float], *, failures: int | None = None, form: Form = "paper"
 ) -> list[WaitRow]:
-    """Return the largest waits for target yields, without spares and for each shape."""
+    """Return the largest wait for each target yield: without spare nodes, and for each way of using them."""
     models = {shape: _model(shape, allocation, form) for shape in _ROWS}
     return [
         WaitRow(target, shape, models[shape].largest_wait(target, None if shape is None else failures))

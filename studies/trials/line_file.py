@@ -33,9 +33,7 @@ class LineFile:
 def read_lines(path: Path, what: str, make: type[PipistrelleError]) -> tuple[list[bytes], int]:
     """Return a file's complete lines, and their total length in bytes.
 
-    An empty list if the file does not exist.
-
-    An incomplete last line is left out.
+    An incomplete last line is left out. If the file does not exist, there are no lines.
 
     Args:
         what: names the file in an error.

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Protocol
 
 from pipistrelle.models.samples.stopping import Rule, reached, replicas_needed
-from pipistrelle.studies.trials.metrics import Metric
+from pipistrelle.studies.measures.metrics import Metric
 from pipistrelle.studies.trials.study import Study
 from pipistrelle.studies.trials.trial import Outcome
 

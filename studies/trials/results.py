@@ -13,9 +13,13 @@ import msgspec
 
 from pipistrelle.protocol.base.errors import printable
 from pipistrelle.protocol.fields import package_version
+from pipistrelle.runs.execution.job_table import JobTableBook
 from pipistrelle.server.outputs.metrics import Summary
 from pipistrelle.server.outputs.reliability_book import ReliabilitySummary
-from pipistrelle.studies.trials.axes import StudyError, column_of
+from pipistrelle.studies.errors import StudyError
+from pipistrelle.studies.measures.distributions import QUANTILES
+from pipistrelle.studies.measures.metrics import metrics
+from pipistrelle.studies.trials.axes import column_of
 from pipistrelle.studies.trials.grid import Prepared
 from pipistrelle.studies.trials.study import Label, Study
 from pipistrelle.studies.trials.trial import Outcome
@@ -33,8 +37,8 @@ _COUNTS: Final = frozenset(
     for one in msgspec.structs.fields(kind)
     if one.type is int or one.encode_name in ("dropped", "running_at_end", "waiting_at_end")
 )
-#: metrics of size classes that are whole numbers
-_COUNT: Final = re.compile(r"jobs_\d+(_\d+|_up)?")
+#: metrics of classes of jobs that are whole numbers
+_COUNT: Final = re.compile(r"jobs_.+", re.DOTALL)
 #: columns of the short table, if they exist
 _SHOWN: Final = ("mean_wait", "mean_bounded_slowdown", "utilisation", "node_failures")
 _MOST_SHOWN: Final = 40
@@ -84,7 +88,10 @@ class Results:
         return int(self.table.num_rows)
 
     def _shown(self) -> tuple[list[str], list[list[str]]]:
-        """Return the headings and rows of a short table: means of some metrics per point."""
+        """Return the headings and rows of a short table: means of some metrics per point.
+
+        A mean that leaves out trials without the metric ends with an asterisk.
+        """
         table = self.table
         told = json.loads((table.schema.metadata or {}).get(b"pipistrelle", b"{}"))
         varied = [name for name in told.get("varied", []) if name in table.column_names]
@@ -97,7 +104,8 @@ class Results:
             cells = [printable(str(value)) for value in key] + [str(len(members))]
             for name in figures:
                 known = [row[name] for row in members if row[name] is not None]
-                cells.append(f"{fsum(known) / len(known):,.6g}" if known else "-")
+                mark = "*" if len(known) < len(members) else ""  # a mean over the others alone
+                cells.append(f"{fsum(known) / len(known):,.6g}{mark}" if known else "-")
             rows.append(cells)
         return [*varied, "trials", *figures], rows
 
@@ -166,14 +174,19 @@ def table_of(
         "version": ("string", [version] * len(keys)),
         "reason": ("string", [row.reason for row in rows]),
         "message": ("string", [row.message for row in rows]),
+        "cause": ("string", [row.cause for row in rows]),
         "warm_up": ("string", [study.metrics.warm_up] * len(keys)),
         "drain": ("string", [study.metrics.drain] * len(keys)),
     }
     for name, (kind, values) in said.items():
         columns[name] = pyarrow.array(values, pyarrow.type_for_alias(kind))
-    for name in dict.fromkeys(name for row in rows for name in row.figures):
+    names = dict.fromkeys(name for row in rows for name in row.figures)
+    for name in names or metrics(JobTableBook().table()):  # if every trial stalled, the usual columns are empty
         kind = "int64" if name in _COUNTS or _COUNT.fullmatch(name) else "float64"
         columns[name] = pyarrow.array([row.figures.get(name) for row in rows], pyarrow.type_for_alias(kind))
+    for name in dict.fromkeys(name for row in rows for name in row.quantiles):
+        found = [row.quantiles.get(name) for row in rows]
+        columns[f"{name}{QUANTILES}"] = pyarrow.array(found, pyarrow.list_(pyarrow.float64()))
     varied = [column_of(name) for name in study.varied]
     metadata = {"pipistrelle": json.dumps({**identity, "varied": varied}, sort_keys=True, ensure_ascii=False)}
     return pyarrow.table(columns, metadata=metadata)

@@ -19,8 +19,9 @@ from pipistrelle.protocol.base.shapes import misfit
 from pipistrelle.protocol.base.toml import read_toml
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.description.spec_file import SpecError, convert_spec
-from pipistrelle.studies.trials.axes import Axis, StudyError, check_option, column_of, points, read_axes
-from pipistrelle.studies.trials.window import NOTHING, Leave
+from pipistrelle.studies.errors import StudyError
+from pipistrelle.studies.measures.measures import Measures
+from pipistrelle.studies.trials.axes import Axis, check_option, column_of, folded, points, read_axes
 from pipistrelle.traces.files import read_text
 
 MANUAL: Final = "See 'pipistrelle help studies'."
@@ -56,25 +57,6 @@ class Replicas(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, re
     at_most: Annotated[int, Meta(ge=2)] | None = None
     metric: str | None = None
     seed: Annotated[int, Meta(ge=0)] = 1
-
-
-class Measures(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
-    """The metrics of each trial.
-
-    Attributes:
-        warm_up, drain: what to leave out at the start and the end of a run: a time such as ``30d``, or ``1000 jobs``.
-        sizes: lower bounds of size classes, ascending; each class gets its own means.
-    """
-
-    warm_up: str | None = None
-    drain: str | None = None
-    sizes: tuple[Annotated[int, Meta(ge=1)], ...] = ()
-
-    @property
-    def left_out(self) -> tuple[Leave, Leave]:
-        """Return the parts of a run to leave out at its start and its end; WindowError if a text is malformed."""
-        warm_up = NOTHING if self.warm_up is None else Leave.parse(self.warm_up, "metrics.warm-up")
-        return warm_up, NOTHING if self.drain is None else Leave.parse(self.drain, "metrics.drain")
 
 
 class _StudyFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -187,13 +169,8 @@ class Study:
                 expected="count = 1",
                 found="a precision" if told.count is None else f"count = {told.count}",
             )
-        for one, name in zip(self.metrics.left_out, ("warm-up", "drain"), strict=True):
-            if one == NOTHING and getattr(self.metrics, name.replace("-", "_")) is not None:
-                raise StudyError("nothing is left out", where=f"{where}: metrics.{name}", hint="Remove the line.")
+        self.metrics.check(f"{where}: metrics")
         _ = self.rule
-        sizes = self.metrics.sizes
-        if list(sizes) != sorted(set(sizes)):
-            raise StudyError("size bounds must ascend", where=f"{where}: metrics.sizes", found=str(list(sizes)))
         if (count := self.size * self.count) > _MOST_TRIALS:
             raise StudyError(f"a study has at most {_MOST_TRIALS:,} trials", where=where, found=f"{count:,}")
 
@@ -235,12 +212,13 @@ class Study:
 
     @property
     def varied(self) -> list[str]:
-        """Return the names that distinguish points: the axes, and the options that they set."""
+        """The names that distinguish points: axes of variants, and the options that other axes set.
+
+        What a variant sets follows from its name, so it distinguishes nothing more.
+        """
         names: dict[str, None] = {}
         for axis in self.axes:
-            if axis.labels is not None:
-                names[axis.name] = None
-            names |= dict.fromkeys(axis.options)
+            names |= dict.fromkeys(axis.options if axis.labels is None else [axis.name])
         return list(names)
 
     @property
@@ -260,7 +238,7 @@ class Study:
                 if axis.labels is not None:
                     labels[column_of(axis.name)] = axis.labels[place]
             where = f"{self.where}: {combination(settings)}" if settings else self.where
-            spec = convert_spec({**self.run, **settings}, where)
+            spec = convert_spec(folded({**self.run, **settings}), where)
             if spec.program is not None:
                 raise SpecError(
                     "a trial calls its scheduler directly, so it cannot be a program",
@@ -269,7 +247,7 @@ class Study:
                 )
             values = msgspec.to_builtins(spec)
             for option in dict.fromkeys([*_ALWAYS, *settings]):
-                if option != "seed" and _is_label(value := settings.get(option, values[option])):
+                if option != "seed" and _is_label(value := settings.get(option, values.get(option))):
                     labels[column_of(option)] = " ".join(value) if isinstance(value, list | tuple) else value
             found.append(Point(number, spec, labels, settings, _drawing(spec, {**self.run, **settings})))
         for column in list(found[0].labels):
@@ -304,7 +282,7 @@ class Study:
         return {
             "run": self.run,
             "axes": [[name, value] for name, value in self._raw_axes.items()],
-            "metrics": msgspec.to_builtins(self.metrics),
+            "metrics": self.metrics.plain(),
             "engine": self.engine,
             "seed": self.replicas.seed,
         }

@@ -15,9 +15,11 @@ from pipistrelle.runs.execution.connection import InProcess
 from pipistrelle.runs.execution.job_table import JobTable, JobTableBook
 from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.server.errors import Stalled
-from pipistrelle.studies.trials.axes import StudyError
-from pipistrelle.studies.trials.metrics import Metric, metrics
-from pipistrelle.studies.trials.study import Measures
+from pipistrelle.server.outputs.node_book import NodeBook
+from pipistrelle.studies.errors import StudyError
+from pipistrelle.studies.measures.figures import figures_of
+from pipistrelle.studies.measures.measures import Measures
+from pipistrelle.studies.measures.metrics import Metric
 
 #: inputs that the trials of a process share
 CACHE: Final = SetupCache()
@@ -51,7 +53,9 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
     Attributes:
         figures: the trial's metrics; empty if the run stalled.
+        quantiles: distributions of jobs, as `pipistrelle.studies.measures.distributions` describes; may be empty.
         message: why the run stalled.
+        cause: the same without times and jobs, so that equal causes have equal texts.
     """
 
     point: int
@@ -59,6 +63,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     reason: str
     figures: dict[str, Metric]
     message: str = ""
+    cause: str = ""
+    quantiles: dict[str, list[float]] = {}
 
 
 def carry_out(trial: Trial) -> Outcome:
@@ -69,29 +75,52 @@ def carry_out(trial: Trial) -> Outcome:
     """
     _go_to(trial.folder, tuple(sorted(trial.spec.files.items())))
     try:
-        table = table_of_run(trial.spec, trial.engine)
+        table = table_of_run(
+            trial.spec,
+            trial.engine,
+            with_ids=bool(trial.measures.by),
+            with_node_seconds=trial.measures.costs is not None,
+        )
     except Stalled as stalled:
-        return Outcome(point=trial.point, replica=trial.replica, reason="stalled", figures={}, message=str(stalled))
-    warm_up, drain = trial.measures.left_out
-    figures = metrics(table, warm_up=warm_up, drain=drain, sizes=trial.measures.sizes)
-    return Outcome(point=trial.point, replica=trial.replica, reason=table.reason, figures=figures)
+        cause = ". ".join(filter(None, (stalled.what.removeprefix("the run stalled: "), stalled.hint)))
+        return Outcome(
+            point=trial.point,
+            replica=trial.replica,
+            reason="stalled",
+            figures={},
+            message=str(stalled),
+            cause=cause.removesuffix("."),
+        )
+    told = figures_of(table, trial.measures, load_setup(trial.spec, cache=CACHE).workloads)
+    return Outcome(
+        point=trial.point, replica=trial.replica, reason=table.reason, figures=told.figures, quantiles=told.quantiles
+    )
 
 
-def table_of_run(spec: RunSpec, engine: str) -> JobTable:
-    """Simulate a run in this process with the given engine and return its jobs."""
+def table_of_run(spec: RunSpec, engine: str, *, with_ids: bool = False, with_node_seconds: bool = False) -> JobTable:
+    """Simulate a run in this process with the given engine and return its jobs.
+
+    Args:
+        with_ids: record the ids of jobs.
+        with_node_seconds: record how long nodes were busy, idle and down, also without failures.
+    """
     setup = load_setup(spec, cache=CACHE)
     if engine == "kernel":
         from pipistrelle.kernel.table import run_kernel  # slow to import: it compiles code, or loads compiled code
 
-        return replace(run_kernel(setup, spec), until=setup.until)
-    book = JobTableBook()
+        made = run_kernel(setup, spec, with_ids=with_ids, with_node_seconds=with_node_seconds)
+        return replace(made, until=setup.until)
+    book = JobTableBook(with_ids=with_ids)
+    nodes = NodeBook(setup.platform) if with_node_seconds else None
+    observers = [book] if nodes is None else [book, nodes]
     connection = InProcess(spec.make_policy(warn=False))
-    told = run(spec, RunOptions(setup=setup, connection=connection, observers=[book])).summary
+    told = run(spec, RunOptions(setup=setup, connection=connection, observers=observers)).summary
     return book.table(
         until=setup.until,
         dropped=sum(told.dropped.values()),
         reliability=told.reliability,
         fragmentation=None if told.fragmentation is msgspec.UNSET else told.fragmentation,
+        node_seconds=None if nodes is None else nodes.node_seconds,
     )
 
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.runs.description.setup import load_setup
-from pipistrelle.studies.trials.axes import StudyError
+from pipistrelle.studies.errors import StudyError
 from pipistrelle.studies.trials.grid import TrialMaker, prepared
 from pipistrelle.studies.trials.journal import Journal, identity_of, look_into, open_folder
 from pipistrelle.studies.trials.line_file import write_table

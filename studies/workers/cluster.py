@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
 from pipistrelle.protocol.base.errors import did_you_mean, printable
-from pipistrelle.studies.trials.axes import StudyError
+from pipistrelle.studies.errors import StudyError
 from pipistrelle.studies.trials.trial import Outcome, Trial
 from pipistrelle.studies.workers.crew import TrialFailed, asked, outcome_of, respond
 

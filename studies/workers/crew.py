@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.fields import package_version
-from pipistrelle.studies.trials.axes import StudyError
+from pipistrelle.studies.errors import StudyError
 from pipistrelle.studies.trials.trial import Outcome, Trial, carry_out
 
 #: number of workers that may die in a trial before the study gives up

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Final, Self
 
 from pipistrelle.protocol.base.log import logger
-from pipistrelle.studies.trials.axes import StudyError
+from pipistrelle.studies.errors import StudyError
 from pipistrelle.studies.trials.trial import Outcome, Trial
 from pipistrelle.studies.workers.crew import MOST_DEATHS, TrialFailed, asked, outcome_of
 

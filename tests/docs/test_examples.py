@@ -123,6 +123,7 @@ def wild(line: str) -> str:
 def scratch(tmp_path: Path) -> Path:
     """Return a folder that looks like the top of a clone to the examples, with a log of the reader's."""
     shutil.copytree(ROOT / "docs" / "examples", tmp_path / "docs" / "examples")
+    shutil.copy(ROOT / "docs" / "examples" / "predicting.py", tmp_path)  # the notebook's page tells to save it there
     save(generate(jobs=20, units=4, seed=1, load=0.5), tmp_path / "my.swf.gz")
     return tmp_path
 
@@ -242,6 +243,7 @@ LENGTHY = {
     "docs/reference/pbs.md",
     "docs/reference/scheduling.md",
     "docs/reference/workload-models.md",
+    "docs/tutorials/compare-schedulers.md",
 }
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 every_page = pytest.mark.parametrize("page", PAGES, ids=NAMES)

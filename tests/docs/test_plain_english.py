@@ -29,12 +29,20 @@ PATTERNS = {
     r"\b(whoever|somebody)\b": "say who: the scheduler, the user",
     r"\bof which there\b": "that exist",
     r"\bso long (as|it|that)\b": "as long as, for that time",
+    r"\bfor good\b": "permanently",
+    r"\bat any rate\b": "in any case, at any failure rate",
+    r"\b(and|or) the like\b": "name the others",
+    r"\beven so\b": "nevertheless, also then",
+    r"\bof what was asked for\b|\bin its turn\b|\bonce more\b": "say it directly",
+    r"\b(the (former|latter)|respectively|therein|thereof|thereby|whereby|wherein)\b": "name the thing",
+    r"\bstarts? elsewhere\b": "that the user starts",
     r"\bemulat(e|es|ed|or)\b": "simulate (README and docs/index.md define emulate)",
 }
 #: {file: texts that may stand there}
 ALLOWED = {
     "README.md": ("*emulates*",),
     "docs/index.md": ("*emulates*",),
+    "docs/explanation/papers.md": ("GPUs that failed for good",),  # a paper's words
     "kernel/subset.py": ("its jobs go on without some of their nodes",),  # recorded as `engine_why`
 }
 FOLDERS = (

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 
 import pyarrow
 import pytest
@@ -70,6 +71,9 @@ def test_from_the_command_line(shell, trials, tmp_path):
         ("compare", "study", "--axis", "policy"),
         ("compare", "study", "--axis", "policy", "--ratios"),
         ("compare", "study", "--axis", "repair", "--values", "1min,20d"),
+        ("compare", "study", "--axis", "repair"),
+        ("compare", "study", "--axis", "repair", "--ratios", "--test", "wilcoxon"),
+        ("compare", "study", "--axis", "repair", "--test", "nemenyi", "--blocks", "cells", "--best", "more"),
         ("break-even", "study", "--where", "policy=easy", "--target", "1h", "--at", "1d"),
         ("break-even", "study", "--where", "policy=easy", "--where", "reliability-factor=4", "--target", "1h"),
     ],
@@ -82,6 +86,10 @@ def test_tables_json_and_csv(trials, words):
     rows = json.loads(told(*words, "--json"))
     assert rows
     assert len(list(csv.DictReader(io.StringIO(told(*words, "--csv"))))) == len(rows)
+    latex = told(*words, "--latex")
+    assert latex.count(r"\begin{tabular}") == latex.count(r"\end{table}") >= 1
+    body = [line for line in latex.splitlines() if not line.startswith("%")]
+    assert all(line.count("&") in (body[5].count("&"), 0) for line in body[5 : body.index(r"\bottomrule")])
 
 
 def test_figures_are_those_of_the_table(trials):
@@ -94,11 +102,65 @@ def test_figures_are_those_of_the_table(trials):
     assert rows[0]["difference"]["value"] == pytest.approx(-0.5 * 1864 * 1.1)
 
 
+def test_all_pairs_and_a_ranking(trials):
+    """Longer repairs wait longer in every replica of every cell; a common letter means that ranks do not differ."""
+    trials()
+    rows = json.loads(told("compare", "study", "--axis", "repair", "--json"))
+    ranks = [row for row in rows if row["table"] == "ranks"]
+    pairs = [row for row in rows if row["table"] == "pairs"]
+
+    assert [(row["repair"], row["mean_rank"], row["best_in"]) for row in ranks] == [
+        ("1min", 1.0, 12),
+        ("1d", 2.0, 0),
+        ("20d", 3.0, 0),
+    ]
+    assert len(pairs) == 3 * 4
+    assert {(row["a"], row["b"]) for row in pairs} == {("1min", "1d"), ("1min", "20d"), ("1d", "20d")}
+    assert all(row["p_holm"] >= row["p"] for row in pairs)
+    text = told("compare", "study", "--axis", "repair")
+    assert "mean_wait: ranks of repair in 12 blocks (replicas), less is better" in text
+    assert "Friedman's chi-squared(2) = 24, p = 6.1e-06" in text
+
+
+def test_trials_without_a_figure_are_marked_and_their_cause_is_named(trials, tmp_path):
+    """A mean over the survivors has a mark, the number of trials, and the cause below the table, in every table."""
+    trials(8)
+    path = tmp_path / "study" / "trials.parquet"
+    columns = parquet.read_table(path).to_pydict()
+    lost = [
+        policy == "fcfs" and replica > 4 for policy, replica in zip(columns["policy"], columns["replica"], strict=True)
+    ]
+    columns["mean_wait"] = [None if gone else wait for wait, gone in zip(columns["mean_wait"], lost, strict=True)]
+    columns["reason"] = ["stalled" if gone else "completed" for gone in lost]
+    columns["message"] = ["no event is left: 'w0!3' needs 9 units" if gone else "" for gone in lost]
+    parquet.write_table(pyarrow.table(columns), path)
+
+    summary = told("summary", "study")
+    assert re.search(r"1min +5 of 8 +1,201\*", summary)
+    assert "* 18 of 96 trials have no mean_wait" in summary
+    assert (
+        "  18 stalled: no event is left: 'w0!3' needs 9 units (fcfs 1 1min, fcfs 1 1d, fcfs 1 20d and 3 other"
+        in summary
+    )
+    row = json.loads(told("summary", "study", "--json"))[0]
+    assert (row["n"], row["missing"]) == (5, 3)
+    assert row["missing_because"] == "3 stalled: no event is left: 'w0!3' needs 9 units"
+    for words in (["--axis", "policy"], ["--axis", "repair"], ["--axis", "repair", "--test", "nemenyi"]):
+        assert "of 96 trials have no mean_wait" in told("compare", "study", *words)
+    assert "5 of 8" in told("compare", "study", "--axis", "policy")
+    assert "2.00*" in told("compare", "study", "--axis", "repair")
+    assert r"1,201\textsuperscript{*}" in told("summary", "study", "--latex")
+
+
 @pytest.mark.parametrize(
     ("words", "begins"),
     [
         (("--where", "policy=easy", "--target", "1h", "-o", "x.svg"), b"<?xml"),
         (("--where", "policy=easy", "--kind", "normalised", "-o", "x.png"), b"\x89PNG"),
+        (("--font", "cm", "--size", "3.5x2.5", "-o", "x.pdf"), b"%PDF"),
+        (("--kind", "bars", "--x", "policy", "--metric", "mean_wait", "--metric", "jobs_1", "-o", "x.svg"), b"<?xml"),
+        (("--kind", "boxes", "--title", "", "--font", "stix", "-o", "x.svg"), b"<?xml"),
+        (("--kind", "ecdf", "--where", "repair=1d", "-o", "x.svg"), b"<?xml"),
         (
             (
                 *("--kind", "sizes", "--axis", "policy"),
@@ -134,13 +196,24 @@ def test_one_replica_has_no_interval(trials):
         (("summary", "study", "--where", "policy"), "not AXIS=VALUE"),
         (("summary", "study", "--level", "2"), "not a share between 0 and 1"),
         (("summary", "study", "--quantile", "50%", "--interval", "bootstrap"), "--interval goes with means"),
-        (("compare", "study", "--axis", "repair"), "choose two with --values A,B"),
-        (("compare", "study", "--axis", "repair", "--values", "1d,24h"), "two different values"),
+        (("compare", "study", "--axis", "repair", "--values", "1d"), "two or more values separated by commas"),
+        (("compare", "study", "--axis", "repair", "--values", "1d,24h"), "--values needs different values"),
+        (("compare", "study", "--axis", "policy", "--blocks", "cells"), "needs at least three values"),
+        (("compare", "study", "--axis", "policy", "--test", "nemenyi"), "needs at least three values"),
         (("compare", "study", "--axis", "seed_"), "the column 'seed_' is missing"),
         (("break-even", "study"), "other axes have more than one value: policy"),
         (("break-even", "study", "--target", "soon"), "a number, or a length of time"),
         (("break-even", "study", "--where", "policy=easy", "--where", "reliability_factor=1"), "give a --target"),
-        (("plot", "study", "-o", "x.pdf"), "name an .svg or .png file"),
+        (("plot", "study", "-o", "x.jpg"), "pictures are PDF, SVG or PNG"),
+        (("plot", "study", "--kind", "bars", "--target", "1h", "-o", "x.svg"), "--target does not go with --kind bars"),
+        (("plot", "study", "--by", "repair", "--x", "repair", "-o", "x.svg"), "the same axis, repair"),
+        (("plot", "study", "--kind", "bars", "--x", "repair", "--panels", "repair", "-o", "x.svg"), "the same axis"),
+        (("plot", "study", "--size", "3.5", "-o", "x.svg"), "is not a size such as 3.5x2.5"),
+        (("plot", "study", "--metric", "jobs_1", "--metric", "mean_wait", "-o", "x.svg"), "draws one --metric"),
+        (
+            ("plot", "study", "--kind", "ecdf", "--metric", "wait", "--where", "repair=1d", "-o", "x.svg"),
+            'Add distributions = ["wait"]',
+        ),
         (("plot", "study", "--kind", "sizes", "-o", "x.svg"), "--kind sizes needs --axis"),
         (("plot", "study", "--axis", "policy", "-o", "x.svg"), "--axis does not go with --kind curves"),
         (

@@ -84,7 +84,7 @@ def test_without_out_the_outputs_folder_is_named_after_both(shell):
     shell.write("mine.py", POLICY)
     for number in (1, 2):
         outcome = shell.run("run", "-p", "tiny", "-w", shell.small(), "--scheduler", "mine.py:Mine").ok()
-        assert f"outputs in pipistrelle-out/small-mine.py-Mine-{number}" in outcome.out
+        assert f"outputs in pipistrelle-out/small-mine-{number}" in outcome.out
 
 
 @pytest.mark.parametrize(

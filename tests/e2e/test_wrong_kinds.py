@@ -17,7 +17,7 @@ FILES = [
     ("numbers.csv", "1,2,3\n4,5,6\n", ["not recognised"]),
     ("outages.csv", "node,down,up,cause\n0,10,20,failure\n", ["a list of outages", "failures show"]),
     ("jobs.csv", "job_id,workload_name,submission_time\n1,w,0\n", ["table of jobs", "pipistrelle report"]),
-    ("slurm.conf", "# the controller\nClusterName=zeus\nNodeName=n[1-4] CPUs=4\n", ["a slurm.conf"]),
+    ("slurm.conf", "# the controller\nClusterName=zeus\nNodeName=n[1-4] CPUs=4\n", ["no partition"]),
     ("job.sh", "#!/bin/sh\n#SBATCH -n 4\nsrun hello\n", ["not recognised"]),
     ("list.yaml", "- a\n- b\n", ["not recognised"]),
     ("readme.txt", "Hello world\n", ["not recognised"]),

@@ -41,6 +41,7 @@ class _Job(msgspec.Struct, gc=False):
     state: msgspec.Raw = _NOTHING
     constraint: msgspec.Raw = _NOTHING
     node_list: msgspec.Raw = _NOTHING
+    options: msgspec.Raw = _NOTHING
     units_per_node: int | None = None
     whole_nodes: bool | None = None
     request: Request | None = None
@@ -57,7 +58,7 @@ class _Texts(msgspec.Struct):
 
 
 class RegisteredJob(msgspec.Struct, frozen=True):
-    """A job that a scheduler registers; times are in seconds, and no limit is inf."""
+    """A job that a scheduler registers. Times are in seconds; inf stands for no limit."""
 
     name: str
     submit: float

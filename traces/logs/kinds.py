@@ -6,7 +6,20 @@ from typing import Final, Literal
 Units = Literal["nodes", "processors", "gpus"]
 
 
-Kind = Literal["batsim", "haizea", "helios", "maui", "maui resources", "nodes", "pbs", "philly", "pods", "sacct", "swf"]
+Kind = Literal[
+    "batsim",
+    "haizea",
+    "helios",
+    "maui",
+    "maui resources",
+    "nodes",
+    "pbs",
+    "philly",
+    "pods",
+    "sacct",
+    "slurm events",
+    "swf",
+]
 
 #: sacct columns that may identify a job
 IDS: Final = ("JobID", "JobIDRaw")
@@ -23,6 +36,8 @@ _TABLES: Final[dict[Kind, set[str]]] = {
 _BOM: Final = b"\xef\xbb\xbf"
 _PBS: Final = re.compile(rb"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(?:\.\d+)?;[A-Za-z];")
 _VERSION: Final = re.compile(r"VERSION[ \t=]", re.IGNORECASE)
+#: the first event of a file of the University at Buffalo's simulator of Slurm
+_EVENT: Final = re.compile(r"\s*-(?:dt\s+\S+\s+-e|e\s+\S+\s+-dt)\s")
 _LEAST_FIELDS: Final = 30  # recognizes truncated lines of Maui workload traces; SWF has 18 fields, nodes' lines 21
 
 
@@ -40,6 +55,8 @@ def kind_of(head: bytes, *, columns: bool = False) -> Kind:
         return "pbs"
     lines = head.decode("utf-8", "replace").splitlines()
     first = next((line for line in lines if line.strip() and not line.lstrip().startswith("#")), "")
+    if _EVENT.match(first):
+        return "slurm events"
     if is_sacct_header(first) or (columns and "|" in first):
         return "sacct"
     cells = {cell.strip().strip('"') for cell in first.split(",")}

@@ -1,6 +1,6 @@
 """Read resource traces of Maui and Moab: one line of 21 fields per node.
 
-The format: Maui Administrator's Guide, section 16.2, "Resource Traces".
+The Maui Administrator's Guide, section 16.2, "Resource Traces", defines the format.
 """
 
 from collections.abc import Callable

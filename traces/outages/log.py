@@ -158,9 +158,9 @@ class OutageLog:
         )
 
     def within(self, begin: float | None, end: float | None) -> "OutageLog":
-        """Return the log from `begin` to before `end` (s): its outages and its watch.
+        """Return the log from `begin` to before `end` (s): its outages and its watch. None is no bound.
 
-        None: no bound. If the log does not say when nodes were watched, they were watched from `begin` to `end`.
+        If the log does not say when nodes were watched, they were watched from `begin` to `end`.
         """
         first = float(self.begin.min(initial=np.inf)) if begin is None else begin
         last = float(self.end.max(initial=-np.inf)) if end is None else end

@@ -1,1 +1,1 @@
-"""The accounting of Slurm, read and written."""
+"""Slurm: its accounting, read and written, options of sbatch, and files of events."""

@@ -226,7 +226,11 @@ class SacctLog(JobLog):
         )
 
     def _gpus(self, cell: Callable[[str], str], labels: dict[str, str], place: str, *, started: bool) -> dict[str, int]:
-        """Return a job's GPUs: requested, allocated, per node; also set its constraint."""
+        """Return a job's size and allocation in GPUs as {column: number}; add its GPU model to its constraint in
+        ``labels``.
+
+        For a job without GPUs, size and allocation are in nodes.
+        """
         tres = {name: parse_tres(cell(name)) for name in _TRES}
         found = [(count, name) for name in _TRES if (count := gpu_count(tres[name], place, name))]
         nodes = self._count(_SIZES["nodes"], cell, place)

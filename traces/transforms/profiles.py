@@ -12,7 +12,7 @@ from pipistrelle.traces.workload import Workload
 
 
 def with_profiles(workload: Workload) -> Workload:
-    """Return the workload with profiles; a job of a log gets a delay."""
+    """Return the workload with a profile for each job; a job from a log gets a delay profile of its run time."""
     if workload.profiles is not None:
         return workload
     names = [workload.profile_of(row) for row in range(len(workload))]

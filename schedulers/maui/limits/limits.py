@@ -146,7 +146,10 @@ class Limits:
                 self._idle_rows.add_code(waiting)
 
     def _numbered(self, limits: tuple[_Limit, ...], metrics: Mapping[str, int]) -> list[Entry]:
-        """Return the limits of these metrics in the form for arrays, without limits of all jobs together."""
+        """Return the limits of these metrics, with numbers in place of names, as arrays need them.
+
+        Limits of all jobs together are left out.
+        """
         return [
             (self._usage[limit.counter].number, metrics[limit.metric], limit.soft, limit.hard)
             for limit in limits
@@ -247,7 +250,10 @@ class Limits:
         )
 
     def allowed(self, queue: MauiQueue, now: float, *, hard: bool, rows: Rows | None = None) -> Bools | None:
-        """Return which of these rows (default: all) limits of running jobs allow; None means all of them."""
+        """Return which jobs the limits on running jobs allow to start, shape (rows,); None means all of them.
+
+        ``rows`` are the rows of the jobs to check in the queue; None means all rows.
+        """
         if not self.active:
             return None
         self._extend()

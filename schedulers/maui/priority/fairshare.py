@@ -17,7 +17,7 @@ _ROOM = 16
 
 
 class _Targets(NamedTuple):
-    """The fairshare targets of the names of one kind, and masks of their modes."""
+    """The fairshare targets of all credentials of one kind, such as users, and the type of each target."""
 
     values: Floats
     floors: Bools

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipistrelle.protocol.base.state import register
 from pipistrelle.platforms.resources.shape import Take
+from pipistrelle.protocol.base.state import register
+from pipistrelle.schedulers.policy.ends_and_shadow import end_of
 from pipistrelle.schedulers.sharing.plan import loops
 from pipistrelle.schedulers.sharing.plan.loops import Floats, Ints, Need, Shut
-from pipistrelle.schedulers.policy.ends_and_shadow import end_of
 
 _ROOM = 16
 

@@ -30,7 +30,7 @@ class SlurmConfig(Struct, frozen=True, kw_only=True):
         accounting_storage_enforce: in lower case: associations, limits, qos, safe, nosteps, nojobs, wckeys. Slurm adds
             what a value implies: limits implies associations, qos implies associations, safe implies limits.
         start: time at which the controller starts, s: the phase of its ticks and of its other periods.
-        min_job_age, kill_wait, complete_wait: s.
+        min_job_age, kill_wait, complete_wait, message_timeout: s.
         over_time_limit: s after the time limit before a job is killed; inf for UNLIMITED.
         enforce_part_limits: NO, ANY or ALL.
         max_array_size: the key's value; the largest index is one less.
@@ -60,6 +60,7 @@ class SlurmConfig(Struct, frozen=True, kw_only=True):
     min_job_age: float = 300.0
     kill_wait: float = 30.0
     complete_wait: float = 0.0
+    message_timeout: float = 10.0
     over_time_limit: float = 0.0
     enforce_part_limits: str = "NO"
     epoch: float | None = None

@@ -137,7 +137,7 @@ class _Conversation(Generic[_C]):
     def _next_frame(self, interrupts: Interrupts) -> bytes:
         """Return the server's next message; refuse other servers meanwhile.
 
-        KeyboardInterrupt if no message has arrived and an interrupt was received.
+        Raise KeyboardInterrupt if an interrupt was received and no message has arrived.
         """
         while True:
             try:

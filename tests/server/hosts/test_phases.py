@@ -10,7 +10,7 @@ from pipistrelle.platforms.simgrid.platform_file import parse_simgrid
 from pipistrelle.protocol.batsim.messages import TaskProgress
 from pipistrelle.protocol.events import Progress
 from pipistrelle.server.hosts.hosts import Hosts
-from pipistrelle.server.hosts.phases import Path, Phase, Run, begin_phase, next_task
+from pipistrelle.server.hosts.phases import Execution, Path, Phase, begin_phase, next_task
 from pipistrelle.server.hosts.sharing import Demand
 from pipistrelle.traces.profiles import (
     Composed,
@@ -39,7 +39,7 @@ def begun(
     bandwidth: float | None = None,
 ) -> Phase:
     """Return a leaf at work on these hosts."""
-    run = Run("w0!1", places, len(set(places)) < len(places), 100.0, Path())
+    run = Execution("w0!1", places, len(set(places)) < len(places), 100.0, Path())
     return begin_phase(run, leaf, hosts_of(cores), bandwidth)
 
 

@@ -1,18 +1,22 @@
 """Tables of trials, comparisons, break-even points and charts, on a study with known waits."""
 
+import json
 import math
 import sys
 
 import numpy as np
+import pyarrow
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipistrelle.models.samples.estimates import StatisticsError
 from pipistrelle.studies.inference.crossing import Curves, break_even
-from pipistrelle.studies.inference.pictures import curves_picture, sizes_picture
+from pipistrelle.studies.inference.gaps import counted_causes, gaps
 from pipistrelle.studies.inference.reports import by_size, comparison, summary
 from pipistrelle.studies.inference.trials import TrialTable
+from pipistrelle.studies.trials.study import Study
+from pipistrelle.studies.workers.campaign import run as carry_out_study
 
 EASY = [("policy", "easy")]
 
@@ -194,23 +198,6 @@ def test_differences_by_size(trials):
         by_size(one, "policy", "easy-slices", "easy", "utilisation")
 
 
-def test_pictures_have_equal_bytes(trials):
-    """Curves, normalised ones, and differences by size are drawn; twice the same."""
-    curves = Curves(trials.only(EASY), "repair", "reliability_factor", "mean_wait")
-    told = {"x": "repair", "by": "reliability_factor", "metric": "mean_wait", "timed": True}
-    plain = curves_picture(curves, ".svg", targets=[5000.0], **told)
-
-    assert plain == curves_picture(curves, ".svg", targets=[5000.0], **told)
-    assert b"reliability_factor 4" in plain
-    assert b"13 d" in plain
-    assert b"normalised" in curves_picture(curves, ".svg", normalised=True, **told)
-    one = trials.only([("repair", "1d"), ("reliability_factor", "4")])
-    rows = by_size(one, "policy", "easy-slices", "easy")
-    picture = sizes_picture(rows, ".svg", axis="policy", first="easy-slices", second="easy", metric="mean_wait")
-    assert b"16 or more" in picture
-    assert b"all jobs: +5.0 %" in picture
-
-
 def test_omitted_values_are_reported():
     """Windows at both ends, and jobs that had not ended, in a line each; axes have their options' names, too."""
     table = TrialTable(
@@ -277,3 +264,72 @@ def test_questions_without_an_answer(trials, tmp_path):
     (tmp_path / "x.parquet").write_text("no")
     with pytest.raises(StatisticsError, match="cannot be read as Parquet"):
         TrialTable.read(tmp_path / "x.parquet")
+
+
+def test_what_variants_set_follows_from_their_names(tmp_path):
+    """Logs with their machines are one axis: a variant selects and labels, and two of them can be compared."""
+    rows = [
+        (log, policy, f"{log}.swf.gz", size, replica, replica, float(size + replica))
+        for log, size in (("kth", 100), ("hpc2n", 240))
+        for policy in ("fcfs", "easy")
+        for replica in range(3)
+    ]
+    names = ("log", "policy", "workload", "platform", "replica", "seed", "mean_wait")
+    variants = [{"name": log, "workload": f"{log}.swf.gz", "platform": "x"} for log in ("kth", "hpc2n")]
+    described = {"varied": ["log", "workload", "platform", "policy"], "axes": [["log", variants], ["scheduler", []]]}
+    table = pyarrow.table(
+        dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)),
+        metadata={"pipistrelle": json.dumps(described)},
+    )
+    trials = TrialTable.of(table)
+
+    assert trials.axes == ["log", "policy"]
+    assert trials.only([("log", "kth")]).axes == ["policy"]
+    assert comparison(trials, "log", "kth", "hpc2n")[0].pair.difference.value == 140.0
+    with pytest.raises(StatisticsError, match="'workload' follows from the variants of 'log': expected an axis: log"):
+        trials.axis("workload")
+    with pytest.raises(StatisticsError, match="'jobs' is missing"):
+        trials.axis("jobs")
+
+
+def test_causes_of_missing_figures():
+    """Stalled trials have the message without its times; other trials say what they lack."""
+    columns = {
+        "policy": ["a"] * 5,
+        "replica": [0, 1, 2, 3, 4],
+        "reason": ["stalled", "stalled", "completed", "horizon", "completed"],
+        "message": ["simulated time 3.0: no event: found 3.", "m", "", "", ""],
+        "cause": ["no event", None, None, None, None],
+        "completed": [None, None, 3, 0, 3],
+        "killed_at_walltime": [None, None, 0, 0, 0],
+        "killed": [None, None, 0, 0, 0],
+        "mean_wait": [None, None, 1.0, None, math.nan],
+        "jobs_queue_fast": [None, None, 0, 0, 2],
+        "mean_wait_queue_fast": [None] * 5,
+    }
+    trials = TrialTable(columns, axes=["policy"])
+
+    assert [gap.cause for gap in gaps(trials, "mean_wait")] == [
+        "stalled: no event",
+        "stalled: m",
+        "no job ended",
+        "the trial has no such figure (completed)",
+    ]
+    assert [gap.cause for gap in gaps(trials, "mean_wait_queue_fast")][2:] == [
+        "the workload has no such jobs",
+        "the workload has no such jobs",
+        "none of these jobs ended",
+    ]
+    assert counted_causes(gaps(trials, "mean_wait_queue_fast"))["the workload has no such jobs"] == 2
+
+
+def test_a_study_in_which_every_trial_stalled_has_the_usual_columns():
+    """Its means are empty, and the commands say why."""
+    run = {"platform": "demo", "failures": "exponential,mtbf=60d", "repair": "10y"}
+    few = {"transform": [{"step": "filter", "first": 40}]}  # job 30 needs all nodes
+    table = carry_out_study(Study(run | few, replicas=2), jobs=1).table
+
+    assert set(table.column("reason").to_pylist()) == {"stalled"}
+    assert table.column("mean_wait").to_pylist() == [None, None]
+    assert "units than are ever up together" in table.column("cause").to_pylist()[0]
+    assert summary(TrialTable.of(table), ["mean_wait"])[0].missing == 2

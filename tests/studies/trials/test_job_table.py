@@ -12,8 +12,8 @@ from pipistrelle.runs.execution.job_table import STATES, JobTable, JobTableBook
 from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.runs.inputs.steps import Filter
 from pipistrelle.server.simulation.simulate import Result
-from pipistrelle.studies.trials.metrics import metrics
-from pipistrelle.studies.trials.window import Leave, WindowError
+from pipistrelle.studies.measures.metrics import metrics
+from pipistrelle.studies.measures.window import Leave, WindowError
 
 FAILING = RunSpec(
     transform=(Filter(first=400),),

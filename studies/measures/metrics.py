@@ -1,6 +1,6 @@
 """Compute the metrics of a trial (one simulation of a study), for all jobs or a part of the run, and by job size."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import fsum
 from typing import Final
 
@@ -22,14 +22,19 @@ from pipistrelle.server.attempts.attempt import Spending
 from pipistrelle.server.outputs.fragmentation_book import Fragmentation
 from pipistrelle.server.outputs.metrics import TAU, quantile
 from pipistrelle.server.outputs.reliability_book import ReliabilitySummary
-from pipistrelle.studies.trials.window import NOTHING, Leave, WindowOfRun, last_end
+from pipistrelle.studies.measures.window import NOTHING, Leave, WindowOfRun, last_end
 
 #: a metric's value; None if it is undefined, such as the mean of no jobs
 Metric = float | int | None
 
 
 def metrics(
-    table: JobTable, *, warm_up: Leave = NOTHING, drain: Leave = NOTHING, sizes: Sequence[int] = ()
+    table: JobTable,
+    *,
+    warm_up: Leave = NOTHING,
+    drain: Leave = NOTHING,
+    sizes: Sequence[int] = (),
+    classes: Mapping[str, NDArray[np.bool_]] | None = None,
 ) -> dict[str, Metric]:
     """Return the metrics of a run by name. Without warm-up and drain they equal its summary.
 
@@ -48,6 +53,8 @@ def metrics(
     Args:
         sizes: lower bounds of size classes in units, ascending. They add the metrics ``jobs_1``, ``mean_wait_2_15``,
             ``..._16_up`` etc.
+        classes: {name: which jobs of the table, shape (jobs,)}, which add the same metrics, such as
+            ``mean_wait_queue_batch``.
 
     Raises:
         WindowError: warm-up and drain leave no time in between.
@@ -55,7 +62,7 @@ def metrics(
     window = WindowOfRun.of(table, warm_up, drain)
     counts = window.counts(table)
     state = table.state[counts]
-    done = counts & ~np.isin(table.state, (WAITING, RUNNING, REJECTED, CANCELLED))
+    done = ended_jobs(table, window)
     numbers = np.bincount(state, minlength=len(STATES)).tolist()
     by_state = dict(zip(STATES, numbers, strict=True))
     horizon = table.ended if table.reason == "horizon" else None
@@ -83,7 +90,7 @@ def metrics(
         **_times(table, done),
         "mean_attempts": fsum(table.attempts[done]) / int(done.sum()) if done.any() else None,
     }
-    for name, inside in _classes(table.size, sizes):
+    for name, inside in [*_classes(table.size, sizes), *(classes or {}).items()]:
         these = done & inside
         waits = table.wait[these].tolist()
         some = len(waits)
@@ -104,13 +111,21 @@ def metrics(
     return figures
 
 
-def metric_names(sizes: Sequence[int]) -> set[str]:
+def ended_jobs(table: JobTable, window: WindowOfRun) -> NDArray[np.bool_]:
+    """Return whether each job is in the window and ended after it had started, shape (jobs,)."""
+    found: NDArray[np.bool_] = window.counts(table) & ~np.isin(table.state, (WAITING, RUNNING, REJECTED, CANCELLED))
+    return found
+
+
+def metric_names(sizes: Sequence[int], classes: Sequence[str] = ()) -> set[str]:
     """Return the names of all metrics that trials can have; see `metrics`."""
     table = JobTableBook().table()
+    nothing = dict.fromkeys(classes, np.zeros(0, dtype=np.bool_))
     parts = {"node_seconds": ("all", "down", "maintenance", "busy", "idle"), "unit_seconds": Spending.__struct_fields__}
     own = {name for kind in (ReliabilitySummary, Fragmentation) for name in kind.__struct_fields__}
     tables = {*parts, "by_size", "pools"}
-    return {*metrics(table, sizes=sizes), *(own - tables)} | {f"{k}_{v}" for k, names in parts.items() for v in names}
+    inside = {f"{kind}_{part}" for kind, names in parts.items() for part in names}
+    return {*metrics(table, sizes=sizes, classes=nothing), *(own - tables), *inside}
 
 
 def _times(table: JobTable, done: NDArray[np.bool_]) -> dict[str, Metric]:

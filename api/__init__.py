@@ -1,0 +1,1 @@
+"""The Python API: the names that ``import pipistrelle`` offers."""

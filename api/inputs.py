@@ -1,0 +1,121 @@
+"""Read, make and write workloads and machines."""
+
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Literal, Unpack, get_args
+
+from pipistrelle.api.options import Name, OptionError, StepTable, spec_of
+from pipistrelle.platforms import catalogue as platforms
+from pipistrelle.platforms.description import Platform
+from pipistrelle.protocol.base.errors import did_you_mean
+from pipistrelle.runs.description.setup import changed_jobs
+from pipistrelle.runs.inputs import named
+from pipistrelle.schedulers.catalogue.names import registered
+from pipistrelle.traces import catalogue as workloads
+from pipistrelle.traces import generator, load
+from pipistrelle.traces.logs.job_table import LogReading
+from pipistrelle.traces.workload import Workload
+
+Kind = Literal["platform", "scheduler", "workload", "failures"]
+
+
+def bundled(kind: Kind) -> list[str]:
+    """Return the names of what is bundled: platforms, schedulers, workloads or failure models.
+
+    Raises:
+        PipistrelleError: there is no such kind.
+    """
+    if kind == "platform":
+        return list(platforms.names())
+    if kind == "scheduler":
+        return list(registered())
+    if kind == "workload":
+        return list(workloads.names())
+    if kind == "failures":
+        from pipistrelle.platforms.failures import catalogue  # rarely asked for
+
+        return list(catalogue.names())
+    raise OptionError(f"there is no kind '{kind}'", where="bundled", hint=did_you_mean(kind, list(get_args(Kind))))
+
+
+def load_workload(name: Name, *, sort: bool = False, **reading: Unpack[LogReading]) -> Workload:
+    """Return a bundled workload, or read one from a file in any supported format.
+
+    Args:
+        name: a bundled name, or a file: SWF, Batsim's JSON, or a log of Slurm, PBS or Maui, plain or compressed.
+        sort: accept a log whose submit times do not ascend.
+        reading: how to read a computing centre's log: ``units``, ``timezone``, ``columns``, ``strict``.
+
+    Raises:
+        PipistrelleError: there is no such workload, or the file is wrong.
+    """
+    return named.load_workload(fspath(name), sort=sort, **reading)
+
+
+def save_workload(workload: Workload, path: str | PathLike[str]) -> None:
+    """Write a workload in the format of the suffix: ``.swf``, ``.json``, ``.sacct`` or ``.maui``, also with ``.gz``.
+
+    Raises:
+        PipistrelleError: the suffix is unknown, the format cannot express the jobs, or the file cannot be written.
+    """
+    load.save(workload, Path(path))
+
+
+def generate_workload(jobs: int, units: int, *, seed: int = 1, load: float = 0.85, name: str = "generated") -> Workload:
+    """Return random jobs with daily and weekly cycles; equal arguments give equal jobs.
+
+    Args:
+        jobs: number of jobs.
+        units: size of the machine.
+        load: offered load, the work of all jobs divided by the machine's capacity while they arrive.
+
+    Raises:
+        PipistrelleError: an argument is out of range.
+    """
+    return generator.generate(jobs=jobs, units=units, seed=seed, load=load, name=name)
+
+
+def transform_workload(workload: Workload, *steps: StepTable) -> Workload:
+    """Return a workload with changes, such as ``{"step": "scale", "load": 0.9}``.
+
+    Args:
+        steps: tables as in a run's ``[[transform]]``; docs/how-to/workload-tools.md has all of them.
+
+    Raises:
+        PipistrelleError: a step is wrong, or does not suit the workload.
+    """
+    return changed_jobs(spec_of({"transform": list(steps)}, None, "transform_workload"), workload)
+
+
+def load_platform(name: Name) -> Platform:
+    """Return a bundled machine, or read one from a file: TOML, SimGrid's XML or a Maui resource trace.
+
+    Raises:
+        PipistrelleError: there is no such machine, or the file is wrong.
+    """
+    return named.load_platform(fspath(name))
+
+
+def clean_workload(workload: Workload, units: int) -> tuple[Workload, dict[str, int]]:
+    """Return the jobs that can run on a machine of this many units, and the number of the others by reason.
+
+    A run does this by itself.
+    """
+    from pipistrelle.traces.clean import clean  # rarely needed
+
+    jobs, dropped = clean(workload, units)
+    return jobs, dict(dropped)
+
+
+def describe_workload(workload: Workload) -> list[tuple[str, str]]:
+    """Return the facts of ``pipistrelle workload describe`` as pairs of heading and text."""
+    from pipistrelle.traces.describe import describe  # rarely needed
+
+    return list(describe(workload))
+
+
+def describe_platform(platform: Platform) -> list[tuple[str, str]]:
+    """Return the facts of a machine as pairs of heading and text, with its pools last."""
+    from pipistrelle.platforms.describe import describe  # rarely needed
+
+    return list(describe(platform))

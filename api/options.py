@@ -1,0 +1,165 @@
+"""The keywords of `run`: each is an option of ``pipistrelle run``, and becomes a field of a `RunSpec`."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from os import PathLike, fspath
+from typing import Any, Final, Literal, TypedDict
+
+import msgspec
+from msgspec.structs import fields
+
+from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.description.spec_file import convert_spec, read_spec
+from pipistrelle.runs.inputs.steps import Step
+from pipistrelle.traces.logs.kinds import Units
+from pipistrelle.traces.workload import decimal_text
+
+#: the name of a bundled item, or of a file
+Name = str | PathLike[str]
+#: a length of time: text such as ``36h``, a number of seconds, or a timedelta
+Length = str | float | timedelta
+#: a step that changes a workload: a table such as ``{"step": "scale", "load": 0.9}``
+StepTable = Mapping[str, Any] | Step
+#: arguments of `run` that it handles itself
+_OWN: Final = ("workload", "platform", "scheduler", "out", "overwrite", "progress", "record", "description")
+#: fields that the run records; a caller does not set them
+_RECORDED: Final = ("files", "resumed")
+
+
+class OptionError(PipistrelleError):
+    """A keyword or its value is not valid."""
+
+
+class RunKeywords(TypedDict, total=False):
+    """The optional keywords of `run`, named as the options of ``pipistrelle run`` with underscores.
+
+    ``from_`` is ``--from``, because ``from`` is a word of Python. Times are texts such as ``"36h"``, numbers of
+    seconds, or timedeltas. An option that may be repeated takes a list.
+    """
+
+    scale_platform: str | float
+    node_table: Name
+    sort: bool
+    units: Units
+    timezone: str
+    columns: str
+    transform: StepTable | Sequence[StepTable]
+    ignore_constraints: bool
+    partition_pools: str | Sequence[str]
+    from_: str
+    warm: bool
+    cancellations: Literal["keep", "drop"]
+    strict: bool
+    dispersion: float
+    until: Length
+    queue_lengths: bool
+    format: Literal["csv", "parquet"]
+    dialect: Literal["native", "batsim"]
+    failures: str | Sequence[str]
+    repair: Length
+    seed: int
+    reliability_factor: float
+    outages: Name
+    outages_class: str
+    outages_start: str | float
+    outages_shortest: Length
+    maintenance: str | Sequence[str]
+    checkpoint: Length
+    dump: Length
+    read: Length
+    spares: str | float
+    resilience: Literal["moldable", "grid"]
+    requeue: str
+    max_attempts: int
+    expected_attempts: int
+    restart_walltime: str
+    checkpoint_walltime: str
+    batsim: Mapping[str, Any]
+    order: str
+    backfill: str
+    placement: str
+    formula: str
+    queue_priority: Mapping[str, float]
+    fairshare_entity: Literal["user", "group", "account", "queue", "qos"]
+    fairshare_shares: Mapping[str, float]
+    unknown_shares: float
+    fairshare_decay_time: Length
+    fairshare_decay_factor: float
+    backfill_depth: int
+    strict_ordering: bool
+    node_order: str
+    age_aware: bool
+    dual_ended: str | Sequence[str]
+    base_order: str | Sequence[str]
+    reliability_target: float
+    reliability: Name
+    blocking: float
+    admission: Literal["queue", "block"]
+    preempt_type: Literal["qos", "partition_prio"]
+    preempt_mode: str | Sequence[str]
+    preempt: str | Sequence[str]
+    priority_tier: Mapping[str, float]
+    preempt_grace: str | Sequence[str]
+    preempt_exempt_time: Length
+    preempt_youngest_first: bool
+    config: Name
+    strict_config: bool
+    poll: Length
+
+
+def spec_of(options: Mapping[str, Any], description: Name | None, where: str) -> RunSpec:
+    """Return the description of a run with these keywords.
+
+    Args:
+        options: values by keyword; None means that the option is not given.
+        description: a file whose values the keywords override, as in ``pipistrelle run FILE``.
+        where: the function's name in messages.
+
+    Raises:
+        PipistrelleError: a keyword is unknown, a value is not valid, or the file is wrong.
+    """
+    known = {one.name: one for one in fields(RunSpec) if one.name not in _RECORDED}
+    for name in options:
+        if name not in known:
+            names = sorted({*known, *_OWN})
+            raise OptionError(f"there is no option '{printable(name)}'", where=where, hint=did_you_mean(name, names))
+    told = [(known[name], value) for name, value in options.items() if value is not None]
+    given = {one.encode_name: plain(value, one.type) for one, value in told}
+    if description is None:
+        return convert_spec(given, where)
+    return convert_spec({**msgspec.to_builtins(read_spec(fspath(description))), **given}, where)
+
+
+def plain(value: Any, kind: Any = None) -> Any:
+    """Return a keyword's value as a file would have it: texts, numbers, lists and tables.
+
+    Args:
+        kind: the type of the field; numbers become texts if it takes no numbers.
+    """
+    if isinstance(value, timedelta):
+        return f"{decimal_text(value.total_seconds())}s"
+    if isinstance(value, PathLike):
+        value = fspath(value)
+    listed = _is_listed(kind)
+    if isinstance(value, Step):
+        value = msgspec.to_builtins(value)
+    if isinstance(value, Mapping):
+        table = {str(name).replace("_", "-") if listed else name: plain(one) for name, one in value.items()}
+        return [table] if listed else table
+    if isinstance(value, str):
+        return [value] if listed else value
+    if isinstance(value, Sequence):
+        return [one for part in value for one in (plain(part, kind) if listed else [plain(part)])]
+    if isinstance(value, int | float) and not isinstance(value, bool) and _is_text(kind):
+        return decimal_text(value)
+    return value
+
+
+def _is_listed(kind: Any) -> bool:
+    return "tuple[" in str(kind)
+
+
+def _is_text(kind: Any) -> bool:
+    text = str(kind)
+    return "str" in text and "int" not in text and "float" not in text

@@ -1,0 +1,33 @@
+"""The base class of schedulers written in Python."""
+
+import re
+from abc import ABC, abstractmethod
+from typing import Any
+
+from pipistrelle.schedulers.orders.fixed import Fcfs
+from pipistrelle.schedulers.policy.order import Order
+from pipistrelle.schedulers.policy.view import View
+
+
+class Scheduler(ABC):
+    """Base class of a scheduler of your own; only `decide` must be written.
+
+    A scheduler needs no base class: any object with these three members will do. docs/tutorials/write-your-scheduler.md
+    explains them.
+
+    Attributes:
+        name: the scheduler's name in the outputs; default: the name of the class.
+        order: the order of the queue; default: first come, first served.
+    """
+
+    name: str = ""
+    order: Order = Fcfs()
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        if not cls.__dict__.get("name"):
+            cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", cls.__name__).lower()
+
+    @abstractmethod
+    def decide(self, view: View) -> None:
+        """Read the view and make decisions; called for each notice except the first and last."""

@@ -1,0 +1,317 @@
+"""Carry out studies of many runs, and summarise their trials."""
+
+from collections.abc import Mapping, Sequence
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from pipistrelle.api.options import Name, OptionError, plain
+from pipistrelle.api.plots import axes_of
+from pipistrelle.api.progress import study_progress
+from pipistrelle.api.tables import Table, imported
+from pipistrelle.models.samples.estimates import LEVEL, StatisticsError
+from pipistrelle.studies.inference.ranking import Blocks, ranking
+from pipistrelle.studies.inference.reports import comparison, summary
+from pipistrelle.studies.inference.trials import TrialTable, label
+from pipistrelle.studies.inference.words import axis_words, words_of
+from pipistrelle.studies.trials.results import Results
+from pipistrelle.studies.trials.study import Engine, Study
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_METHODS: Final = ("t", "bootstrap")
+_WIDTH: Final = 0.8
+
+
+class StudyResults:
+    """The trials of a study, one row each; `study` and `open_study` return it.
+
+    Attributes:
+        trials: the trials as a table; docs/how-to/studies.md describes its columns.
+    """
+
+    def __init__(self, results: Results) -> None:
+        self._results: Results | None = results
+        self.trials = Table(results.table)
+        self._table = TrialTable.of(results.table)
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Sequence[Any]]) -> "StudyResults":
+        """Return any table of trials as the results of a study.
+
+        Args:
+            columns: axes, then ``replica``, then metrics, all of one length.
+
+        Raises:
+            PipistrelleError: there is no column ``replica``, a combination occurs twice, or pyarrow is not installed.
+        """
+        return cls._made(TrialTable(columns))
+
+    @classmethod
+    def _made(cls, table: TrialTable) -> "StudyResults":
+        arrow = imported("pyarrow", "a table")
+        found = cls.__new__(cls)
+        found._results, found._table = None, table
+        found.trials = Table(arrow.table({name: list(column) for name, column in table.columns.items()}))
+        return found
+
+    @property
+    def axes(self) -> list[str]:
+        """The columns that distinguish the cells of the study."""
+        return list(self._table.axes)
+
+    @property
+    def stalled(self) -> int:
+        """The number of trials that stalled, which have no metrics."""
+        reasons = self._table.columns.get("reason", ())
+        return sum(reason == "stalled" for reason in reasons)
+
+    def where(self, **values: object) -> "StudyResults":
+        """Return the trials with these values of axes, such as ``where(scheduler="easy")``.
+
+        Raises:
+            PipistrelleError: there is no such axis or value, or no trial is left.
+        """
+        kept = self._table.only([(name, str(value)) for name, value in values.items()])
+        return self._made(kept)
+
+    def summary(
+        self,
+        *metrics: str,
+        level: float = LEVEL,
+        interval: Literal["t", "bootstrap"] = "t",
+        quantile: float | None = None,
+    ) -> Table:
+        """Return the mean of each metric in each cell, with its confidence interval.
+
+        A cell is a combination of the axes' values. ``missing`` counts trials without the metric, such as stalled ones;
+        the mean leaves them out.
+
+        Args:
+            metrics: columns of `trials`; default: mean wait, mean bounded slowdown and utilisation.
+            level: confidence level.
+            interval: Student's t, or a seeded bootstrap.
+            quantile: return this quantile of the trials instead of the mean.
+
+        Raises:
+            PipistrelleError: there is no such metric, or scipy or pyarrow is not installed.
+        """
+        rows = summary(self._table, metrics, level=level, method=interval, quantile=quantile)
+        return Table.of([row.plain() for row in rows])
+
+    def compare(
+        self,
+        axis: str,
+        first: object,
+        second: object,
+        *metrics: str,
+        level: float = LEVEL,
+        interval: Literal["t", "bootstrap"] = "t",
+    ) -> Table:
+        """Return the differences between two values of an axis, paired by replica, with confidence intervals.
+
+        ``difference`` is second less first; ``ratio`` is second over first.
+
+        Args:
+            axis: such as ``scheduler``.
+            first, second: values of the axis.
+            metrics, level, interval: as for `summary`.
+
+        Raises:
+            PipistrelleError: there is no such axis, value or metric, or scipy or pyarrow is not installed.
+        """
+        name = self._table.axis(axis)
+        one, other = (self._table.value(name, str(value)) for value in (first, second))
+        rows = comparison(self._table, name, one, other, metrics, level=level, method=interval)
+        return Table.of([_flat(row.plain()) for row in rows])
+
+    def ranking(
+        self,
+        axis: str,
+        metric: str = "mean_wait",
+        *,
+        blocks: Blocks = "replicas",
+        better: Literal["less", "more"] | None = None,
+        level: float = LEVEL,
+    ) -> Table:
+        """Return the values of an axis by their mean rank, best first, with Friedman's and Nemenyi's tests.
+
+        Values that share a letter do not differ significantly.
+
+        Args:
+            axis: such as ``scheduler``; it has at least three values.
+            metric: a column of `trials`.
+            blocks: rank in each replica of each cell, or by the means of each cell.
+            better: whether less or more is better; default: as usual for the metric.
+            level: confidence level.
+
+        Raises:
+            PipistrelleError: there is no such axis or metric, too few values, or a package is not installed.
+        """
+        name = self._table.axis(axis)
+        values = self._table.values(name)
+        found = ranking(self._table, name, values, metric, level=level, blocks=blocks, better=better)
+        return Table.of(found.plain())
+
+    def plot(
+        self,
+        metric: str = "mean_wait",
+        ax: "Axes | None" = None,
+        *,
+        x: str | None = None,
+        by: str | None = None,
+        level: float = LEVEL,
+    ) -> "Axes":
+        """Draw the means of a metric as bars with confidence intervals, and return the matplotlib axes.
+
+        Args:
+            metric: a column of `trials`.
+            ax: axes to draw on; default: a new figure.
+            x: the axis with a group of bars for each value; default: the first.
+            by: the axis with a bar in each group for each value; default: the other axis, if there are two.
+            level: confidence level.
+
+        Raises:
+            PipistrelleError: there is no such axis or metric, other axes vary, or a package is not installed.
+        """
+        over, groups = self._drawn(x, by)
+        rows = {
+            (row.cell.get(over), None if groups is None else row.cell.get(groups)): row.estimate
+            for row in summary(self._table, (metric,), level=level)
+        }
+        places = list(dict.fromkeys(place for place, _ in rows))
+        names = list(dict.fromkeys(name for _, name in rows))
+        axes = axes_of(ax)
+        width = _WIDTH / len(names)
+        for number, name in enumerate(names):
+            for at, place in enumerate(places):
+                one = rows.get((place, name))
+                if one is None or one.value is None:
+                    continue
+                left = at + (number - (len(names) - 1) / 2) * width
+                told = label(name) if name is not None and at == 0 else None
+                axes.bar(left, one.value, width, color=f"C{number % 10}", label=told)
+                if one.low is not None and one.high is not None:
+                    error = [[one.value - one.low], [one.high - one.value]]
+                    axes.errorbar(left, one.value, error, color="black", capsize=3, linewidth=1)
+        axes.set_xticks(range(len(places)), [label(place) for place in places])
+        words = words_of(metric)
+        axes.set_xlabel(axis_words(over))
+        axes.set_ylabel(f"{words.name}, {words.unit}" if words.unit else words.name)
+        if groups is not None:
+            axes.legend(title=axis_words(groups))
+        return axes
+
+    def _drawn(self, x: str | None, by: str | None) -> tuple[str, str | None]:
+        table = self._table
+        if not table.axes:
+            raise StatisticsError("the study has no axis, so there is nothing to draw", where=table.where)
+        over = table.axes[0] if x is None else table.axis(x)
+        rest = [name for name in table.axes if name != over]
+        groups = rest[0] if by is None and rest else None if by is None else table.axis(by)
+        if more := [name for name in rest if name != groups]:
+            raise StatisticsError(
+                "more than two axes vary",
+                where=table.where,
+                found=", ".join(table.axes),
+                hint=f"Choose a value of the others first: where({more[0]}=...).",
+            )
+        return over, groups
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __repr__(self) -> str:
+        return repr(self.trials if self._results is None else self._results)
+
+    def _repr_html_(self) -> str:
+        return self.trials._repr_html_() if self._results is None else self._results._repr_html_()
+
+
+def study(
+    description: Name | Study | None = None,
+    *,
+    run: Mapping[str, Any] | None = None,
+    axes: Mapping[str, Any] | None = None,
+    replicas: int | Mapping[str, Any] = 1,
+    metrics: Mapping[str, Any] | None = None,
+    engine: Engine = "auto",
+    out: str | PathLike[str] | None = None,
+    overwrite: bool = False,
+    jobs: int | None = None,
+    progress: bool | None = None,
+) -> StudyResults:
+    """Carry out a study, or the rest of an interrupted one, and return its trials.
+
+    Args:
+        description: a study's file or a `Study`; otherwise the next five arguments describe it.
+        run: options of all runs, by the names of `RunKeywords`, such as ``{"platform": "kth-sp2"}``.
+        axes: {option: values}; each combination of values is a cell. A new name takes a list of tables of options, each
+            with a ``name``: ``{"policy": [{"name": "mine", "scheduler": "mine.py:Mine"}]}``.
+        replicas: number of trials per cell with different random numbers, or the table ``replicas`` of a study's file.
+        metrics: the table ``metrics`` of a study's file, such as ``{"warm_up": "30d"}``.
+        engine: ``auto`` uses the compiled kernel where possible, ``reference`` never.
+        out: folder for the trials; an interrupted study continues there. Without it nothing is kept.
+        overwrite: replace the results of another study in ``out``.
+        jobs: number of worker processes; default: one per processor.
+        progress: show a progress bar; default: in notebooks and on terminals.
+
+    Raises:
+        PipistrelleError: the study is wrong, a trial failed, or a package is not installed; ended trials are kept.
+    """
+    if description is not None and (run or axes or metrics or replicas != 1 or engine != "auto"):
+        raise OptionError("a study has a description, or the arguments that describe it, but not both", where="study")
+    if description is None:
+        told = Study(_table(run), _table(axes), _replicas(replicas), _table(metrics), engine)
+    else:
+        told = description if isinstance(description, Study) else Study.read(fspath(description))
+    from pipistrelle.studies.workers.campaign import run as carry_out  # slow to import
+
+    with study_progress(progress) as watch:
+        found = carry_out(told, None if out is None else Path(out), jobs=jobs, overwrite=overwrite, watch=watch)
+    return StudyResults(found)
+
+
+def open_study(path: str | PathLike[str]) -> StudyResults:
+    """Read the trials of a study from its folder or Parquet file.
+
+    Raises:
+        PipistrelleError: there are no such trials, or pyarrow is not installed.
+    """
+    return StudyResults(Results.read(Path(path)))
+
+
+def _table(values: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return options by the names of the command line, with plain values."""
+    return {name.replace("_", "-"): _value(value) for name, value in (values or {}).items()}
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name.replace("_", "-"): _value(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_value(one) for one in value]
+    if hasattr(value, "decide") or callable(value):
+        raise OptionError(
+            "the trials of a study run in other processes, so a scheduler cannot be a Python object",
+            where="study",
+            expected="a name, FILE.toml or FILE.py:CLASS",
+            hint="Write the class to a file; in a notebook, with %%writefile FILE.py.",
+        )
+    return plain(value)
+
+
+def _replicas(replicas: int | Mapping[str, Any]) -> int | Mapping[str, Any]:
+    return replicas if isinstance(replicas, int) else _table(replicas)
+
+
+def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in row.items():
+        if not isinstance(value, Mapping):
+            found[name] = value
+            continue
+        short = {"ratio_of_means": "ratio", "mean_of_ratios": "mean_ratio"}.get(name, name)
+        found |= {short if part == "value" else f"{short}_{part}": one for part, one in value.items()}
+    return found

@@ -1,0 +1,215 @@
+"""Play whole runs of recordings of the real slurmctld with our decisions, and compare every start.
+
+    python benchmarks/slurm_runs.py [FOLDER ...] [--model] [--verbose N]
+
+Jobs come from a recording's submissions and run for their true times. Without ``--model``, four things more are taken
+from the recording, because they hang on polling within slurmctld and on the recording's clock: the times at which
+completions asked for a pass of the main loop, whether a completion came before a pass of the same moment or amid a
+recalculation, and the fraction of a second at which the loop ticks. With ``--model`` a completion asks for a pass
+0.02 s after it, and 0.08 s later for each node after the fourth.
+
+Printed are the starts at the same second on the same nodes, and the mean wait of each partition, account and QOS.
+"""
+
+import argparse
+import heapq
+import os
+from collections import defaultdict
+from pathlib import Path
+
+from slurm_recordings import expand, label, read_config, rows, steps, submissions
+
+from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETED, RUNNING, Job
+from pipistrelle.schedulers.slurm.daemon import Daemon
+from pipistrelle.schedulers.slurm.passes.controller import Controller
+
+HERE = Path(__file__).resolve()
+RECORDINGS = Path(os.environ.get("PIPISTRELLE_SLURM22", HERE.parents[2] / "shared" / "slurm22"))
+#: s of simulated time after which a run is cut
+LATEST = 1e6
+
+
+def request_times(folder: Path) -> dict[str, float]:
+    """Return {id: time from the end of a job's run to the request for a pass, s} of a recording."""
+    runtimes = {job: runtime for job, (_, _, runtime) in submissions(folder).items()}
+    begun = {label(row["label"] or row["id"]): float(row["time"]) for row in rows(folder / "starts.csv")}
+    names = {row["id"]: name_of(row) for row in rows(folder / "result.csv")}
+    found = {}
+    for row in rows(folder / "events.csv"):
+        name = names.get(row["id"], row["id"])
+        if row["event"] == "request" and name in begun:
+            found[name] = max(0.0, float(row["time"]) - begun[name] - runtimes[name.split("_")[0]])
+    return found
+
+
+def counted_twice(folder: Path) -> set[str]:
+    """Return the jobs that ended between the two halves of a recalculation: their last period counts twice."""
+    found: set[str] = set()
+    inside = False
+    for step in steps(folder):
+        if step.kind == "usage":
+            inside = True
+        elif step.kind == "recalculate":
+            inside = False
+        elif inside and step.kind == "complete":
+            found.add(step.job)
+    return found
+
+
+def early_ends(folder: Path) -> set[str]:
+    """Return the jobs whose completion the recorded controller saw before a pass of the same moment."""
+    found: set[str] = set()
+    waiting: list[str] = []
+    time = 0.0
+    for step in steps(folder):
+        if step.time != time:
+            waiting, time = [], step.time
+        if step.kind == "complete":
+            waiting.append(step.job)
+        elif step.kind in ("main", "backfill"):
+            found.update(waiting)
+    return found
+
+
+def phases(folder: Path) -> list[tuple[float, float]]:
+    """Return [(time, phase)]: from when the ticks of the recorded main loop come at which fraction of a second.
+
+    The phase is an artefact of the recording's clock: it slips by 0.02 to 0.9 s sometimes.
+    """
+    found: list[tuple[float, float]] = []
+    for row in rows(folder / "passes.csv"):
+        if row["kind"] == "main-full":
+            time = float(row["time"])
+            phase = round(time % 1, 3)
+            if phase != (found[-1][1] if found else 0.0):
+                found.append((time - 59, phase))
+    return found
+
+
+def name_of(row: dict[str, str]) -> str:
+    """Return the id of a job, or of an array's task as ``34_0``."""
+    return f"{row['array_job']}_{row['array_task']}" if row["array_task"] else row["id"]
+
+
+def model_delay(nodes: int) -> float:
+    """Return the modelled time from a completion to its request for a pass, s."""
+    return 0.02 + 0.08 * max(0, nodes - 4)
+
+
+def play(folder: Path, *, model: bool, complete: bool = True) -> list[tuple[str, float, tuple[str, ...]]]:
+    """Return (id, start, nodes) of every start of our run of a recording's submissions."""
+    config = read_config(folder)
+    controller = Controller(config)
+    daemon = Daemon(controller, complete=complete)
+    jobs = submissions(folder)
+    delays = {} if model else request_times(folder)
+    runtimes = {job: runtime for job, (_, _, runtime) in jobs.items()}
+    ends: list[tuple[float, int, Job, int]] = []
+    arrivals = sorted(((sub.submit, int(job)) for job, (sub, _, _) in jobs.items()), reverse=True)
+    slips = [] if model else phases(folder)[::-1]
+    early = set() if model else early_ends(folder)
+    twice = set() if model else counted_twice(folder)
+    starts: list[tuple[str, float, tuple[str, ...]]] = []
+    names = controller.machine.names_of
+    while True:
+        arrival = arrivals[-1][0] + 0.049 if arrivals else LATEST
+        end = ends[0][0] if ends else LATEST
+        due = daemon.next_time()
+        now = min(arrival, end, due)
+        if slips and now >= slips[-1][0]:
+            daemon.phase = slips.pop()[1]
+            continue
+        if now >= LATEST:
+            return starts
+        if due <= now:
+            actions = daemon.advance(now)
+            for job in actions.started:
+                runtime = runtimes[str(job.number)]
+                before = 0.001 if job.ids[0] in early else 0.0
+                heapq.heappush(ends, (round(now + runtime - before, 3), job.serial, job, job.restarts))
+                starts.append((job.ids[0], float(int(now)), tuple(names(job.nodes))))
+        elif end <= now:
+            _, _, job, incarnation = heapq.heappop(ends)
+            if job.state == RUNNING and job.restarts == incarnation:
+                daemon.catch_up(now)
+                nodes = job.nodes.bit_count()
+                delay = delays.get(job.ids[0], model_delay(nodes))
+                if job.ids[0] in twice:
+                    usage = controller.usage
+                    last, usage.last = usage.last, usage.last - int(config.priority.calc_period)
+                    usage.add(job, int(now))
+                    usage.last = last
+                daemon.ended(job, COMPLETED, now, now + delay)
+        else:
+            submit, number = arrivals.pop()
+            sub, tasks, _ = jobs[str(number)]
+            daemon.catch_up(now)
+            ids = [f"{number}_{task}" for task in tasks] or [str(number)]
+            controller.submit(ids, sub, int(submit), tasks)
+            daemon.submitted(now)
+
+
+def compare(folder: Path, ours: list[tuple[str, float, tuple[str, ...]]], verbose: int) -> tuple[int, int, float]:
+    """Print what is equal; return (equal starts, starts, largest relative error of a mean wait)."""
+    jobs = {row["id"]: row for row in rows(folder / "jobs.csv")}
+    theirs = []
+    for row in rows(folder / "starts.csv"):
+        theirs.append((label(row["label"] or row["id"]), float(int(float(row["time"]))), expand(row["nodes"])))
+    mine: dict[str, list[tuple[float, tuple[str, ...]]]] = defaultdict(list)
+    for name, time, nodes in ours:
+        mine[name].append((time, nodes))
+    seen: dict[str, int] = defaultdict(int)
+    same = same_time = 0
+    first: list[str] = []
+    for name, time, nodes in theirs:
+        at = seen[name]
+        seen[name] += 1
+        got = mine[name][at] if at < len(mine[name]) else None
+        equal = got is not None and got[0] == time and set(got[1]) == set(nodes)
+        same += equal
+        same_time += got is not None and got[0] == time
+        if not equal:
+            first.append(f"{name} starts at {time:g} on {','.join(nodes)}, ours {got}")
+    waits: dict[tuple[str, str], list[list[float]]] = defaultdict(lambda: [[], []])
+    begun: dict[str, float] = {}
+    for name, time, _ in theirs:
+        begun.setdefault(name, time)
+    for name, time in begun.items():
+        if mine[name]:
+            row = jobs[name.split("_")[0]]
+            for kind in ("partition", "account", "qos"):
+                if row[kind]:
+                    one = waits[kind, row[kind]]
+                    one[0].append(time - float(row["submit"]))
+                    one[1].append(mine[name][0][0] - float(row["submit"]))
+    worst = 0.0
+    texts = []
+    for (kind, value), (real, own) in sorted(waits.items()):
+        mean, mean_own = sum(real) / len(real), sum(own) / len(own)
+        error = abs(mean_own - mean) / mean if mean else 0.0
+        worst = max(worst, error)
+        texts.append(f"{kind} {value} {mean:.0f} s, ours {mean_own:.0f} s ({100 * (mean_own / mean - 1):+.2f} %)")
+    print(
+        f"{folder.name}: {same}/{len(theirs)} starts at the same second on the same nodes ({same_time} at the same"
+        f" second), ours {len(ours)} starts, largest error of a mean wait {100 * worst:.2f} %"
+    )
+    for text in first[:verbose]:
+        print("    first:", text)
+    if verbose:
+        print("    waits:", "; ".join(texts))
+    return same, len(theirs), worst
+
+
+def main() -> None:
+    """Play and compare."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="*", type=Path)
+    parser.add_argument("--model", action="store_true", help="model the delay of requests after completions")
+    parser.add_argument("--verbose", type=int, default=2, help="differences to print per recording")
+    options = parser.parse_args()
+    for folder in options.folders or sorted(path.parent for path in RECORDINGS.glob("*/decisions.log.xz")):
+        compare(folder, play(folder, model=options.model), options.verbose)
+
+
+if __name__ == "__main__":
+    main()

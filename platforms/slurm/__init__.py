@@ -1,0 +1,1 @@
+"""Files of Slurm: slurm.conf, gres.conf, topology.conf, and the machine that they describe."""

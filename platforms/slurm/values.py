@@ -1,0 +1,140 @@
+"""Values in Slurm's configuration: numbers, times, lists and amounts of resources.
+
+Source: manuals of slurm.conf and sacctmgr, Slurm 22.05.
+"""
+
+import re
+from collections.abc import Callable
+from math import inf
+from typing import Final
+
+_TIME: Final = re.compile(r"(?:(\d{1,9})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?")
+_ENDLESS: Final = ("INFINITE", "UNLIMITED", "-1")
+_NUMBER: Final = re.compile(r"[-+]?\d{1,15}")
+_DECIMAL: Final = re.compile(r"(\d{1,15}(?:\.\d{0,9})?|\.\d{1,9})([KMGTP]?)", re.IGNORECASE)
+_SCALES: Final = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4, "P": 1024**5}
+_LARGEST: Final = 10**15
+
+Value = int | float | bool | str | tuple[str, ...] | None
+
+
+class SlurmValueError(Exception):
+    """A value of the wrong kind; ``expected`` describes a correct one."""
+
+    def __init__(self, expected: str) -> None:
+        self.expected = expected
+        super().__init__(expected)
+
+
+def read_time(text: str, one: float = 60.0) -> float:
+    """Return a time in seconds, inf for INFINITE and UNLIMITED.
+
+    Args:
+        one: the unit (s) of a number alone; forms are ``M``, ``M:S``, ``H:M:S``, ``D-H``, ``D-H:M`` and ``D-H:M:S``.
+    """
+    if text.upper() in _ENDLESS:
+        return inf
+    found = _TIME.fullmatch(text)
+    if found is None:
+        raise SlurmValueError("MINUTES, [DAYS-]HH:MM:SS or UNLIMITED" if one == 60.0 else "SECONDS or [DAYS-]HH:MM:SS")
+    numbers = [int(number) for number in found.groups()[1:] if number is not None]
+    if found[1] is not None:
+        hours, minutes, seconds = [*numbers, 0, 0][:3]
+        return float(int(found[1]) * 86400 + hours * 3600 + minutes * 60 + seconds)
+    if len(numbers) == 1:
+        return numbers[0] * one
+    hours, minutes, seconds = [0, *numbers][-3:]
+    return float(hours * 3600 + minutes * 60 + seconds)
+
+
+def read_whole(text: str) -> int | None:
+    """Return a whole number, None for UNLIMITED."""
+    if text.upper() in _ENDLESS[:2]:
+        return None
+    if not _NUMBER.fullmatch(text):
+        raise SlurmValueError("a whole number")
+    return int(text)
+
+
+def read_count(text: str) -> int | None:
+    """Return a number of at least 0, None for UNLIMITED and -1."""
+    value = None if text == "-1" else read_whole(text)
+    if value is not None and value < 0:
+        raise SlurmValueError("a whole number of at least 0, or UNLIMITED")
+    return value
+
+
+def read_flag(text: str) -> bool:
+    """Return a boolean in the spellings that Slurm accepts."""
+    upper = text.upper()
+    if upper in ("YES", "TRUE", "UP", "1", "Y"):
+        return True
+    if upper in ("NO", "FALSE", "DOWN", "0", "N"):
+        return False
+    raise SlurmValueError("YES or NO")
+
+
+def read_names(text: str) -> tuple[str, ...]:
+    """Return the names of a list that commas separate."""
+    return tuple(name for name in (part.strip() for part in text.split(",")) if name)
+
+
+def read_megabytes(text: str) -> int | None:
+    """Return an amount of memory in MiB; None for UNLIMITED."""
+    try:
+        return read_count(text)
+    except SlurmValueError:
+        raise SlurmValueError("megabytes as a whole number without a unit, or UNLIMITED") from None
+
+
+def read_value(kind: str, text: str) -> Value:
+    """Return a value of a kind of `pipistrelle.platforms.slurm.keys.Key`; SlurmValueError if it is malformed."""
+    if kind.startswith("choice:"):
+        choices = kind.removeprefix("choice:").split("|")
+        found = next((choice for choice in choices if choice.upper() == text.upper()), None)
+        if found is None:
+            raise SlurmValueError(f"one of {', '.join(choices)}")
+        return found
+    reader = _READERS.get(kind)
+    return text if reader is None else reader(text)
+
+
+_READERS: Final[dict[str, Callable[[str], Value]]] = {
+    "whole": read_count,
+    "nodes": read_count,
+    "flag": read_flag,
+    "minutes": read_time,
+    "seconds": lambda text: read_time(text, 1.0),
+    "megabytes": read_megabytes,
+    "names": read_names,
+}
+
+
+def read_tres(text: str, *, memory: bool = True) -> dict[str, float]:
+    """Return {TRES in lower case: amount} of a list such as ``cpu=32,gres/gpu=4,mem=256G``.
+
+    Without a unit, ``mem`` counts MiB. An amount of -1 means no limit and is left out.
+
+    Args:
+        memory: convert ``mem`` to MiB; False: the values are weights, where a unit of ``mem`` says what one is for, as
+            in ``Mem=0.25G``, and the result is per MiB.
+    """
+    found: dict[str, float] = {}
+    for part in read_names(text):
+        name, mark, amount = part.partition("=")
+        match = _DECIMAL.fullmatch(amount)
+        if amount == "-1" and mark:
+            continue
+        if match is None or not mark or not name:
+            raise SlurmValueError("TRES=NUMBER,... such as cpu=32,mem=256G,gres/gpu=4")
+        value, unit = float(match[1]), match[2].upper()
+        key = name.strip().lower()
+        if key in ("mem", "vmem", "bb") and unit:
+            scale = _SCALES[unit] / _SCALES["M"]
+            value = value * scale if memory else value / scale
+        elif unit:
+            value *= _SCALES[unit]
+        if value > _LARGEST:
+            raise SlurmValueError(f"an amount of at most {_LARGEST:g}")
+        found[key] = value
+    return found

@@ -1,0 +1,113 @@
+"""Read everything that the scheduler ``slurm`` decides by, from the files of a cluster."""
+
+import os
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from pipistrelle.platforms.slurm.conf import KeyFinding, SlurmConfigError
+from pipistrelle.platforms.slurm.keys import KeySupport
+from pipistrelle.protocol.base.errors import InputError, printable
+from pipistrelle.runs.inputs.slurm_files import (
+    TOPOLOGY,
+    dates_of,
+    file_and_zero,
+    is_slurm_file,
+    read_slurm_files,
+    texts_of,
+)
+from pipistrelle.schedulers.slurm.config.machine import ReservationSettings, SwitchSettings
+from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
+from pipistrelle.schedulers.slurm.files.accounting import Accounting, read_accounting
+from pipistrelle.schedulers.slurm.files.config import FilesBeside, slurm_config
+from pipistrelle.schedulers.slurm.files.overrides import overridden
+from pipistrelle.schedulers.slurm.files.reservations import read_reservations
+from pipistrelle.schedulers.slurm.files.topology import read_topology
+
+
+class SlurmCluster(Struct, frozen=True):
+    """The settings of the scheduler, and what happens to each key of the files, in their order."""
+
+    config: SlurmConfig
+    findings: tuple[KeyFinding, ...]
+
+    @property
+    def warnings(self) -> list[str]:
+        """Warnings about keys that are unknown, or that Slurm would honour; one for each key."""
+        found: dict[tuple[str, str], list[KeyFinding]] = {}
+        for one in self.findings:
+            if one.support in (KeySupport.WARNED, None):
+                found.setdefault((one.key, one.why), []).append(one)
+        return [str(some[0]) + (f" ({len(some):,} times)" if len(some) > 1 else "") for some in found.values()]
+
+
+def load_cluster(
+    config: str,
+    accounting: Sequence[str] = (),
+    reservations: Sequence[str] = (),
+    changes: Mapping[str, str] | None = None,
+    *,
+    strict: bool = True,
+) -> SlurmCluster:
+    """Read the files of a cluster.
+
+    Args:
+        config: a slurm.conf; gres.conf and topology.conf beside it are read, too.
+        accounting: dumps, listings or commands of sacctmgr.
+        reservations: files of commands ``scontrol create reservation``, as ``FILE`` or ``FILE,zero=DATE``.
+        changes: {key: value} that override the files.
+        strict: refuse keys that Slurm does not have; otherwise they are findings.
+
+    Raises:
+        PipistrelleError: a file is unreadable, a value is wrong or not supported, or a name is unknown.
+    """
+    if os.path.isfile(config) and not is_slurm_file(config):
+        raise InputError(
+            "the scheduler slurm needs a slurm.conf",
+            where=printable(config),
+            expected="lines KEY=VALUE, such as ClusterName=... and NodeName=...",
+            hint="'pipistrelle help slurm' describes the files.",
+        )
+    files = read_slurm_files(config)
+    conf, commands = overridden(files.conf, changes or {})
+    nodes = files.nodes
+    findings = [*conf.findings, *files.findings]
+    beside = os.path.join(os.path.dirname(config), TOPOLOGY)
+    switches: tuple[SwitchSettings, ...] = ()
+    if os.path.isfile(beside):
+        ((name, text),) = texts_of([beside])
+        switches, more = read_topology(text, name, nodes)
+        findings += more
+    people = read_accounting(texts_of(accounting), conf.text("ClusterName")) if accounting else Accounting()
+    if commands:
+        _require_names(commands, people)
+        people = read_accounting([*texts_of(accounting), *commands], conf.text("ClusterName"))
+    findings += people.findings
+    resv: list[ReservationSettings] = []
+    for told in reservations:
+        name, zero = file_and_zero(told)
+        ((shown, text),) = texts_of([name])
+        resv += read_reservations(text, shown, dates_of(zero, text, shown), nodes)
+    made, more = slurm_config(conf, FilesBeside(files.gres, switches, people, tuple(resv)))
+    findings += more
+    unknown = next((one for one in findings if one.support is None), None)
+    if strict and unknown is not None:
+        raise SlurmConfigError(
+            f"{unknown.key}: {unknown.why.rstrip('.')}",
+            where=unknown.where,
+            hint="With --lenient-config, unknown keys are warnings.",
+        )
+    return SlurmCluster(made, tuple(findings))
+
+
+def _require_names(commands: Sequence[tuple[str, str]], people: Accounting) -> None:
+    """Raise SlurmConfigError if a change is for an account, a user or a QOS that no file describes."""
+    known = {
+        "qos": {one.name for one in people.qos},
+        "account": {one.account for one in people.associations},
+        "user": {one.user for one in people.associations if one.user},
+    }
+    for where, command in commands:
+        _, kind, name, *_ = command.split(" ")
+        if name.strip("'") not in known[kind]:
+            raise SlurmConfigError(f"no file of accounting describes the {kind} {name}", where=where)

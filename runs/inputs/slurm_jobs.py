@@ -1,0 +1,72 @@
+"""Fit a workload to the machine of a slurm.conf: default partition, sizes in whole nodes, memory."""
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+from msgspec.structs import replace as changed
+
+from pipistrelle.platforms.description import Platform, Pool
+from pipistrelle.platforms.slurm.machine import counts_memory, default_partition, is_linear
+from pipistrelle.protocol.resources.request import Request
+from pipistrelle.runs.inputs.slurm_files import SlurmFiles
+from pipistrelle.traces.workload import Workload
+
+_QUEUE: Final = "queue"
+_CPUS: Final = "cpus"
+
+
+def fitted(trace: Workload, files: SlurmFiles, platform: Platform) -> Workload:
+    """Return the jobs as the cluster would take them.
+
+    A job without a partition is in the default one. With ``select/linear``, the size is the least number of whole nodes
+    of the partition that holds the job's tasks. Where memory is no resource that jobs share, requests have none.
+    """
+    conf = files.conf
+    default = default_partition(conf)
+    labels = dict(trace.labels)
+    if default and _QUEUE not in trace.columns:
+        labels[_QUEUE] = [name or default for name in labels.get(_QUEUE) or [""] * len(trace)]
+    made = replace(trace, labels=labels)
+    if trace.requests is None:
+        return made
+    if not is_linear(conf):
+        return made if counts_memory(conf) else replace(made, requests=list(map(_without_memory, trace.requests)))
+    cpus = _cpus_by_partition(platform)
+    most = max(cpus.values(), default=1)
+    size = np.array(
+        [
+            least if request is None else whole_nodes(request, cpus.get(queue, most))
+            for request, queue, least in zip(
+                trace.requests, labels.get(_QUEUE) or [""] * len(trace), trace.size.tolist(), strict=True
+            )
+        ],
+        dtype=np.int64,
+    )
+    return replace(made, size=size, requests=None)
+
+
+def whole_nodes(request: Request, cpus: int) -> int:
+    """Return the least number of whole nodes with this many CPUs that holds a request."""
+    each = max(1, cpus // request.cores_of_task)
+    if request.tasks_per_node is not None:
+        each = min(each, request.tasks_per_node)
+    nodes = max(request.least_nodes, -(-request.all_tasks // each))
+    return nodes if request.most_nodes is None else max(request.least_nodes, min(nodes, request.most_nodes))
+
+
+def _cpus_by_partition(platform: Platform) -> dict[str, int]:
+    """Return {partition: CPUs of its largest node}."""
+    pools = {pool.name: _cpus(pool) for pool in platform.pools}
+    return {one.name: max(pools[name] for name in one.pools or pools) for one in platform.classes}
+
+
+def _cpus(pool: Pool) -> int:
+    value = pool.properties.get(_CPUS, 1)
+    return value if isinstance(value, int) else 1
+
+
+def _without_memory(request: Request | None) -> Request | None:
+    if request is None:
+        return None
+    return changed(request, memory_per_node=None, memory_per_core=None, memory_per_gpu=None)

@@ -1,0 +1,334 @@
+"""The limits of QOS and associations, in the order in which Slurm tests them."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from pipistrelle.schedulers.slurm.accounts.reasons import (
+    group_reason,
+    holder_reason,
+    job_minutes_reason,
+    job_reason,
+    least_reason,
+    minutes_reason,
+    node_reason,
+)
+from pipistrelle.schedulers.slurm.accounts.records import Accounts, Qos, Tres, Used
+from pipistrelle.schedulers.slurm.cluster.jobs import Job
+
+#: seconds per TRES that running jobs of a set may still use
+RunningSeconds = Callable[[Callable[[Job], bool]], Tres]
+
+
+class Limits:
+    """Tests jobs against the limits; a limit of the first QOS hides the same limit of what comes later.
+
+    The order is: the partition's QOS (or the job's, with the flag OverPartQOS), the other QOS, then the association and
+    its accounts up to root.
+
+    Args:
+        partition_qos: returns the position of the QOS of a job's partition; -1: none.
+        running_seconds: returns what the running jobs that a test selects may still use.
+    """
+
+    def __init__(
+        self, accounts: Accounts, partition_qos: Callable[[Job], int], running_seconds: RunningSeconds
+    ) -> None:
+        self.accounts = accounts
+        self.partition_qos = partition_qos
+        self.running_seconds = running_seconds
+        #: whether no limit can hold any job
+        self.idle = not accounts.enforces_limits
+
+    def qos_of(self, job: Job) -> list[Qos]:
+        """Return the QOS whose limits hold for a job, the strongest first."""
+        accounts = self.accounts
+        own = accounts.qos[job.qos] if job.qos >= 0 else None
+        at = self.partition_qos(job)
+        of_part = accounts.qos[at] if at >= 0 else None
+        if own is None or of_part is None or own is of_part:
+            return [one for one in (own or of_part,) if one is not None]
+        return [own, of_part] if "OverPartQOS" in own.settings.flags else [of_part, own]
+
+    def before(self, job: Job) -> str:
+        """Return the reason that holds a job before nodes are chosen; "" if none does."""
+        if self.idle or job.assoc < 0:
+            return ""
+        hidden: set[str] = set()
+        for qos in self.qos_of(job):
+            reason = self._qos_before(qos, job, hidden)
+            if reason:
+                return reason
+        accounts = self.accounts
+        for at, one in enumerate(accounts.line(job.assoc)):
+            limit = one.settings
+            if limit.grp_jobs is not None and "grp_jobs" not in hidden and one.used.jobs >= limit.grp_jobs:
+                return "AssocGrpJobsLimit"
+            if limit.grp_wall is not None and "grp_wall" not in hidden and one.wall >= limit.grp_wall:
+                return "AssocGrpWallLimit"
+            if at == 0:
+                most = accounts.inherited(job.assoc, "max_jobs")
+                if most is not None and "max_jobs" not in hidden and one.used.jobs >= most:
+                    return "AssocMaxJobsLimit"
+                wall = accounts.inherited(job.assoc, "max_wall_pj")
+                if wall is not None and "max_wall" not in hidden and job.limit > wall:
+                    return "AssocMaxWallDurationPerJobLimit"
+        return ""
+
+    @staticmethod
+    def _qos_before(qos: Qos, job: Job, hidden: set[str]) -> str:
+        limit = qos.settings
+        if limit.grp_jobs is not None and "grp_jobs" not in hidden:
+            hidden.add("grp_jobs")
+            if qos.used.jobs >= limit.grp_jobs:
+                return "QOSGrpJobsLimit"
+        if limit.grp_wall is not None and "grp_wall" not in hidden:
+            hidden.add("grp_wall")
+            if qos.wall >= limit.grp_wall:
+                return "QOSGrpWallLimit"
+        if limit.max_jobs_pa is not None and "jobs_pa" not in hidden:
+            hidden.add("jobs_pa")
+            if qos.account(job.account).jobs >= limit.max_jobs_pa:
+                return "QOSMaxJobsPerAccountLimit"
+        if limit.max_jobs_pu is not None and "max_jobs" not in hidden:
+            hidden.add("max_jobs")
+            if qos.user(job.user).jobs >= limit.max_jobs_pu:
+                return "QOSMaxJobsPerUserLimit"
+        if limit.max_wall_pj is not None and "max_wall" not in hidden:
+            hidden.add("max_wall")
+            if job.limit > limit.max_wall_pj:
+                return "QOSMaxWallDurationPerJobLimit"
+        return ""
+
+    def after(self, job: Job, tres: Tres) -> str:
+        """Return the reason that holds a job that would get these TRES; "" if none does."""
+        if self.idle or job.assoc < 0:
+            return ""
+        hidden: set[str] = set()
+        for qos in self.qos_of(job):
+            for reason in self._qos_after(qos, job, tres, hidden):
+                if reason:
+                    return reason
+        accounts = self.accounts
+        for at, one in enumerate(accounts.line(job.assoc)):
+            limit = one.settings
+            name = self._minutes(limit.grp_tres_mins, one.minutes, tres, job, "grp_mins", hidden)
+            if name:
+                return minutes_reason("Assoc", name)
+            name = _over(limit.grp_tres, one.used.tres, tres, "grp", hidden)
+            if name:
+                return group_reason("Assoc", name)
+            if limit.grp_tres_run_mins:
+                below = self._below(one.index)
+                name = self._run_minutes(limit.grp_tres_run_mins, below, tres, job, "grp_run", hidden)
+                if name:
+                    return minutes_reason("Assoc", name, running=True)
+            if at == 0:
+                reason = self._own(job, tres, hidden)
+                if reason:
+                    return reason
+        return ""
+
+    def _own(self, job: Job, tres: Tres, hidden: set[str]) -> str:
+        """Test the limits of the association itself; those it lacks come from its accounts."""
+        inherited = self.accounts.inherited
+        minutes = inherited(job.assoc, "max_tres_mins_pj") or {}
+        name = _alone_minutes(minutes, tres, job, "pj_mins", hidden)
+        if name:
+            return job_minutes_reason("Assoc", name)
+        name = _alone(inherited(job.assoc, "max_tres_pj") or {}, tres, "pj", hidden)
+        if name:
+            return job_reason("Assoc", name)
+        name = _alone_node(inherited(job.assoc, "max_tres_pn") or {}, tres, "pn", hidden)
+        if name:
+            return node_reason("Assoc", name)
+        run = inherited(job.assoc, "max_tres_run_mins_pu")
+        if run:
+            mine = job.assoc
+            name = self._run_minutes(run, lambda one: one.assoc == mine, tres, job, "pu_run", hidden)
+            if name:
+                return minutes_reason("Assoc", name, running=True)
+        return ""
+
+    def _qos_after(self, qos: Qos, job: Job, tres: Tres, hidden: set[str]) -> Iterator[str]:
+        limit = qos.settings
+        name = self._minutes(limit.grp_tres_mins, qos.minutes, tres, job, "grp_mins", hidden)
+        yield minutes_reason("QOS", name) if name else ""
+        name = _over(limit.grp_tres, qos.used.tres, tres, "grp", hidden, mark=True)
+        yield group_reason("QOS", name) if name else ""
+        if limit.grp_tres_run_mins:
+            at = qos.index
+            name = self._run_minutes(
+                limit.grp_tres_run_mins, lambda one: one.qos == at, tres, job, "grp_run", hidden, mark=True
+            )
+            yield minutes_reason("QOS", name, running=True) if name else ""
+        name = _alone_minutes(limit.max_tres_mins_pj, tres, job, "pj_mins", hidden, mark=True)
+        yield job_minutes_reason("QOS", name) if name else ""
+        name = _alone(limit.max_tres_pj, tres, "pj", hidden, mark=True)
+        yield job_reason("QOS", name) if name else ""
+        name = _alone_node(limit.max_tres_pn, tres, "pn", hidden, mark=True)
+        yield node_reason("QOS", name) if name else ""
+        for name, least in limit.min_tres_pj.items():
+            if tres.get(name, 0) < least:
+                yield least_reason(name)
+        if limit.max_tres_pa:
+            name = _over(limit.max_tres_pa, qos.account(job.account).tres, tres, "pa", hidden, mark=True)
+            yield holder_reason(name, "Account") if name else ""
+        if limit.max_tres_pu:
+            name = _over(limit.max_tres_pu, qos.user(job.user).tres, tres, "pu", hidden, mark=True)
+            yield holder_reason(name, "User") if name else ""
+        for most, holder in ((limit.max_tres_run_mins_pa, "account"), (limit.max_tres_run_mins_pu, "user")):
+            if most:
+                chosen = _Holder(qos.index, holder, getattr(job, holder))
+                name = self._run_minutes(most, chosen, tres, job, f"run_{holder}", hidden, mark=True)
+                yield f"QOSMax{'Cpu' if name == 'cpu' else name}RunMinutesPer{holder.title()}" if name else ""
+
+    def _minutes(
+        self, limit: Mapping[str, float], used: Tres, tres: Tres, job: Job, kind: str, hidden: set[str]
+    ) -> str:
+        for name, minutes in limit.items():
+            if f"{kind}/{name}" in hidden:
+                continue
+            if kind.startswith("grp") and self.accounts.safe:
+                asked = tres.get(name, 0) * job.limit / 60
+                if used.get(name, 0.0) / 60 + asked > minutes:
+                    return name
+            if used.get(name, 0.0) / 60 >= minutes:
+                return name
+        return ""
+
+    def _run_minutes(
+        self,
+        limit: Mapping[str, float],
+        chosen: Callable[[Job], bool],
+        tres: Tres,
+        job: Job,
+        kind: str,
+        hidden: set[str],
+        *,
+        mark: bool = False,
+    ) -> str:
+        used = self.running_seconds(chosen)
+        for name, minutes in limit.items():
+            key = f"{kind}/{name}"
+            if key in hidden:
+                continue
+            if mark:
+                hidden.add(key)
+            if (used.get(name, 0.0) + tres.get(name, 0) * job.limit) / 60 > minutes:
+                return name
+        return ""
+
+    def _below(self, index: int) -> Callable[[Job], bool]:
+        line = self.accounts.line
+        return lambda job: any(one.index == index for one in line(job.assoc))
+
+    def refusal(self, job: Job, tres: Tres) -> str:
+        """Return why a submission is refused for good: limits on submitted jobs, or DenyOnLimit; "" if it is not."""
+        if self.idle or job.assoc < 0:
+            return ""
+        hidden: set[str] = set()
+        count = max(1, len(job.ids))
+        for qos in self.qos_of(job):
+            limit = qos.settings
+            for most, used, reason in (
+                (limit.grp_submit_jobs, qos.used, "QOSGrpSubmitJobsLimit"),
+                (limit.max_submit_jobs_pa, qos.account(job.account), "QOSMaxSubmitJobPerAccountLimit"),
+                (limit.max_submit_jobs_pu, qos.user(job.user), "QOSMaxSubmitJobPerUserLimit"),
+            ):
+                if most is not None:
+                    hidden.add(reason[3:])
+                    if used.submitted + count > most:
+                        return reason
+            if "DenyOnLimit" in limit.flags:
+                if limit.max_wall_pj is not None and job.limit > limit.max_wall_pj:
+                    return "QOSMaxWallDurationPerJobLimit"
+                for most_tres, say, told in (
+                    (limit.max_tres_pj, job_reason, ("QOS", "")),
+                    (limit.max_tres_pu, holder_reason, ("", "User")),
+                    (limit.max_tres_pa, holder_reason, ("", "Account")),
+                    (limit.grp_tres, group_reason, ("QOS", "")),
+                ):
+                    name = _alone(most_tres, tres, "", set())
+                    if name:
+                        return say(told[0] or name, told[1] or name)
+                for name, least in limit.min_tres_pj.items():
+                    if tres.get(name, 0) < least:
+                        return least_reason(name)
+        accounts = self.accounts
+        for at, one in enumerate(accounts.line(job.assoc)):
+            most = one.settings.grp_submit_jobs
+            if most is not None and "GrpSubmitJobsLimit" not in hidden and one.used.submitted + count > most:
+                return "AssocGrpSubmitJobsLimit"
+            if at == 0:
+                most = accounts.inherited(job.assoc, "max_submit_jobs")
+                free = most is None or "MaxSubmitJobPerUserLimit" in hidden
+                if not free and one.used.submitted + count > most:
+                    return "AssocMaxSubmitJobLimit"
+        return ""
+
+    def count_submitted(self, job: Job, count: int) -> None:
+        """Add ``count`` submitted jobs (or remove them, if negative)."""
+        for used in self._users(job):
+            used.submitted += count
+
+    def begin(self, job: Job) -> None:
+        """Count a job that starts with ``job.tres``."""
+        for used in self._users(job):
+            used.begin(job.tres)
+
+    def end(self, job: Job) -> None:
+        """Count a running job's end or requeue."""
+        for used in self._users(job):
+            used.end(job.tres)
+
+    def _users(self, job: Job) -> Iterator[Used]:
+        if job.assoc >= 0:
+            for one in self.accounts.line(job.assoc):
+                yield one.used
+        for qos in self.qos_of(job):
+            yield qos.used
+            yield qos.user(job.user)
+            yield qos.account(job.account)
+
+
+class _Holder:
+    """Selects the jobs of a QOS that belong to one user or account."""
+
+    def __init__(self, qos: int, kind: str, name: str) -> None:
+        self.qos, self.kind, self.name = qos, kind, name
+
+    def __call__(self, job: Job) -> bool:
+        """Return whether a job is one of these."""
+        return job.qos == self.qos and getattr(job, self.kind) == self.name
+
+
+def _over(
+    limit: Mapping[str, float], used: Tres, tres: Tres, kind: str, hidden: set[str], *, mark: bool = False
+) -> str:
+    """Return the first TRES of which used and requested exceed the limit."""
+    for name, most in limit.items():
+        key = f"{kind}/{name}"
+        if key in hidden:
+            continue
+        if mark:
+            hidden.add(key)
+        asked = tres.get(name, 0)
+        if asked and used.get(name, 0) + asked > most:
+            return name
+    return ""
+
+
+def _alone(limit: Mapping[str, float], tres: Tres, kind: str, hidden: set[str], *, mark: bool = False) -> str:
+    return _over(limit, {}, tres, kind, hidden, mark=mark)
+
+
+def _alone_node(limit: Mapping[str, float], tres: Tres, kind: str, hidden: set[str], *, mark: bool = False) -> str:
+    nodes = max(1.0, tres.get("node", 1))
+    return _over(limit, {}, {name: amount / nodes for name, amount in tres.items()}, kind, hidden, mark=mark)
+
+
+def _alone_minutes(
+    limit: Mapping[str, float], tres: Tres, job: Job, kind: str, hidden: set[str], *, mark: bool = False
+) -> str:
+    if not limit:
+        return ""
+    return _over(limit, {}, {name: amount * job.limit / 60 for name, amount in tres.items()}, kind, hidden, mark=mark)

@@ -1,0 +1,71 @@
+"""Why a limit holds a job, in Slurm's words."""
+
+from typing import Final
+
+#: {TRES: (word in most reasons, word in reasons per job and per user of memory)}
+_WORD: Final = {"cpu": "Cpu", "mem": "Mem", "node": "Node", "billing": "Billing", "energy": "Energy", "bb": "BB"}
+
+
+def _kind(tres: str) -> str:
+    head = tres.split("/", maxsplit=1)[0]
+    return {"gres": "GRES", "license": "License"}.get(head, _WORD.get(tres, "Unknown"))
+
+
+def group_reason(level: str, tres: str) -> str:
+    """Return the reason of GrpTRES; ``level`` is QOS or Assoc: QOSGrpCpuLimit, AssocGrpGRES."""
+    kind = _kind(tres)
+    if kind in ("GRES", "Unknown"):
+        return f"{level}Grp{kind}"
+    if kind == "Mem":
+        return f"{level}GrpMemLimit" if level == "QOS" else "AssocGrpMemLimit"
+    return f"{level}Grp{kind}" if kind in ("Billing", "License", "Energy", "BB") else f"{level}Grp{kind}Limit"
+
+
+def minutes_reason(level: str, tres: str, *, running: bool = False) -> str:
+    """Return the reason of GrpTRESMins or GrpTRESRunMins: AssocGrpCPUMinutesLimit, QOSGrpMemRunMinutes."""
+    kind = "CPU" if tres == "cpu" else _kind(tres)
+    run = "Run" if running else ""
+    return f"{level}Grp{kind}{run}MinutesLimit" if kind == "CPU" else f"{level}Grp{kind}{run}Minutes"
+
+
+def job_reason(level: str, tres: str) -> str:
+    """Return the reason of MaxTRES per job: QOSMaxCpuPerJobLimit, AssocMaxMemPerJob."""
+    kind = _kind(tres)
+    if kind == "Mem":
+        return "QOSMaxMemoryPerJob" if level == "QOS" else "AssocMaxMemPerJob"
+    limit = "Limit" if kind in ("Cpu", "Node") else ""
+    return f"{level}Max{kind}PerJob{limit}"
+
+
+def job_minutes_reason(level: str, tres: str) -> str:
+    """Return the reason of MaxTRESMins per job: QOSMaxCpuMinutesPerJobLimit."""
+    kind = _kind(tres)
+    return f"{level}Max{kind}MinutesPerJob{'Limit' if kind == 'Cpu' else ''}"
+
+
+def node_reason(level: str, tres: str) -> str:
+    """Return the reason of MaxTRES per node: QOSMaxCpuPerNode."""
+    return f"{level}Max{_kind(tres)}PerNode"
+
+
+def least_reason(tres: str) -> str:
+    """Return the reason of MinTRES per job: QOSMinCpuNotSatisfied, QOSMinMemory."""
+    kind = _kind(tres)
+    if kind == "Cpu":
+        return "QOSMinCpuNotSatisfied"
+    return "QOSMinMemory" if kind == "Mem" else f"QOSMin{kind}"
+
+
+def holder_reason(tres: str, holder: str) -> str:
+    """Return the reason of MaxTRESPU or MaxTRESPA; ``holder`` is User or Account: QOSMaxCpuPerUserLimit."""
+    kind = _kind(tres)
+    if kind == "Mem":
+        kind = "Memory"
+    limit = "Limit" if kind in ("Cpu", "Node") and holder == "User" else ""
+    return f"QOSMax{kind}Per{holder}{limit}"
+
+
+#: reasons that a limit of an association or QOS set; the next test clears them
+def is_limit(reason: str) -> bool:
+    """Return whether a reason comes from a limit of a QOS or association."""
+    return reason.startswith(("QOS", "Assoc"))

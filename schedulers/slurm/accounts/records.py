@@ -1,0 +1,241 @@
+"""The associations and QOS of a cluster with what their jobs use."""
+
+from collections.abc import Iterator, Mapping
+from math import inf
+from typing import Any, Final
+
+from pipistrelle.schedulers.slurm.config.accounts import AssociationSettings, QosSettings
+from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
+
+#: {TRES: amount}
+Tres = dict[str, float]
+
+
+class Used:
+    """What jobs use at this moment: running jobs, their TRES, submitted jobs."""
+
+    __slots__ = ("jobs", "submitted", "tres")
+
+    def __init__(self) -> None:
+        self.jobs = 0
+        self.submitted = 0
+        self.tres: Tres = {}
+
+    def begin(self, tres: Mapping[str, float]) -> None:
+        """Add a job that starts."""
+        self.jobs += 1
+        mine = self.tres
+        for name, amount in tres.items():
+            mine[name] = mine.get(name, 0) + amount
+
+    def end(self, tres: Mapping[str, float]) -> None:
+        """Remove a job that ends."""
+        self.jobs -= 1
+        mine = self.tres
+        for name, amount in tres.items():
+            mine[name] = mine.get(name, 0) - amount
+
+    def state(self) -> list[Any]:
+        """Return the counts as a list."""
+        return [self.jobs, self.submitted, dict(self.tres)]
+
+    @classmethod
+    def restored(cls, state: list[Any]) -> "Used":
+        """Return the counts that `state` returned."""
+        used = cls()
+        used.jobs, used.submitted, used.tres = state[0], state[1], dict(state[2])
+        return used
+
+
+class Association:
+    """An account or a user in one, with its usage.
+
+    Attributes:
+        parent, children: positions in the table; -1 for no parent.
+        usage: decayed billing-seconds. ``wall``: decayed seconds of jobs. ``minutes``: {TRES: decayed seconds}.
+        shares: own shares; inf if it uses its parent's.
+        level_fs, factor: results of the last calculation of fairshare.
+    """
+
+    __slots__ = (
+        "children",
+        "effective",
+        "factor",
+        "index",
+        "level_fs",
+        "minutes",
+        "norm_shares",
+        "parent",
+        "settings",
+        "shares",
+        "usage",
+        "used",
+        "wall",
+    )
+
+    def __init__(self, index: int, settings: AssociationSettings) -> None:
+        self.index = index
+        self.settings = settings
+        self.parent = -1
+        self.children: list[int] = []
+        self.shares = settings.shares
+        self.usage = 0.0
+        self.wall = 0.0
+        self.minutes: Tres = {}
+        self.used = Used()
+        self.level_fs = inf
+        self.norm_shares = 0.0
+        self.effective = 0.0
+        self.factor = 0.0
+
+    @property
+    def is_user(self) -> bool:
+        """Whether it is a user's, not an account's."""
+        return bool(self.settings.user)
+
+
+class Qos:
+    """A QOS with its usage, as a whole, by user and by account."""
+
+    __slots__ = ("by_account", "by_user", "index", "minutes", "settings", "usage", "used", "wall")
+
+    def __init__(self, index: int, settings: QosSettings) -> None:
+        self.index = index
+        self.settings = settings
+        self.usage = 0.0
+        self.wall = 0.0
+        self.minutes: Tres = {}
+        self.used = Used()
+        self.by_user: dict[str, Used] = {}
+        self.by_account: dict[str, Used] = {}
+
+    def user(self, name: str) -> Used:
+        """Return what a user's jobs of this QOS use."""
+        return self.by_user.setdefault(name, Used())
+
+    def account(self, name: str) -> Used:
+        """Return what an account's jobs of this QOS use."""
+        return self.by_account.setdefault(name, Used())
+
+
+class Accounts:
+    """All associations and QOS.
+
+    Attributes:
+        associations: in the order of the settings; accounts named as parents come into being if missing.
+        by_user: {(user, account): position}. ``default_account``: {user: account}.
+        wanted_minutes: TRES of which decayed usage is kept, because a limit needs it.
+    """
+
+    def __init__(self, config: SlurmConfig) -> None:
+        enforced = config.accounting_storage_enforce
+        self.enforces_limits = bool(enforced & {"limits", "safe"})
+        self.enforces_qos = "qos" in enforced
+        self.enforces_associations = bool(enforced & {"associations", "limits", "safe", "qos", "wckeys"})
+        self.safe = "safe" in enforced
+        self.associations = [Association(at, one) for at, one in enumerate(config.associations)]
+        accounts = {one.settings.account: one.index for one in self.associations if not one.is_user}
+        self.by_account = accounts
+        for one in list(self.associations):
+            above = one.settings.account if one.is_user else one.settings.parent
+            if above and above in accounts and accounts[above] != one.index:
+                one.parent = accounts[above]
+            elif one.index != accounts.get("root", one.index):
+                one.parent = accounts.get("root", -1)
+            if one.parent >= 0:
+                self.associations[one.parent].children.append(one.index)
+        self.root = accounts.get("root", 0 if self.associations else -1)
+        self.by_user: dict[tuple[str, str, str], int] = {
+            (one.settings.user, one.settings.account, one.settings.partition): one.index
+            for one in self.associations
+            if one.is_user
+        }
+        self.default_account: dict[str, str] = {}
+        for one in self.associations:
+            if one.is_user and (one.settings.is_default or one.settings.user not in self.default_account):
+                self.default_account[one.settings.user] = one.settings.account
+        self.users = sum(one.is_user for one in self.associations)
+        self.qos = [Qos(at, one) for at, one in enumerate(config.qos)]
+        self.qos_index = {one.settings.name: one.index for one in self.qos}
+        self.most_qos_priority = max((one.settings.priority for one in self.qos), default=0)
+        self.most_assoc_priority = max((one.settings.priority for one in self.associations), default=0)
+        limits: list[Any] = [*config.qos, *config.associations]
+        self.wanted_minutes = sorted(
+            {name for one in limits for name in one.grp_tres_mins} | {"cpu" for one in limits if one.grp_tres_mins}
+        )
+        self.run_minutes = any(
+            one.grp_tres_run_mins or one.max_tres_run_mins_pu or getattr(one, "max_tres_run_mins_pa", None)
+            for one in limits
+        )
+
+    def find(self, user: str, account: str, partition: str = "") -> int:
+        """Return the position of a user's association; -1: there is none."""
+        if not account:
+            account = self.default_account.get(user, "")
+        found = self.by_user.get((user, account, partition))
+        return self.by_user.get((user, account, ""), -1) if found is None else found
+
+    def line(self, index: int) -> Iterator[Association]:
+        """Iterate over an association and its accounts up to root."""
+        while index >= 0:
+            one = self.associations[index]
+            yield one
+            index = one.parent
+
+    def inherited(self, index: int, name: str) -> Any:
+        """Return a limit per user (``max_*``) of an association, or of the nearest account that has one."""
+        for one in self.line(index):
+            value = getattr(one.settings, name)
+            if value is not None and value != {}:
+                return value
+        return None
+
+    def allowed_qos(self, index: int) -> tuple[str, ...]:
+        """Return the names of the QOS that an association may use."""
+        for one in self.line(index):
+            if one.settings.qos is not None:
+                return one.settings.qos
+        return ()
+
+    def default_qos(self, index: int) -> str:
+        """Return the QOS of a job that names none; "" if there is none."""
+        for one in self.line(index):
+            if one.settings.default_qos:
+                return one.settings.default_qos
+        allowed = self.allowed_qos(index) if index >= 0 else ()
+        if "normal" in self.qos_index and (not allowed or "normal" in allowed):
+            return "normal"
+        return allowed[0] if len(allowed) == 1 else ""
+
+    def state(self) -> dict[str, Any]:
+        """Return all usage as values that JSON can hold."""
+        return {
+            "associations": [
+                [one.usage, one.wall, one.minutes, one.used.state(), one.level_fs, one.factor, one.effective]
+                for one in self.associations
+            ],
+            "qos": [
+                [
+                    *(one.usage, one.wall, one.minutes, one.used.state()),
+                    {name: used.state() for name, used in one.by_user.items()},
+                    {name: used.state() for name, used in one.by_account.items()},
+                ]
+                for one in self.qos
+            ],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore the usage that `state` returned."""
+        for one, known in zip(self.associations, state["associations"], strict=True):
+            one.usage, one.wall, one.minutes = known[0], known[1], dict(known[2])
+            one.used = Used.restored(known[3])
+            one.level_fs, one.factor, one.effective = known[4:]
+        for qos, known in zip(self.qos, state["qos"], strict=True):
+            qos.usage, qos.wall, qos.minutes = known[0], known[1], dict(known[2])
+            qos.used = Used.restored(known[3])
+            qos.by_user = {name: Used.restored(used) for name, used in known[4].items()}
+            qos.by_account = {name: Used.restored(used) for name, used in known[5].items()}
+
+
+#: positions that mean "none"
+NONE: Final = -1

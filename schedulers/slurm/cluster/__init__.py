@@ -1,0 +1,1 @@
+"""The cluster as slurmctld sees it: nodes, partitions, jobs and reservations."""

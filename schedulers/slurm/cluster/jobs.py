@@ -1,0 +1,188 @@
+"""One job as slurmctld keeps it: what it asks for, its state, its reason, what it holds."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from msgspec import convert, to_builtins
+
+from pipistrelle.schedulers.slurm.cluster.machine import Amounts
+from pipistrelle.schedulers.slurm.config.submission import Submission
+
+PENDING: Final = "PENDING"
+RUNNING: Final = "RUNNING"
+COMPLETING: Final = "COMPLETING"
+#: states of ended jobs
+COMPLETED: Final = "COMPLETED"
+FAILED: Final = "FAILED"
+TIMEOUT: Final = "TIMEOUT"
+CANCELLED: Final = "CANCELLED"
+PREEMPTED: Final = "PREEMPTED"
+NODE_FAIL: Final = "NODE_FAIL"
+ENDED: Final = frozenset({COMPLETED, FAILED, TIMEOUT, CANCELLED, PREEMPTED, NODE_FAIL})
+
+
+class Job:
+    """A job, a task of an array that runs, or an array's tasks that wait.
+
+    Attributes:
+        serial: order in which the controller made its record; ties between running jobs follow it.
+        ids: names of the waiting tasks as the caller knows them, in order of start; a plain job has one.
+        tasks_waiting: array indices of ``ids``; empty for plain jobs.
+        parts: indices of the partitions, in the order tried.
+        assoc, qos: positions in the tables of associations and QOS; -1: none.
+        limit: time limit, s.
+        min_nodes, max_nodes, tasks, cpus_per_task, min_cpus: from the request.
+        mem, mem_kind: MiB per "cpu", "node" or "gpu".
+        gres: {gres: count per node}.
+        whole: whether it takes whole nodes. ``shares``: whether it holds CPUs that others may hold, too.
+        eligible: time from which it may run, s; 0: not known yet, inf while it depends on others.
+        accrued: time from which its age counts, set by the first pass that finds it eligible, s.
+        reason: why it waits, by Slurm's name.
+        start, limit_end: start, and start + limit, s.
+        nodes, alloc: what it holds.
+        cpus: CPUs it holds, or that the last test would give it; 0: not tested.
+        preempts_since: time at which others were first preempted for it, s; 0: never.
+        expected: expected start by the last backfill pass, s; 0: none.
+    """
+
+    __slots__ = (
+        "account",
+        "accrued",
+        "alloc",
+        "array",
+        "array_limit",
+        "array_task",
+        "assoc",
+        "begin",
+        "constraint",
+        "cpus",
+        "cpus_per_task",
+        "depends",
+        "eligible",
+        "ends_by",
+        "excluded",
+        "expected",
+        "features",
+        "gres",
+        "ids",
+        "killed_at",
+        "limit",
+        "limit_end",
+        "max_nodes",
+        "mem",
+        "mem_kind",
+        "min_cpus",
+        "min_nodes",
+        "nodes",
+        "number",
+        "part",
+        "part_priorities",
+        "parts",
+        "preempted_by",
+        "preempts_since",
+        "priority",
+        "qos",
+        "reason",
+        "required",
+        "reservation",
+        "restarts",
+        "serial",
+        "shares",
+        "site",
+        "start",
+        "state",
+        "sub",
+        "submit",
+        "tasks",
+        "tasks_waiting",
+        "tres",
+        "user",
+        "whole",
+    )
+
+    def __init__(self, serial: int, sub: Submission) -> None:
+        self.serial = serial
+        self.sub = sub
+        self.number = sub.number
+        self.array = 0
+        self.array_task: int | None = None
+        self.array_limit = sub.array_limit
+        self.ids: list[str] = []
+        self.tasks_waiting: list[int] = []
+        self.user = sub.user
+        self.account = sub.account
+        self.parts: list[int] = []
+        self.part = 0
+        self.assoc = self.qos = -1
+        self.limit = 0
+        self.min_nodes = 1
+        self.max_nodes = 0
+        self.tasks = 1
+        self.cpus_per_task = 1
+        self.min_cpus = 1
+        self.mem = 0
+        self.mem_kind = ""
+        self.gres: dict[str, int] = {}
+        self.whole = False
+        self.shares = False
+        self.constraint: Any = None
+        self.features = -1
+        self.required = 0
+        self.excluded = 0
+        self.reservation = sub.reservation
+        self.depends: list[Any] = []
+        self.submit = int(sub.submit)
+        self.begin = 0
+        self.eligible = 0
+        self.priority = 0
+        self.part_priorities: list[int] = []
+        self.site = 0
+        self.state = PENDING
+        self.reason = "None"
+        self.start = self.limit_end = self.ends_by = 0
+        self.nodes = 0
+        self.alloc: dict[int, Amounts] = {}
+        self.cpus = 0
+        self.tres: dict[str, float] = {}
+        self.expected = 0
+        self.restarts = 0
+        self.accrued = 0
+        self.preempted_by = 0
+        self.preempts_since = 0
+        self.killed_at = 0
+
+    @property
+    def order_number(self) -> int:
+        """The number that orders jobs of equal priority: an array's tasks have the array's."""
+        return self.array or self.number
+
+    @property
+    def held(self) -> bool:
+        """Whether the job is held (priority 0)."""
+        return self.priority == 0
+
+    def state_of(self) -> dict[str, Any]:
+        """Return everything as values that JSON can hold."""
+        known = {name: getattr(self, name) for name in self.__slots__ if name not in _APART}
+        known["sub"] = to_builtins(self.sub)
+        known["alloc"] = [[at, cpus, memory, gres] for at, (cpus, memory, gres) in self.alloc.items()]
+        for name in _MASKS:
+            known[name] = format(getattr(self, name), "x")
+        return known
+
+    @classmethod
+    def restored(cls, known: dict[str, Any], parse: Callable[["Job"], None]) -> "Job":
+        """Return the job that `state_of` returned; ``parse`` makes again what its texts say."""
+        job = cls(known["serial"], convert(known["sub"], Submission))
+        for name, value in known.items():
+            if name not in _APART and name not in _MASKS:
+                setattr(job, name, value)
+        for name in _MASKS:
+            setattr(job, name, int(known[name], 16))
+        job.alloc = {at: (cpus, memory, gres) for at, cpus, memory, gres in known["alloc"]}
+        parse(job)
+        return job
+
+
+_APART: Final = frozenset({"sub", "alloc", "constraint", "depends", "nodes", "features", "required", "excluded"})
+_MASKS: Final = ("nodes", "features", "required", "excluded")

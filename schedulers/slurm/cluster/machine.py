@@ -1,0 +1,143 @@
+"""The nodes and partitions of a cluster in Slurm's order, and what is free on each node."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from pipistrelle.schedulers.slurm.cluster.bits import indices_of, mask_of
+from pipistrelle.schedulers.slurm.config.machine import NodeSettings, PartitionSettings
+from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
+
+#: what a job holds of one node: CPUs, memory (MiB), {gres: count}
+Amounts = tuple[int, int, dict[str, int]]
+
+
+class Partition:
+    """A partition with its nodes as a set."""
+
+    __slots__ = ("exclusive", "index", "mask", "name", "settings", "size")
+
+    def __init__(self, index: int, settings: PartitionSettings, mask: int) -> None:
+        self.index = index
+        self.name = settings.name
+        self.settings = settings
+        self.mask = mask
+        self.size = mask.bit_count()
+        self.exclusive = settings.over_subscribe == "EXCLUSIVE"
+
+    @property
+    def runs_jobs(self) -> bool:
+        """Whether queued jobs of the partition may start: DOWN and INACTIVE keep them queued."""
+        return self.settings.state in ("UP", "DRAIN")
+
+
+class Machine:
+    """All nodes: what each has, and what jobs hold of it.
+
+    Attributes:
+        names: names of the nodes, sorted as Slurm sorts them; a node's index is its bit in all sets.
+        cpus, memory: of each node, MiB.
+        threads: CPUs per core of each node.
+        free_cpus, free_memory, free_gres: what no job holds.
+        busy: nodes on which a job holds anything.
+        whole: nodes that one job holds as a whole.
+        down: nodes that cannot be used. ``completing``: nodes on which a killed job has not ended yet.
+    """
+
+    def __init__(self, config: SlurmConfig) -> None:
+        nodes = sorted(config.nodes, key=lambda node: node.name)
+        self.nodes: list[NodeSettings] = nodes
+        self.names = [node.name for node in nodes]
+        self.index = {name: at for at, name in enumerate(self.names)}
+        self.count = len(nodes)
+        self.all = (1 << self.count) - 1
+        self.threads = [max(1, node.cpus // max(1, node.cores)) for node in nodes]
+        self.cpus = [
+            node.cpus - node.core_spec_count * threads for node, threads in zip(nodes, self.threads, strict=True)
+        ]
+        self.memory = [node.real_memory - node.mem_spec_limit for node in nodes]
+        self.weight = [node.weight for node in nodes]
+        self.gres = [dict(node.gres) for node in nodes]
+        self.any_gres = any(self.gres)
+        #: {feature: nodes}
+        self.features: dict[str, int] = {}
+        for at, node in enumerate(nodes):
+            for feature in node.features:
+                self.features[feature] = self.features.get(feature, 0) | 1 << at
+        self.free_cpus = list(self.cpus)
+        self.free_memory = list(self.memory)
+        self.free_gres = [dict(gres) for gres in self.gres]
+        self.jobs_on = [0] * self.count
+        self.busy = 0
+        self.whole = 0
+        self.completing = 0
+        self.down = mask_of(at for at, node in enumerate(nodes) if node.state.split("+")[0] in _DOWN)
+        self.total_cpus = sum(self.cpus)
+        self.total_memory = sum(self.memory)
+        self.equal_weights = len(set(self.weight)) <= 1
+        #: [(weight, nodes)] from the lightest
+        self.by_weight = [
+            (weight, mask_of(at for at in range(self.count) if self.weight[at] == weight))
+            for weight in sorted(set(self.weight))
+        ]
+        self.partitions = [
+            Partition(at, one, mask_of(self.index[name] for name in one.nodes if name in self.index))
+            for at, one in enumerate(config.partitions)
+        ]
+        self.partition_index = {one.name: one.index for one in self.partitions}
+        default = [one.index for one in self.partitions if one.settings.default]
+        self.default_partition = default[-1] if default else 0
+
+    @property
+    def idle(self) -> int:
+        """Nodes on which no job holds anything and that are up."""
+        return self.all & ~(self.busy | self.down)
+
+    def take(self, alloc: dict[int, Amounts], *, whole: bool) -> None:
+        """Record that a job holds these amounts on these nodes."""
+        mask = 0
+        for at, (cpus, memory, gres) in alloc.items():
+            self.free_cpus[at] -= cpus
+            self.free_memory[at] -= memory
+            if gres:
+                free = self.free_gres[at]
+                for name, count in gres.items():
+                    free[name] -= count
+            self.jobs_on[at] += 1
+            mask |= 1 << at
+        self.busy |= mask
+        if whole:
+            self.whole |= mask
+
+    def give(self, alloc: dict[int, Amounts]) -> None:
+        """Record that a job released these amounts."""
+        for at, (cpus, memory, gres) in alloc.items():
+            self.free_cpus[at] += cpus
+            self.free_memory[at] += memory
+            if gres:
+                free = self.free_gres[at]
+                for name, count in gres.items():
+                    free[name] += count
+            self.jobs_on[at] -= 1
+            if not self.jobs_on[at]:
+                self.busy &= ~(1 << at)
+            self.whole &= ~(1 << at)
+
+    def mask_of_names(self, names: Iterable[str]) -> int:
+        """Return the set of the named nodes; unknown names are left out."""
+        return mask_of(self.index[name] for name in names if name in self.index)
+
+    def names_of(self, mask: int) -> list[str]:
+        """Return the names of a set's nodes."""
+        return [self.names[at] for at in indices_of(mask)]
+
+    def state(self) -> dict[str, Any]:
+        """Return which nodes are down or completing; jobs tell the rest."""
+        return {"down": hex(self.down), "completing": hex(self.completing)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore `state`; the running jobs are taken again by the caller."""
+        self.down = int(state["down"], 16)
+        self.completing = int(state["completing"], 16)
+
+
+_DOWN = {"DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "FUTURE"}

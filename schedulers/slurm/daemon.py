@@ -1,0 +1,319 @@
+"""When slurmctld does what: ticks of the main loop, backfill, limit checks and recalculations."""
+
+from bisect import insort
+from math import ceil, floor, inf
+from typing import Any, Final
+
+from msgspec import Struct
+
+from pipistrelle.schedulers.slurm.cluster.jobs import PREEMPTED, TIMEOUT, Job
+from pipistrelle.schedulers.slurm.passes.backfill_pass import BackfillResult, backfill_pass
+from pipistrelle.schedulers.slurm.passes.controller import Controller
+from pipistrelle.schedulers.slurm.passes.main_pass import PassResult, main_pass
+
+#: s between two tests of time limits
+LIMIT_CHECK: Final = 30
+#: s from a kill until its nodes report that the job has ended
+EPILOG: Final = 0.02
+_MICRO: Final = 1e-6
+#: events come after what the controller does at the same second
+_EVENT: Final = 1e-3
+#: whole seconds are compared, so a tick that comes a little early counts
+_SLACK: Final = 1e-4
+
+
+class Actions(Struct):
+    """What the controller did at one moment, in order.
+
+    Attributes:
+        started: records of jobs started.
+        killed: jobs that ran into their limits.
+        preempted: (victim, how: REQUEUE or CANCEL, grace in s).
+        passes: (kind, result) of each pass, if they are kept.
+    """
+
+    started: list[Job]
+    killed: list[Job]
+    preempted: list[tuple[Job, str, float]]
+    passes: list[tuple[str, PassResult | BackfillResult]]
+
+
+class Daemon:
+    """Runs a controller in simulated time. Call `advance` at each time that `next_time` returns.
+
+    Within one second the order is: main loop, backfill, recalculation; events of jobs come after these.
+
+    Args:
+        keep: keep the results of all passes in the actions.
+        complete: run every backfill pass, also those that cannot start a job. They only renew expected starts.
+    """
+
+    def __init__(self, controller: Controller, *, keep: bool = False, complete: bool = True) -> None:
+        config = controller.config
+        self.controller = controller
+        self.parameters = config.scheduler_parameters
+        self.start = int(config.start)
+        self.keep = keep
+        self.complete = complete
+        self.backfills = config.scheduler_type == "sched/backfill"
+        self.recalculates = config.accounting_storage and not controller.basic
+        self.interval = self.parameters.sched_interval
+        #: fraction of a second at which the main loop ticks
+        self.phase = 0.0
+        self.last_full = float(self.start)
+        self.last = float(self.start)
+        #: when the last pass began, for ``sched_min_interval``
+        self.last_pass = -inf
+        #: a pass that ``sched_min_interval`` put off: when, and whether of the full queue
+        self.put_off: tuple[float, bool] | None = None
+        self.requests: list[float] = []
+        #: passes that an epilog asks for at once
+        self.at_once: list[float] = []
+        self.last_backfill = float(self.start)
+        #: nodes in Slurm's state PLANNED since the last backfill
+        self.planned = 0
+        #: when anything last changed that backfill looks at
+        self.touched = float(self.start)
+        #: the first such change since the last backfill; inf: none
+        self.work = float(self.start)
+        self.next_recalculation = self.start + max(1, int(config.priority.calc_period))
+        #: killed jobs with the time at which their nodes are usable again, and whether they are queued again
+        self.ending: list[tuple[float, int, Job, bool]] = []
+        self._actions = Actions([], [], [], [])
+        self._now = 0.0
+
+    def touch(self, now: float) -> None:
+        """Record a change that lets backfill run again."""
+        self.touched = max(self.touched, now)
+        self.work = min(self.work, now)
+
+    def request(self, time: float) -> None:
+        """Ask for a pass of the main loop."""
+        insort(self.requests, time)
+
+    def submitted(self, now: float) -> None:
+        """Record a submission: it asks for a pass."""
+        self.request(now)
+        self.touch(now + _EVENT)
+
+    def ended(self, job: Job, state: str, now: float, request: float) -> None:
+        """Record that a running job has ended by itself; ``request`` is when that asks for a pass."""
+        self.controller.release(job, state, int(now))
+        self.request(request)
+        self.touch(now + _EVENT)
+
+    def next_time(self) -> float:
+        """Return when to call `advance` next (s); inf if nothing will happen without further events."""
+        soonest = inf
+        if self.at_once:
+            soonest = self.at_once[0]
+        if self.ending:
+            soonest = min(soonest, self.ending[0][0])
+        if self.put_off is not None:
+            soonest = min(soonest, self.put_off[0])
+        soonest = min(soonest, self._next_tick(), self._next_backfill(), self._next_limit_check())
+        waiting = self.controller.reservations.waiting
+        if waiting:
+            soonest = min(soonest, waiting[0].announced)
+        return soonest
+
+    def _next_tick(self) -> float:
+        """Return the next tick that runs a pass."""
+        soonest = inf
+        if self.controller.pending and self.interval is not None:
+            soonest = self._tick_at(self.last_full + self.interval)
+        if self.requests:
+            tick = floor(self.requests[0] + _MICRO - self.phase) + 1 + self.phase
+            soonest = min(soonest, max(tick, self._tick_at(self.last + self.parameters.batch_sched_delay)))
+        return soonest
+
+    def _tick_at(self, time: float) -> float:
+        """Return the first tick at or after a time."""
+        return ceil(time - self.phase - _SLACK) + self.phase
+
+    def _next_backfill(self) -> float:
+        if not self.backfills:
+            return inf
+        if self.work < inf and (self.controller.pending or self.complete):
+            due = self.last_backfill + self.parameters.bf_interval
+            # Once the interval is over, backfill looks for changes each second, before anything else in it.
+            return due if self.work <= due else float(floor(self.work) + 1)
+        return inf
+
+    def _next_limit_check(self) -> float:
+        running = self.controller.running
+        if not running:
+            return inf
+        first = self._kill_time(running[0][2])
+        return self.start + ceil(max(0.0, first - self.start) / LIMIT_CHECK) * LIMIT_CHECK
+
+    def _kill_time(self, job: Job) -> float:
+        own = self.controller.machine.partitions[job.part].settings.over_time_limit
+        return job.limit_end + (self.controller.config.over_time_limit if own is None else own)
+
+    def advance(self, now: float) -> Actions:
+        """Do what is due at ``now``; nothing may be due earlier."""
+        self._actions = Actions([], [], [], [])
+        self._now = now
+        self.catch_up(now)
+        while self.ending and self.ending[0][0] <= now + _MICRO:
+            _, _, job, again = self.ending.pop(0)
+            self.controller.clean(job)
+            if again:
+                self.controller.requeue(job, int(now))
+            self.at_once.append(now)
+            self.touch(now)
+        if self._next_limit_check() <= now:
+            self._check_limits(now)
+        if self.controller.reservations.advance(now):
+            self.request(now)
+            self.touch(now + _EVENT)
+        if self._next_tick() <= now:
+            full = self.interval is not None and now - self.last_full >= self.interval - _SLACK
+            if full:
+                self.last_full = float(floor(now))
+            self.last = float(floor(now))
+            self.requests = [time for time in self.requests if time >= now - _MICRO]
+            self._pass(now, full=full)
+        if self.put_off is not None and self.put_off[0] <= now:
+            full, self.put_off = self.put_off[1], None
+            self._run(now, full=full)
+        if self.at_once and self.at_once[0] <= now + _MICRO:
+            self.at_once = [time for time in self.at_once if time > now + _MICRO]
+            self._pass(now, full=False)
+        if self._next_backfill() <= now:
+            self._backfill(now)
+        if self.recalculates and self.next_recalculation <= now:
+            self._recalculate(self.next_recalculation)
+        return self._actions
+
+    def catch_up(self, now: float) -> None:
+        """Do the recalculations before ``now``, and pass over full passes with an empty queue."""
+        while self.recalculates and self.next_recalculation < now:
+            self._recalculate(self.next_recalculation)
+        if self.interval is not None and not self.controller.pending:
+            behind = floor((now - self.last_full - _MICRO) / self.interval)
+            if behind > 0:
+                self.last_full += behind * self.interval
+                self.last = max(self.last, self.last_full)
+                self.requests = [time for time in self.requests if time >= self.last_full - _MICRO]
+
+        while self.backfills and not self.complete and not self.controller.pending and self.work < inf:
+            due = self.last_backfill + self.parameters.bf_interval
+            due = due if self.work <= due else float(floor(self.work) + 1)
+            if due >= now:
+                break
+            self.last_backfill = due
+            self.work = self.touched if self.touched >= floor(due) else inf
+
+    def _recalculate(self, now: int) -> None:
+        self.controller.recalculate(now)
+        if self.controller.pending:
+            self.touch(now)
+        self.next_recalculation = now + max(1, int(self.controller.config.priority.calc_period))
+
+    def _pass(self, now: float, *, full: bool) -> None:
+        """Run a pass, or put it off if ``sched_min_interval`` is not over."""
+        least = self.parameters.sched_min_interval * _MICRO
+        if self.put_off is not None:
+            self.put_off = (self.put_off[0], self.put_off[1] or full)
+        elif now - self.last_pass < least - _MICRO:
+            step = min(max(least / 2, 0.01), 1.0)
+            self.put_off = (now + ceil((self.last_pass + least - now) / step - _MICRO) * step, full)
+        else:
+            self._run(now, full=full)
+
+    def _run(self, now: float, *, full: bool) -> None:
+        self.last_pass = now
+        result = main_pass(self.controller, int(now), full=full, preempt=self._preempt)
+        self._actions.started += result.started
+        if self.keep:
+            self._actions.passes.append(("main-full" if full else "main", result))
+        if result.started or result.tested or result.seen or self.controller.gated:
+            self.touch(now)
+
+    def _backfill(self, now: float) -> None:
+        self.last_backfill = now
+        self.work = now if self.touched >= floor(now) else inf
+        if not self.complete and not self._may_start():
+            if self.controller.pending:
+                self.touch(now)  # most passes with a queue change expected starts
+            return
+        result = backfill_pass(self.controller, int(now), preempt=self._preempt)
+        self._actions.started += result.started
+        if self.keep:
+            self._actions.passes.append(("backfill", result))
+        if result.changed or result.preempted or result.planned or self.planned or self.controller.gated:
+            self.touch(now)
+        self.planned = result.planned
+
+    def _may_start(self) -> bool:
+        """Return whether any waiting job could start now if nothing were kept for others."""
+        controller = self.controller
+        machine = controller.machine
+        if controller.preemption.enabled:
+            return bool(controller.pending)
+        open_nodes = machine.all & ~(machine.down | machine.completing)
+        open_nodes &= ~machine.busy if controller.requests.linear and not controller.shared else ~machine.whole
+        if not open_nodes:
+            return False
+        for job in controller.pending.values():
+            for part in job.parts:
+                if (machine.partitions[part].mask & open_nodes).bit_count() >= job.min_nodes:
+                    return True
+        return False
+
+    def _check_limits(self, now: float) -> None:
+        """Kill the jobs that have reached their limits."""
+        for _, _, job in list(self.controller.running):
+            if self._kill_time(job) > now:
+                break
+            self._actions.killed.append(job)
+            self.kill(job, TIMEOUT, now)
+
+    def kill(self, job: Job, state: str, now: float, *, again: bool = False) -> None:
+        """Kill a running job; its nodes report a moment later, which runs a pass at once."""
+        self.controller.release(job, state, int(now), completing=True)
+        insort(self.ending, (now + EPILOG, job.serial, job, again))
+        self.touch(now)
+
+    def _preempt(self, victim: Job, _: Job) -> None:
+        preemption = self.controller.preemption
+        mode, grace = preemption.mode_of(victim), preemption.grace_of(victim)
+        self._actions.preempted.append((victim, mode, grace))
+        if not grace:
+            self.kill(victim, PREEMPTED, self._now, again=mode == "REQUEUE")
+        else:
+            victim.preempted_by = 1
+
+    def state(self) -> dict[str, Any]:
+        """Return all times as values that JSON can hold."""
+        return {
+            "phase": self.phase,
+            "last_full": self.last_full,
+            "last": self.last,
+            "last_pass": None if self.last_pass == -inf else self.last_pass,
+            "put_off": None if self.put_off is None else list(self.put_off),
+            "requests": self.requests,
+            "at_once": self.at_once,
+            "last_backfill": self.last_backfill,
+            "touched": self.touched,
+            "work": None if self.work == inf else self.work,
+            "planned": format(self.planned, "x"),
+            "next_recalculation": self.next_recalculation,
+            "ending": [[time, serial, again] for time, serial, _, again in self.ending],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore `state`; the controller is restored already."""
+        self.phase = state["phase"]
+        self.last_full, self.last = state["last_full"], state["last"]
+        self.last_pass = -inf if state["last_pass"] is None else state["last_pass"]
+        self.put_off = None if state["put_off"] is None else (state["put_off"][0], state["put_off"][1])
+        self.requests, self.at_once = list(state["requests"]), list(state["at_once"])
+        self.last_backfill, self.touched = state["last_backfill"], state["touched"]
+        self.work = inf if state["work"] is None else state["work"]
+        self.planned = int(state["planned"], 16)
+        self.next_recalculation = state["next_recalculation"]
+        jobs = {job.serial: job for some in self.controller.by_number.values() for job in some}
+        self.ending = [(time, serial, jobs[serial], again) for time, serial, again in state["ending"]]

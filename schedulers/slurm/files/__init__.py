@@ -1,0 +1,1 @@
+"""Read Slurm's files into the settings of the scheduler."""

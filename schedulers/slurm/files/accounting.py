@@ -1,0 +1,311 @@
+"""Read accounts, users and QOS: dumps, listings and commands of sacctmgr.
+
+Three forms are read: files of ``sacctmgr dump``, tables of ``sacctmgr -P show assoc`` and ``sacctmgr -P show qos``, and
+files of commands such as ``add account bio Fairshare=20``.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from pipistrelle.platforms.slurm.conf import KeyFinding, SlurmConfigError
+from pipistrelle.platforms.slurm.keys import KeySupport
+from pipistrelle.platforms.slurm.lines import LONGEST, WORD
+from pipistrelle.protocol.base.errors import legible
+from pipistrelle.schedulers.slurm.config.accounts import AssociationSettings, QosSettings
+from pipistrelle.schedulers.slurm.files.limits import ASSOCIATION, QOS, LimitOptions, plain_name
+
+ROOT: Final = "root"
+_DUMP: Final = re.compile(r"\s*(Cluster|Parent|Account|User|QOS)\s+-\s+(.*)", re.IGNORECASE)
+_VERBS: Final = ("add", "create", "modify")
+_IDLE_VERBS: Final = ("list", "show", "exit", "quit", "verbose", "version", "reconfigure", "dump", "load", "clear")
+_WORDS: Final = re.compile(r"\b(add|create|modify)\s+(account|cluster|qos|user|association)s?\b", re.IGNORECASE)
+_OBJECTS: Final = {
+    "account": "account",
+    "accounts": "account",
+    "acct": "account",
+    "cluster": "cluster",
+    "clusters": "cluster",
+    "qos": "qos",
+    "user": "user",
+    "users": "user",
+}
+_EXAMPLE: Final = "a file of 'sacctmgr dump', a table of 'sacctmgr -P show assoc' or 'sacctmgr -P show qos'"
+
+
+class Accounting(Struct, frozen=True):
+    """What files of accounting describe, and what happens to their options."""
+
+    associations: tuple[AssociationSettings, ...] = ()
+    qos: tuple[QosSettings, ...] = ()
+    findings: tuple[KeyFinding, ...] = ()
+
+
+def is_accounting(text: str) -> bool:
+    """Return whether a text is a dump, a listing or commands of sacctmgr."""
+    for line in text.splitlines():
+        if line.strip() and not line.lstrip().startswith("#"):
+            if _DUMP.match(line) or (_is_header(line) and "JobID" not in line):
+                return True
+            if _WORDS.search(line):
+                return True
+    return False
+
+
+def read_accounting(files: Sequence[tuple[str, str]], cluster: str = "") -> Accounting:
+    """Return the associations and QOS of files, in which later values override earlier ones.
+
+    A QOS that an association names and no file describes has no limits. ``root`` always exists.
+
+    Args:
+        files: (name, text) of each file.
+        cluster: name of the cluster, for files with several.
+
+    Raises:
+        SlurmConfigError: with file and line, if a file is of another kind, or a value is malformed.
+    """
+    reader = _Reader(cluster)
+    for name, text in files:
+        reader.read(name, text)
+    return reader.made()
+
+
+def _is_header(line: str) -> bool:
+    cells = {plain_name(cell) for cell in line.split("|")}
+    return ("account" in cells and ("user" in cells or "share" in cells)) or ("name" in cells and "priority" in cells)
+
+
+class _Reader:
+    def __init__(self, cluster: str) -> None:
+        self._cluster = cluster.lower()
+        self._options = LimitOptions()
+        #: {(account, user, partition): {field: value}}; accounts have no user
+        self._associations: dict[tuple[str, str, str], dict[str, Any]] = {}
+        self._qos: dict[str, dict[str, Any]] = {}
+        self._described = False
+
+    def made(self) -> Accounting:
+        found = dict(self._associations)
+        if found:
+            root: dict[tuple[str, str, str], dict[str, Any]] = {(ROOT, "", ""): {}, (ROOT, ROOT, ""): {}}
+            found = {**{key: found.get(key, value) for key, value in root.items()}, **found}
+        associations = tuple(
+            AssociationSettings(**{**values, "account": account, "user": user, "partition": partition})
+            for (account, user, partition), values in found.items()
+        )
+        named = {name for one in associations for name in (*(one.qos or ()), one.default_qos) if name}
+        qos = {"normal": {}, **self._qos} if found or self._qos else dict(self._qos)
+        missing = sorted(named - qos.keys())
+        if missing:
+            why = f"no file describes the QOS {', '.join(missing[:5])}: they have no limits and the priority 0"
+            where = "the files of accounting"
+            self._options.findings.append(KeyFinding(where, "QOS", KeySupport.WARNED, why))
+            qos |= {name: {} for name in missing}
+        settings = tuple(QosSettings(**{**values, "name": name}) for name, values in qos.items())
+        return Accounting(associations, settings, tuple(self._options.findings))
+
+    def read(self, name: str, text: str) -> None:
+        """Read a file; its first line tells its kind."""
+        if len(text) > LONGEST or "\0" in text:
+            raise SlurmConfigError("the file is binary or too large", where=name, expected=_EXAMPLE)
+        lines = [
+            (f"{name}:{number}", line)
+            for number, line in enumerate(text.splitlines(), start=1)
+            if line.strip() and not line.lstrip().startswith("#")
+        ]
+        if not lines:
+            raise SlurmConfigError("the file is empty", where=name, expected=_EXAMPLE)
+        where, first = lines[0]
+        if _DUMP.match(first):
+            self._dump(lines)
+        elif "|" in first:
+            if not _is_header(first):
+                expected = "a header, such as Cluster|Account|User|Share, or Name|Priority|..."
+                raise SlurmConfigError(
+                    "the table has no header", where=where, expected=expected, found=f"'{legible(first, WORD)}'"
+                )
+            self._table(lines)
+        elif any(_WORDS.search(line) for _, line in lines):
+            self._commands(lines)
+        else:
+            hint = "Print tables with the option -P (--parsable2) of sacctmgr."
+            raise SlurmConfigError(
+                "the file is not of sacctmgr",
+                where=where,
+                expected=_EXAMPLE,
+                found=f"'{legible(first, WORD)}'",
+                hint=hint,
+            )
+
+    def _dump(self, lines: list[tuple[str, str]]) -> None:
+        parent, mine = ROOT, True
+        for where, line in lines:
+            found = _DUMP.match(line)
+            parts = [] if found is None else list(_parts(found[2]))
+            if found is None or not parts:
+                expected = "Cluster, Parent, Account, User or QOS, then - 'NAME':OPTION=VALUE:..."
+                raise SlurmConfigError(
+                    "this is no line of a dump", where=where, expected=expected, found=f"'{legible(line, WORD)}'"
+                )
+            kind = found[1].lower()
+            name, *options = parts
+            if kind == "cluster":
+                mine = not self._cluster or name.lower() == self._cluster or len(lines) == 1
+                mine = mine or not any(self._is_cluster(other) for _, other in lines)
+            if not mine:
+                continue
+            pairs = [self._pair(option, where) for option in options]
+            if kind == "parent":
+                parent = name
+            elif kind == "qos":
+                self._take(QOS, self._qos.setdefault(name.lower(), {}), pairs, where)
+            elif kind == "cluster":
+                self._take(ASSOCIATION, self._association(ROOT), pairs, where)
+            elif kind == "account":
+                settings = self._association(name)
+                settings["parent"] = parent
+                self._take(ASSOCIATION, settings, pairs, where)
+            else:
+                self._user(name, [parent], pairs, where)
+
+    def _is_cluster(self, line: str) -> bool:
+        found = _DUMP.match(line)
+        return found is not None and found[1].lower() == "cluster" and self._cluster in found[2].lower()
+
+    def _user(self, name: str, accounts: Sequence[str], pairs: list[tuple[str, str]], where: str) -> None:
+        named = {plain_name(key): value for key, value in pairs}
+        partitions = (named.get("partition") or named.get("partitions") or "").split(",")
+        default = named.get("defaultaccount") or named.get("defacct") or ""
+        for account in accounts:
+            for partition in partitions:
+                settings = self._association(account, name, partition)
+                if default and default == account:
+                    settings["is_default"] = True
+                self._take(ASSOCIATION, settings, [one for one in pairs if plain_name(one[0]) != "partition"], where)
+
+    def _table(self, lines: list[tuple[str, str]]) -> None:
+        header = [cell.strip() for cell in lines[0][1].split("|")]
+        plain = [plain_name(cell) for cell in header]
+        clusters = (
+            {line.split("|")[plain.index("cluster")].strip().lower() for _, line in lines[1:]}
+            if ("cluster" in plain)
+            else set()
+        )
+        for where, line in lines[1:]:
+            cells = [cell.strip() for cell in line.split("|")]
+            if len(cells) != len(header):
+                raise SlurmConfigError(
+                    "a row does not match the header",
+                    where=where,
+                    expected=f"{len(header)} cells",
+                    found=str(len(cells)),
+                )
+            row = dict(zip(plain, cells, strict=True))
+            pairs = [(name, cell) for name, cell in zip(header, cells, strict=True) if name]
+            if "name" in row and "account" not in row:
+                self._take(QOS, self._qos.setdefault(row["name"].lower(), {}), pairs, where)
+                continue
+            if len(clusters) > 1 and self._cluster in clusters and row["cluster"].lower() != self._cluster:
+                continue
+            user = row.get("user", "")
+            settings = self._association(row["account"], user, row.get("partition", ""))
+            above = row.get("parentname") or row.get("parname") or row.get("parent") or ""
+            if not user and row["account"] != ROOT:
+                settings["parent"] = above or ROOT
+            skipped = ("partition", "parentname", "parname", "parent")
+            self._take(ASSOCIATION, settings, [one for one in pairs if plain_name(one[0]) not in skipped], where)
+
+    def _commands(self, lines: list[tuple[str, str]]) -> None:
+        for where, line in lines:
+            try:
+                words = shlex.split(line, comments=True)
+            except ValueError as error:
+                raise SlurmConfigError(f"a line cannot be split into words ({error})", where=where) from None
+            at = next((place for place, word in enumerate(words) if word.lower() in _VERBS), None)
+            if at is None or len(words) < at + 2:
+                continue  # a command that shows something, or a shell's own line
+            verb, kind = words[at].lower(), _OBJECTS.get(words[at + 1].lower())
+            if kind is None:
+                what = f"{words[at]} {legible(words[at + 1], WORD)} is not supported"
+                raise SlurmConfigError(what, where=where, expected="account, cluster, qos or user")
+            self._command(verb, kind, words[at + 2 :], where)
+
+    def _command(self, verb: str, kind: str, words: list[str], where: str) -> None:
+        lower = [word.lower() for word in words]
+        if verb == "modify":
+            if "set" not in lower:
+                raise SlurmConfigError("modify lacks 'set'", where=where, expected="modify user NAME set OPTION=VALUE")
+            at = lower.index("set")
+            chosen, changed = [word for word in words[:at] if word.lower() != "where"], words[at + 1 :]
+        else:
+            chosen, changed = words, words
+        names: list[str] = []
+        conditions: dict[str, list[str]] = {}
+        for word in chosen:
+            key, mark, value = word.partition("=")
+            if not mark:
+                names += [name for name in word.split(",") if name]
+            elif plain_name(key) in ("name", "names", kind):
+                names += [name for name in value.split(",") if name]
+            else:
+                conditions[plain_name(key)] = [name for name in value.split(",") if name]
+        own = ("name", "names", kind, "account", "accounts", "cluster", "clusters")
+        pairs = [
+            self._pair(word, where)
+            for word in changed
+            if "=" in word and plain_name(word.partition("=")[0].rstrip("+-")) not in own
+        ]
+        accounts = conditions.get("account") or conditions.get("accounts") or conditions.get("defaultaccount") or []
+        if kind == "qos":
+            for name in names or list(self._qos):
+                self._take(QOS, self._qos.setdefault(name.lower(), {}), pairs, where)
+        elif kind == "cluster":
+            self._take(ASSOCIATION, self._association(ROOT), pairs, where)
+        elif kind == "account":
+            self._accounts(verb, names, pairs, where)
+        elif verb == "modify":
+            self._modified_users(names, accounts, pairs, where)
+        else:
+            if not accounts:
+                raise SlurmConfigError("a new user has no account", where=where, expected="Account=NAME")
+            for name in names:
+                self._user(name, accounts, pairs, where)
+
+    def _accounts(self, verb: str, names: list[str], pairs: list[tuple[str, str]], where: str) -> None:
+        known = [account for account, user, _ in self._associations if not user and account != ROOT]
+        for name in names or (known if verb == "modify" else []):
+            settings = self._association(name)
+            if verb != "modify" and name != ROOT:
+                settings.setdefault("parent", ROOT)
+            self._take(ASSOCIATION, settings, pairs, where)
+
+    def _modified_users(self, names: list[str], accounts: list[str], pairs: list[tuple[str, str]], where: str) -> None:
+        for (account, user, _), settings in list(self._associations.items()):
+            if user and (not names or user in names) and (not accounts or account in accounts):
+                self._take(ASSOCIATION, settings, pairs, where)
+
+    def _association(self, account: str, user: str = "", partition: str = "") -> dict[str, Any]:
+        return self._associations.setdefault((account, user, partition), {})
+
+    def _take(self, kind: str, settings: dict[str, Any], pairs: list[tuple[str, str]], where: str) -> None:
+        for name, value in pairs:
+            if value or name[-1:] in "+-":
+                self._options.set(kind, settings, name, value, where)
+
+    def _pair(self, option: str, where: str) -> tuple[str, str]:
+        name, mark, value = option.partition("=")
+        if not mark:
+            raise SlurmConfigError(
+                "an option has no value", where=where, expected="OPTION=VALUE", found=f"'{legible(option, WORD)}'"
+            )
+        return name.strip(), value.strip().strip("'\"")
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Yield the parts of a line of a dump, which colons separate; quotes may contain colons."""
+    for part in re.findall(r"(?:[^:']|'[^']*')+", text):
+        plain = part.strip()
+        yield plain[1:-1] if plain[:1] == plain[-1:] == "'" and len(plain) > 1 else plain

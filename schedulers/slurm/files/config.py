@@ -1,0 +1,203 @@
+"""Make the settings of the scheduler from a slurm.conf, the files beside it and accounting."""
+
+from collections.abc import Mapping, Sequence
+from math import inf
+from typing import Any, Final, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from pipistrelle.platforms.slurm.conf import ConfEntry, KeyFinding, SlurmConf, SlurmConfigError
+from pipistrelle.platforms.slurm.gres import GresLine
+from pipistrelle.platforms.slurm.keys import KeySupport
+from pipistrelle.platforms.slurm.lines import WORD
+from pipistrelle.platforms.slurm.machine import licenses_of
+from pipistrelle.platforms.slurm.nodes import SlurmNode, node_sets, nodes_named, nodes_of
+from pipistrelle.platforms.slurm.values import SlurmValueError, read_names, read_whole
+from pipistrelle.protocol.base.errors import legible, shown
+from pipistrelle.schedulers.slurm.config.machine import (
+    NodeSettings,
+    PartitionSettings,
+    ReservationSettings,
+    SwitchSettings,
+)
+from pipistrelle.schedulers.slurm.config.parameters import SchedulerParameters
+from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
+from pipistrelle.schedulers.slurm.files.accounting import Accounting
+from pipistrelle.schedulers.slurm.files.parameters import (
+    billing_weights,
+    doubtful_values,
+    enforced,
+    memory_defaults,
+    preempt_modes,
+    preempt_settings,
+    priority_settings,
+    scheduler_parameters,
+    select_settings,
+)
+
+#: jobs per resource of ``OverSubscribe=YES`` and ``FORCE`` without a number
+_SHARES: Final = 4
+_OVERSUBSCRIBE: Final = ("NO", "EXCLUSIVE", "YES", "FORCE")
+_ENFORCE_LIMITS: Final = {"YES": "ALL"}
+
+
+class FilesBeside(Struct, frozen=True):
+    """What the files beside a slurm.conf describe."""
+
+    gres: Sequence[GresLine] = ()
+    switches: tuple[SwitchSettings, ...] = ()
+    accounting: Accounting = Accounting()
+    reservations: tuple[ReservationSettings, ...] = ()
+
+
+def slurm_config(conf: SlurmConf, beside: FilesBeside | None = None) -> tuple[SlurmConfig, list[KeyFinding]]:
+    """Return the settings of the scheduler, and what happens to the keys of ``SchedulerParameters``.
+
+    Raises:
+        SlurmConfigError: with file and line, if a value is wrong or not supported, or a name is unknown.
+    """
+    beside = beside or FilesBeside()
+    parameters, findings = scheduler_parameters(conf)
+    findings += doubtful_values(conf)
+    if enforced(conf) and not beside.accounting.associations:
+        why = "no file of accounting is given, so no association or limit is enforced"
+        where = conf.where("AccountingStorageEnforce")
+        findings.append(KeyFinding(where, "AccountingStorageEnforce", KeySupport.WARNED, why))
+    limits = str(conf.value("EnforcePartLimits", "NO"))
+    nodes = nodes_of(conf, beside.gres)
+    qos = {one.name for one in beside.accounting.qos}
+    config = SlurmConfig(
+        cluster_name=conf.text("ClusterName", "linux"),
+        scheduler_type=str(conf.value("SchedulerType", "sched/backfill")),
+        scheduler_parameters=_with_dependencies(conf, parameters),
+        priority=priority_settings(conf),
+        select=select_settings(conf),
+        preempt=preempt_settings(conf),
+        nodes=tuple(map(_node, nodes)),
+        partitions=_partitions(conf, nodes, qos),
+        reservations=beside.reservations,
+        switches=beside.switches,
+        qos=beside.accounting.qos,
+        associations=beside.accounting.associations,
+        licenses=licenses_of(conf),
+        accounting_storage=conf.text("AccountingStorageType").lower().endswith("slurmdbd"),
+        accounting_storage_enforce=enforced(conf) if beside.accounting.associations else frozenset(),
+        job_requeue=bool(conf.value("JobRequeue", 1)),
+        kill_wait=_seconds(conf, "KillWait", 30.0),
+        message_timeout=_seconds(conf, "MessageTimeout", 10.0),
+        over_time_limit=_seconds(conf, "OverTimeLimit", 0.0),
+        enforce_part_limits=_ENFORCE_LIMITS.get(limits, limits),
+    )
+    return config, findings
+
+
+def _seconds(of: SlurmConf | ConfEntry, key: str, default: float) -> float:
+    return cast(float, of.value(key, default))
+
+
+def _with_dependencies(conf: SlurmConf, parameters: SchedulerParameters) -> SchedulerParameters:
+    names = [name.lower() for name in read_names(conf.text("DependencyParameters"))]
+    return replace(parameters, kill_invalid_depend=True) if "kill_invalid_depend" in names else parameters
+
+
+def _node(node: SlurmNode) -> NodeSettings:
+    return NodeSettings(
+        name=node.name,
+        cpus=node.cpus,
+        boards=node.boards,
+        sockets=node.sockets,
+        cores=node.cores,
+        real_memory=node.real_memory,
+        mem_spec_limit=node.mem_spec_limit,
+        core_spec_count=node.core_spec_count,
+        gres=dict(node.gres),
+        features=node.features,
+        weight=node.weight,
+        state=node.state,
+    )
+
+
+def _partitions(conf: SlurmConf, nodes: Sequence[SlurmNode], qos: set[str]) -> tuple[PartitionSettings, ...]:
+    numbers = {node.name: number for number, node in enumerate(nodes)}
+    sets = node_sets(conf, nodes)
+    found: dict[str, PartitionSettings] = {}
+    for entry in conf.entries.get("partitions", []):
+        made = _partition(entry, numbers, sets)
+        if made.qos and qos and made.qos not in qos:
+            setting = entry.get("QOS")
+            raise SlurmConfigError(
+                f"no file of accounting describes the QOS {shown(made.qos)} of partition {made.name}",
+                where=setting.where if setting is not None else entry.where,
+                hint="Name the output of 'sacctmgr -P show qos' with --accounting.",
+            )
+        found[entry.name] = made
+    if not found:
+        raise SlurmConfigError(
+            "the file describes no partition", where=conf.name, expected="one PartitionName line or more"
+        )
+    return tuple(found.values())
+
+
+def _partition(entry: ConfEntry, numbers: Mapping[str, int], sets: Mapping[str, Sequence[str]]) -> PartitionSettings:
+    named, shared = entry.get("Nodes"), entry.get("OverSubscribe", "Shared")
+    both = entry.value("Priority", 1)
+    over, share = _over_subscribe(shared.text if shared is not None else "NO", shared.where if shared else entry.where)
+    weights, modes = entry.get("TRESBillingWeights"), entry.get("PreemptMode")
+    longest = _seconds(entry, "MaxTime", inf)
+    default = entry.value("DefaultTime")
+    least, most = entry.value("MinNodes"), entry.value("MaxNodes")
+    more: dict[str, Any] = memory_defaults(entry)
+    for field, key in (("max_cpus_per_node", "MaxCPUsPerNode"), ("over_time_limit", "OverTimeLimit")):
+        if (value := entry.value(key)) is not None:
+            more[field] = value
+    return PartitionSettings(
+        name=entry.name,
+        nodes=() if named is None else tuple(nodes_named(named.text, named.where, numbers, sets)),
+        default=bool(entry.value("Default", False)),
+        max_time=longest,
+        default_time=None if default is None else cast(float, default),
+        min_nodes=cast(int, least or 0),
+        max_nodes=None if most is None else cast(int, most),
+        priority_tier=cast(int, entry.value("PriorityTier", both) or 0),
+        priority_job_factor=cast(int, entry.value("PriorityJobFactor", both) or 0),
+        over_subscribe=over,
+        max_share=share,
+        lln=bool(entry.value("LLN", False)),
+        req_resv=bool(entry.value("ReqResv", False)),
+        qos=str(entry.value("QOS", "")).lower(),
+        allow_accounts=_allowed(entry, "AllowAccounts"),
+        deny_accounts=cast("tuple[str, ...]", entry.value("DenyAccounts", ())),
+        allow_qos=_lowered(_allowed(entry, "AllowQos")),
+        deny_qos=_lowered(cast("tuple[str, ...]", entry.value("DenyQos", ()))) or (),
+        preempt_mode=None if modes is None else preempt_modes(modes.text, modes.where),
+        grace_time=_seconds(entry, "GraceTime", 0.0),
+        tres_billing_weights=None if weights is None else billing_weights(weights.text, weights.where),
+        state=str(entry.value("State", "UP")),
+        **more,
+    )
+
+
+def _allowed(entry: ConfEntry, key: str) -> tuple[str, ...] | None:
+    names = cast("tuple[str, ...]", entry.value(key, ("ALL",)))
+    return None if any(name.upper() == "ALL" for name in names) else names
+
+
+def _lowered(names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    return None if names is None else tuple(name.lower() for name in names)
+
+
+def _over_subscribe(text: str, where: str) -> tuple[str, int]:
+    word, _, number = text.upper().partition(":")
+    try:
+        share = read_whole(number) if number else _SHARES
+    except SlurmValueError:
+        share = 0
+    if word not in _OVERSUBSCRIBE or not share or share < 1:
+        raise SlurmConfigError(
+            "the value of OverSubscribe is wrong",
+            where=where,
+            expected="NO, EXCLUSIVE, YES[:NUMBER] or FORCE[:NUMBER]",
+            found=f"'{legible(text, WORD)}'",
+        )
+    return word, share if word in ("YES", "FORCE") else 1

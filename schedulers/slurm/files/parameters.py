@@ -1,0 +1,242 @@
+"""Turn the parameters of a slurm.conf into settings of the scheduler."""
+
+import re
+from typing import Any, Final, cast
+
+from msgspec.structs import fields
+
+from pipistrelle.platforms.slurm.conf import KeyFinding, SlurmConf, SlurmConfigError
+from pipistrelle.platforms.slurm.keys import KEYS, KeySupport
+from pipistrelle.platforms.slurm.lines import WORD
+from pipistrelle.platforms.slurm.values import SlurmValueError, read_names, read_tres, read_value
+from pipistrelle.protocol.base.errors import did_you_mean, legible
+from pipistrelle.schedulers.slurm.config.parameters import (
+    PreemptSettings,
+    PrioritySettings,
+    SchedulerParameters,
+    SelectSettings,
+)
+
+#: names in ``SelectTypeParameters`` as Slurm writes them
+SELECT_PARAMETERS: Final = (
+    *("CR_CPU", "CR_CPU_Memory", "CR_Core", "CR_Core_Memory", "CR_Memory", "CR_LLN", "CR_Pack_Nodes"),
+    *("CR_ONE_TASK_PER_CORE", "CR_CORE_DEFAULT_DIST_BLOCK"),
+)
+#: names in ``SelectTypeParameters`` that are not supported: {name: why}
+_SELECT_REFUSED: Final = {
+    "CR_Socket": "sockets are not simulated; use CR_Core",
+    "CR_Socket_Memory": "sockets are not simulated; use CR_Core_Memory",
+    "other_cons_res": "Cray's plugins are not simulated",
+    "other_cons_tres": "Cray's plugins are not simulated",
+}
+#: names in ``PriorityFlags``
+PRIORITY_FLAGS: Final = (
+    *("ACCRUE_ALWAYS", "CALCULATE_RUNNING", "DEPTH_OBLIVIOUS", "FAIR_TREE", "NO_FAIR_TREE", "INCR_ONLY", "MAX_TRES"),
+    *("MAX_TRES_GRES", "NO_NORMAL_ALL", "NO_NORMAL_ASSOC", "NO_NORMAL_PART", "NO_NORMAL_QOS", "NO_NORMAL_TRES"),
+    "SMALL_RELATIVE_TO_TIME",
+)
+_PREEMPT_MODES: Final = ("OFF", "CANCEL", "REQUEUE")
+_PREEMPT_REFUSED: Final = {
+    "WITHIN": "jobs of one QOS do not preempt each other; leave it out",
+    "SUSPEND": "suspended jobs are not simulated; use REQUEUE or CANCEL",
+    "GANG": "gang scheduling is not simulated; use REQUEUE or CANCEL",
+}
+ENFORCE: Final = ("associations", "limits", "qos", "safe", "nosteps", "nojobs", "wckeys", "all", "none")
+#: {value of AccountingStorageEnforce: values that it implies}
+_IMPLIED: Final = {
+    "limits": ("associations",),
+    "qos": ("associations",),
+    "safe": ("associations", "limits"),
+    "wckeys": ("associations",),
+    "all": ("associations", "limits", "qos", "safe", "wckeys"),
+}
+#: {key: {value in upper case: why it has an effect that is not simulated}}
+_DOUBTFUL: Final = {
+    "PriorityFlags": {
+        "DEPTH_OBLIVIOUS": "fairshare depends on the depth of an account",
+        "MAX_TRES_GRES": "a flag of later versions of Slurm",
+    },
+    "SelectTypeParameters": {
+        "CR_ONE_TASK_PER_CORE": "tasks share the threads of a core",
+        "CR_PACK_NODES": "tasks are placed as without it",
+    },
+}
+_OPTION: Final = re.compile(r"([A-Za-z0-9_]+)(?:=(.*))?")
+
+
+def scheduler_parameters(conf: SlurmConf) -> tuple[SchedulerParameters, list[KeyFinding]]:
+    """Return ``SchedulerParameters``, and what happens to each of its keys."""
+    where, known = conf.where("SchedulerParameters"), KEYS["scheduler"]
+    kinds = {one.name: one.type for one in fields(SchedulerParameters)}
+    values: dict[str, Any] = {}
+    findings: list[KeyFinding] = []
+    for part in read_names(conf.text("SchedulerParameters")):
+        found = _OPTION.fullmatch(part)
+        name, text = (found[1], found[2]) if found is not None else (part, None)
+        key = known.get(name.lower())
+        shown = f"SchedulerParameters {legible(name, WORD)}"
+        if key is None:
+            hint = did_you_mean(name, [one.name for one in known.values()])
+            hint = hint if hint.startswith("Did") else ""
+            findings.append(KeyFinding(where, shown, None, f"unknown key. {hint}".rstrip()))
+            continue
+        findings.append(KeyFinding(where, shown, key.support, key.meaning))
+        if key.support is not KeySupport.HONOURED or key.name not in kinds:
+            continue
+        try:
+            if key.kind == "flag":
+                values[key.name] = True if text is None else bool(read_value("flag", text))
+                continue
+            value = read_value("whole", text or "")
+        except SlurmValueError as error:
+            raise _wrong(shown, where, error.expected, text or "") from None
+        if key.name == "sched_interval":
+            values[key.name] = None if value is None else float(cast(int, value))
+        elif value is not None:
+            values[key.name] = float(cast(int, value)) if kinds[key.name] is float else value
+    return SchedulerParameters(**values), findings
+
+
+def priority_settings(conf: SlurmConf) -> PrioritySettings:
+    """Return the keys that begin with ``Priority``; SlurmConfigError for an unknown flag."""
+
+    def weight(name: str) -> int:
+        return cast(int, conf.value(f"PriorityWeight{name}", 0) or 0)
+
+    flags = {name.upper() for name in read_names(conf.text("PriorityFlags"))}
+    _known("PriorityFlags", flags, PRIORITY_FLAGS, conf)
+    return PrioritySettings(
+        type=str(conf.value("PriorityType", "priority/basic")),
+        decay_half_life=_seconds(conf, "PriorityDecayHalfLife", 7 * 86400.0),
+        calc_period=max(60.0, _seconds(conf, "PriorityCalcPeriod", 300.0)),
+        max_age=_seconds(conf, "PriorityMaxAge", 7 * 86400.0),
+        favor_small=bool(conf.value("PriorityFavorSmall", False)),
+        usage_reset_period=str(conf.value("PriorityUsageResetPeriod", "NONE")),
+        flags=frozenset(flags),
+        weight_age=weight("Age"),
+        weight_assoc=weight("Assoc"),
+        weight_fairshare=weight("Fairshare"),
+        weight_job_size=weight("JobSize"),
+        weight_partition=weight("Partition"),
+        weight_qos=weight("QOS"),
+        weight_tres=_tres(conf, "PriorityWeightTRES"),
+        fair_share_dampening_factor=max(1, cast(int, conf.value("FairShareDampeningFactor", 1) or 1)),
+    )
+
+
+def select_settings(conf: SlurmConf) -> SelectSettings:
+    """Return how nodes are chosen; SlurmConfigError if a parameter is unknown or not supported."""
+    names = {name.upper(): name for name in (*SELECT_PARAMETERS, *_SELECT_REFUSED)}
+    found: set[str] = set()
+    for part in read_names(conf.text("SelectTypeParameters")):
+        name = names.get(part.upper())
+        if name is None:
+            _known("SelectTypeParameters", {part}, SELECT_PARAMETERS, conf)
+        elif name in _SELECT_REFUSED:
+            raise _refused("SelectTypeParameters", name, _SELECT_REFUSED[name], conf)
+        else:
+            found.add(name)
+    kind = str(conf.value("SelectType", "select/cons_tres"))
+    plugin = str(conf.value("TopologyPlugin", "topology/none"))
+    return SelectSettings(
+        type="select/linear" if kind == "select/linear" else "select/cons_tres",
+        parameters=frozenset(found),
+        topology_plugin=plugin if plugin == "topology/tree" else "topology/none",
+        topology_param=frozenset(name.upper() for name in read_names(conf.text("TopologyParam"))),
+        **memory_defaults(conf),
+    )
+
+
+def doubtful_values(conf: SlurmConf) -> list[KeyFinding]:
+    """Return findings about flags that are not supported, and might change what Slurm decides."""
+    return [
+        KeyFinding(conf.where(key), f"{key} {name}", KeySupport.WARNED, why)
+        for key, reasons in _DOUBTFUL.items()
+        for name in read_names(conf.text(key))
+        if (why := reasons.get(name.upper())) is not None
+    ]
+
+
+def memory_defaults(of: Any) -> dict[str, int]:
+    """Return the defaults and limits of memory and of CPUs per GPU that are given; 0 means none."""
+    keys = {
+        "def_mem_per_cpu": "DefMemPerCPU",
+        "def_mem_per_node": "DefMemPerNode",
+        "max_mem_per_cpu": "MaxMemPerCPU",
+        "def_cpu_per_gpu": "DefCPUPerGPU",
+        "def_mem_per_gpu": "DefMemPerGPU",
+    }
+    return {field: value for field, key in keys.items() if (value := of.value(key))}
+
+
+def preempt_settings(conf: SlurmConf) -> PreemptSettings:
+    """Return who preempts whom; SlurmConfigError for modes that are not supported."""
+    exempt = _seconds(conf, "PreemptExemptTime", 0.0)
+    return PreemptSettings(
+        type=str(conf.value("PreemptType", "preempt/none")),
+        mode=preempt_modes(conf.text("PreemptMode"), conf.where("PreemptMode")) or ("OFF",),
+        exempt_time=0.0 if exempt == float("inf") else exempt,
+    )
+
+
+def preempt_modes(text: str, where: str) -> tuple[str, ...]:
+    """Return the modes of preemption in upper case; SlurmConfigError if one is not supported."""
+    modes = tuple(name.upper() for name in read_names(text))
+    for mode in modes:
+        if mode in _PREEMPT_REFUSED:
+            raise SlurmConfigError(
+                f"PreemptMode {mode} is not supported", where=where, hint=f"{_capital(_PREEMPT_REFUSED[mode])}."
+            )
+        if mode not in _PREEMPT_MODES:
+            raise _wrong("PreemptMode", where, " or ".join(_PREEMPT_MODES), mode)
+    return modes
+
+
+def enforced(conf: SlurmConf) -> frozenset[str]:
+    """Return the values of ``AccountingStorageEnforce`` with those that they imply."""
+    names = {name.lower() for name in read_names(conf.text("AccountingStorageEnforce"))}
+    names = {"none" if name in ("0", "no") else "associations" if name in ("1", "yes") else name for name in names}
+    _known("AccountingStorageEnforce", names, ENFORCE, conf)
+    return frozenset(names | {more for name in names for more in _IMPLIED.get(name, ())}) - {"none"}
+
+
+def billing_weights(text: str, where: str) -> dict[str, float]:
+    """Return ``TRESBillingWeights`` per CPU, MiB, ...; SlurmConfigError if they are malformed."""
+    try:
+        return read_tres(text, memory=False)
+    except SlurmValueError as error:
+        raise _wrong("TRESBillingWeights", where, error.expected, text) from None
+
+
+def _tres(conf: SlurmConf, key: str) -> dict[str, float]:
+    text = conf.text(key)
+    try:
+        return read_tres(text, memory=False) if text else {}
+    except SlurmValueError as error:
+        raise _wrong(key, conf.where(key), error.expected, text) from None
+
+
+def _seconds(conf: SlurmConf, key: str, default: float) -> float:
+    return cast(float, conf.value(key, default))
+
+
+def _known(key: str, names: set[str], known: tuple[str, ...], conf: SlurmConf) -> None:
+    for name in sorted(names - set(known)):
+        hint = did_you_mean(name, list(known))
+        raise SlurmConfigError(
+            f"{key} has an unknown value", where=conf.where(key), found=f"'{legible(name, WORD)}'", hint=hint
+        )
+
+
+def _refused(key: str, name: str, why: str, conf: SlurmConf) -> SlurmConfigError:
+    return SlurmConfigError(f"{key} {name} is not supported", where=conf.where(key), hint=f"{_capital(why)}.")
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _wrong(key: str, where: str, expected: str, found: str) -> SlurmConfigError:
+    return SlurmConfigError(
+        f"the value of {key} is wrong", where=where, expected=expected, found=f"'{legible(found, WORD)}'"
+    )

@@ -1,0 +1,154 @@
+"""What a job submitted to the scheduler asks of Slurm, from its description in the protocol."""
+
+import re
+from collections.abc import Mapping
+from math import inf
+from typing import Any, Final
+
+from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.platforms.naming.hostlists import expanded
+from pipistrelle.platforms.slurm.conf import SlurmConfigError
+from pipistrelle.platforms.slurm.gres import read_gres
+from pipistrelle.platforms.slurm.values import SlurmValueError, read_names, read_time
+from pipistrelle.protocol.events import JobDescription
+from pipistrelle.protocol.resources.amounts import AmountError, parse_memory
+from pipistrelle.protocol.resources.request import Request
+from pipistrelle.schedulers.slurm.config.submission import Submission
+
+_NUMBER: Final = re.compile(r"(\d{1,15})(?:_(\d{1,9}))?")
+_BEGIN: Final = re.compile(r"now\+(\d{1,12}(?:\.\d{1,9})?)")
+_NODES: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+_LIMIT: Final = re.compile(r"%(\d{1,9})")
+_GPU: Final = "gpu"
+
+
+def submission_of(job: JobDescription, now: float) -> Submission:
+    """Return the submission of a job.
+
+    Its options say what it takes of nodes, or else its request, or else its number of nodes. The number of a job whose
+    id is not a number is 0.
+
+    Args:
+        now: the time of submission (s).
+
+    Raises:
+        SlurmConfigError: an option has a malformed value.
+    """
+    options, where = job.options, f"job {job.id}"
+    found = _NUMBER.fullmatch(job.id.partition("!")[2].partition("#")[0])
+    begin = _BEGIN.fullmatch(options.get("begin", ""))
+    limit = _LIMIT.search(options.get("array", ""))
+    submitted = now if job.subtime is None else job.subtime
+    named = options.get("partition") or job.queue or ""
+    try:
+        taken = _taken(options, where) if _tells_nodes(options) else _requested(job.request, job.res)
+        return Submission(
+            number=int(options.get("array-job", "") or (found[1] if found else 0)),
+            submit=submitted,
+            name=options.get("name", ""),
+            user=job.user or "",
+            groups=(job.group,) if job.group else (),
+            account=job.account or "",
+            partitions=read_names(named),
+            qos=(job.qos or "").lower(),
+            reservation=options.get("reservation", ""),
+            time_limit=job.walltime,
+            time_min=_time(options, "time-min"),
+            exclusive_user=options.get("exclusive", "") in ("user", "mcs"),
+            oversubscribe="oversubscribe" in options,
+            contiguous="contiguous" in options,
+            constraint=job.constraint or "",
+            required=tuple(expanded(options["nodelist"], where)) if options.get("nodelist") else (),
+            excluded=tuple(expanded(options["exclude"], where)) if options.get("exclude") else (),
+            begin=None if begin is None else submitted + float(begin[1]),
+            dependency=options.get("dependency", ""),
+            array_task=int(options["array-task"]) if "array-task" in options else None,
+            array_limit=int(limit[1]) if limit is not None else 0,
+            nice=int(options["nice"] or 100) if "nice" in options else 0,
+            hold="hold" in options,
+            requeue=True if "requeue" in options else False if "no-requeue" in options else None,
+            **_switches(options.get("switches", "")),
+            **taken,
+        )
+    except (ValueError, SlurmValueError, PlatformError, AmountError) as error:
+        raise SlurmConfigError(f"an option of the job is malformed ({error})", where=where) from None
+
+
+def _tells_nodes(options: Mapping[str, str]) -> bool:
+    return any(name in options for name in ("nodes", "ntasks", "ntasks-per-node", "gres", "gpus", "mem", "mem-per-cpu"))
+
+
+def _taken(options: Mapping[str, str], where: str) -> dict[str, Any]:
+    """Return what the options of sbatch say about nodes."""
+    found = _NODES.fullmatch(options.get("nodes", ""))
+    gres = read_gres(options["gres"], where) if options.get("gres", "none").lower() != "none" else {}
+    for model, count in _typed(options.get("gpus-per-node", "")):
+        gres[f"{_GPU}:{model}" if model else _GPU] = count
+    licenses = {}
+    for part in read_names(options.get("licenses", "").replace(";", ",")):
+        name, _, number = part.replace("=", ":").partition(":")
+        licenses[name] = int(number or 1)
+    return {
+        "nodes": int(found[1]) if found else None,
+        "max_nodes": int(found[2] or found[1]) if found else None,
+        "tasks": _count(options, "ntasks"),
+        "tasks_per_node": _count(options, "ntasks-per-node"),
+        "cpus_per_task": _count(options, "cpus-per-task") or 1,
+        "cpus_per_gpu": _count(options, "cpus-per-gpu") or 0,
+        "min_cpus_per_node": _count(options, "mincpus") or 0,
+        "gpus": sum(count for _, count in _typed(options.get("gpus", ""))),
+        "gpus_per_task": sum(count for _, count in _typed(options.get("gpus-per-task", ""))),
+        "mem_per_node": parse_memory(options["mem"]) if "mem" in options else None,
+        "mem_per_cpu": parse_memory(options["mem-per-cpu"]) if "mem-per-cpu" in options else None,
+        "mem_per_gpu": parse_memory(options["mem-per-gpu"]) if "mem-per-gpu" in options else None,
+        "gres": gres,
+        "licenses": licenses,
+        "exclusive": options.get("exclusive") == "",
+    }
+
+
+def _requested(request: Request | None, nodes: int) -> dict[str, Any]:
+    """Return what a request says about nodes; without one, the job takes whole nodes."""
+    if request is None:
+        return {"nodes": nodes, "max_nodes": nodes}
+    models = request.gpu_models[:1]
+    name = f"{_GPU}:{models[0]}" if models else _GPU
+    gres = dict(request.others)
+    if request.gpus_per_node:
+        gres[name] = request.gpus_per_node
+    return {
+        "nodes": request.nodes,
+        "max_nodes": request.most_nodes,
+        "tasks": request.tasks,
+        "tasks_per_node": request.tasks_per_node,
+        "cpus_per_task": request.cores_of_task,
+        "gpus": request.gpus,
+        "gpus_per_task": request.gpus_per_task,
+        "mem_per_node": request.memory_per_node,
+        "mem_per_cpu": request.memory_per_core,
+        "mem_per_gpu": request.memory_per_gpu,
+        "gres": gres,
+        "licenses": dict(request.licenses),
+        "exclusive": request.exclusive,
+    }
+
+
+def _count(options: Mapping[str, str], name: str) -> int | None:
+    return int(options[name]) if options.get(name) else None
+
+
+def _typed(text: str) -> list[tuple[str, int]]:
+    """Parse ``4`` or ``a100:4``, several separated by commas."""
+    parts = [part.rpartition(":") for part in read_names(text)]
+    return [(model, int(count)) for model, _, count in parts]
+
+
+def _time(options: Mapping[str, str], name: str) -> float | None:
+    return read_time(options[name]) if options.get(name) else None
+
+
+def _switches(text: str) -> dict[str, Any]:
+    count, _, wait = text.partition("@")
+    if not count:
+        return {}
+    return {"switches": int(count), "switches_wait": read_time(wait) if wait else inf}

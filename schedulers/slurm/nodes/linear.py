@@ -1,0 +1,168 @@
+"""The choice of whole nodes, as select/linear makes it."""
+
+from collections.abc import Sequence
+
+from pipistrelle.schedulers.slurm.cluster.jobs import Job
+from pipistrelle.schedulers.slurm.cluster.machine import Machine
+from pipistrelle.schedulers.slurm.nodes.asked import Alloc, Asked
+from pipistrelle.schedulers.slurm.nodes.runs import Run, best_run, make_runs, pick_equal, with_counts
+from pipistrelle.schedulers.slurm.nodes.tree import Tree
+
+
+class Linear:
+    """Whole nodes: best fit among runs of consecutive idle nodes.
+
+    Args:
+        tree: the switches; None without topology/tree.
+        kill_wait: unused margin of jobs past their limit; select/linear expects them to end a second later.
+    """
+
+    def __init__(self, machine: Machine, tree: Tree | None = None) -> None:
+        self.machine = machine
+        self.tree = tree
+        cpus = set(machine.cpus)
+        self.equal = len(cpus) <= 1
+        self.per_node = next(iter(cpus), 1)
+
+    def now(self, asked: Asked, usable: int) -> Alloc | None:
+        """Return the nodes, each with all its CPUs; None if too few are idle."""
+        machine = self.machine
+        nodes = self.pick(asked, usable & asked.nodes & ~machine.busy)
+        if not nodes and asked.share > 1:
+            nodes = self.pick(asked, usable & asked.nodes & ~machine.whole & self._shared(asked))
+        return self._whole(asked, nodes) if nodes else None
+
+    def _shared(self, asked: Asked) -> int:
+        full = 0
+        for at, jobs in enumerate(self.machine.jobs_on):
+            if jobs >= asked.share:
+                full |= 1 << at
+        return self.machine.all & ~full
+
+    def without(self, asked: Asked, usable: int, gone: Sequence[Job]) -> Alloc | None:
+        """Return the nodes as if some jobs had ended."""
+        nodes = self.pick(asked, usable & asked.nodes & ~self._busy_without(gone))
+        return self._whole(asked, nodes) if nodes else None
+
+    def _busy_without(self, gone: Sequence[Job]) -> int:
+        machine = self.machine
+        left: dict[int, int] = {}
+        for job in gone:
+            for at in job.alloc:
+                left[at] = left.get(at, machine.jobs_on[at]) - 1
+        busy = machine.busy
+        for at, jobs in left.items():
+            if jobs <= 0:
+                busy &= ~(1 << at)
+        return busy
+
+    def expected(
+        self, asked: Asked, usable: int, running: Sequence[Job], now: int, gone: Sequence[Job] = ()
+    ) -> tuple[int, Alloc] | None:
+        """Return when the job can start: running jobs end one by one at their limits."""
+        found = self.now(asked, usable)
+        if found is not None:
+            return now, found
+        machine = self.machine
+        allowed = usable & asked.nodes
+        idle = allowed & ~(self._busy_without(gone) if gone else machine.busy)
+        need = asked.min_nodes
+        shared = any(jobs > 1 for jobs in machine.jobs_on) if asked.share > 1 else False
+        away: list[Job] = list(gone)
+        for job in running:
+            if not job.nodes & allowed:
+                continue
+            if shared:
+                away.append(job)
+                idle = allowed & ~self._busy_without(away)
+            else:
+                idle |= job.nodes & allowed
+            if idle.bit_count() >= need:
+                nodes = self.pick(asked, idle)
+                if nodes:
+                    return (job.limit_end if job.limit_end > now else now + 1), self._whole(asked, nodes)
+        return None
+
+    def ever(self, asked: Asked) -> Alloc | None:
+        """Return the nodes that the job gets if all are idle."""
+        nodes = self.pick(asked, asked.nodes)
+        return self._whole(asked, nodes) if nodes else None
+
+    def pick(self, asked: Asked, idle: int) -> int:
+        """Return the nodes to use among idle ones; 0 if they do not suffice."""
+        if idle.bit_count() < asked.min_nodes:
+            return 0
+        if asked.required:
+            return self._around(asked, idle)
+        if self.equal:
+            least = max(asked.min_nodes, -(-asked.cpus // self.per_node))
+            want = max(asked.want_nodes, least)
+            if want > asked.max_nodes >= least:
+                want = asked.max_nodes
+            while want >= least:
+                if idle.bit_count() >= want:
+                    nodes = self._equal(asked, idle, want)
+                    if nodes:
+                        return nodes
+                want = min(want - 1, idle.bit_count())
+            return 0
+        return self._by_cpus(asked, idle)
+
+    def _equal(self, asked: Asked, idle: int, count: int) -> int:
+        machine = self.machine
+        if self.tree is not None:
+            return self.tree.pick(idle, count, asked.max_switches)
+
+        def pick(nodes: int, number: int) -> int:
+            return pick_equal(nodes, number, machine.by_weight, contiguous=asked.contiguous)
+
+        return with_counts(asked.counts, count, idle, pick) if asked.counts else pick(idle, count)
+
+    def _around(self, asked: Asked, idle: int) -> int:
+        """Return the required nodes and, if the job needs more, others."""
+        if asked.required & ~idle:
+            return 0
+        left = max(asked.min_nodes, -(-asked.cpus // self.per_node)) - asked.required.bit_count()
+        if left <= 0:
+            return asked.required
+        more = pick_equal(idle & ~asked.required, left, self.machine.by_weight)
+        return asked.required | more if more else 0
+
+    def _by_cpus(self, asked: Asked, idle: int) -> int:
+        """Return nodes of different sizes that have enough CPUs together."""
+        cpus = self.machine.cpus
+        usable = [(at, cpus[at]) for at in range(self.machine.count) if idle >> at & 1]
+        runs: list[Run | None] = list(make_runs(usable, self.machine.weight))
+        nodes, left, most, need = 0, asked.want_nodes, asked.max_nodes, asked.cpus
+        while most > 0:
+            best = best_run(runs, left, need)
+            if best is None:
+                break
+            run = runs[best]
+            assert run is not None
+            if asked.contiguous and (run.cpus < need or len(run.nodes) < left):
+                break
+            for at, amount in run.nodes:
+                if most == 0 or (left <= 0 and need <= 0):
+                    break
+                nodes |= 1 << at
+                left -= 1
+                most -= 1
+                need -= amount
+            if left <= 0 and need <= 0:
+                return nodes
+            runs[best] = None
+        return nodes if need <= 0 and nodes.bit_count() >= asked.min_nodes else 0
+
+    def _whole(self, asked: Asked, nodes: int) -> Alloc:
+        machine = self.machine
+        alloc: Alloc = {}
+        memory = asked.mem if asked.mem_kind == "node" else 0
+        while nodes:
+            low = nodes & -nodes
+            at = low.bit_length() - 1
+            nodes ^= low
+            cpus = machine.cpus[at]
+            used = asked.mem * cpus if asked.mem_kind == "cpu" else memory
+            alloc[at] = (cpus, used, machine.gres[at] if machine.gres[at] else {})
+        return alloc

@@ -1,0 +1,122 @@
+"""Best fit among runs of consecutive nodes, as both of Slurm's selectors apply it."""
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from pipistrelle.schedulers.slurm.cluster.bits import mask_of, runs_of
+
+
+class Run(Struct):
+    """Consecutive usable nodes of one weight: (node, CPUs it can give) in order."""
+
+    weight: int
+    nodes: list[tuple[int, int]]
+    cpus: int
+    required: bool = False
+
+
+def make_runs(usable: Sequence[tuple[int, int]], weight: Sequence[int], required: int = 0) -> list[Run]:
+    """Group usable nodes, given as (node, CPUs) in order, into runs."""
+    runs: list[Run] = []
+    last = -2
+    for at, cpus in usable:
+        if last == at - 1 and runs[-1].weight == weight[at]:
+            run = runs[-1]
+            run.nodes.append((at, cpus))
+            run.cpus += cpus
+        else:
+            run = Run(weight[at], [(at, cpus)], cpus)
+            runs.append(run)
+        if required and required >> at & 1:
+            run.required = True
+        last = at
+    return runs
+
+
+def best_run(runs: Sequence[Run | None], nodes: int, cpus: int) -> int | None:
+    """Return the position of the run to use next; None if none is left.
+
+    The lightest runs come first. Among equals the smallest sufficient one wins, or else the largest.
+    """
+    best: int | None = None
+    best_cpus = best_weight = 0
+    best_enough = best_required = False
+    for at, run in enumerate(runs):
+        if run is None:
+            continue
+        enough = run.cpus >= cpus and len(run.nodes) >= nodes
+        if (
+            best is None
+            or (run.required and not best_required)
+            or run.weight < best_weight
+            or (
+                run.weight == best_weight
+                and run.required == best_required
+                and (
+                    (enough and not best_enough)
+                    or (enough and run.cpus < best_cpus)
+                    or (not enough and run.cpus > best_cpus)
+                )
+            )
+        ):
+            best, best_cpus, best_enough, best_weight, best_required = at, run.cpus, enough, run.weight, run.required
+    return best
+
+
+def pick_equal(open_nodes: int, count: int, by_weight: Sequence[tuple[int, int]], *, contiguous: bool = False) -> int:
+    """Return ``count`` of the open nodes if all nodes have equal CPUs; 0 if too few are open.
+
+    Gives what `best_run` gives, without looking at single nodes.
+    """
+    if open_nodes.bit_count() < count:
+        return 0
+    taken = 0
+    for _, group in by_weight:
+        runs = runs_of(open_nodes & group)
+        while runs and count > 0:
+            best = -1
+            best_length = 0
+            enough = False
+            for at, (_, length) in enumerate(runs):
+                if length >= count:
+                    if not enough or length < best_length:
+                        best, best_length, enough = at, length, True
+                elif not enough and length > best_length:
+                    best, best_length = at, length
+            if contiguous and not enough:
+                break
+            first, length = runs.pop(best)
+            use = min(length, count)
+            taken |= ((1 << use) - 1) << first
+            count -= use
+        if count <= 0:
+            return taken
+    return 0
+
+
+def with_counts(wanted: Sequence[tuple[int, int]], total: int, open_nodes: int, pick: Callable[[int, int], int]) -> int:
+    """Return nodes that satisfy counts of features, filled up to ``total`` from the others; 0 if impossible.
+
+    Args:
+        wanted: ((set of nodes, number needed), ...).
+        pick: returns so many of a set of open nodes, or 0.
+    """
+    taken = 0
+    for nodes, count in wanted:
+        some = pick(open_nodes & nodes & ~taken, count)
+        if not some:
+            return 0
+        taken |= some
+    rest = total - taken.bit_count()
+    if rest > 0:
+        more = pick(open_nodes & ~taken, rest)
+        if not more:
+            return 0
+        taken |= more
+    return taken
+
+
+def usable_mask(usable: Sequence[tuple[int, int]]) -> int:
+    """Return the set of the usable nodes."""
+    return mask_of(at for at, _ in usable)

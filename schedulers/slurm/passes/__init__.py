@@ -1,0 +1,1 @@
+"""The passes of slurmctld: main loop, backfill, and what decides in them."""

@@ -1,0 +1,346 @@
+"""One pass of sched/backfill over the queue."""
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from pipistrelle.schedulers.slurm.cluster.bits import mask_of
+from pipistrelle.schedulers.slurm.cluster.jobs import PENDING, Job
+from pipistrelle.schedulers.slurm.nodes.asked import Alloc, Asked
+from pipistrelle.schedulers.slurm.passes.controller import Controller
+from pipistrelle.schedulers.slurm.passes.eligible import array_may_start
+from pipistrelle.schedulers.slurm.passes.placing import HELD, LICENSES, STARTS, licenses_free, place, preempt_for
+from pipistrelle.schedulers.slurm.passes.queue import Entry, build_queue
+from pipistrelle.schedulers.slurm.passes.request import YEAR
+from pipistrelle.schedulers.slurm.passes.space import Space
+
+#: kinds of outcomes
+STARTED = "start"
+RESERVES = "reserve"
+#: the start lies beyond bf_window
+BEYOND = "window"
+
+
+class Outcome(Struct):
+    """What backfill found for a job it tested.
+
+    Attributes:
+        kind: "start", "reserve", "window" or "" for nothing.
+        start, end: of the reservation, s; the end is rounded to ``bf_resolution``.
+        nodes: nodes of the start or the reservation.
+    """
+
+    job: Job
+    kind: str = ""
+    start: int = 0
+    end: int = 0
+    nodes: int = 0
+
+
+class BackfillResult(Struct):
+    """What a pass found and did.
+
+    Attributes:
+        changed: whether the pass changed the table of jobs, which lets the next pass run.
+        planned: idle nodes that were reserved (Slurm's state PLANNED).
+    """
+
+    outcomes: list[Outcome]
+    started: list[Job]
+    preempted: list[tuple[Job, Job]]
+    note: str = ""
+    changed: bool = False
+    planned: int = 0
+
+
+def backfill_pass(
+    controller: Controller, now: int, *, preempt: Callable[[Job, Job], None] | None = None
+) -> BackfillResult:
+    """Start jobs that delay no expected start of a job before them in the queue.
+
+    Args:
+        preempt: called for each victim with the job that needs its nodes; it releases the victim.
+    """
+    return _Pass(controller, now, preempt).run()
+
+
+class _Pass:
+    def __init__(self, controller: Controller, now: int, preempt: Callable[[Job, Job], None] | None) -> None:
+        self.controller = controller
+        self.now = now
+        self.preempt = preempt
+        self.parameters = controller.config.scheduler_parameters
+        self.window = self.parameters.bf_window * 60
+        self.result = BackfillResult([], [], [])
+        machine = controller.machine
+        self.usable = machine.all & ~machine.down
+        resolution = self.parameters.bf_resolution
+        self.space = Space(now, now + self.window, self.usable, resolution)
+        self.most_records = self.parameters.bf_node_space_size or self.parameters.bf_max_job_test
+        self.tried = 0
+        #: {(kind of limit, who): jobs tested}
+        self.counted: dict[tuple[int, str], int] = {}
+        self.reserved_in: dict[int, int] = {}
+        self.rejected: tuple[int, int] | None = None
+
+    def run(self) -> BackfillResult:
+        """Test the queue in order."""
+        controller = self.controller
+        controller.reservations.advance(self.now)
+        queue = build_queue(controller, self.now, backfill=True)
+        for waiting in controller.pending.values():
+            waiting.expected = 0
+        array, reserved = 0, 0
+        for entry in queue:
+            if self.tried >= self.parameters.bf_max_job_test:
+                self.result.note = f"limit of {self.parameters.bf_max_job_test} reached"
+                break
+            if entry.job.state != PENDING:
+                continue
+            if not self.parameters.assoc_limit_stop:
+                entry.job.part = entry.part
+                reason = controller.limits.before(entry.job)
+                if reason:
+                    entry.job.reason = reason
+                    continue
+            now_only = self._now_only(entry)
+            job: Job | None = entry.job
+            while job is not None and job.state == PENDING:
+                if job.array:
+                    if self.rejected == (job.array, entry.part):
+                        break
+                    self.rejected = (job.array, entry.part)
+                    if not array_may_start(controller, job):
+                        break
+                current = job
+                job = None
+                outcome = Outcome(current)
+                self.result.outcomes.append(outcome)
+                if not self._test(current, entry, outcome, now_only):
+                    return self.result
+                if outcome.kind == STARTED:
+                    if len(self.result.started) >= self.parameters.bf_max_job_start > 0:
+                        self.result.note = "bf_max_job_start"
+                        return self.result
+                    if current.state == PENDING:  # an array with more tasks
+                        job = current
+                elif outcome.kind == RESERVES and len(current.ids) > 1:
+                    array, reserved = (array, reserved + 1) if array == current.array else (current.array, 1)
+                    most = self.parameters.bf_max_job_array_resv
+                    if reserved < min(most, len(current.ids)) and self._more_tasks(current, reserved):
+                        job = current
+        return self.result
+
+    def _more_tasks(self, job: Job, reserved: int) -> bool:
+        """Return whether %N would let another task of an array run besides the reserved ones."""
+        return not job.array_limit or reserved < job.array_limit
+
+    def _now_only(self, entry: Entry) -> bool:
+        """Return whether a job may only start now, without a reservation."""
+        parameters, job = self.parameters, entry.job
+        least = parameters.bf_min_prio_reserve
+        if job.qos >= 0:
+            least = self.controller.accounts.qos[job.qos].settings.min_prio_thresh or least
+        if least and entry.priority < least:
+            return True
+        if not least and parameters.bf_min_age_reserve and self.now - job.eligible < parameters.bf_min_age_reserve:
+            return True
+        if parameters.bf_one_resv_per_job and job.expected:
+            return True
+        most = parameters.bf_job_part_count_reserve
+        return bool(most and self.reserved_in.get(entry.part, 0) >= most)
+
+    def _over_counts(self, job: Job, part: int) -> bool:
+        """Count a job for bf_max_job_part and its like; return whether it is over one of them."""
+        parameters = self.parameters
+        counts = (
+            (parameters.bf_max_job_part, str(part)),
+            (parameters.bf_max_job_user_part, f"{job.user} {part}"),
+            (parameters.bf_max_job_assoc, str(job.assoc)),
+            (parameters.bf_max_job_user, job.user),
+        )
+        counted = self.counted
+        keys = [(most, kind, key) for kind, (most, key) in enumerate(counts)]
+        if any(most and counted.get((kind, key), 0) >= most for most, kind, key in keys):
+            return True
+        for _, kind, key in keys:
+            counted[kind, key] = counted.get((kind, key), 0) + 1
+        return False
+
+    def _test(self, job: Job, entry: Entry, outcome: Outcome, now_only: bool) -> bool:
+        """Test one job; return False if the pass ends."""
+        controller, now = self.controller, self.now
+        part = entry.part
+        job.part = part
+        if self._over_counts(job, part):
+            return True
+        if not self.parameters.bf_licenses and not licenses_free(controller, job, now):
+            return True
+        one = controller.machine.partitions[part]
+        limit = min(job.limit, int(one.settings.max_time)) if one.settings.max_time < YEAR else job.limit
+        shortest = job.sub.time_min
+        if shortest is not None and shortest < limit:
+            limit = int(shortest)
+        no_reserve = job.qos >= 0 and "NoReserve" in controller.accounts.qos[job.qos].settings.flags
+        asked = controller.requests.asked(job, one)
+        earlier, later, counted = job.expected, now, False
+        while True:
+            start_at, nodes, later = self._open(job, one.mask, later, limit)
+            if nodes.bit_count() < job.min_nodes or job.required & ~nodes:
+                if later and not now_only:
+                    continue
+                return True
+            self.tried += not counted
+            counted = True
+            found = self._when(job, part, asked, nodes, now_only)
+            if found is None:
+                if later and not now_only:
+                    continue
+                return True
+            start, alloc = found
+            job.cpus = sum(cpus for cpus, _, _ in alloc.values())
+            chosen = mask_of(alloc)
+            if start_at > start:
+                start = start_at
+                self.result.changed = True
+            if start <= now and chosen & controller.machine.completing:
+                start, later = now + 1, 0
+            if start <= now:
+                if self._start(job, part, nodes, outcome, limit):
+                    return True
+                if outcome.kind == "held":
+                    outcome.kind = ""
+                    return True
+                later = 0
+            if start > now and now_only:
+                job.expected = start
+                return True
+            if later and start > later:
+                continue
+            begin, until = self._rounded(start), self._rounded(start + limit)
+            if start > now + self.window:
+                outcome.kind, outcome.start, outcome.end, outcome.nodes = BEYOND, start, until, chosen
+                job.expected = start
+                return True
+            if start > now and self.space.overlaps(begin, until, chosen):
+                later = start
+                continue
+            return self._reserve(job, part, outcome, alloc, (start, begin, until), no_reserve, earlier)
+
+    def _rounded(self, time: int) -> int:
+        return time // self.space.resolution * self.space.resolution
+
+    def _open(self, job: Job, nodes: int, when: int, limit: int) -> tuple[int, int, int]:
+        """Return (start to test, nodes open from then on for the job's time, when to try next)."""
+        reservations = self.controller.reservations
+        open_nodes, overlap, when = reservations.open_nodes(job, when, limit)
+        nodes &= open_nodes & self.usable & ~job.excluded
+        nodes, later = self.space.open_between(when, limit + max(when, self.now), nodes)
+        if overlap:
+            end = reservations.next_end(when)
+            if end and end + 1 < self.now + self.window and (not later or end + 1 < later):
+                later = end + 1
+        return when, nodes, later
+
+    def _when(self, job: Job, part: int, asked: list[Asked], nodes: int, now_only: bool) -> tuple[int, Alloc] | None:
+        """Return when and where a job can start; with preemption that is now."""
+        controller, now = self.controller, self.now
+        selector = controller.selector
+        best: tuple[int, Alloc] | None = None
+        for way in asked:
+            alloc = selector.now(way, nodes)
+            if alloc is not None:
+                return now, alloc
+        running = controller.running_jobs()
+        candidates = controller.preemption.candidates(job, part, running, now) if controller.preemption.enabled else []
+        if candidates:
+            for way in asked:
+                alloc = selector.without(way, nodes, candidates)
+                if alloc is not None:
+                    return now, alloc
+            gone = {one.serial for one in candidates}
+            running = [one for one in running if one.serial not in gone]
+        if now_only:
+            return None
+        for way in asked:
+            found = selector.expected(way, nodes, running, now, candidates)
+            if found is not None and (best is None or found[0] < best[0]):
+                best = found
+        return best
+
+    def _start(self, job: Job, part: int, nodes: int, outcome: Outcome, limit: int) -> bool:
+        """Start a job on some of these nodes; return whether it started."""
+        controller, now = self.controller, self.now
+        closed = controller.machine.all & ~nodes
+        placed = place(controller, job, part, controller.machine.all, now, closed=closed)
+        if placed.code == STARTS:
+            assert placed.alloc is not None
+            full_limit = job.limit
+            if limit < job.limit:
+                job.limit = self._longest(mask_of(placed.alloc), limit, job.limit)
+            running = controller.start(job, placed.alloc, now)
+            if running is not job:
+                job.limit = full_limit
+            self.result.started.append(running)
+            self.result.changed = True
+            outcome.kind, outcome.nodes = STARTED, running.nodes
+            outcome.job = running
+            self.rejected = None
+            return True
+        if placed.victims and self.preempt is not None:
+            self.result.preempted += preempt_for(controller, job, placed.victims, self.preempt, now)
+        if placed.code in (HELD, LICENSES):
+            outcome.kind = "held"
+        return False
+
+    def _longest(self, nodes: int, least: int, most: int) -> int:
+        """Return the longest time limit (``--time-min``) that disturbs no reservation of this pass, s."""
+        space, now = self.space, self.now
+        at = 0
+        while True:
+            if space.begin[at] > now and nodes & ~space.open[at]:
+                most = min(most, (space.begin[at] - now) // 60 * 60)
+                break
+            at = space.after[at]
+            if not at:
+                break
+        return max(least, most)
+
+    def _reserve(
+        self,
+        job: Job,
+        part: int,
+        outcome: Outcome,
+        alloc: Alloc,
+        times: tuple[int, int, int],
+        no_reserve: bool,
+        earlier: int,
+    ) -> bool:
+        """Reserve nodes for a later start unless a limit would forbid it; return False if the table is full."""
+        controller = self.controller
+        start, begin, until = times
+        one = controller.machine.partitions[part]
+        if not self.parameters.assoc_limit_stop:
+            reason = controller.limits.after(job, controller.requests.tres(job, one, alloc))
+            if reason:
+                job.reason = reason
+                return True
+        nodes = mask_of(alloc)
+        outcome.kind, outcome.start, outcome.end, outcome.nodes = RESERVES, start, until, nodes
+        if no_reserve:
+            return True
+        most = self.parameters.bf_job_part_count_reserve
+        if most:
+            if self.reserved_in.get(part, 0) >= most:
+                return True
+            self.reserved_in[part] = self.reserved_in.get(part, 0) + 1
+        self.rejected = None
+        if not self.parameters.bf_one_resv_per_job or not earlier:
+            if len(self.space) >= self.most_records:
+                self.result.note = f"table size limit of {self.most_records} reached"
+                return False
+            self.space.reserve(begin, until, nodes)
+        if not earlier or start < earlier:
+            self.result.planned |= nodes & controller.machine.idle
+        job.expected = min(start, earlier) if earlier else start
+        return True

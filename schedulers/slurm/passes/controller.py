@@ -1,0 +1,422 @@
+"""The state of slurmctld and what changes it: submissions, starts, ends, requeues, recalculations."""
+
+from bisect import insort
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pipistrelle.schedulers.slurm.accounts.limits import Limits
+from pipistrelle.schedulers.slurm.accounts.records import Accounts, Tres
+from pipistrelle.schedulers.slurm.cluster.jobs import (
+    CANCELLED,
+    COMPLETING,
+    PENDING,
+    RUNNING,
+    Job,
+)
+from pipistrelle.schedulers.slurm.cluster.machine import Machine
+from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
+from pipistrelle.schedulers.slurm.config.submission import Submission
+from pipistrelle.schedulers.slurm.nodes.asked import Alloc, Selector
+from pipistrelle.schedulers.slurm.nodes.cons_tres import ConsTres
+from pipistrelle.schedulers.slurm.nodes.linear import Linear
+from pipistrelle.schedulers.slurm.nodes.tree import Tree
+from pipistrelle.schedulers.slurm.passes.dependencies import parse_dependency
+from pipistrelle.schedulers.slurm.passes.eligible import is_eligible
+from pipistrelle.schedulers.slurm.passes.preempt import Preemption
+from pipistrelle.schedulers.slurm.passes.request import Requests
+from pipistrelle.schedulers.slurm.passes.reservations import Reservations
+from pipistrelle.schedulers.slurm.priority.factors import FIRST_BASIC, Multifactor
+from pipistrelle.schedulers.slurm.priority.fairshare import classic, fair_tree
+from pipistrelle.schedulers.slurm.priority.usage import Usage
+
+#: s after a requeue until the job may start again: the life of a credential and a second
+_REQUEUE_DELAY = 121
+
+
+class Controller:
+    """The cluster, its jobs and accounts; times are whole seconds.
+
+    Attributes:
+        pending: waiting jobs, in the order of their records. ``running``: [(limit's end, serial, job)], sorted.
+        by_number: {Slurm's job id: records of that job or of an array's tasks}.
+        changed: counts changes that a pass could depend on.
+    """
+
+    def __init__(self, config: SlurmConfig) -> None:
+        self.config = config
+        self.machine = Machine(config)
+        self.accounts = Accounts(config)
+        self.requests = Requests(config, self.machine)
+        #: {partition: CPUs of each node that its sharing jobs hold}
+        self.shared: dict[int, list[int]] = {
+            one.index: [0] * self.machine.count for one in self.machine.partitions if one.settings.max_share > 1
+        }
+        self.part_qos = [self.accounts.qos_index.get(one.settings.qos, -1) for one in self.machine.partitions]
+        self.limits = Limits(self.accounts, lambda job: self.part_qos[job.part], self._running_seconds)
+        self.selector: Selector = self._selector()
+        self.reservations = Reservations(config.reservations, self.machine, int(config.start))
+        self.multifactor = Multifactor(self.machine, self.accounts, config.priority)
+        self.basic = config.priority.type == "priority/basic"
+        self.next_basic = FIRST_BASIC
+        self.usage = Usage(self.accounts, config.priority, int(config.start), config.epoch)
+        self.licenses_used: dict[str, int] = {}
+        self.serial = 0
+        self.pending: dict[int, Job] = {}
+        self.running: list[tuple[int, int, Job]] = []
+        self.by_number: dict[int, list[Job]] = {}
+        self.preemption = Preemption(config, self.machine, self.accounts)
+        #: {(user, name): {serial: job}} of jobs that have not ended, for singleton dependencies
+        self.names: dict[tuple[str, str], dict[int, Job]] = {}
+        #: waiting jobs that the controller itself cancelled since the caller last asked
+        self.dropped: list[Job] = []
+        self.changed = 0
+        #: whether the last queue left out jobs because of holds, dependencies or begin times
+        self.gated = False
+
+    def _selector(self) -> Selector:
+        select = self.config.select
+        tree = Tree(self.machine, self.config.switches) if select.topology_plugin == "topology/tree" else None
+        if self.requests.linear:
+            return Linear(self.machine, tree)
+        margin = self.config.kill_wait + self.config.over_time_limit
+        busy = self.config.scheduler_parameters.bf_busy_nodes
+        return ConsTres(self.machine, select.parameters, self.shared, margin, tree=tree, busy_nodes=busy)
+
+    def running_jobs(self) -> list[Job]:
+        """Return the running jobs, ordered by the end of their limits."""
+        return [job for _, _, job in self.running]
+
+    def submit(self, ids: Sequence[str], sub: Submission, now: int, tasks: Sequence[int] = ()) -> tuple[Job, str]:
+        """Queue a job, or an array of tasks that share one request.
+
+        Args:
+            ids: the caller's name of the job, or of each task.
+            tasks: array indices of the tasks; empty: no array.
+
+        Returns:
+            The record, and why it is refused for good ("" if it is queued).
+        """
+        job = self._record(sub)
+        job.ids = list(ids)
+        job.submit = now
+        if tasks:
+            job.array = sub.number
+            job.tasks_waiting = list(tasks)
+            if len(tasks) == 1:
+                job.array_task = tasks[0]
+        machine = self.machine
+        index = machine.partition_index
+        unknown = [name for name in sub.partitions if name not in index]
+        if unknown:
+            return job, f"invalid partition {unknown[0]}"
+        parts = [index[name] for name in sub.partitions] or [machine.default_partition]
+        # Slurm tries a job's partitions in the order of their tiers.
+        job.parts = sorted(parts, key=lambda at: -machine.partitions[at].settings.priority_tier)
+        job.part = job.parts[0]
+        refused = self._account(job)
+        try:
+            self.requests.settle(job)
+            job.depends = parse_dependency(sub.dependency)
+        except ValueError as error:
+            return job, str(error)
+        job.begin = int(sub.begin or 0)
+        if job.begin > now:
+            job.eligible = job.begin
+        job.reservation = sub.reservation
+        refused = refused or self._never(job)
+        refused = refused or self.limits.refusal(job, self.requests.tres(job, machine.partitions[job.part], None))
+        if refused:
+            return job, refused
+        if self.basic:
+            self.next_basic -= 1
+            job.priority = max(1, self.next_basic - sub.nice)
+        else:
+            tested, job.cpus = job.cpus, 0
+            self.multifactor.set_priority(job, now)
+            job.cpus = tested
+        if sub.hold:
+            job.priority = 0
+            job.reason = "JobHeldUser"
+        self.limits.count_submitted(job, len(job.ids))
+        self.pending[job.serial] = job
+        self.by_number.setdefault(job.number, []).append(job)
+        self.names.setdefault((job.user, sub.name), {})[job.serial] = job
+        self.changed += 1
+        is_eligible(self, job, now)
+        return job, ""
+
+    def twins(self, job: Job) -> list[Job]:
+        """Return the jobs of the same user and name that have not ended."""
+        return list(self.names.get((job.user, job.sub.name), {}).values())
+
+    def _record(self, sub: Submission) -> Job:
+        self.serial += 1
+        return Job(self.serial, sub)
+
+    def _account(self, job: Job) -> str:
+        """Find a job's association and QOS; return why it is refused, or ""."""
+        accounts, sub = self.accounts, job.sub
+        if not self.config.accounting_storage and not accounts.associations:
+            return ""
+        name = self.machine.partitions[job.part].name if self.machine.partitions else ""
+        job.assoc = accounts.find(sub.user, sub.account, name)
+        if job.assoc < 0 and accounts.enforces_associations:
+            return f"invalid account or account/partition combination: {sub.account or 'none'} for {sub.user}"
+        if job.assoc >= 0:
+            job.account = accounts.associations[job.assoc].settings.account
+        qos = sub.qos or accounts.default_qos(job.assoc)
+        job.qos = accounts.qos_index.get(qos, -1)
+        if accounts.enforces_qos:
+            allowed = accounts.allowed_qos(job.assoc) if job.assoc >= 0 else ()
+            if (job.qos < 0 and sub.qos) or (qos and allowed and qos not in allowed):
+                return f"invalid qos specification: {qos}"
+        return ""
+
+    def _never(self, job: Job) -> str:
+        """Return why no partition of the job could ever run it on the empty cluster; "" if one could."""
+        machine = self.machine
+        why = ""
+        for at in job.parts:
+            part = machine.partitions[at]
+            refused = self._part_refuses(job, at)
+            if refused:
+                why = refused
+                continue
+            if job.min_nodes > part.size or (part.settings.max_nodes and job.min_nodes > part.settings.max_nodes):
+                if self.config.enforce_part_limits in ("ALL", "ANY"):
+                    why = "node count specification invalid"
+                    continue
+                return ""  # stays queued with PartitionNodeLimit
+            for asked in self.requests.asked(job, part):
+                alloc = self.selector.ever(asked)
+                if alloc is not None:
+                    if self.requests.linear:  # from this test on, priority and limits count whole nodes
+                        job.cpus = sum(cpus for cpus, _, _ in alloc.values())
+                    return ""
+            why = "requested node configuration is not available"
+        return why
+
+    def _part_refuses(self, job: Job, at: int) -> str:
+        settings = self.machine.partitions[at].settings
+        qos = self.accounts.qos[job.qos].settings.name if job.qos >= 0 else ""
+        if settings.allow_accounts is not None:
+            if job.account not in settings.allow_accounts:
+                return f"account {job.account} may not use partition {settings.name}"
+        elif job.account in settings.deny_accounts:
+            return f"account {job.account} may not use partition {settings.name}"
+        if (
+            settings.allow_groups is not None
+            and job.sub.groups
+            and not set(job.sub.groups) & set(settings.allow_groups)
+        ):
+            return f"user's group may not use partition {settings.name}"
+        if settings.allow_qos is not None:
+            if qos not in settings.allow_qos:
+                return f"QOS {qos or 'none'} may not use partition {settings.name}"
+        elif qos in settings.deny_qos:
+            return f"QOS {qos} may not use partition {settings.name}"
+        if settings.state in ("DRAIN", "INACTIVE"):
+            return f"partition {settings.name} accepts no jobs"
+        if settings.req_resv and not job.sub.reservation:
+            return f"partition {settings.name} requires a reservation"
+        if settings.root_only and job.user != "root":
+            return f"only root may use partition {settings.name}"
+        return ""
+
+    def start(self, job: Job, alloc: Alloc, now: int) -> Job:
+        """Start a job, or the next task of an array, on these nodes; return the record that runs."""
+        if len(job.ids) > 1:
+            job = self._split(job)
+        else:
+            del self.pending[job.serial]
+            if job.tasks_waiting:
+                job.array_task = job.tasks_waiting[0]
+        part = self.machine.partitions[job.part]
+        job.state = RUNNING
+        job.start = now
+        job.limit_end = now + job.limit
+        job.ends_by = 0
+        job.alloc = alloc
+        mask = 0
+        for at in alloc:
+            mask |= 1 << at
+        job.nodes = mask
+        job.cpus = sum(cpus for cpus, _, _ in alloc.values())
+        job.tres = self.requests.tres(job, part, alloc)
+        job.reason = "None"
+        self.machine.take(alloc, whole=job.whole or part.exclusive)
+        self._share(job, 1)
+        self.limits.begin(job)
+        for name, count in job.sub.licenses.items():
+            self.licenses_used[name] = self.licenses_used.get(name, 0) + count
+        insort(self.running, (job.limit_end, job.serial, job))
+        self.changed += 1
+        return job
+
+    def _share(self, job: Job, sign: int) -> None:
+        held = self.shared.get(job.part) if job.shares else None
+        if held is not None:
+            for at, (cpus, _, _) in job.alloc.items():
+                held[at] += sign * cpus
+
+    def _split(self, array: Job) -> Job:
+        """Return a record for an array's next task, taken from the record of the waiting ones."""
+        task = self._record(array.sub)
+        for name in Job.__slots__:
+            if name not in ("serial", "ids", "tasks_waiting", "array_task"):
+                setattr(task, name, getattr(array, name))
+        task.depends = list(array.depends)
+        task.ids = [array.ids.pop(0)]
+        task.tasks_waiting = [array.tasks_waiting.pop(0)]
+        task.array_task = task.tasks_waiting[0]
+        if len(array.ids) == 1:
+            array.array_task = array.tasks_waiting[0]
+        self.by_number[array.number].append(task)
+        self.names.setdefault((task.user, task.sub.name), {})[task.serial] = task
+        return task
+
+    def release(self, job: Job, state: str, now: int, *, completing: bool = False) -> None:
+        """Take a running job off its nodes, for good or as killed.
+
+        Args:
+            completing: whether its nodes cannot be used until `clean` is called.
+        """
+        self.running.remove((job.limit_end, job.serial, job))
+        self.machine.give(job.alloc)
+        self._share(job, -1)
+        self.limits.end(job)
+        for name, count in job.sub.licenses.items():
+            self.licenses_used[name] -= count
+        job.ends_by = now
+        self.usage.add(job, now)
+        job.state = COMPLETING if completing else state
+        if completing:
+            self.machine.completing |= job.nodes
+            job.reason = state
+        if not completing:
+            self._forget(job)
+        self.changed += 1
+
+    def clean(self, job: Job) -> None:
+        """Make the nodes of a killed job usable again; it now has its final state."""
+        self.machine.completing &= ~job.nodes
+        if job.state == COMPLETING:
+            job.state = job.reason
+            job.reason = "None"
+            self._forget(job)
+        self.changed += 1
+
+    def _forget(self, job: Job) -> None:
+        """Count a submitted job as ended."""
+        self.limits.count_submitted(job, -1)
+        same = self.names.get((job.user, job.sub.name))
+        if same is not None:
+            same.pop(job.serial, None)
+            if not same:
+                del self.names[job.user, job.sub.name]
+
+    def requeue(self, job: Job, now: int) -> None:
+        """Queue a preempted job again: a new incarnation with a new time of submission."""
+        job.state = PENDING
+        job.reason = "BeginTime"
+        job.submit = now
+        job.begin = now + _REQUEUE_DELAY
+        job.eligible, job.accrued = job.begin, 0
+        job.restarts += 1
+        job.alloc, job.nodes, job.start, job.expected = {}, 0, 0, 0
+        self.pending[job.serial] = job
+        self.pending = dict(sorted(self.pending.items()))
+        if not self.basic:
+            self.multifactor.set_priority(job, now)
+        self.changed += 1
+
+    def cancel(self, job: Job, now: int) -> None:
+        """Remove a waiting job for good."""
+        del self.pending[job.serial]
+        job.state = CANCELLED
+        job.ends_by = now
+        self.limits.count_submitted(job, 1 - len(job.ids))
+        self._forget(job)
+        self.changed += 1
+
+    def records(self, number: int, task: int | None) -> list[Job] | None:
+        """Return the records of a job id, or of one task of an array; None if there is none."""
+        found = self.by_number.get(number)
+        if found is None or task is None:
+            return found
+        some = [job for job in found if job.array_task == task or task in job.tasks_waiting]
+        return some or None
+
+    def recalculate(self, now: int) -> None:
+        """Decay usage, add what ran since, and set fairshare factors and priorities of waiting jobs."""
+        self.count_usage(now)
+        self.set_priorities(now)
+
+    def count_usage(self, now: int) -> None:
+        """Decay usage and add what ran since the last time: the first half of a recalculation."""
+        self.usage.advance(now, (job for _, _, job in self.running))
+
+    def set_priorities(self, now: int) -> None:
+        """Set fairshare factors and priorities of waiting jobs: the second half of a recalculation."""
+        self.usage.settle(now)
+        if self.basic:
+            return
+        if self.accounts.users:
+            if "NO_FAIR_TREE" in self.config.priority.flags:
+                classic(self.accounts, self.config.priority.fair_share_dampening_factor)
+            else:
+                fair_tree(self.accounts)
+        for job in self.pending.values():
+            if job.priority:
+                self.multifactor.set_priority(job, now)
+        self.changed += 1
+
+    def _running_seconds(self, chosen: Callable[[Job], bool]) -> Tres:
+        """Return {TRES: amount x s} that the chosen running jobs may still use, as of the last recalculation."""
+        total: Tres = {}
+        for _, _, job in self.running:
+            if chosen(job):
+                left = max(0, job.limit - max(0, self.usage.last - job.start))
+                for name, amount in job.tres.items():
+                    total[name] = total.get(name, 0.0) + amount * left
+        return total
+
+    def state(self) -> dict[str, Any]:
+        """Return everything as values that JSON can hold."""
+        jobs = {id(job): job for some in self.by_number.values() for job in some}
+        return {
+            "jobs": [job.state_of() for job in jobs.values()],
+            "serial": self.serial,
+            "next_basic": self.next_basic,
+            "machine": self.machine.state(),
+            "accounts": self.accounts.state(),
+            "usage": self.usage.state(),
+            "reservations": self.reservations.state(),
+            "changed": self.changed,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore a state in a new controller made with the same configuration."""
+        for known in state["jobs"]:
+            job = Job.restored(known, self._parse)
+            self.by_number.setdefault(job.number, []).append(job)
+            if job.state == PENDING:
+                self.pending[job.serial] = job
+            if job.state in (PENDING, RUNNING, COMPLETING):
+                self.names.setdefault((job.user, job.sub.name), {})[job.serial] = job
+            if job.state == RUNNING:
+                insort(self.running, (job.limit_end, job.serial, job))
+                self.machine.take(job.alloc, whole=job.whole or self.machine.partitions[job.part].exclusive)
+                self._share(job, 1)
+                for name, count in job.sub.licenses.items():
+                    self.licenses_used[name] = self.licenses_used.get(name, 0) + count
+        self.pending = dict(sorted(self.pending.items()))
+        self.machine.restore(state["machine"])
+        self.accounts.restore(state["accounts"])
+        self.usage.restore(state["usage"])
+        self.reservations.restore(state["reservations"], self.config.reservations)
+        self.serial, self.next_basic, self.changed = state["serial"], state["next_basic"], state["changed"]
+
+    def _parse(self, job: Job) -> None:
+        self.requests.parse(job)
+        job.depends = parse_dependency(job.sub.dependency) if job.depends is not None and job.sub.dependency else []

@@ -1,0 +1,111 @@
+"""The test of one job at one moment: limits, licences, reservations and nodes, as select_nodes makes it."""
+
+from collections.abc import Callable
+from typing import Final
+
+from msgspec import Struct
+
+from pipistrelle.schedulers.slurm.accounts.reasons import is_limit
+from pipistrelle.schedulers.slurm.cluster.jobs import Job
+from pipistrelle.schedulers.slurm.nodes.asked import Alloc
+from pipistrelle.schedulers.slurm.passes.controller import Controller
+
+STARTS: Final = "starts"
+BUSY: Final = "busy"
+HELD: Final = "held by a limit"
+RESERVED: Final = "reserved"
+LICENSES: Final = "licenses"
+UNAVAILABLE: Final = "unavailable"
+
+
+class Placed(Struct):
+    """The outcome of a test.
+
+    Attributes:
+        code: one of the words above.
+        alloc: what the job gets if it starts, or once ``victims`` have ended.
+    """
+
+    code: str
+    alloc: Alloc | None = None
+    victims: list[Job] = []
+
+
+def licenses_free(controller: Controller, job: Job, now: int) -> bool:
+    """Return whether the licences that a job asks for are free; sets its reason if not."""
+    for name, count in job.sub.licenses.items():
+        total = controller.config.licenses.get(name, 0) - controller.reservations.licenses_kept(name, now)
+        if controller.licenses_used.get(name, 0) + count > total:
+            job.reason = "Licenses"
+            return False
+    return True
+
+
+def place(controller: Controller, job: Job, part: int, usable: int, now: int, *, closed: int = 0) -> Placed:
+    """Test whether a job can start now.
+
+    Args:
+        usable: nodes that the pass still offers.
+        closed: nodes that backfill keeps for other jobs.
+    """
+    limits, machine = controller.limits, controller.machine
+    if is_limit(job.reason):
+        job.reason = "None"
+    job.part = part
+    reason = limits.before(job)
+    if reason:
+        job.reason = reason
+        return Placed(HELD)
+    if not licenses_free(controller, job, now):
+        return Placed(LICENSES)
+    one = machine.partitions[part]
+    open_nodes, _, begin = controller.reservations.open_nodes(job, now, job.limit)
+    if begin > now:  # its nodes are reserved until then
+        open_nodes = 0
+    nodes = usable & one.mask & open_nodes & ~closed & ~machine.completing & ~machine.down
+    alloc: Alloc | None = None
+    victims: list[Job] = []
+    asked = controller.requests.asked(job, one)
+    for way in asked:
+        alloc = controller.selector.now(way, nodes)
+        if alloc is not None:
+            break
+    if alloc is None and controller.preemption.enabled:
+        candidates = controller.preemption.candidates(job, part, controller.running_jobs(), now)
+        if candidates:
+            for way in asked:
+                found = controller.preemption.victims(controller.selector, way, nodes & way.nodes, candidates)
+                if found is not None:
+                    alloc, victims = found
+                    break
+    if alloc is not None:
+        job.cpus = sum(cpus for cpus, _, _ in alloc.values())
+    tres = controller.requests.tres(job, one, alloc)
+    reason = limits.after(job, tres)
+    if reason:
+        job.reason = reason
+        return Placed(HELD)
+    if alloc is not None:
+        return Placed(STARTS if not victims else BUSY, alloc, victims)
+    if begin > now:
+        job.reason = "Reservation" if job.reservation else "ReqNodeNotAvail, Reserved for maintenance"
+        return Placed(RESERVED)
+    # Slurm tells "busy" from "not available" by whether a job keeps others off any of the nodes.
+    up, busy = open_nodes & ~machine.down, machine.busy if controller.requests.linear else machine.whole
+    if not any((way.nodes & up).bit_count() >= way.min_nodes or way.nodes & up & busy for way in asked):
+        job.reason = "ReqNodeNotAvail"
+        return Placed(UNAVAILABLE)
+    return Placed(BUSY)
+
+
+def preempt_for(
+    controller: Controller, job: Job, victims: list[Job], preempt: Callable[[Job, Job], None], now: int
+) -> list[tuple[Job, Job]]:
+    """Preempt the victims of a job unless earlier ones may still be ending; return (victim, job) of each."""
+    if controller.preemption.in_progress(job, now):
+        return []
+    if not job.preempts_since:
+        job.preempts_since = now
+    for victim in victims:
+        preempt(victim, job)
+    return [(victim, job) for victim in victims]

@@ -1,0 +1,151 @@
+"""Preemption: which running jobs may make room for a job, and which of them do."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from pipistrelle.schedulers.slurm.accounts.records import Accounts
+from pipistrelle.schedulers.slurm.cluster.jobs import Job
+from pipistrelle.schedulers.slurm.cluster.machine import Machine
+from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
+from pipistrelle.schedulers.slurm.nodes.asked import Alloc, Asked, Selector
+
+_REMOVES: Final = ("REQUEUE", "CANCEL")
+#: ranks are limited to 16 bits
+_MOST: Final = 0xFFFF
+
+
+class Preemption:
+    """The rules of preempt/qos and preempt/partition_prio."""
+
+    def __init__(self, config: SlurmConfig, machine: Machine, accounts: Accounts) -> None:
+        self.machine = machine
+        self.accounts = accounts
+        self.by_qos = config.preempt.type == "preempt/qos"
+        self.by_part = config.preempt.type == "preempt/partition_prio"
+        self.mode = _mode(config.preempt.mode)
+        self.exempt = config.preempt.exempt_time
+        parameters = config.scheduler_parameters
+        self.youngest_first = parameters.preempt_youngest_first
+        self.strict = parameters.preempt_strict_order
+        self.reorders = parameters.preempt_reorder_count
+        self.requeues = config.job_requeue
+        self.patience = config.kill_wait + config.message_timeout
+        self.enabled = self.by_qos or self.by_part
+        names = accounts.qos_index
+        #: {QOS: positions of those that it may preempt}
+        self.below = [frozenset(names[name] for name in one.settings.preempt if name in names) for one in accounts.qos]
+
+    def allows(self, job: Job, part: int, other: Job, other_part: int) -> bool:
+        """Return whether a job in a partition may preempt another one in its partition."""
+        if self.by_qos:
+            return job.qos >= 0 and other.qos >= 0 and other.qos in self.below[job.qos]
+        parts = self.machine.partitions
+        if self.by_part and parts[part].settings.priority_tier > parts[other_part].settings.priority_tier:
+            return self.mode_of_part(other_part) != "OFF"
+        return False
+
+    def mode_of_part(self, part: int) -> str:
+        """Return the mode in which jobs of a partition are preempted."""
+        own = self.machine.partitions[part].settings.preempt_mode
+        return self.mode if own is None else _mode(own)
+
+    def mode_of(self, job: Job) -> str:
+        """Return how a job is preempted: REQUEUE, CANCEL or OFF; jobs that may not be requeued are cancelled."""
+        if self.by_qos:
+            own = self.accounts.qos[job.qos].settings.preempt_mode if job.qos >= 0 else None
+            mode = self.mode if own is None or own.upper() in ("", "CLUSTER") else own.upper()
+        else:
+            mode = self.mode_of_part(job.part)
+        if mode == "REQUEUE" and not (self.requeues if job.sub.requeue is None else job.sub.requeue):
+            return "CANCEL"
+        return mode
+
+    def grace_of(self, job: Job) -> float:
+        """Return the grace time of a job, s."""
+        if self.by_qos:
+            return self.accounts.qos[job.qos].settings.grace_time if job.qos >= 0 else 0.0
+        return self.machine.partitions[job.part].settings.grace_time
+
+    def candidates(self, job: Job, part: int, running: Sequence[Job], now: int) -> list[Job]:
+        """Return the running jobs that a job may preempt, the first to go first."""
+        if not self.enabled:
+            return []
+        if self.by_qos and (job.qos < 0 or not self.below[job.qos]):
+            return []
+        mask = self.machine.partitions[part].mask
+        found = [
+            one
+            for one in running
+            if one.nodes & mask
+            and not one.preempted_by
+            and self.allows(job, part, one, one.part)
+            and self.mode_of(one) in _REMOVES
+            and now - one.start >= self._exempt_of(one)
+        ]
+        found.sort(key=lambda one: one.serial)
+        if self.youngest_first:
+            found.sort(key=lambda one: -one.start)
+        else:
+            found.sort(key=self._rank)
+        return found
+
+    def _exempt_of(self, job: Job) -> float:
+        own = self.accounts.qos[job.qos].settings.preempt_exempt_time if job.qos >= 0 else None
+        return self.exempt if own is None else own
+
+    def _rank(self, job: Job) -> tuple[int, int]:
+        """Return what orders victims: the priority of the QOS or tier, then the number of nodes."""
+        if self.by_qos:
+            rank = self.accounts.qos[job.qos].settings.priority
+        else:
+            rank = self.machine.partitions[job.part].settings.priority_tier
+        return min(rank, _MOST), min(job.nodes.bit_count(), _MOST)
+
+    def in_progress(self, job: Job, now: int) -> bool:
+        """Return whether jobs preempted for a job may still be ending, so that no more are preempted."""
+        return bool(job.preempts_since) and job.preempts_since > now - self.patience
+
+    def victims(
+        self, selector: Selector, asked: Asked, usable: int, candidates: Sequence[Job]
+    ) -> tuple[Alloc, list[Job]] | None:
+        """Return where a job fits when some candidates make room, and these; None if it never fits.
+
+        Candidates are taken away one by one until the job fits. They are then reordered, those on most of the chosen
+        nodes first, and the search is repeated, so that few jobs are preempted.
+        """
+        order = list(candidates)
+        passes = 0
+        while True:
+            gone: list[Job] = []
+            found: Alloc | None = None
+            last = -1
+            for at, one in enumerate(order):
+                if not one.nodes & usable:
+                    continue
+                gone.append(one)
+                found = selector.without(asked, usable, gone)
+                if found is not None:
+                    last = at
+                    break
+            if found is None:
+                return None
+            nodes = 0
+            for at in found:
+                nodes |= 1 << at
+            passes += 1
+            if passes - 1 > self.reorders or len(order) <= passes:
+                return found, [one for one in order[: last + 1] if one.nodes & nodes]
+            if self.strict:
+                order.insert(0, order.pop(last))
+            else:
+                shared = [(one.nodes & nodes).bit_count() for one in order[:last]]
+                ranked = [*shared, 99999, *([0] * (len(order) - last - 1))]
+                order = [order[at] for at in sorted(range(len(order)), key=lambda at: -ranked[at])]
+
+
+def _mode(words: Sequence[str]) -> str:
+    upper = [word.upper() for word in words]
+    for word in ("REQUEUE", "CANCEL"):
+        if word in upper:
+            return word
+    return "OFF"

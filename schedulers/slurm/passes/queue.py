@@ -1,0 +1,106 @@
+"""The queue of a pass: which jobs may run now, and in which order."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from msgspec import Struct
+
+from pipistrelle.schedulers.slurm.accounts.reasons import is_limit
+from pipistrelle.schedulers.slurm.cluster.jobs import Job
+from pipistrelle.schedulers.slurm.passes.controller import Controller
+from pipistrelle.schedulers.slurm.passes.eligible import is_eligible
+
+T = TypeVar("T")
+#: (no reservation, -tier, -priority, submit, id, task)
+Key = tuple[bool, int, int, int, int, int]
+
+
+class Entry(Struct, frozen=True):
+    """A job in one of its partitions, with its priority there."""
+
+    job: Job
+    part: int
+    priority: int
+
+
+def part_limit(controller: Controller, job: Job, part: int) -> str:
+    """Return why a partition's settings keep a job waiting; "" if they do not."""
+    one = controller.machine.partitions[part]
+    settings = one.settings
+    if not one.runs_jobs:
+        return "PartitionDown" if settings.state == "DOWN" else "PartitionInactive"
+    if job.min_nodes > one.size or (settings.max_nodes is not None and job.min_nodes > settings.max_nodes):
+        return "PartitionNodeLimit"
+    if job.max_nodes and job.sub.nodes is not None and job.max_nodes < settings.min_nodes:
+        return "PartitionNodeLimit"
+    if job.limit > settings.max_time:
+        return "PartitionTimeLimit"
+    return ""
+
+
+def build_queue(controller: Controller, now: int, *, backfill: bool) -> list[Entry]:
+    """Return the jobs that may run, in the order in which they are tested."""
+    entries: list[Entry] = []
+    controller.gated = False
+    for job in list(controller.pending.values()):
+        if not is_eligible(controller, job, now):
+            controller.gated = True
+            continue
+        if job.reservation and not controller.reservations.usable(job, now):
+            own = controller.reservations.find(job.reservation)
+            job.reason = "ReservationDeleted" if own is None else "Reservation"
+            if not (backfill and own is not None and own.admits(job)):
+                continue
+        refusal = ""
+        for at, part in enumerate(job.parts):
+            refusal = part_limit(controller, job, part)
+            if refusal:
+                continue
+            priority = job.part_priorities[at] if job.part_priorities else job.priority
+            entries.append(Entry(job, part, priority))
+        if refusal and not is_limit(job.reason):
+            job.reason = refusal
+    return sort_queue(controller, entries)
+
+
+def sort_queue(controller: Controller, entries: list[Entry]) -> list[Entry]:
+    """Sort as Slurm does: reservation, tier, priority, submission, id; jobs that may preempt others before these."""
+    parts = controller.machine.partitions
+    tiers = [one.settings.priority_tier for one in parts]
+
+    def key(entry: Entry) -> Key:
+        job = entry.job
+        task = -1 if len(job.ids) > 1 or job.array_task is None else job.array_task
+        return (not job.reservation, -tiers[entry.part], -entry.priority, job.submit, job.order_number, task)
+
+    preemption = controller.preemption
+    if not preemption.enabled:
+        entries.sort(key=key)
+        return entries
+
+    def first(one: tuple[Entry, Key], other: tuple[Entry, Key]) -> bool:
+        if preemption.allows(one[0].job, one[0].part, other[0].job, other[0].part):
+            return True
+        if preemption.allows(other[0].job, other[0].part, one[0].job, one[0].part):
+            return False
+        return one[1] < other[1]
+
+    return [entry for entry, _ in _merge_sort([(entry, key(entry)) for entry in entries], first)]
+
+
+def _merge_sort(items: list[T], first: Callable[[T, T], bool]) -> list[T]:
+    """Sort by a comparison that need not be transitive, splitting as the C library's qsort does."""
+    if len(items) < 2:
+        return items
+    half = len(items) // 2
+    low, high = _merge_sort(items[:half], first), _merge_sort(items[half:], first)
+    merged = []
+    i = j = 0
+    while i < len(low) and j < len(high):
+        if first(low[i], high[j]):
+            merged.append(low[i])
+            i += 1
+        else:
+            merged.append(high[j])
+            j += 1
+    return merged + low[i:] + high[j:]

@@ -1,0 +1,202 @@
+"""What a submission means on this cluster: nodes, CPUs, memory and GPUs that the job needs."""
+
+from math import inf
+from typing import Final
+
+from pipistrelle.schedulers.slurm.accounts.records import Tres
+from pipistrelle.schedulers.slurm.cluster.bits import mask_of
+from pipistrelle.schedulers.slurm.cluster.features import parse_constraint
+from pipistrelle.schedulers.slurm.cluster.jobs import Job
+from pipistrelle.schedulers.slurm.cluster.machine import Machine, Partition
+from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
+from pipistrelle.schedulers.slurm.nodes.asked import Alloc, Asked
+
+YEAR: Final = 365 * 86400
+_MINUTE: Final = 60
+
+
+class Requests:
+    """Settles what jobs ask for, and the TRES of what they get."""
+
+    def __init__(self, config: SlurmConfig, machine: Machine) -> None:
+        self.config = config
+        self.machine = machine
+        select = config.select
+        self.linear = select.type == "select/linear"
+        self.memory_counts = any("MEMORY" in one.upper() for one in select.parameters)
+        self.max_tres = "MAX_TRES" in config.priority.flags
+        self.least_memory = min(machine.memory, default=0)
+        #: {MiB: nodes that have as much}
+        self._memory_masks: dict[int, int] = {}
+
+    def _with_memory(self, amount: int) -> int:
+        """Return the nodes that have this much memory (MiB) at all."""
+        found = self._memory_masks.get(amount)
+        if found is None:
+            memory = self.machine.memory
+            found = self._memory_masks[amount] = mask_of(at for at, one in enumerate(memory) if one >= amount)
+        return found
+
+    def settle(self, job: Job) -> None:
+        """Set a new job's numbers of nodes, tasks, CPUs, memory, gres and its time limit."""
+        sub = job.sub
+        part = self.machine.partitions[job.part]
+        settings = part.settings
+        tasks = sub.tasks
+        nodes = sub.nodes
+        if tasks is not None and nodes is not None and tasks < nodes:
+            nodes = tasks
+        per_node = sub.tasks_per_node or 0
+        if tasks is None:
+            tasks = per_node * (nodes or 1) if per_node else nodes or 1
+        if nodes is None:
+            least, most = (-(-tasks // per_node) if per_node else 1), tasks
+        else:
+            least, most = nodes, sub.max_nodes or nodes
+        job.cpus_per_task = max(1, sub.cpus_per_task)
+        job.tasks = tasks
+        self._memory(job, part)
+        job.gres = dict(sub.gres)
+        gpus = sub.gpus_per_task * -(-tasks // least) if sub.gpus_per_task else -(-sub.gpus // least) if sub.gpus else 0
+        if gpus:
+            job.gres["gpu"] = max(gpus, job.gres.get("gpu", 0))
+        job.min_nodes, job.max_nodes = max(1, least), max(1, most)
+        per_gpu = sub.cpus_per_gpu or settings.def_cpu_per_gpu or self.config.select.def_cpu_per_gpu or 0
+        on_node = sum(count for name, count in job.gres.items() if name.startswith("gpu"))
+        job.min_cpus = max(tasks * job.cpus_per_task, job.min_nodes, per_gpu * on_node * job.min_nodes)
+        if sub.min_cpus_per_node:
+            job.min_cpus = max(job.min_cpus, sub.min_cpus_per_node * job.min_nodes)
+        most_per_cpu = settings.max_mem_per_cpu or self.config.select.max_mem_per_cpu
+        if job.mem_kind == "node" and most_per_cpu:
+            job.min_cpus = max(job.min_cpus, job.min_nodes * -(-job.mem // most_per_cpu))
+        job.whole = self.linear or sub.exclusive or part.exclusive
+        share = settings.over_subscribe == "FORCE" or (settings.over_subscribe == "YES" and sub.oversubscribe)
+        job.shares = share and settings.max_share > 1 and not sub.exclusive
+        if job.shares:
+            job.whole = False
+        job.limit = self._limit(job, part)
+        self.parse(job)
+
+    def _memory(self, job: Job, part: Partition) -> None:
+        """Set memory: the job's own, or the partition's or the cluster's default."""
+        sub, settings, select = job.sub, part.settings, self.config.select
+        given = (("cpu", sub.mem_per_cpu), ("node", sub.mem_per_node), ("gpu", sub.mem_per_gpu))
+        usual = (
+            *(
+                ("gpu", settings.def_mem_per_gpu),
+                ("cpu", settings.def_mem_per_cpu),
+                ("node", settings.def_mem_per_node),
+            ),
+            *(("gpu", select.def_mem_per_gpu), ("cpu", select.def_mem_per_cpu), ("node", select.def_mem_per_node)),
+        )
+        wants_gpus = bool(sub.gpus or sub.gpus_per_task or any(name.startswith("gpu") for name in sub.gres))
+        for kind, amount in (*given, *((kind, amount) for kind, amount in usual if kind != "gpu" or wants_gpus)):
+            if amount is not None:
+                job.mem_kind, job.mem = ("all", 0) if amount == 0 else (kind, amount)
+                break
+        else:
+            job.mem_kind, job.mem = ("all", 0) if self.memory_counts and not self.linear else ("", 0)
+        most = settings.max_mem_per_cpu or select.max_mem_per_cpu
+        if job.mem_kind == "cpu" and most and job.mem > most:
+            times = -(-job.mem // most)
+            job.cpus_per_task *= times
+            job.mem = -(-job.mem // times)
+
+    @staticmethod
+    def _limit(job: Job, part: Partition) -> int:
+        settings = part.settings
+        limit = job.sub.time_limit
+        if limit is None:
+            limit = settings.default_time if settings.default_time is not None else settings.max_time
+        if limit == inf:
+            limit = settings.max_time if settings.max_time != inf else YEAR
+        return int(-(-limit // _MINUTE) * _MINUTE)
+
+    def parse(self, job: Job) -> None:
+        """Set the sets of nodes that a job's texts name."""
+        sub, machine = job.sub, self.machine
+        job.required = machine.mask_of_names(sub.required)
+        job.excluded = machine.mask_of_names(sub.excluded)
+        job.constraint = parse_constraint(sub.constraint, machine.features, machine.all) if sub.constraint else None
+
+    def asked(self, job: Job, part: Partition) -> list[Asked]:
+        """Return a job's request in a partition, one for each way to satisfy its constraint."""
+        settings = part.settings
+        nodes = part.mask & ~job.excluded
+        if job.mem_kind == "node" and job.mem > self.least_memory:
+            nodes &= self._with_memory(job.mem)
+        ways = [(nodes, ())] if job.constraint is None else [(nodes & w.allowed, w.counts) for w in job.constraint]
+        sub = job.sub
+        # Without -N, a job may use as many nodes as it has tasks.
+        want = job.max_nodes if sub.nodes is not None and job.max_nodes > job.min_nodes else job.min_nodes
+        most = job.max_nodes if settings.max_nodes is None else min(job.max_nodes, settings.max_nodes)
+        fixed = max(1, job.tasks) * job.cpus_per_task // max(1, job.min_nodes) if job.gres else 0
+        share = settings.max_share if job.shares else 1
+        return [
+            Asked(
+                allowed,
+                job.min_nodes,
+                want,
+                most,
+                job.min_cpus,
+                job.cpus_per_task,
+                sub.tasks_per_node or 0,
+                job.mem,
+                job.mem_kind,
+                job.gres,
+                job.whole or part.exclusive,
+                fixed,
+                settings.max_cpus_per_node or 0,
+                job.required,
+                sub.contiguous,
+                share,
+                part.index,
+                settings.lln,
+                tuple(counts),
+                sub.switches,
+            )
+            for allowed, counts in ways
+        ]
+
+    def tres(self, job: Job, part: Partition, alloc: Alloc | None) -> Tres:
+        """Return the TRES of what a job gets, or of what it asks for."""
+        tres: Tres = {}
+        if alloc is not None:
+            cpus = memory = 0
+            for at_cpus, at_memory, gres in alloc.values():
+                cpus += at_cpus
+                memory += at_memory
+                for name, count in gres.items():
+                    _add_gres(tres, name, count)
+            nodes = len(alloc)
+        else:
+            nodes = job.min_nodes
+            cpus = job.cpus or job.min_cpus
+            memory = job.mem * (cpus if job.mem_kind == "cpu" else nodes)
+            for name, count in job.gres.items():
+                _add_gres(tres, name, count * nodes)
+        tres["cpu"] = cpus
+        tres["node"] = nodes
+        if memory:
+            tres["mem"] = memory
+        for name, count in job.sub.licenses.items():
+            tres[f"license/{name}"] = count
+        tres["billing"] = self._billing(part, tres)
+        return tres
+
+    def _billing(self, part: Partition, tres: Tres) -> float:
+        weights = part.settings.tres_billing_weights
+        if weights is None:
+            return tres["cpu"]
+        parts = {name: weight * tres.get(name, 0) for name, weight in weights.items()}
+        if self.max_tres:
+            whole = sum(amount for name, amount in parts.items() if name.startswith("license/"))
+            return max((amount for name, amount in parts.items() if not name.startswith("license/")), default=0) + whole
+        return sum(parts.values())
+
+
+def _add_gres(tres: Tres, name: str, count: int) -> None:
+    tres[f"gres/{name}"] = tres.get(f"gres/{name}", 0) + count
+    general = name.split(":", maxsplit=1)[0]
+    if general != name:
+        tres[f"gres/{general}"] = tres.get(f"gres/{general}", 0) + count

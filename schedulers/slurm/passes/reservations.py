@@ -1,0 +1,160 @@
+"""Advance reservations of nodes: whom they keep out, and until when."""
+
+from typing import Any
+
+from pipistrelle.schedulers.slurm.cluster.bits import lowest
+from pipistrelle.schedulers.slurm.cluster.jobs import Job
+from pipistrelle.schedulers.slurm.cluster.machine import Machine
+from pipistrelle.schedulers.slurm.config.machine import ReservationSettings
+
+_DAY = 86400
+
+
+class Reservation:
+    """A reservation with its nodes and its current interval; daily and weekly ones move on when they end."""
+
+    __slots__ = ("end", "flags", "made", "mask", "settings", "start")
+
+    def __init__(self, settings: ReservationSettings, mask: int, *, made: bool) -> None:
+        self.settings = settings
+        self.mask = mask
+        self.start = int(settings.start)
+        self.end = int(settings.end)
+        self.flags = {flag.upper() for flag in settings.flags}
+        self.made = made
+
+    def advance(self, now: int) -> bool:
+        """Move a repeated reservation that has ended to its next interval; return whether it still exists."""
+        if now < self.end:
+            return True
+        step = _DAY if "DAILY" in self.flags else 7 * _DAY if "WEEKLY" in self.flags else 0
+        if "WEEKDAY" in self.flags or "WEEKEND" in self.flags:
+            step = _DAY
+        if not step:
+            return False
+        times = (now - self.end) // step + 1
+        self.start += times * step
+        self.end += times * step
+        return True
+
+    def admits(self, job: Job) -> bool:
+        """Return whether a job's user or account may use the reservation."""
+        settings = self.settings
+        for names, own in ((settings.users, job.user), (settings.accounts, job.account)):
+            if any(name == f"-{own}" for name in names):
+                return False
+        users = [name for name in settings.users if not name.startswith("-")]
+        accounts = [name for name in settings.accounts if not name.startswith("-")]
+        if not users and not accounts:
+            return True
+        return (not users or job.user in users) and (not accounts or job.account in accounts)
+
+
+class Reservations:
+    """All reservations.
+
+    Attributes:
+        all: those made so far that have not ended.
+        waiting: those that are made later, by the time of that.
+    """
+
+    def __init__(self, settings: tuple[ReservationSettings, ...], machine: Machine, start: int) -> None:
+        self.machine = machine
+        self.waiting = sorted((one for one in settings if one.announced > start), key=lambda one: one.announced)
+        self.all: list[Reservation] = []
+        for one in settings:
+            if one.announced <= start:
+                self._make(one)
+
+    def _make(self, settings: ReservationSettings) -> None:
+        machine = self.machine
+        mask = machine.mask_of_names(settings.nodes)
+        if not mask and settings.node_count:
+            names = settings.partition
+            at = machine.partition_index.get(names, machine.default_partition)
+            open_nodes = machine.partitions[at].mask & ~machine.down if machine.partitions else machine.all
+            for feature in settings.features:
+                open_nodes &= machine.features.get(feature, 0)
+            if "OVERLAP" not in settings.flags:
+                for other in self.all:
+                    if other.start < settings.end and settings.start < other.end:
+                        open_nodes &= ~other.mask
+            idle = open_nodes & machine.idle
+            use = idle if idle.bit_count() >= settings.node_count else open_nodes
+            mask = lowest(use, min(settings.node_count, use.bit_count()))
+        self.all.append(Reservation(settings, mask, made=True))
+
+    def advance(self, now: float) -> bool:
+        """Make the reservations that are due and drop those that ended; return whether any was made."""
+        made = False
+        while self.waiting and self.waiting[0].announced <= now:
+            self._make(self.waiting.pop(0))
+            made = True
+        if self.all:
+            self.all = [one for one in self.all if one.advance(int(now))]
+        return made
+
+    def find(self, name: str) -> Reservation | None:
+        """Return the reservation of this name; None if it does not exist now."""
+        return next((one for one in self.all if one.settings.name == name), None)
+
+    def open_nodes(self, job: Job, when: int, limit: int) -> tuple[int, bool, int]:
+        """Return (nodes open to a job that starts at ``when``, whether any reservation takes some, start).
+
+        The start is later than ``when`` if all nodes, or nodes that the job requires, are reserved until then.
+        """
+        everything = self.machine.all
+        if not self.all:
+            return everything, False, when
+        own = self.find(job.reservation) if job.reservation else None
+        for _ in range(11):
+            open_nodes, overlap, moved = everything, False, 0
+            if own is not None and not own.flags & {"FLEX", "ANY_NODES"}:
+                open_nodes = own.mask
+            for one in self.all:
+                if one is own or one.start >= when + limit or one.end <= when:
+                    continue
+                if own is not None and "OVERLAP" in own.flags | one.flags and one.mask & own.mask:
+                    continue
+                if job.required & one.mask or one.mask == everything:
+                    moved = max(moved, one.end)
+                open_nodes &= ~one.mask
+                overlap = True
+            if not moved:
+                return open_nodes, overlap, when
+            when = moved
+        return open_nodes, overlap, when
+
+    def licenses_kept(self, name: str, now: int) -> int:
+        """Return how many licences of a name reservations keep now."""
+        return sum(one.settings.licenses.get(name, 0) for one in self.all if one.start <= now < one.end)
+
+    def usable(self, job: Job, now: int) -> bool:
+        """Return whether a job's own reservation lets it run now."""
+        own = self.find(job.reservation)
+        if own is None or not own.admits(job):
+            return False
+        if "FLEX" in own.flags:
+            return True
+        return own.start <= now < own.end
+
+    def next_end(self, after: int) -> int:
+        """Return the earliest end of a reservation that has not ended at ``after``; 0 if there is none."""
+        return min((one.end for one in self.all if one.end >= after), default=0)
+
+    def state(self) -> dict[str, Any]:
+        """Return the reservations as values that JSON can hold."""
+        return {
+            "all": [[one.settings.name, format(one.mask, "x"), one.start, one.end] for one in self.all],
+            "waiting": [one.name for one in self.waiting],
+        }
+
+    def restore(self, state: dict[str, Any], settings: tuple[ReservationSettings, ...]) -> None:
+        """Restore `state`."""
+        known = {one.name: one for one in settings}
+        self.waiting = [known[name] for name in state["waiting"]]
+        self.all = []
+        for name, mask, start, end in state["all"]:
+            one = Reservation(known[name], int(mask, 16), made=True)
+            one.start, one.end = start, end
+            self.all.append(one)

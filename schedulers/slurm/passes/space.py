@@ -1,0 +1,107 @@
+"""Backfill's table of node space: which nodes are kept for later jobs, and when."""
+
+
+class Space:
+    """Records (begin, end, open nodes) that follow each other; reservations of this pass split them.
+
+    Attributes:
+        begin, end, open: of each record, s and sets of nodes; ``after`` is the position of the next record, 0: none.
+    """
+
+    __slots__ = ("after", "begin", "end", "open", "resolution")
+
+    def __init__(self, begin: int, end: int, nodes: int, resolution: int) -> None:
+        self.resolution = resolution
+        self.begin = [begin // resolution * resolution]
+        self.end = [end // resolution * resolution]
+        self.open = [nodes]
+        self.after = [0]
+
+    def __len__(self) -> int:
+        return len(self.begin)
+
+    def open_between(self, start: int, end: int, nodes: int) -> tuple[int, int]:
+        """Return (nodes open from ``start`` to ``end``, when to try next).
+
+        Args:
+            nodes: nodes that the job may use.
+
+        Returns:
+            The next time to try is the end of the first record whose successor offers a node that is not open now; 0:
+            there is none.
+        """
+        begins, ends, opens, after = self.begin, self.end, self.open, self.after
+        later = 0
+        allowed = nodes
+        at = 0
+        while True:
+            following = after[at]
+            if ends[at] > start:
+                if following and not later and allowed & opens[following] & ~(nodes & opens[at]):
+                    later = ends[at]
+                if begins[at] > end:
+                    break
+                nodes &= opens[at]
+            at = following
+            if not at:
+                break
+        return nodes, later
+
+    def overlaps(self, start: int, end: int, nodes: int) -> bool:
+        """Return whether any of the nodes is taken between two times."""
+        begins, ends, opens, after = self.begin, self.end, self.open, self.after
+        at = 0
+        while True:
+            if ends[at] > start and begins[at] < end and nodes & ~opens[at]:
+                return True
+            at = after[at]
+            if not at:
+                return False
+
+    def reserve(self, start: int, end: int, nodes: int) -> None:
+        """Take nodes from ``start`` to ``end`` (s, rounded by the caller); join at most one pair of equal records."""
+        begins, ends, opens, after = self.begin, self.end, self.open, self.after
+        start = max(start, begins[0])
+        end = max(end, start + self.resolution)
+        placed = False
+        before, behind = 0, -1
+        at = 0
+        while True:
+            if ends[at] > start:
+                self._split(at, start)
+                placed = True
+                break
+            if ends[at] == start:
+                placed = True
+                break
+            before = at
+            at = after[at]
+            if not at:
+                break
+        while placed and after[at]:
+            at = after[at]
+            if end < ends[at]:
+                self._split(at, end)
+            opens[at] &= ~nodes
+            if end == ends[at]:
+                if after[at]:
+                    behind = after[at]
+                break
+        at = before
+        while at != behind:
+            following = after[at]
+            if not following:
+                break
+            if opens[at] == opens[following]:
+                ends[at] = ends[following]
+                after[at] = after[following]
+                break
+            at = following
+
+    def _split(self, at: int, when: int) -> None:
+        self.begin.append(when)
+        self.end.append(self.end[at])
+        self.open.append(self.open[at])
+        self.after.append(self.after[at])
+        self.end[at] = when
+        self.after[at] = len(self.begin) - 1

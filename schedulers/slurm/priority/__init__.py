@@ -1,0 +1,1 @@
+"""Priorities: factors of jobs, fairshare of associations, decay of usage."""

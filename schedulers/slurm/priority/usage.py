@@ -1,0 +1,133 @@
+"""Usage of associations and QOS: it decays, and running jobs add to it, once per period."""
+
+import calendar
+from collections.abc import Iterable
+from typing import Any, Final
+
+from pipistrelle.schedulers.slurm.accounts.records import Accounts
+from pipistrelle.schedulers.slurm.cluster.jobs import Job
+from pipistrelle.schedulers.slurm.config.parameters import PrioritySettings
+
+_DAY: Final = 86400
+#: s from 1970-01-01 to a Monday, taken where no date is given
+_MONDAY: Final = 4 * _DAY
+
+
+class Usage:
+    """Keeps the usage of all associations and QOS.
+
+    Args:
+        start: time from which usage counts, s.
+        epoch: date of time 0, s since 1970-01-01; None: a Monday at 00:00.
+    """
+
+    def __init__(self, accounts: Accounts, settings: PrioritySettings, start: int, epoch: float | None) -> None:
+        self.accounts = accounts
+        self.settings = settings
+        self.per_second = 1.0 - 0.693 / settings.decay_half_life if settings.decay_half_life > 0 else 1.0
+        self.last = start
+        self.epoch = int(_MONDAY if epoch is None else epoch)
+        self.next_reset = self._reset_after(start)
+
+    def advance(self, now: int, jobs: Iterable[Job]) -> None:
+        """Decay all usage up to ``now``, then add what the running jobs used since the last time.
+
+        `settle` has to follow. Slurm's thread does the same in two steps.
+        """
+        seconds = now - self.last
+        if seconds <= 0:
+            return
+        if self.next_reset is not None and now >= self.next_reset:
+            self._reset()
+            self.next_reset = self._reset_after(now)
+        factor = self.per_second**seconds
+        if factor != 1.0:
+            for one in self.accounts.associations:
+                if one.usage:
+                    one.usage *= factor
+                    one.wall *= factor
+                    for name in one.minutes:
+                        one.minutes[name] *= factor
+            for qos in self.accounts.qos:
+                if qos.usage and "NoDecay" not in qos.settings.flags:
+                    qos.usage *= factor
+                    qos.wall *= factor
+                    for name in qos.minutes:
+                        qos.minutes[name] *= factor
+        for job in jobs:
+            self.add(job, now)
+
+    def settle(self, now: int) -> None:
+        """Let usage count from ``now`` on; jobs that end between `advance` and this count their last period twice."""
+        self.last = max(self.last, now)
+
+    def add(self, job: Job, now: int) -> None:
+        """Add what a running job used since the last time; called at its end, too."""
+        seconds = now - max(job.start, self.last)
+        if seconds <= 0 or job.assoc < 0:
+            return
+        accounts = self.accounts
+        qos = accounts.qos[job.qos] if job.qos >= 0 else None
+        weight = seconds * self.per_second**seconds
+        if qos is not None:
+            weight *= qos.settings.usage_factor
+        billing = job.tres.get("billing", 0.0) * weight
+        wanted = accounts.wanted_minutes
+        for one in accounts.line(job.assoc):
+            one.usage += billing
+            one.wall += weight
+            for name in wanted:
+                one.minutes[name] = one.minutes.get(name, 0.0) + job.tres.get(name, 0.0) * weight
+        if qos is not None:
+            qos.usage += billing
+            qos.wall += weight
+            for name in wanted:
+                qos.minutes[name] = qos.minutes.get(name, 0.0) + job.tres.get(name, 0.0) * weight
+
+    def _reset(self) -> None:
+        for one in self.accounts.associations:
+            one.usage, one.wall, one.minutes = 0.0, 0.0, {}
+        for qos in self.accounts.qos:
+            qos.usage, qos.wall, qos.minutes = 0.0, 0.0, {}
+
+    def _reset_after(self, now: int) -> int | None:
+        """Return the next time at which usage is reset (s); None: never."""
+        period = self.settings.usage_reset_period
+        if period in ("NONE", "NOW", ""):
+            return None
+        date = self.epoch + now
+        midnight = date - date % _DAY
+        if period == "DAILY":
+            return midnight + _DAY - self.epoch
+        if period == "WEEKLY":  # Sunday at 00:00
+            weekday = (midnight // _DAY + 4) % 7  # 1970-01-01 was a Thursday; Sunday is 0
+            return midnight + (7 - weekday) * _DAY - self.epoch
+        year, month = _year_month(midnight // _DAY)
+        months = {"MONTHLY": 1, "QUARTERLY": 3, "YEARLY": 12}.get(period, 1)
+        month = (month - 1) // months * months + months + 1
+        year, month = (year + 1, month - 12) if month > 12 else (year, month)
+        return calendar.timegm((year, month, 1, 0, 0, 0)) - self.epoch
+
+    def state(self) -> dict[str, Any]:
+        """Return when usage was last added, and when it is next reset."""
+        return {"last": self.last, "next_reset": self.next_reset}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore `state`."""
+        self.last, self.next_reset = state["last"], state["next_reset"]
+
+
+def _year_month(days: int) -> tuple[int, int]:
+    """Return the year and month of a day, counted from 1970-01-01."""
+    year = 1970
+    while True:
+        length = 366 if calendar.isleap(year) else 365
+        if days < length:
+            break
+        days -= length
+        year += 1
+    month = 1
+    while days >= calendar.monthrange(year, month)[1]:
+        days -= calendar.monthrange(year, month)[1]
+        month += 1
+    return year, month

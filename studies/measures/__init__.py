@@ -1,0 +1,1 @@
+"""What a study measures in each trial: metrics, windows, classes of jobs, costs, distributions."""

@@ -1,0 +1,73 @@
+"""Costs of a trial: money per node-hour, and energy per state of a node."""
+
+from collections.abc import Mapping
+from typing import Annotated, Final
+
+from msgspec import Meta, Struct
+
+from pipistrelle.protocol.base.errors import did_you_mean, printable
+from pipistrelle.studies.errors import StudyError
+
+#: states of a node, as in the summary's ``node_seconds``
+NODE_STATES: Final = ("busy", "idle", "down", "maintenance")
+_HOUR: Final = 3600.0
+#: joules per kilowatt-hour
+_KWH: Final = 3.6e6
+
+Price = Annotated[float, Meta(ge=0)]
+
+
+class Costs(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
+    """Prices of a machine's time and energy, in any currency.
+
+    Attributes:
+        node_hour: money per hour of one node, in any state; None: no costs of nodes.
+        watts: {state: power of one node (W)}; a state without power draws none.
+        kwh: money per kilowatt-hour; None: no costs of energy.
+    """
+
+    node_hour: Price | None = None
+    watts: dict[str, Price] = {}
+    kwh: Price | None = None
+
+    def check(self, where: str) -> None:
+        """Raise StudyError if there is no price, or a state is unknown."""
+        for state in self.watts:
+            if state not in NODE_STATES:
+                raise StudyError(
+                    f"a node has no state '{printable(state)}'",
+                    where=f"{where}.watts",
+                    expected=", ".join(NODE_STATES),
+                    hint=did_you_mean(state, list(NODE_STATES)),
+                )
+        if self.node_hour is None and not self.watts:
+            raise StudyError("there is no price", where=where, expected="node-hour, watts or both")
+        if self.kwh is not None and not self.watts:
+            raise StudyError("a price of energy needs the power of nodes", where=f"{where}.kwh", expected="watts")
+
+    @property
+    def names(self) -> set[str]:
+        """The names of the metrics that these costs add to a trial."""
+        return set(self.of(dict.fromkeys(("all", *NODE_STATES), 0.0)))
+
+    def of(self, node_seconds: Mapping[str, float]) -> dict[str, float]:
+        """Return the cost metrics of a trial.
+
+        ``cost`` is the money for all node-hours of the trial, and ``cost_busy`` etc. the money for those in a state.
+        ``energy`` and ``energy_busy`` etc. are in kWh, and ``energy_cost`` is money. A node that jobs share counts as
+        busy by the share of its units that they hold.
+
+        Args:
+            node_seconds: ``all``, ``busy``, ``idle``, ``down`` and ``maintenance``, in node-seconds.
+        """
+        found: dict[str, float] = {}
+        if self.node_hour is not None:
+            found["cost"] = self.node_hour * node_seconds["all"] / _HOUR
+            found |= {f"cost_{state}": self.node_hour * node_seconds[state] / _HOUR for state in NODE_STATES}
+        if self.watts:
+            parts = {state: watts * node_seconds[state] / _KWH for state, watts in self.watts.items()}
+            found["energy"] = sum(parts.values())
+            found |= {f"energy_{state}": energy for state, energy in parts.items()}
+            if self.kwh is not None:
+                found["energy_cost"] = self.kwh * found["energy"]
+        return found

@@ -1,0 +1,53 @@
+"""All figures of a trial that a study asks for: metrics, classes of jobs, costs, distributions."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from pipistrelle.runs.execution.job_table import JobTable
+from pipistrelle.studies.measures.distributions import quantiles_of
+from pipistrelle.studies.measures.job_classes import job_classes
+from pipistrelle.studies.measures.measures import Measures
+from pipistrelle.studies.measures.metrics import Metric, ended_jobs, metric_names, metrics
+from pipistrelle.studies.measures.window import WindowOfRun
+from pipistrelle.traces.workload import Workload
+
+
+class Figures(NamedTuple):
+    """The metrics of a trial by name, and quantiles of its jobs."""
+
+    figures: dict[str, Metric]
+    quantiles: dict[str, list[float]]
+
+
+def figures_of(table: JobTable, measures: Measures, workloads: Mapping[str, Workload]) -> Figures:
+    """Return the figures that a study asks for.
+
+    Args:
+        table: the jobs of the trial; with ids if figures are asked for by label, with node-seconds if costs are.
+        workloads: the workloads of the trial by their prefixes.
+
+    Raises:
+        WindowError: warm-up and drain leave no time in between.
+    """
+    warm_up, drain = measures.left_out
+    classes = job_classes(measures.by, workloads, table) if measures.by else {}
+    figures = metrics(table, warm_up=warm_up, drain=drain, sizes=measures.sizes, classes=classes)
+    if measures.costs is not None and table.node_seconds is not None:
+        figures |= measures.costs.of(table.node_seconds)
+    if not measures.distributions:
+        return Figures(figures, {})
+    done = ended_jobs(table, WindowOfRun.of(table, warm_up, drain))
+    return Figures(figures, quantiles_of(table, np.asarray(done), measures.distributions))
+
+
+def figure_names(measures: Measures, names: Mapping[str, list[str]]) -> set[str]:
+    """Return the names of all metrics that trials can have.
+
+    Args:
+        names: {label: values in any of the study's workloads}.
+    """
+    classes = [f"{label}_{name}" for label, values in names.items() for name in values]
+    costs = set() if measures.costs is None else measures.costs.names
+    return metric_names(measures.sizes, classes) | costs

@@ -1,0 +1,1 @@
+"""Pictures of a study: curves, bars, boxes, distributions, differences by size."""

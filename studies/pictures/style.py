@@ -1,0 +1,183 @@
+"""What all pictures of a study share: labels with units, panels, marks of missing trials."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from msgspec import Struct
+
+from pipistrelle.models.workloads.pictures import Font, drawn_as
+from pipistrelle.protocol.base.errors import printable
+from pipistrelle.studies.inference.gaps import Gap, counted_causes
+from pipistrelle.studies.inference.trials import Value, label
+from pipistrelle.studies.inference.words import MetricWords, axis_words, words_of
+from pipistrelle.traces.files import trace_name
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MARKERS: Final = "osD^vP*X"
+#: most panels beside each other
+_MOST_ACROSS: Final = 4
+#: units of a scale: least value in the column's unit, that unit in it, name
+_TIMES: Final = ((3 * 86400.0, 86400.0, "days"), (3 * 3600.0, 3600.0, "hours"), (180.0, 60.0, "minutes"))
+_SCALES: Final = {
+    "s": (*_TIMES, (0.0, 1.0, "seconds")),
+    "share": ((0.0, 0.01, "%"),),
+    "node seconds": ((0.0, 3600.0, "node-hours"),),
+    "unit seconds": ((0.0, 3600.0, "unit-hours"),),
+    "kWh": ((3000.0, 1000.0, "MWh"), (0.0, 1.0, "kWh")),
+    "": ((0.0, 1.0, ""),),
+}
+_LONGEST_NOTE: Final = 140
+#: ends of files' names, whose folders and suffixes are not shown
+_FILES: Final = (".swf", ".json", ".gz", ".xz", ".toml")
+
+
+class PictureLook(Struct, frozen=True, kw_only=True):
+    """How a picture is drawn.
+
+    Attributes:
+        suffix: the file's type: ``.svg``, ``.pdf`` or ``.png``.
+        font: ``sans``, ``stix`` or ``cm``.
+        size: width and height in inches; None: as large as the panels need.
+        title: replaces the title; "" for none; None: what varies.
+    """
+
+    suffix: str
+    font: Font = "sans"
+    size: tuple[float, float] | None = None
+    title: str | None = None
+
+
+class AxisScale(Struct, frozen=True):
+    """The unit of an axis: values are divided by ``unit``; ``text`` labels the axis."""
+
+    unit: float
+    text: str
+
+    @classmethod
+    def of(cls, words: MetricWords, values: Iterable[float | None]) -> "AxisScale":
+        """Return the scale that suits the greatest finite value of a metric."""
+        most = max((abs(one) for one in values if one is not None and math.isfinite(one)), default=0.0)
+        _, unit, name = next(one for one in _SCALES[words.unit] if most >= one[0])
+        return cls(unit, f"{words.name} ({name})" if name else words.name)
+
+
+def short_labels(values: Sequence[Value]) -> list[str]:
+    """Return the values of an axis as short texts: of files their names, if these differ."""
+    texts = [label(value) for value in values]
+    names = [trace_name(text).removesuffix(".toml") if "/" in text or text.endswith(_FILES) else text for text in texts]
+    return names if len(set(names)) == len(names) else texts
+
+
+def what_varies(metrics: Sequence[str], axes: Iterable[str | None]) -> str:
+    """Return a title: ``mean wait by log and policy``."""
+    names = [axis_words(axis) for axis in axes if axis is not None]
+    by = f"by {', '.join(names[:-1])}{' and ' if len(names) > 1 else ''}{names[-1]}" if names else ""
+    what = words_of(metrics[0]).name if len(metrics) == 1 else ""
+    return f"{what} {by}".strip()
+
+
+def picture(
+    look: PictureLook,
+    draw: Callable[["Figure"], None],
+    *,
+    size: tuple[float, float],
+    title: str,
+    gaps: Sequence[Gap] = (),
+    mark: str = "",
+) -> bytes:
+    """Return a picture with its title, and with a note about trials without a figure.
+
+    Args:
+        size: width and height in inches, unless the look has one.
+        title: the title, unless the look has one.
+        gaps: the trials without a figure, whose causes the note names.
+        mark: how they are marked in the picture.
+
+    Raises:
+        PipistrelleError: matplotlib is not installed.
+    """
+    text = title if look.title is None else look.title
+
+    def whole(figure: "Figure") -> None:
+        draw(figure)
+        if text:
+            figure.suptitle(printable(text), parse_math=False, fontsize=9)
+        if gaps:
+            figure.supxlabel(_note(gaps, mark), parse_math=False, fontsize=6)
+
+    width, height = look.size or size
+    return drawn_as(look.suffix, whole, width, height, look.font)
+
+
+def _note(gaps: Sequence[Gap], mark: str) -> str:
+    kinds: dict[str, int] = {}
+    for cause, count in counted_causes(gaps).items():
+        kind = cause.partition(":")[0]
+        kinds[kind] = kinds.get(kind, 0) + count
+    causes = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
+    text = f"{mark}: {len(gaps):,} trials have no figure ({causes})"
+    return text if len(text) <= _LONGEST_NOTE else f"{text[:_LONGEST_NOTE]}..."
+
+
+def panels_of(figure: "Figure", rows: int, columns: int, *, share: bool = False) -> Iterator[tuple[int, int, "Axes"]]:
+    """Yield row, column and axes of small multiples; one row with many columns is broken into several.
+
+    Args:
+        share: all panels have the same scales.
+    """
+    across, down = shape_of(rows, columns)
+    first: Axes | None = None
+    for place in range(rows * columns):
+        row, column = divmod(place, columns)
+        at = place if rows == 1 else row * across + column
+        other = first if share else None
+        axes = figure.add_subplot(down, across, at + 1, sharex=other, sharey=other)
+        first = first or axes
+        yield row, column, axes
+
+
+def shape_of(rows: int, columns: int) -> tuple[int, int]:
+    """Return how many panels are beside each other and below each other."""
+    if rows > 1:
+        return columns, rows
+    across = min(columns, _MOST_ACROSS)
+    return across, -(-columns // across)
+
+
+def size_of(rows: int, columns: int, *, width: float, height: float) -> tuple[float, float]:
+    """Return the size of a figure in inches, given that of one panel."""
+    across, down = shape_of(rows, columns)
+    return (width if across == 1 else 0.5 + 0.62 * width * across, 0.4 + height * (1.0 if down == 1 else 0.8 * down))
+
+
+def mark_missing(axes: "Axes", x: float, y: float | None, known: int, every: int, colour: str = "C3") -> None:
+    """Write how many replicas have a figure: above the value, or at the foot of the axes if none has."""
+    if known == every:
+        return
+    if y is None or known == 0:
+        axes.annotate(
+            f"none of {every}", (x, 0.02), xycoords=("data", "axes fraction"), ha="center", va="bottom", rotation=90,
+            fontsize=6, color=colour,
+        )  # fmt: skip
+    else:
+        axes.annotate(
+            f"{known} of {every}", (x, y), xytext=(0, 2), textcoords="offset points", ha="center", va="bottom",
+            fontsize=6, color=colour,
+        )  # fmt: skip
+
+
+def log_scaled(values: Iterable[float]) -> bool:
+    """Return whether positive values span so many sizes that a logarithmic scale shows more."""
+    known = [value for value in values if math.isfinite(value)]
+    positive = [value for value in known if value > 0]
+    return bool(known) and len(positive) == len(known) and max(positive) > 100 * min(positive)
+
+
+def offsets(count: int, *, whole: float = 0.8) -> np.ndarray:
+    """Return the offsets of ``count`` bars beside each other from the middle of their group."""
+    return (np.arange(count) - (count - 1) / 2) * whole / count

@@ -1,0 +1,90 @@
+"""A Slurm cluster's files on the command line: platforms, events, validation, and options of the scheduler."""
+
+import csv
+
+CONF = (
+    "ClusterName=small\nSelectType=select/linear\nSchedulerParameters=bf_window=60\nMailProg=/x\nEpilog=/y\n"
+    "NodeName=n[01-04] CPUs=4 RealMemory=8000\n"
+    "PartitionName=batch Nodes=ALL Default=YES MaxTime=60\nPartitionName=half Nodes=n[03-04]\n"
+)
+EVENTS = (
+    "-dt 0 -e submit_batch_job | -J jobid_1 -sim-walltime 100 --uid=u1 -t 5 -N 2 --job-name=first pseudo.job\n"
+    "-dt 1 -e submit_batch_job | -J jobid_2 -sim-walltime 50 --uid=u2 -t 5 -n 8 -p half pseudo.job\n"
+    "-dt 2 -e submit_batch_job | -J jobid_3 -sim-walltime 10 --uid=u2 -t 5 -n 1 -d afterok:2 pseudo.job\n"
+    "-dt 3 -e submit_batch_job | -J jobid_4 -sim-walltime 10 --uid=u2 -t 5 -n 1 --begin=now+200 --nice=5 pseudo.job\n"
+)
+
+
+def files(shell, conf=CONF, events=EVENTS):
+    """Write a cluster's files into the shell's folder."""
+    (shell.folder / "etc").mkdir(exist_ok=True)
+    shell.write("etc/slurm.conf", conf)
+    shell.write("jobs.events", events)
+
+
+def jobs_of(shell):
+    """Return {job id: row} of the run's table of jobs."""
+    with open(shell.folder / "out" / "out_jobs.csv", newline="") as file:
+        return {row["job_id"]: row for row in csv.DictReader(file)}
+
+
+def test_a_slurm_conf_is_a_platform_for_any_scheduler(shell):
+    """Partitions are classes, sizes are whole nodes, and the table of jobs has names of jobs and nodes."""
+    files(shell)
+
+    found = shell.run("run", "--scheduler", "easy", "-p", "etc/slurm.conf", "-w", "jobs.events", "-o", "out")
+    assert found.code == 0, found
+    jobs = jobs_of(shell)
+    assert [jobs[name]["requested_number_of_resources"] for name in "1234"] == ["2", "2", "1", "1"]
+    assert (jobs["1"]["job_name"], jobs["1"]["allocated_nodes"]) == ("first", "n[01-02]")
+    assert jobs["2"]["allocated_nodes"] == "n[03-04]"
+    assert float(jobs["3"]["starting_time"]) == 51.0
+    assert float(jobs["4"]["starting_time"]) == 203.0
+
+
+def test_included_files_must_be_in_the_folder(shell):
+    """A file beside is read, also under its old absolute path; one outside is refused with its line."""
+    files(shell, "ClusterName=a\nInclude /etc/of/the/site/nodes.conf\nPartitionName=p Nodes=ALL\n")
+    shell.write("etc/nodes.conf", "NodeName=n[1-2]\n")
+    shell.run("validate", "etc/slurm.conf").ok()
+
+    shell.write("nodes.conf", "NodeName=n[1-2]\n")
+    shell.write("etc/slurm.conf", "ClusterName=a\nInclude ../nodes.conf\nPartitionName=p Nodes=ALL\n")
+    shell.run("validate", "etc/slurm.conf").failed(2, "etc/slurm.conf:2", "not in the folder")
+    shell.write("etc/slurm.conf", "ClusterName=a\nInclude gone.conf\n")
+    shell.run("validate", "etc/slurm.conf").failed(2, "etc/slurm.conf:2", "does not exist")
+
+
+def test_validate_prints_what_happens_to_each_key(shell):
+    """One row per key with its line: honoured, ignored with and without effect, unknown."""
+    files(shell, CONF + "PriorityWieghtAge=3\n")
+    shell.write("etc/gres.conf", "NodeName=n01 Name=gpu Count=2\n")
+    shell.write("etc/topology.conf", "SwitchName=s Nodes=n[01-04]\n")
+    shell.write("dump", "Cluster - 'small'\nAccount - 'bio':Fairshare=3:GrpTRES=cpu=8\n")
+
+    found = shell.run("validate", "etc/slurm.conf", "etc/gres.conf", "etc/topology.conf", "dump").ok().out
+    rows = [" ".join(line.split()) for line in found.splitlines()]
+    assert any(row.startswith("slurm.conf:4 MailProg ignored, no effect") for row in rows)
+    assert any(row.startswith("slurm.conf:5 Epilog ignored, has an effect") for row in rows)
+    assert any(row.startswith("slurm.conf:3 SchedulerParameters bf_window honoured") for row in rows)
+    assert any(row.startswith("slurm.conf:9 PriorityWieghtAge unknown") for row in rows)
+    assert "class half" in found
+    assert "dump: valid" in found
+
+
+def test_wrong_files_are_one_message_with_file_and_line(shell):
+    """Bad configuration, bad accounting and bad events end with exit code 2."""
+    files(shell)
+    shell.write("bad.conf", "ClusterName=a\nNodeName=n[1-\n")
+    shell.write("bad.dump", "Cluster - 'small'\nAccount - 'bio':Fairshare=many\n")
+    shell.write("bad.events", EVENTS + "-dt 5 -e submit_batch_job | -N x pseudo.job\n")
+
+    shell.run("validate", "bad.conf").failed(2, "bad.conf:2", "malformed")
+    shell.run("validate", "bad.dump").failed(2, "bad.dump:2", "the value of Fairshare is wrong")
+    shell.run("validate", "bad.events").failed(2, "line 5", "--nodes is malformed")
+    shell.run("run", "--scheduler", "slurm", "-p", "etc/slurm.conf", "-w", "jobs.events").failed(
+        2, "--config slurm.conf"
+    )
+    shell.run("run", "--scheduler", "easy", "--slurm", "bf_window=9", "-w", "demo").failed(2, "does not take --slurm")
+    shell.run("run", "--scheduler", "slurm", "--config", "jobs.events", "-w", "demo").failed(2, "needs a slurm.conf")
+    shell.run("run", "--scheduler", "slurm", "--slurm", "bf_window", "-w", "demo").failed(2, "is not KEY=VALUE")

@@ -1,0 +1,255 @@
+"""Limits of QOS and associations, priorities by factor, fairshare and usage."""
+
+from math import inf
+
+import pytest
+from msgspec.structs import replace
+from tests.schedulers.slurm.conftest import Queue, cluster
+
+from pipistrelle.schedulers.slurm.accounts.records import Accounts
+from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETED
+from pipistrelle.schedulers.slurm.config.accounts import AssociationSettings, QosSettings
+from pipistrelle.schedulers.slurm.config.parameters import PrioritySettings
+from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
+from pipistrelle.schedulers.slurm.passes.main_pass import main_pass
+from pipistrelle.schedulers.slurm.priority.fairshare import classic, fair_tree
+from pipistrelle.schedulers.slurm.tables import factors_table, queue_table, shares_table
+
+ENFORCED = frozenset({"associations", "limits", "qos"})
+
+
+def limited(
+    qos: tuple[QosSettings, ...] = (QosSettings(name="normal"),),
+    account: dict[str, object] | None = None,
+    user: dict[str, object] | None = None,
+    **more: object,
+) -> SlurmConfig:
+    """Return a cluster whose user ann has an account ``bio`` below root."""
+    people = (
+        AssociationSettings(account="root"),
+        AssociationSettings(account="bio", parent="root", **(account or {})),
+        AssociationSettings(account="bio", user="ann", **(user or {})),
+        AssociationSettings(account="bio", user="bob"),
+    )
+    return cluster(
+        8, qos=qos, associations=people, accounting_storage=True, accounting_storage_enforce=ENFORCED, **more
+    )
+
+
+def held(config: SlurmConfig, jobs: int = 2, **options: object) -> list[str]:
+    """Return the reasons of the jobs that wait after a pass in which all nodes are free."""
+    queue = Queue(config)
+    for _ in range(jobs):
+        queue.add(nodes=1, account="bio", **options)
+    main_pass(queue.controller, 1, full=True)
+    return [job.reason for job in queue.controller.pending.values()]
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        ({"max_jobs_pu": 1}, "QOSMaxJobsPerUserLimit"),
+        ({"max_jobs_pa": 1}, "QOSMaxJobsPerAccountLimit"),
+        ({"grp_jobs": 1}, "QOSGrpJobsLimit"),
+        ({"grp_tres": {"cpu": 7}}, "QOSGrpCpuLimit"),
+        ({"grp_tres": {"node": 1}}, "QOSGrpNodeLimit"),
+        ({"max_tres_pu": {"cpu": 7}}, "QOSMaxCpuPerUserLimit"),
+        ({"max_tres_pu": {"node": 1}}, "QOSMaxNodePerUserLimit"),
+        ({"max_tres_pa": {"cpu": 7}}, "QOSMaxCpuPerAccount"),
+        ({"grp_tres_run_mins": {"cpu": 70}}, "QOSGrpCPURunMinutesLimit"),
+    ],
+)
+def test_limits_of_a_qos_hold_the_second_job(limits: dict[str, object], reason: str) -> None:
+    """The second of two equal jobs waits with Slurm's reason."""
+    assert held(limited((QosSettings(name="normal", **limits),))) == [reason]
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        ({"max_tres_pj": {"cpu": 3}}, "QOSMaxCpuPerJobLimit"),
+        ({"max_tres_pn": {"cpu": 3}}, "QOSMaxCpuPerNode"),
+        ({"max_tres_mins_pj": {"cpu": 39}}, "QOSMaxCpuMinutesPerJobLimit"),
+        ({"min_tres_pj": {"cpu": 5}}, "QOSMinCpuNotSatisfied"),
+        ({"max_wall_pj": 599.0}, "QOSMaxWallDurationPerJobLimit"),
+    ],
+)
+def test_limits_per_job_hold_a_job_alone(limits: dict[str, object], reason: str) -> None:
+    """A job that alone is over a limit waits for good."""
+    assert held(limited((QosSettings(name="normal", **limits),)), jobs=1) == [reason]
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        ({"grp_jobs": 1}, "AssocGrpJobsLimit"),
+        ({"grp_tres": {"cpu": 7}}, "AssocGrpCpuLimit"),
+        ({"grp_tres_run_mins": {"cpu": 70}}, "AssocGrpCPURunMinutesLimit"),
+        ({"max_jobs": 1}, "AssocMaxJobsLimit"),
+    ],
+)
+def test_limits_of_an_account_hold_its_users(limits: dict[str, object], reason: str) -> None:
+    """Group limits of an account, and its limits per user, hold the second job of a user."""
+    assert held(limited(account=limits)) == [reason]
+
+
+def test_limit_of_a_user_comes_before_the_accounts() -> None:
+    """A user's own MaxJobs replaces what the account gives."""
+    assert held(limited(account={"max_jobs": 1}, user={"max_jobs": 2}), jobs=3) == ["AssocMaxJobsLimit"]
+
+
+def test_qos_limit_hides_the_same_limit_of_the_association() -> None:
+    """GrpTRES of the QOS replaces that of the association for the same TRES."""
+    qos = (QosSettings(name="normal", grp_tres={"cpu": 1000}),)
+    assert held(limited(qos, account={"grp_tres": {"cpu": 4}})) == []
+
+
+def test_partition_qos_is_tested_first() -> None:
+    """The partition's QOS holds a job before its own one."""
+    qos = (QosSettings(name="normal", grp_jobs=1), QosSettings(name="part", max_jobs_pu=1))
+    config = limited(qos)
+    parts = tuple(replace(one, qos="part") for one in config.partitions)
+    assert held(replace(config, partitions=parts)) == ["QOSMaxJobsPerUserLimit"]
+    over = (replace(qos[0], flags=frozenset({"OverPartQOS"})), qos[1])
+    assert held(replace(limited(over), partitions=parts)) == ["QOSGrpJobsLimit"]
+
+
+def test_limits_let_later_jobs_through() -> None:
+    """A job held by a limit does not close its partition, unless assoc_limit_stop is set."""
+    queue = Queue(limited((QosSettings(name="normal", max_jobs_pu=1),)))
+    for user in ("ann", "ann", "bob"):
+        queue.add(nodes=1, account="bio", user=user)
+    started = [job.ids[0] for job in main_pass(queue.controller, 1, full=True).started]
+    assert started == ["1", "3"]
+
+
+@pytest.mark.parametrize(
+    ("qos", "account", "why"),
+    [
+        ({"max_submit_jobs_pu": 1}, {}, "QOSMaxSubmitJobPerUserLimit"),
+        ({"grp_submit_jobs": 1}, {}, "QOSGrpSubmitJobsLimit"),
+        ({}, {"grp_submit_jobs": 1}, "AssocGrpSubmitJobsLimit"),
+        ({}, {"max_submit_jobs": 1}, "AssocMaxSubmitJobLimit"),
+        ({"flags": frozenset({"DenyOnLimit"}), "max_tres_pj": {"cpu": 3}}, {}, "QOSMaxCpuPerJobLimit"),
+    ],
+)
+def test_submissions_over_a_limit_are_refused(qos: dict[str, object], account: dict[str, object], why: str) -> None:
+    """MaxSubmit limits and DenyOnLimit refuse a submission for good."""
+    queue = Queue(limited((QosSettings(name="normal", **qos),), account=account))
+    queue.add(nodes=1, account="bio")
+    queue.add(nodes=1, account="bio")
+    assert queue.refused == why
+
+
+def test_unknown_account_and_qos_are_refused() -> None:
+    """With enforcement a user needs an association, and the QOS must be allowed."""
+    queue = Queue(limited(user={"qos": ("normal",)}))
+    queue.add(nodes=1, account="chem")
+    assert "invalid account" in queue.refused
+    queue.add(nodes=1, account="bio", qos="gold")
+    assert "invalid qos" in queue.refused
+
+
+def tree(usage: dict[str, float], shares: dict[str, float]) -> Accounts:
+    """Return two accounts a and b with users a1, a2, b1, and usage by name."""
+    people = (
+        AssociationSettings(account="root"),
+        *(AssociationSettings(account=name, parent="root", shares=shares.get(name, 1.0)) for name in "ab"),
+        *(AssociationSettings(account=name[0], user=name, shares=shares.get(name, 1.0)) for name in ("a1", "a2", "b1")),
+    )
+    accounts = Accounts(SlurmConfig(associations=people))
+    for one in accounts.associations:
+        amount = usage.get(one.settings.user, 0.0)
+        for above in accounts.line(one.index) if one.is_user else ():
+            above.usage += amount
+    return accounts
+
+
+def factor(accounts: Accounts) -> dict[str, float]:
+    """Return the fairshare factor of each user."""
+    return {one.settings.user: one.factor for one in accounts.associations if one.is_user}
+
+
+def test_fair_tree_ranks_users_depth_first() -> None:
+    """All users of the better account come before those of the other one."""
+    accounts = tree({"a1": 10, "a2": 20, "b1": 60}, {})
+    fair_tree(accounts)
+    assert factor(accounts) == pytest.approx({"a1": 1, "a2": 2 / 3, "b1": 1 / 3})
+
+
+def test_fair_tree_gives_equal_users_one_rank() -> None:
+    """Users without usage have the same, the best, factor."""
+    accounts = tree({}, {})
+    fair_tree(accounts)
+    assert set(factor(accounts).values()) == {1.0}
+    assert all(one.level_fs == inf for one in accounts.associations if one.is_user)
+
+
+def test_classic_fairshare_is_a_half_at_the_share() -> None:
+    """2^(-usage/share) is 0.5 if usage equals the share; a user also bears a share of the account's other usage."""
+    accounts = tree({"a1": 25, "a2": 25, "b1": 50}, {})
+    classic(accounts)
+    assert factor(accounts) == pytest.approx({"a1": 2**-1.5, "a2": 2**-1.5, "b1": 0.5})
+
+
+def test_usage_decays_by_the_half_life() -> None:
+    """Running use is added once per period, decayed over the period itself."""
+    settings = PrioritySettings(decay_half_life=3600.0, calc_period=60.0, weight_fairshare=1000)
+    queue = Queue(limited(priority=settings))
+    job = queue.add(nodes=1, account="bio")
+    main_pass(queue.controller, 0, full=True)
+    queue.controller.recalculate(60)
+    d = 1 - 0.693 / 3600
+    user = queue.controller.accounts.associations[2]
+    assert user.usage == pytest.approx(4 * 60 * d**60)
+    queue.controller.release(job, COMPLETED, 90)
+    assert user.usage == pytest.approx(4 * 60 * d**60 + 4 * 30 * d**30)
+    before = user.usage
+    queue.controller.recalculate(120)
+    assert user.usage == pytest.approx(before * d**60)
+
+
+def test_usage_is_reset_on_sunday() -> None:
+    """PriorityUsageResetPeriod=WEEKLY sets usage to 0 on Sunday at 00:00."""
+    settings = PrioritySettings(usage_reset_period="WEEKLY")
+    queue = Queue(limited(priority=settings))
+    queue.controller.accounts.associations[0].usage = 5.0
+    queue.controller.recalculate(6 * 86400 - 60)
+    assert queue.controller.accounts.associations[0].usage > 0
+    queue.controller.recalculate(6 * 86400)
+    assert queue.controller.accounts.associations[0].usage == 0
+
+
+def test_multifactor_adds_weighted_factors() -> None:
+    """Age, size, partition and QOS factors are those of the documentation; nice is subtracted."""
+    settings = PrioritySettings(
+        weight_age=1000, max_age=1000.0, weight_job_size=800, weight_partition=100, weight_qos=500
+    )
+    qos = (QosSettings(name="normal", priority=5), QosSettings(name="high", priority=10))
+    queue = Queue(limited(qos, priority=settings))
+    job = queue.add(10, nodes=2, account="bio", nice=7)
+    # 2 of 8 nodes and 2 of 32 CPUs asked for
+    assert job.priority == int(800 * (2 / 8 + 2 / 32) / 2 + 100 + 250 - 7)
+    queue.controller.recalculate(510)
+    # after the test of its submission the job counts with all CPUs of its nodes
+    assert job.priority == int(500 + 800 * (2 / 8 + 8 / 32) / 2 + 100 + 250 - 7)
+
+
+def test_favor_small_turns_the_size_factor_round() -> None:
+    """With PriorityFavorSmall small jobs get the larger factor."""
+    settings = PrioritySettings(weight_job_size=1000, favor_small=True)
+    queue = Queue(limited(priority=settings))
+    assert queue.add(nodes=2, account="bio").priority == int(1000 * ((1 - 2 / 8) + (1 - 2 / 32)) / 2)
+
+
+def test_tables_show_what_slurms_commands_show() -> None:
+    """Rows for sprio, sshare and squeue come from the same controller."""
+    queue = Queue(limited(priority=PrioritySettings(weight_age=10, weight_fairshare=1000)))
+    queue.add(nodes=9, account="bio")
+    job = queue.add(nodes=1, account="bio")
+    main_pass(queue.controller, 1, full=True)
+    assert [row["JOBID"] for row in factors_table(queue.controller, 1)] == [1]
+    assert {row["User"] for row in shares_table(queue.controller)} == {"", "ann", "bob"}
+    table = {row["JOBID"]: row for row in queue_table(queue.controller)}
+    assert table[1]["REASON"] == "PartitionNodeLimit"
+    assert table[job.number]["NODELIST"] == ["n01"]

@@ -1,0 +1,226 @@
+"""The choice of nodes of select/linear and select/cons_tres, and constraints."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from tests.schedulers.slurm.conftest import Queue, cluster, shared
+
+from pipistrelle.schedulers.slurm.cluster.bits import indices_of, lowest, mask_of, runs_of
+from pipistrelle.schedulers.slurm.cluster.features import parse_constraint
+from pipistrelle.schedulers.slurm.config.machine import NodeSettings, SwitchSettings
+from pipistrelle.schedulers.slurm.config.parameters import SelectSettings
+from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
+from pipistrelle.schedulers.slurm.nodes.runs import pick_equal
+from pipistrelle.schedulers.slurm.passes.main_pass import main_pass
+from pipistrelle.schedulers.slurm.passes.space import Space
+
+
+def nodes_of(queue: Queue, number: int) -> list[str]:
+    """Return the names of the nodes that a job runs on."""
+    return queue.controller.machine.names_of(queue.controller.by_number[number][0].nodes)
+
+
+@given(st.sets(st.integers(0, 200)))
+def test_runs_and_indices_describe_the_set(nodes: set[int]) -> None:
+    """Runs cover exactly the set, without touching each other."""
+    mask = mask_of(nodes)
+    assert set(indices_of(mask)) == nodes
+    runs = runs_of(mask)
+    assert {at for first, length in runs for at in range(first, first + length)} == nodes
+    assert all(one[0] + one[1] < other[0] for one, other in pairwise(runs))
+    assert lowest(mask, min(3, len(nodes))) == mask_of(sorted(nodes)[:3])
+
+
+@given(st.sets(st.integers(0, 30)), st.integers(1, 12))
+def test_picked_nodes_are_open_and_as_many_as_asked(nodes: set[int], count: int) -> None:
+    """The pick is a part of the open nodes, or nothing if these are too few."""
+    mask = mask_of(nodes)
+    picked = pick_equal(mask, count, [(1, (1 << 31) - 1)])
+    assert picked & ~mask == 0
+    assert picked.bit_count() == (count if len(nodes) >= count else 0)
+
+
+def test_linear_takes_the_smallest_run_that_is_large_enough() -> None:
+    """Of the runs 0-1, 3-5 and 7-9 a job of 3 nodes gets 3-5, a job of 2 gets 0-1."""
+    everything = [(1, 1023)]
+    mask = mask_of([0, 1, 3, 4, 5, 7, 8, 9])
+    assert pick_equal(mask, 3, everything) == mask_of([3, 4, 5])
+    assert pick_equal(mask, 2, everything) == mask_of([0, 1])
+    assert pick_equal(mask, 4, everything) == mask_of([3, 4, 5, 0])
+    assert pick_equal(mask, 4, everything, contiguous=True) == 0
+
+
+def test_lower_weight_comes_first() -> None:
+    """Nodes of lower weight are taken first even if they come later by name."""
+    config = cluster()
+    nodes = tuple(replace(one, weight=5 if one.name < "n03" else 1) for one in config.nodes)
+    queue = Queue(replace(config, nodes=nodes))
+    queue.add(nodes=2)
+    main_pass(queue.controller, 1, full=True)
+    assert nodes_of(queue, 1) == ["n03", "n04"]
+
+
+def test_required_and_excluded_nodes() -> None:
+    """-w nodes are among those allocated, -x nodes are not."""
+    queue = Queue(cluster())
+    queue.add(nodes=2, required=("n03",), excluded=("n01",))
+    main_pass(queue.controller, 1, full=True)
+    assert nodes_of(queue, 1) == ["n02", "n03"]
+
+
+def test_tree_keeps_a_job_below_one_switch() -> None:
+    """With topology/tree the job gets the switch with just enough idle nodes."""
+    switches = (
+        SwitchSettings(name="s1", nodes=("n01", "n02", "n03")),
+        SwitchSettings(name="s2", nodes=("n04", "n05")),
+        SwitchSettings(name="top", switches=("s1", "s2")),
+    )
+    select = SelectSettings(type="select/linear", topology_plugin="topology/tree")
+    queue = Queue(cluster(5, select=select, switches=switches))
+    queue.add(nodes=2)
+    queue.add(nodes=3)
+    main_pass(queue.controller, 1, full=True)
+    assert (nodes_of(queue, 1), nodes_of(queue, 2)) == (["n04", "n05"], ["n01", "n02", "n03"])
+
+
+def test_cons_tres_fills_nodes_and_then_uses_the_best_fit() -> None:
+    """A task fits the node with the fewest free CPUs."""
+    queue = Queue(shared())
+    queue.add(cpus_per_task=3)
+    queue.add(cpus_per_task=2)
+    queue.add(cpus_per_task=1)
+    main_pass(queue.controller, 1, full=True)
+    assert [nodes_of(queue, at) for at in (1, 2, 3)] == [["n01"], ["n02"], ["n01"]]
+
+
+def test_tasks_fill_node_by_node_and_each_node_keeps_one() -> None:
+    """6 tasks on 3 nodes of 4 CPUs are 4 + 1 + 1."""
+    queue = Queue(shared())
+    queue.add(nodes=3, tasks=6)
+    main_pass(queue.controller, 1, full=True)
+    alloc = queue.controller.by_number[1][0].alloc
+    assert [cpus for cpus, _, _ in alloc.values()] == [4, 1, 1]
+
+
+def test_memory_limits_the_cpus_of_a_node() -> None:
+    """8 GB per CPU leave two tasks per node of 16 GB."""
+    queue = Queue(shared())
+    queue.add(tasks=4, mem_per_cpu=8000)
+    main_pass(queue.controller, 1, full=True)
+    assert nodes_of(queue, 1) == ["n01", "n02"]
+    assert queue.controller.machine.free_memory[:2] == [0, 0]
+
+
+def test_exclusive_job_takes_whole_nodes() -> None:
+    """--exclusive needs idle nodes and takes all their CPUs."""
+    queue = Queue(shared())
+    queue.add(cpus_per_task=1)
+    queue.add(nodes=1, exclusive=True)
+    main_pass(queue.controller, 1, full=True)
+    assert nodes_of(queue, 2) == ["n02"]
+    assert queue.controller.machine.free_cpus == [3, 0, 4, 4]
+
+
+def with_gpus() -> SlurmConfig:
+    """Return two nodes, the second with four GPUs of one model."""
+    config = shared(2)
+    nodes = (config.nodes[0], replace(config.nodes[1], gres={"gpu:a100": 4}, features=("gpu", "new")))
+    return replace(config, nodes=nodes)
+
+
+def test_gpus_are_counted_whatever_their_model() -> None:
+    """A request for gpu:2 finds GPUs of a model, and two such jobs use all four."""
+    queue = Queue(with_gpus())
+    for _ in range(3):
+        queue.add(gres={"gpu": 2})
+    main_pass(queue.controller, 1, full=True)
+    assert [nodes_of(queue, at) for at in (1, 2, 3)] == [["n02"], ["n02"], []]
+
+
+def test_impossible_request_is_refused() -> None:
+    """A job that the empty cluster could not run is refused at submission."""
+    queue = Queue(with_gpus())
+    queue.add(gres={"gpu": 5})
+    assert queue.refused == "requested node configuration is not available"
+
+
+def test_least_loaded_nodes_first() -> None:
+    """With CR_LLN a task goes to the node with the most free CPUs."""
+    select = SelectSettings(type="select/cons_tres", parameters=frozenset({"CR_Core", "CR_LLN"}))
+    queue = Queue(shared(select=select))
+    queue.add(cpus_per_task=1)
+    queue.add(cpus_per_task=1)
+    main_pass(queue.controller, 1, full=True)
+    assert [nodes_of(queue, at) for at in (1, 2)] == [["n01"], ["n02"]]
+
+
+def test_oversubscribed_partition_lets_jobs_share_cpus() -> None:
+    """With OverSubscribe=FORCE:2 two jobs may hold each CPU, and free CPUs are used first."""
+    config = shared(1)
+    parts = tuple(replace(one, over_subscribe="FORCE", max_share=2) for one in config.partitions)
+    queue = Queue(replace(config, partitions=parts))
+    for _ in range(3):
+        queue.add(cpus_per_task=4)
+    started = main_pass(queue.controller, 1, full=True).started
+    assert [job.ids[0] for job in started] == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("text", "ways"),
+    [
+        ("a", [{0, 1}]),
+        ("a&b", [{1}]),
+        ("a|b", [{0, 1, 2}]),
+        ("a,b", [{1}]),
+        ("[a|b]", [{0, 1}, {1, 2}]),
+        ("(a|c)&b", [{1}]),
+        ("nowhere", [set()]),
+    ],
+)
+def test_constraints_name_nodes(text: str, ways: list[set[int]]) -> None:
+    """And, or, brackets and unknown features."""
+    features = {"a": 0b011, "b": 0b110, "c": 0b1000}
+    assert [set(indices_of(one.allowed)) for one in parse_constraint(text, features, 0b1111)] == ways
+
+
+def test_constraint_with_counts_takes_so_many_of_each() -> None:
+    """[a*1&b*2] takes one node with a and two with b."""
+    nodes = tuple(
+        NodeSettings(name=f"n{at}", cpus=4, cores=4, real_memory=1000, features=("a" if at < 2 else "b",))
+        for at in range(5)
+    )
+    config = cluster(1)
+    parts = (replace(config.partitions[0], nodes=tuple(one.name for one in nodes)),)
+    queue = Queue(replace(config, nodes=nodes, partitions=parts))
+    queue.add(nodes=3, constraint="[a*1&b*2]")
+    main_pass(queue.controller, 1, full=True)
+    assert nodes_of(queue, 1) == ["n0", "n2", "n3"]
+
+
+@pytest.mark.parametrize("text", ["a&", "(a", "a*x", "a)"])
+def test_malformed_constraints_raise(text: str) -> None:
+    """A constraint that cannot be read raises an error."""
+    with pytest.raises(ValueError, match="constraint"):
+        parse_constraint(text, {"a": 1}, 1)
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 10), st.integers(1, 255)), max_size=12))
+def test_space_keeps_what_was_reserved(reservations: list[tuple[int, int, int]]) -> None:
+    """After each reservation its nodes are taken throughout its time, and records cover the window."""
+    space = Space(0, 3600, 255, 60)
+    for begin, length, nodes in reservations:
+        start, end = 60 * begin, 60 * (begin + length)
+        space.reserve(start, end, nodes)
+        assert space.overlaps(start, end, nodes)
+        assert space.open_between(start, end - 1, nodes)[0] == 0
+    at, last = 0, 0
+    while True:
+        assert space.begin[at] == last
+        last = space.end[at]
+        at = space.after[at]
+        if not at:
+            break
+    assert last == 3600

@@ -1,0 +1,75 @@
+"""Options of a submission that only the scheduler decides on, as a label of the job.
+
+The label is text in the form of sbatch's long options: ``--begin=now+90 --array=0-7%2 --nice=50``.
+"""
+
+import shlex
+from collections.abc import Mapping
+from typing import Final
+
+from pipistrelle.protocol.base.errors import quoted
+from pipistrelle.traces.errors import TraceError
+from pipistrelle.traces.logs.labels import dependency_column
+from pipistrelle.traces.workload import OPTIONS, Workload, is_number
+
+#: options that name the array of a task and the task's number
+ARRAY_JOB: Final = "array-job"
+ARRAY_TASK: Final = "array-task"
+BEGIN: Final = "begin"
+DEPENDENCY: Final = "dependency"
+_SINGLETON: Final = "singleton"
+_NOW: Final = "now+"
+
+
+def options_text(options: Mapping[str, str]) -> str:
+    """Return options as the text of a label; an option without a value has an empty one."""
+    return " ".join(f"--{name}" + (f"={shlex.quote(value)}" if value else "") for name, value in options.items())
+
+
+def parse_options(text: str, where: str) -> dict[str, str]:
+    """Return {long name: value} of a label; TraceError if it is malformed."""
+    found: dict[str, str] = {}
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        words = [text]
+    for word in words:
+        name, _, value = word.removeprefix("--").partition("=")
+        if not word.startswith("--") or not name:
+            raise TraceError(
+                "options of a job are malformed",
+                where=where,
+                expected="as --begin=now+90 --nice=50",
+                found=quoted(text),
+            )
+        found[name] = value
+    return found
+
+
+def options_of(workload: Workload) -> list[dict[str, str] | None] | None:
+    """Return the options of each job, with its dependency; None if no job has any.
+
+    The names of all jobs are among them if a dependency is ``singleton``, because that concerns jobs of equal names.
+
+    Raises:
+        TraceError: if a label is malformed.
+    """
+    texts = workload.labels.get(OPTIONS) or [""] * len(workload)
+    dependencies = dependency_column(workload) or [""] * len(workload)
+    names = workload.labels.get("name") or [""] * len(workload)
+    singletons = any(_SINGLETON in dependency for dependency in set(dependencies))
+    found: list[dict[str, str] | None] = []
+    for row, (text, dependency) in enumerate(zip(texts, dependencies, strict=True)):
+        options = parse_options(text, f"{workload.source}, job {quoted(workload.ids[row])}") if text else {}
+        if dependency:
+            options[DEPENDENCY] = dependency
+        if singletons and names[row]:
+            options["name"] = names[row]
+        found.append(options or None)
+    return found if any(found) else None
+
+
+def begin_delay(options: Mapping[str, str]) -> float:
+    """Return the time (s) from submission to ``begin``, 0 if there is none."""
+    text = options.get(BEGIN, "")
+    return float(text.removeprefix(_NOW)) if text.startswith(_NOW) and is_number(text.removeprefix(_NOW)) else 0.0
