@@ -70,6 +70,8 @@ def plan_of(setup: Setup, spec: RunSpec, policy: Policy | None, *, keeping: bool
     Raises:
         Outside: the kernel cannot simulate the run; the message has the first reason.
     """
+    if setup.platform.shares_nodes:
+        raise Outside("its nodes have resources, of which jobs take parts")
     _check_setup(setup, spec)
     if policy is None:
         if spec.program is not None:

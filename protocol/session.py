@@ -5,7 +5,6 @@ All changes of a session's state are in this file, and both sides use the same t
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final, Literal
 
 from pipistrelle.protocol import codec
@@ -59,8 +58,6 @@ TRANSITIONS: Final[dict[State, dict[Kind, State]]] = {
     "CLOSED": {},
 }
 
-_NOTHING: Final[Mapping[Feature, str]] = MappingProxyType({})
-
 
 def negotiate(
     hello: HelloData,
@@ -69,7 +66,7 @@ def negotiate(
     server: str,
     offered: tuple[Feature, ...] = FEATURES,
     saves: bool = False,
-    needed: Mapping[Feature, str] = _NOTHING,
+    needed: Mapping[Feature, str] | None = None,
 ) -> Welcome | Refused:
     """Return the answer to a HELLO: highest common version, common features.
 
@@ -87,7 +84,7 @@ def negotiate(
                 f"{hello.name or 'the scheduler'} speaks {hello.protocol_min} to {hello.protocol_max}",
             )
         )
-    for feature, why in needed.items():
+    for feature, why in (needed or {}).items():
         if feature not in hello.features:
             name = hello.name or "the scheduler"
             text = f"{name} does not request the feature '{feature}' in HELLO, but this run needs it: {why}"

@@ -1,8 +1,10 @@
 """What jobs take of shared nodes, as the protocol has it."""
 
 from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 from pipistrelle.platforms.resources.shape import Take
+from pipistrelle.protocol.base.state import register
 from pipistrelle.protocol.resources.nodes import NodeTake
 from pipistrelle.protocol.units.nodesets import NodeSet
 
@@ -41,3 +43,27 @@ def takes_written(text: str) -> tuple[Take, ...]:
         nodes, tasks, *gpus = word.replace("+", " ").split(":")
         entries.append(NodeTake(nodes, int(tasks), *gpus))
     return takes_told(entries)
+
+
+class Taken(NamedTuple):
+    """What a job takes of all its nodes together.
+
+    Attributes:
+        cores: in thousandths.
+        memory: in MiB.
+        gpus: in thousandths.
+        takes: what it takes of each node.
+    """
+
+    cores: int
+    memory: int
+    gpus: int
+    takes: tuple[Take, ...]
+
+
+def _taken(state: list[Any]) -> Taken:
+    cores, memory, gpus, text = state
+    return Taken(cores, memory, gpus, takes_written(text))
+
+
+register(Taken, lambda one: [*one[:3], takes_text(one.takes)], _taken)

@@ -86,6 +86,27 @@ class Request(Struct, frozen=True, omit_defaults=True):
         """The number of whole cores of a task: part of a core counts as one."""
         return max(1, -(-self.cores_per_task // MILLI))
 
+    @property
+    def all_cores(self) -> int:
+        """The cores of the job on its least number of nodes, in thousandths."""
+        return self.all_tasks * self.cores_per_task
+
+    @property
+    def all_gpus(self) -> int:
+        """The GPUs of the job on its least number of nodes, in thousandths."""
+        count = self.gpus + self.gpus_per_node * self.least_nodes + self.gpus_per_task * self.all_tasks
+        return count * self.gpu_share
+
+    @property
+    def all_memory(self) -> int:
+        """The memory of the job on its least number of nodes, in MiB."""
+        if self.memory_per_core is not None:
+            each = -(-self.memory_per_core * max(self.cores_per_task, 1) // MILLI)
+            return each * self.all_tasks
+        if self.memory_per_gpu is not None:
+            return self.memory_per_gpu * (self.all_gpus // self.gpu_share)
+        return (self.memory_per_node or 0) * self.least_nodes
+
     def check(self) -> None:
         """Raise AmountError if the members of the request contradict each other."""
         _one_of("memory", self.memory_per_node, self.memory_per_core, self.memory_per_gpu)

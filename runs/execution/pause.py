@@ -13,6 +13,7 @@ from pipistrelle.runs.description.spec_file import policy_digest
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.engine.engine import Engine
+from pipistrelle.server.hosts.node_ledger import NodeLedger
 from pipistrelle.server.simulation.simulate import Simulation
 from pipistrelle.server.transport.in_process import InProcessTransport, Transport, bare
 
@@ -194,14 +195,21 @@ def check_invariants(engine: Engine, view: View | None) -> None:
         _check_units(view)
     else:
         view.shared.check(view.running)
-        free = NodeSet.interval(0, view.units - 1) - view.unavailable
-        assert view.free.snapshot() == free, f"in service are {view.free.snapshot()}, not {free}"
+        free, every = view.free.snapshot(), NodeSet.interval(0, view.units - 1)
+        assert free == every - view.unavailable, f"in service are {free}, out of service {view.unavailable}"
+        assert isinstance(cluster.ledger, NodeLedger)
+        if not ended:
+            view.shared.free.check()
+            assert (view.shared.free.amounts == cluster.ledger.free.amounts).all()
+            assert (view.shared.free.gpus == cluster.ledger.free.gpus).all()
+            assert view.shared.free.licenses == cluster.ledger.free.licenses
     if not any(type(event).__name__.startswith(("Nodes", "Maintenance")) for event in untold):
         blocked = cluster.ledger.blocked
         assert view.unavailable == blocked, f"unavailable: {view.unavailable} for the view, {blocked} for the server"
 
 
 def _check_units(view: View) -> None:
+    """Assert that each unit of a machine whose jobs take whole units is free, held or out of service."""
     held = NodeSet.EMPTY
     for job in view.running:
         assert held.isdisjoint(job.alloc), f"{job.id} holds units of other jobs: {job.alloc}"

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pipistrelle.platforms.requests.requests import ANYTHING, NodeRequest
+from pipistrelle.platforms.resources.takes import Taken
 from pipistrelle.protocol.base.state import message_of, plain
 from pipistrelle.protocol.events import JobDescription, JobSubmittedData
 from pipistrelle.protocol.fields import JobState
@@ -138,6 +139,8 @@ class Job(Struct, eq=False):
     request: NodeRequest | None = None
     #: what it takes of nodes that jobs share; None on a machine whose nodes have no resources
     resources: Request | None = None
+    #: what it takes of the nodes that it holds or held; None on other machines, and before its start
+    taken: Taken | None = None
     #: energy of its units while the job ran (J); NaN if not metered
     energy: float = nan
     #: when its submitter cancels the job (s), queued or running; NaN: never
@@ -213,6 +216,7 @@ class Job(Struct, eq=False):
             ending=None,
             in_time=True,
             attempt=attempt,
+            taken=None,
             energy=nan,
         )
 

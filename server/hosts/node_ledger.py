@@ -9,9 +9,10 @@ from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.resources.free_resources import FreeResources
 from pipistrelle.platforms.resources.shape import Shape, Take
 from pipistrelle.platforms.resources.shared_nodes import SharedNodes
-from pipistrelle.platforms.resources.takes import takes_told, told_takes
+from pipistrelle.platforms.resources.takes import Taken, takes_told, told_takes
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.events import JobDescription
+from pipistrelle.protocol.resources.amounts import CORES, MEMORY
 from pipistrelle.protocol.resources.nodes import NodeTake
 from pipistrelle.protocol.resources.request import Request
 from pipistrelle.protocol.units.indices import numbers
@@ -72,6 +73,7 @@ class NodeLedger(SharedLedger):
             raise Illegal("wrong_resources", f"{job.id} would take {fault}")
         self._take_all(job, shape, chosen)
         self._takes[job.id] = chosen
+        job.taken = self._taken(shape, chosen)
         self._occupy(alloc)
         self.changed = True
         return alloc
@@ -85,10 +87,6 @@ class NodeLedger(SharedLedger):
         self.free.return_licenses(shape.request.licenses)
         self.changed = True
         super().give_back(job)
-
-    def takes_of(self, job: Job) -> tuple[Take, ...]:
-        """Return what a running job takes of each of its nodes."""
-        return self._takes[job.id]
 
     def told_takes(self, job: Job) -> tuple[NodeTake, ...]:
         """Return what a running job takes of its nodes, as in EXECUTE_JOB."""
@@ -113,12 +111,14 @@ class NodeLedger(SharedLedger):
             raise Illegal("too_large", f"{job.id} fits on no nodes: {refusal}")
         return request
 
-    def taken(self, job: Job) -> tuple[dict[str, int], int]:
-        """Return what a running job takes of all its nodes: {resource: amount}, and thousandths of GPUs."""
-        shape = self._shape(job)
-        held = [shape.on_node(take.node, take.tasks, len(take.gpus)) for take in self._takes[job.id]]
-        sums = [sum(column) for column in zip(*(one.amounts for one in held), strict=True)]
-        return dict(zip(self._nodes.resources, sums, strict=True)), sum(one.gpu_amount for one in held)
+    def _taken(self, shape: Shape, takes: tuple[Take, ...]) -> Taken:
+        """Return what takes amount to on all nodes together."""
+        held = [shape.on_node(take.node, take.tasks, len(take.gpus)) for take in takes]
+        cores, memory = (
+            0 if column is None else sum(one.amounts[column] for one in held)
+            for column in (self._nodes.column(CORES), self._nodes.column(MEMORY))
+        )
+        return Taken(cores, memory, sum(one.gpu_amount for one in held), takes)
 
     def state(self) -> dict[str, Any]:
         """Return the state of the ledger as plain values, for a snapshot."""

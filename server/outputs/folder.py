@@ -132,13 +132,16 @@ class FolderOutputs(Kept):
         *,
         workloads: Mapping[str, Workload] | None = None,
         queue_lengths: bool = False,
+        shares_nodes: bool = False,
         names: JobNames | None = None,
     ) -> None:
         self._folder = folder
         self._asked = asked
         self._workloads = workloads or {}
         prefix = str(folder / OUTPUT_PREFIX)
-        self._recorders: tuple[Writing, ...] = (Recorder(prefix, fails=nodes is not None, names=names),)
+        self._recorders: tuple[Writing, ...] = (
+            Recorder(prefix, fails=nodes is not None, names=names, shares=shares_nodes),
+        )
         if nodes is not None:
             self._recorders += (AttemptRecorder(prefix, nodes),)
         if queue_lengths:

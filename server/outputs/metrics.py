@@ -11,6 +11,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.fields import EndReason
+from pipistrelle.protocol.resources.amounts import MILLI
 from pipistrelle.server.engine.jobs import NEVER_RAN, Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.fragmentation_book import Fragmentation
@@ -18,6 +19,7 @@ from pipistrelle.server.outputs.reliability_book import (
     PreemptionSummary,
     ReliabilitySummary,
 )
+from pipistrelle.server.outputs.resource_book import ResourceFigures
 from pipistrelle.server.setup.recorded import RecordedFigures
 from pipistrelle.traces.workload import Floats
 
@@ -75,6 +77,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     recorded: RecordedFigures | UnsetType = UNSET
     #: set if the scheduler may preempt
     preemption: PreemptionSummary | UnsetType = UNSET
+    #: set if the machine's nodes have resources; ``utilisation`` and ``computing`` are then of cores
+    resources: dict[str, ResourceFigures] | UnsetType = UNSET
 
 
 class FiguresBook(Protocol):
@@ -91,6 +95,7 @@ class Metrics(Kept, Observer):
         jobs: expected number of jobs; memory for them is allocated at the start.
         shared: whether several jobs may share a unit; utilisation is then not computed.
         books: {field of `Summary`: object that gathers the field's figures}.
+        cores: the machine's cores, if its nodes have resources; ``utilisation`` and ``computing`` are then of cores.
     """
 
     _kept = (
@@ -106,7 +111,9 @@ class Metrics(Kept, Observer):
         shared: bool = False,
         cancels: bool = False,
         books: Mapping[str, FiguresBook] | None = None,
+        cores: float | None = None,
     ) -> None:
+        self._cores = cores
         self._dropped = dict(dropped or {})
         self._books = books or {}
         self._cancels = cancels
@@ -151,7 +158,7 @@ class Metrics(Kept, Observer):
                 self._earlier.pop(attempt.root, None)
             return
         wait, execution = start - job.submit, job.end - start
-        self._busy.append(execution * job.alloc.count)
+        self._busy.append(execution * held_units(job))
         self._last_end = job.end
         if attempt is not None and (attempt.number or attempt.retried):
             waited, executed = self._earlier.pop(attempt.root, (0.0, 0.0))
@@ -181,11 +188,12 @@ class Metrics(Kept, Observer):
         waits.sort()
         states = self._states
         ended = sum(states.values())
-        cut = [(self._end - job.start) * len(job.alloc) for job in running] if self._reason == "horizon" else []
+        cut = [(self._end - job.start) * held_units(job) for job in running] if self._reason == "horizon" else []
         computing = fsum(chain(self._busy, cut))
         unfinished = self.submitted_jobs - ended
         horizon = self._end if self._reason == "horizon" else UNSET
         span = (self._last_end if horizon is UNSET else horizon) - (self._first_submit or 0.0)
+        whole = self._units if self._cores is None else self._cores
         return Summary(
             reason=self._reason,
             message=self._message,
@@ -197,7 +205,7 @@ class Metrics(Kept, Observer):
             unfinished=unfinished,
             dropped=self._dropped,
             makespan=self._last_end,
-            utilisation=computing / (self._units * span) if (count or cut) and span > 0 and not self._shared else None,
+            utilisation=computing / (whole * span) if (count or cut) and span > 0 and not self._shared else None,
             mean_wait=mean_wait,
             median_wait=quantile(waits, 0.5),
             p95_wait=quantile(waits, 0.95),
@@ -216,6 +224,11 @@ class Metrics(Kept, Observer):
             waiting_at_end=UNSET if horizon is UNSET else unfinished - len(cut),
             **{name: book.summary() for name, book in self._books.items()},
         )
+
+
+def held_units(job: Job) -> float:
+    """Return the units that a started job has; its cores on nodes with resources."""
+    return job.alloc.count if job.taken is None else job.taken.cores / MILLI
 
 
 class _Figures:

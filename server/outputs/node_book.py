@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from math import inf
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,15 @@ class NodeBook(Kept, Observer):
     counts as down even if a job holds it.
     """
 
-    _kept = ("_busy", "_went_down", "_planned", "_downtime", "_counts", "_held_down", "_down_times")
+    _kept: ClassVar[tuple[str, ...]] = (
+        "_busy",
+        "_went_down",
+        "_planned",
+        "_downtime",
+        "_counts",
+        "_held_down",
+        "_down_times",
+    )
 
     def __init__(self, platform: Platform) -> None:
         self._platform = platform
@@ -173,6 +181,53 @@ class NodeBook(Kept, Observer):
                     f"{busy[node]:.6f},{up - busy[node]:.6f},{share:.9f}"
                 )
         return lines
+
+
+class SharedNodeBook(NodeBook):
+    """Records the same of nodes that jobs share: a node is busy while any job has a part of it."""
+
+    _kept: ClassVar[tuple[str, ...]] = (*NodeBook._kept, "_jobs", "_since")
+
+    def __init__(self, platform: Platform) -> None:
+        super().__init__(platform)
+        #: number of jobs on each node, and since when it has been both busy and up, or both busy and down (s)
+        self._jobs = np.zeros(platform.nodes, dtype=np.int64)
+        self._since = np.zeros(platform.nodes)
+
+    def started(self, now: float, job: Job) -> None:
+        """Count a job on its nodes."""
+        super().started(now, job)
+        for part in pieces(job.alloc):
+            self._since[part] = np.where(self._jobs[part] == 0, now, self._since[part])
+            self._jobs[part] += 1
+
+    def _add(self, job: Job, end: float) -> None:
+        for part in pieces(job.alloc):
+            self._jobs[part] -= 1
+            self._count(np.arange(len(self._jobs))[part], self._jobs[part] == 0, end)
+
+    def _count(self, nodes: NDArray[np.intp], which: NDArray[np.bool_], now: float) -> None:
+        """Add the time since the last change to some nodes' busy time, or to the time held while down."""
+        nodes = nodes[which]
+        span = now - self._since[nodes]
+        down = ~np.isnan(self._went_down[nodes])
+        self._busy[nodes[~down]] += span[~down]
+        self._held_down += float(span[down].sum())
+        self._since[nodes] = now
+
+    def _count_busy(self, nodes: NodeSet, now: float) -> None:
+        for part in pieces(nodes):
+            self._count(np.arange(len(self._jobs))[part], self._jobs[part] > 0, now)
+
+    def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool, why: Reasons) -> None:
+        """Record that nodes went down."""
+        self._count_busy(nodes, now)
+        super().went_down(now, nodes, units, planned, why)
+
+    def came_up(self, now: float, nodes: NodeSet, units: NodeSet) -> None:
+        """Record that nodes came up."""
+        self._count_busy(nodes, now)
+        super().came_up(now, nodes, units)
 
 
 def _time(seconds: float) -> str:

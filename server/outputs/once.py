@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from pipistrelle.protocol.base.whole import write_whole
+from pipistrelle.protocol.resources.amounts import CORES
 from pipistrelle.server.engine.jobs import LABEL_NAMES
 from pipistrelle.server.outputs.csv_file import csv_text, special, unwritable
 from pipistrelle.server.outputs.metrics import Summary
@@ -46,7 +47,11 @@ def schedule_csv(summary: Summary, version: str) -> str:
     killed = summary.killed_at_walltime + summary.killed
     finished = summary.completed + killed
     span = summary.makespan if summary.horizon is UNSET else summary.horizon
-    unavailable = 0.0 if summary.reliability is None else summary.reliability.unavailable
+    units, unavailable = float(summary.units), 0.0
+    if summary.resources is not UNSET:  # all times are those of cores
+        units, unavailable = summary.resources[CORES].total, summary.resources[CORES].unavailable
+    elif summary.reliability is not None:
+        unavailable = summary.reliability.unavailable
     values = [
         f"pipistrelle {version}",
         _seconds(0.0),
@@ -69,7 +74,7 @@ def schedule_csv(summary: Summary, version: str) -> str:
         "",
         _seconds(summary.completed / summary.jobs if summary.jobs else 0.0),
         _seconds(summary.computing),
-        _seconds(summary.units * span - summary.computing - unavailable),
+        _seconds(units * span - summary.computing - unavailable),
         *[_seconds(0.0)] * 3,
         _seconds(unavailable),
     ]

@@ -4,9 +4,11 @@ from itertools import chain
 from math import inf, isnan
 from typing import ClassVar, Final
 
+from pipistrelle.platforms.resources.takes import takes_text
 from pipistrelle.protocol.decisions import CallMeLater, CancelCall, Decision, ExecuteJob, KillJob, Malformed
 from pipistrelle.protocol.events import DecisionRejectedData
 from pipistrelle.protocol.fields import EndReason
+from pipistrelle.protocol.resources.amounts import CORES, GPU, amount_text
 from pipistrelle.server.engine.jobs import NEVER_RAN, Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.csv_file import MANY_LINES, CsvFile, Written, csv_text, special
@@ -16,6 +18,10 @@ JOBS_COLUMNS: Final = (
     "job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,success,final_state,"
     "starting_time,execution_time,finish_time,waiting_time,turnaround_time,stretch,allocated_resources,consumed_energy,"
     "metadata"
+)
+#: further columns of ``jobs.csv`` on nodes with resources
+RESOURCE_COLUMNS: Final = (
+    "requested_cores,requested_memory,requested_gpus,allocated_cores,allocated_memory,allocated_gpus,takes"
 )
 MACHINE_COLUMNS: Final = "time,nb_sleeping,nb_switching_on,nb_switching_off,nb_idle,nb_computing"
 DOWN_COLUMN: Final = "nb_down"
@@ -33,17 +39,21 @@ class Recorder(Written, Observer):
 
     Files are opened when the run begins, so that a run that never begins keeps older outputs. They are complete up to
     the last event, however the run ends. With ``fails``, machine states include the number of down units. With
-    ``names``, ``jobs.csv`` has the columns `NAME_COLUMNS`.
+    ``names``, ``jobs.csv`` has the columns `NAME_COLUMNS`; with ``shares``, `RESOURCE_COLUMNS`.
     """
 
     #: the files are saved first: writing their rows sets ``_last``
     _kept: ClassVar[tuple[str, ...]] = ("_jobs", "_machine", "_decisions", "_units", "_last")
 
-    def __init__(self, prefix: str, *, fails: bool = False, names: JobNames | None = None) -> None:
+    def __init__(
+        self, prefix: str, *, fails: bool = False, names: JobNames | None = None, shares: bool = False
+    ) -> None:
         self._fails = fails
         self._names = names
-        columns = JOBS_COLUMNS if names is None else f"{JOBS_COLUMNS},{NAME_COLUMNS}"
-        self._jobs = CsvFile(f"{prefix}jobs.csv", columns, lines_of=job_lines if names is None else self._named_lines)
+        self._shares = shares
+        more = [*([] if names is None else [NAME_COLUMNS]), *([RESOURCE_COLUMNS] if shares else [])]
+        columns = ",".join([JOBS_COLUMNS, *more])
+        self._jobs = CsvFile(f"{prefix}jobs.csv", columns, lines_of=self._longer_lines if more else job_lines)
         columns = f"{MACHINE_COLUMNS},{DOWN_COLUMN}" if fails else MACHINE_COLUMNS
         self._machine = CsvFile(f"{prefix}machine_states.csv", columns, lines_of=self._state_lines)
         self._decisions = CsvFile(f"{prefix}decisions.csv", DECISION_COLUMNS, lines_of=_decision_lines)
@@ -77,10 +87,15 @@ class Recorder(Written, Observer):
         if len(rows) >= MANY_LINES:
             self._machine.hand_over()
 
-    def _named_lines(self, jobs: list[Job]) -> list[str]:
-        assert self._names is not None
-        lines = zip(job_lines(jobs), map(self._names.columns, jobs), strict=True)
-        return [f"{line[:-1]},{names}\n" for line, names in lines]
+    def _longer_lines(self, jobs: list[Job]) -> list[str]:
+        """Return lines of ``jobs.csv`` with the columns that only some runs have."""
+        lines = job_lines(jobs)
+        if self._names is not None:
+            columns = map(self._names.columns, jobs)
+            lines = [f"{line[:-1]},{names}\n" for line, names in zip(lines, columns, strict=True)]
+        if self._shares:
+            lines = [f"{line[:-1]},{_resources(job)}\n" for line, job in zip(lines, jobs, strict=True)]
+        return lines
 
     def _state_lines(self, rows: list[tuple[float, int, int]]) -> list[str]:
         lines = []
@@ -144,6 +159,18 @@ def job_lines(jobs: list[Job], shortest: float = 0.0) -> list[str]:
             )
         )
     return lines
+
+
+def _resources(job: Job) -> str:
+    """Return the values of `RESOURCE_COLUMNS`: cores and GPUs, memory in MiB."""
+    asked, taken = job.resources, job.taken
+    requested = ",," if asked is None else _amounts(asked.all_cores, asked.all_memory, asked.all_gpus)
+    allocated = ",," if taken is None else _amounts(*taken[:3])
+    return f"{requested},{allocated},{'' if taken is None else csv_text(takes_text(taken.takes))}"
+
+
+def _amounts(cores: int, memory: int, gpus: int) -> str:
+    return f"{amount_text(CORES, cores)},{memory},{amount_text(GPU, gpus)}"
 
 
 def _decision_lines(rows: list[tuple[float, Decision, DecisionRejectedData | None]]) -> list[str]:

@@ -33,7 +33,7 @@ def describe_run(setup: Setup) -> dict[str, Any]:
                 "jobs": len(workload),
                 "epoch": workload.epoch,
                 "timezone": workload.timezone,
-                "sha256": _workload_digest(workload),
+                "sha256": _workload_digest(workload, shared=setup.platform.shares_nodes),
             }
             for prefix, workload in setup.workloads.items()
         },
@@ -48,7 +48,7 @@ def describe_run(setup: Setup) -> dict[str, Any]:
     }
 
 
-def _workload_digest(workload: Workload) -> str:
+def _workload_digest(workload: Workload, *, shared: bool) -> str:
     """Return a digest of everything in a workload that affects the simulation."""
     digest = hashlib.sha256("\n".join(workload.ids).encode())
     for column in (workload.submit, workload.size, workload.walltime, workload.runtime):
@@ -59,6 +59,8 @@ def _workload_digest(workload: Workload) -> str:
         if name == NODE_LIST:  # recorded nodes count only with the feature 'recorded'
             continue
         digest.update("\n".join([name, *texts]).encode())
+    if shared:  # other machines ignore what jobs request of their nodes
+        digest.update(msgspec.json.encode(workload.requests))
     if workload.job_json is not None:
         digest.update(b"\n".join(workload.job_json))
     if workload.profiles is not None:

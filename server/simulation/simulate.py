@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from platform import python_version
 from typing import Any
@@ -20,8 +21,9 @@ from pipistrelle.server.outputs.folder import FolderOutputs, Outputs
 from pipistrelle.server.outputs.fragmentation_book import FragmentationBook
 from pipistrelle.server.outputs.metrics import Metrics, Summary
 from pipistrelle.server.outputs.names import JobNames
-from pipistrelle.server.outputs.node_book import NodeBook
+from pipistrelle.server.outputs.node_book import NodeBook, SharedNodeBook
 from pipistrelle.server.outputs.reliability_book import PreemptionBook, ReliabilityBook
+from pipistrelle.server.outputs.resource_book import ResourceBook
 from pipistrelle.server.setup.described import describe_run
 from pipistrelle.server.setup.recorded import RecordedBook
 from pipistrelle.server.setup.resilience import refuse_attempts
@@ -63,17 +65,24 @@ class Simulation(Kept):
         self._books = books = dict[str, Any]()
         nodes = None
         if setup.reliability is not None or preempts:
-            nodes = NodeBook(platform)
+            nodes = SharedNodeBook(platform) if platform.shares_nodes else NodeBook(platform)
             books["reliability"] = ReliabilityBook(nodes)
         if any(map(asks, setup.workloads.values())) and FragmentationBook.suits(platform) and not shared:
             books["fragmentation"] = FragmentationBook(platform)
+        cores = None
+        if platform.shares_nodes:
+            requests = chain.from_iterable(workload.requests or () for workload in setup.workloads.values())
+            books["resources"] = book = ResourceBook(platform, requests)
+            cores = book.cores
         if "recorded" in welcome.features:
             books["recorded"] = RecordedBook(platform, setup.workloads.values())
         if preempts:
             refuse_attempts(setup.workloads)
             books["preemption"] = PreemptionBook()
         self._nodes = nodes
-        self.metrics = Metrics(setup.dropped, setup.jobs, shared=shared, cancels=setup.cancels, books=books)
+        self.metrics = Metrics(
+            setup.dropped, setup.jobs, shared=shared, cancels=setup.cancels, books=books, cores=cores
+        )
         if outputs is None and out is not None:
             outputs = FolderOutputs(
                 out,
@@ -82,6 +91,7 @@ class Simulation(Kept):
                 workloads=setup.workloads,
                 queue_lengths=setup.queue_lengths,
                 names=JobNames(platform, setup.workloads) if setup.named else None,
+                shares_nodes=platform.shares_nodes,
             )
         self.outputs = outputs
         writing = () if self.outputs is None else self.outputs.observers()

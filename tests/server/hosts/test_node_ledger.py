@@ -69,7 +69,8 @@ def test_tasks_and_gpus_are_divided_as_told(make_job: MakeJob) -> None:
     assert ledger.free.amounts.tolist() == [[8000, 16384], [8000, 16384], [0, 8192], [4000, 12288]]
     assert ledger.free.gpus.tolist() == [[0, 0], [0, 0], [0, 0], [1000, 0]]
     assert ledger.told_takes(job) == (NodeTake("2", 4, "0-1"), NodeTake("3", 2, "1"))
-    assert ledger.taken(job) == ({"cores": 12000, "memory": 12288}, 3000)
+    assert job.taken is not None
+    assert job.taken[:3] == (12000, 12288, 3000)
     ledger.check_invariants([job])
 
 

@@ -1,0 +1,91 @@
+"""How many of the wanted shapes fit on each shared node, kept up to date at every change."""
+
+from collections.abc import Hashable, Iterable
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.platforms.resources.free_resources import FreeResources
+from pipistrelle.platforms.resources.shape import Bools, Shape
+from pipistrelle.platforms.resources.shared_nodes import Amounts
+
+_ROOM: Final = 16
+
+
+class WantedShapes:
+    """Counts for each node the wanted shapes of which one task, or all tasks of a node, fits there now.
+
+    Attributes:
+        fitting: number of wanted shapes that fit on each node, shape (nodes,).
+    """
+
+    def __init__(self, free: FreeResources) -> None:
+        self._free = free
+        nodes, width = free.amounts.shape
+        self.fitting: Amounts = np.zeros(nodes, dtype=np.int64)
+        self._row_of: dict[Hashable, int] = {}
+        self._unused: list[int] = []
+        self._top = 0
+        #: one row per shape: what it takes of a node, its GPUs there, its share of each, whether it needs an idle node
+        self._amounts: Amounts = np.zeros((_ROOM, width), dtype=np.int64)
+        self._gpus: Amounts = np.zeros(_ROOM, dtype=np.int64)
+        self._share: Amounts = np.ones(_ROOM, dtype=np.int64)
+        self._alone: Bools = np.zeros(_ROOM, dtype=np.bool_)
+        self._wanted: Bools = np.zeros(_ROOM, dtype=np.bool_)
+        #: the row's set of nodes that it may use, and these sets, shape (sets, nodes)
+        self._set: NDArray[np.intp] = np.zeros(_ROOM, dtype=np.intp)
+        self._sets: Bools = np.zeros((0, nodes), dtype=np.bool_)
+        self._set_of: dict[bytes, int] = {}
+
+    def add(self, key: Hashable, shape: Shape, able: Bools) -> None:
+        """Add a shape, which may use the nodes of ``able``, shape (nodes,)."""
+        row = self._unused.pop() if self._unused else self._top
+        self._top = max(self._top, row + 1)
+        if row == len(self._gpus):
+            for name in ("_amounts", "_gpus", "_share", "_alone", "_wanted", "_set"):
+                array = getattr(self, name)
+                setattr(self, name, np.concatenate([array, np.zeros_like(array)]))
+        self._row_of[key] = row
+        self._amounts[row], self._gpus[row], self._share[row] = shape.least, shape.least_gpus, shape.share
+        self._alone[row], self._wanted[row] = shape.request.exclusive, True
+        self._set[row] = self._set_number(able & shape.able)
+        self.fitting += self._fits(row)
+
+    def remove(self, key: Hashable) -> None:
+        """Remove a shape."""
+        row = self._row_of.pop(key)
+        self.fitting -= self._fits(row)
+        self._wanted[row] = False
+        self._unused.append(row)
+
+    def changed(self, nodes: Iterable[int]) -> None:
+        """Count again what fits on nodes of which more or less is free now."""
+        top, free = self._top, self._free
+        for node in nodes:
+            fits = self._wanted[:top] & self._sets[self._set[:top], node]
+            fits &= (free.amounts[node] >= self._amounts[:top]).all(axis=1)
+            fits &= (free.gpus[node] >= self._share[:top, None]).sum(axis=1) >= self._gpus[:top]
+            if not self._idle(node):
+                fits &= ~self._alone[:top]
+            self.fitting[node] = np.count_nonzero(fits)
+
+    def _fits(self, row: int) -> Bools:
+        """Return on which nodes a shape fits, shape (nodes,)."""
+        free, nodes = self._free, self._free.nodes
+        fits: Bools = self._sets[self._set[row]] & (free.amounts >= self._amounts[row]).all(axis=1)
+        if self._gpus[row]:
+            fits &= (free.gpus >= self._share[row]).sum(axis=1) >= self._gpus[row]
+        if self._alone[row]:
+            fits &= (free.amounts == nodes.amounts).all(axis=1) & (free.gpus == nodes.gpus).all(axis=1)
+        return fits
+
+    def _idle(self, node: int) -> bool:
+        free, nodes = self._free, self._free.nodes
+        return bool((free.amounts[node] == nodes.amounts[node]).all() and (free.gpus[node] == nodes.gpus[node]).all())
+
+    def _set_number(self, able: Bools) -> int:
+        number = self._set_of.setdefault(able.tobytes(), len(self._sets))
+        if number == len(self._sets):
+            self._sets = np.concatenate([self._sets, able[None]])
+        return number

@@ -1,0 +1,282 @@
+"""Use, fragmentation and stranding of each resource of shared nodes."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Final
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from pipistrelle.platforms.description import Platform
+from pipistrelle.platforms.requests.requests import NodeRequest, RequestBook
+from pipistrelle.platforms.resources.free_resources import FreeResources
+from pipistrelle.platforms.resources.shape import Shape
+from pipistrelle.platforms.resources.shared_nodes import Amounts, SharedNodes, shared_nodes_of
+from pipistrelle.platforms.resources.wanted import WantedShapes
+from pipistrelle.protocol.base.state import message_of, plain
+from pipistrelle.protocol.fields import EndReason
+from pipistrelle.protocol.resources.amounts import CORES, GPU, MILLI
+from pipistrelle.protocol.resources.request import Request
+from pipistrelle.protocol.units.indices import numbers
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.observers import Observer, Reasons
+
+#: a request, with the job's constraint, and its queue if that has nodes of its own; empty: none
+_Wanted = tuple[Request, str, str]
+Bools = NDArray[np.bool_]
+_SUMS: Final = ("used", "unavailable", "idle", "fragmented", "stranded")
+
+
+class ResourceFigures(Struct, frozen=True, kw_only=True):
+    """Figures of one resource of the whole machine: cores, GPUs, MiB of memory or a number of others.
+
+    ``used`` is the amount-seconds that jobs held, and ``utilisation`` their share from the first submission to the end
+    of the run. ``idle`` and ``fragmented`` are amount-seconds while jobs wait: of all nodes that are up, and of those
+    on which no waiting job fits. ``stranded`` is {other resource: amount-seconds} at all times: idle on nodes that are
+    up and have less of the other resource left than any job of the workload takes. ``unavailable`` is the
+    amount-seconds of nodes that are down, without what jobs hold of them.
+    """
+
+    total: float
+    used: float
+    utilisation: float | None
+    unavailable: float
+    idle: float
+    fragmented: float
+    stranded: dict[str, float]
+
+
+class ResourceBook(Observer):
+    """Sums what is used, idle, fragmented and stranded of each resource during a run.
+
+    A waiting job fits on a node if one of its tasks does, or all tasks of a node if their number is fixed. The node
+    must also satisfy its constraint and be open to its class.
+
+    Args:
+        requests: what the jobs of the run request; the least amount of each resource is taken from them.
+    """
+
+    def __init__(self, platform: Platform, requests: Iterable[Request | None]) -> None:
+        nodes = shared_nodes_of(platform.info)
+        assert nodes is not None
+        self._nodes: SharedNodes = nodes
+        self._book = RequestBook(platform.info.pools, platform.info.groups)
+        self._queues = {one.name: numbers(NodeSet.parse(one.units)) for one in platform.info.classes}
+        self._names = (*nodes.resources, *((GPU,) if nodes.gpus.any() else ()))
+        width = len(self._names)
+        #: what each node has, shape (nodes, resources)
+        self._has = self._columns(nodes.amounts, nodes.gpus)
+        self._free = FreeResources(nodes)
+        self._down: Bools = np.zeros(len(nodes), dtype=np.bool_)
+        self._shapes: dict[Request, Shape] = {}
+        self._least = self._least_amounts({request for request in requests if request is not None})
+        self._waiting: Counter[_Wanted] = Counter()
+        self._time, self._first = 0.0, -1.0
+        self._used, self._unavailable, self._idle, self._fragmented = (np.zeros(width) for _ in range(4))
+        self._stranded = np.zeros((width, width))
+        self._count_again()
+
+    def _columns(self, amounts: Amounts, gpus: Amounts) -> Amounts:
+        """Return amounts with all GPUs of a node as one more resource, shape (nodes, resources)."""
+        parts = [amounts] if len(self._names) == amounts.shape[-1] else [amounts, gpus.sum(axis=-1, keepdims=True)]
+        return np.concatenate(parts, axis=-1)
+
+    def _least_amounts(self, requests: set[Request]) -> Amounts:
+        """Return the least amount of each resource that a job takes of a node, at least one base unit."""
+        least = np.full(len(self._names), np.iinfo(np.int64).max)
+        for request in requests:
+            shape = self._shape(request)
+            gpus = shape.share if shape.least_gpus else 0
+            taken = np.array([*shape.least.tolist(), gpus][: len(self._names)])
+            least = np.where(taken > 0, np.minimum(least, taken), least)
+        return np.where(least == np.iinfo(np.int64).max, 1, least)
+
+    def _shape(self, request: Request) -> Shape:
+        shape = self._shapes.get(request)
+        if shape is None:
+            shape = self._shapes[request] = Shape(request, self._nodes)
+        return shape
+
+    def _able(self, constraint: str, queue: str) -> Bools:
+        """Return which nodes satisfy a constraint and are open to a queue, shape (nodes,)."""
+        able = np.ones(len(self._nodes), dtype=np.bool_)
+        if constraint:
+            able[:] = False
+            able[numbers(self._book.allowed(NodeRequest(constraint)))] = True
+        if queue:
+            of_class = np.zeros_like(able)
+            of_class[self._queues[queue]] = True
+            able &= of_class
+        return able
+
+    def _wanted(self, job: Job) -> _Wanted:
+        assert job.resources is not None
+        constraint = "" if job.request is None else job.request.constraint or ""
+        queue = job.queue or ""
+        return job.resources, constraint, queue if queue in self._queues else ""
+
+    # -- what happens --------------------------------------------------------------------------------------------------
+
+    def submitted(self, now: float, job: Job) -> None:
+        """Count a job as waiting."""
+        self._go_on(now)
+        if self._first < 0:
+            self._first = now
+        wanted = self._wanted(job)
+        self._waiting[wanted] += 1
+        if self._waiting[wanted] == 1:
+            self._add(wanted)
+
+    def _add(self, wanted: _Wanted) -> None:
+        request, constraint, queue = wanted
+        self._shapes_wanted.add(wanted, self._shape(request), self._able(constraint, queue))
+
+    def started(self, now: float, job: Job) -> None:
+        """Stop counting a job as waiting, and take its part of each node."""
+        self._go_on(now)
+        self._leaves(job)
+        assert job.taken is not None
+        assert job.resources is not None
+        shape = self._shape(job.resources)
+        for take in job.taken.takes:
+            self._free.take(take.node, shape.on_node(take.node, take.tasks, len(take.gpus)), take.gpus)
+        self._look_at([take.node for take in job.taken.takes])
+
+    def ended(self, now: float, job: Job) -> None:
+        """Free what an ended job took, or stop counting a rejected job as waiting."""
+        self._go_on(now)
+        if job.taken is None:
+            self._leaves(job)
+            return
+        assert job.resources is not None
+        shape = self._shape(job.resources)
+        for take in job.taken.takes:
+            self._free.give_back(take.node, shape.on_node(take.node, take.tasks, len(take.gpus)), take.gpus)
+        self._look_at([take.node for take in job.taken.takes])
+
+    def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool, why: Reasons) -> None:
+        """Mark nodes as down."""
+        self._go_on(now)
+        self._down[numbers(nodes)] = True
+        self._look_at(list(nodes))
+
+    def came_up(self, now: float, nodes: NodeSet, units: NodeSet) -> None:
+        """Mark nodes as up."""
+        self._go_on(now)
+        self._down[numbers(nodes)] = False
+        self._look_at(list(nodes))
+
+    def ends(self, now: float, reason: EndReason, message: str) -> None:
+        """Count the time up to the end of the run."""
+        self._go_on(now)
+
+    def _leaves(self, job: Job) -> None:
+        wanted = self._wanted(job)
+        self._waiting[wanted] -= 1
+        if not self._waiting[wanted]:
+            del self._waiting[wanted]
+            self._shapes_wanted.remove(wanted)
+
+    # -- what is summed ------------------------------------------------------------------------------------------------
+
+    def _look_at(self, nodes: list[int]) -> None:
+        """Count nodes again whose free amounts have changed."""
+        at = np.array(nodes, dtype=np.intp)
+        self._sum(at, -1)
+        self._left[at] = self._columns(self._free.amounts[at], self._free.gpus[at])
+        self._open[at] = np.where(self._down[at, None], 0, self._left[at])
+        self._short[at] = self._short_of(at)
+        self._sum(at, 1)
+        self._shapes_wanted.changed(nodes)
+
+    def _sum(self, at: NDArray[np.intp], sign: int) -> None:
+        """Add some nodes to all sums, or take them out."""
+        self._sum_held -= sign * self._left[at].sum(axis=0)
+        self._sum_open += sign * self._open[at].sum(axis=0)
+        self._sum_stranded += sign * (self._open[at].T @ self._short[at])
+
+    def _short_of(self, at: NDArray[np.intp]) -> Amounts:
+        """Return 1 where a node has a resource, but less of it left than any job takes, shape (nodes, resources)."""
+        left = self._left[at]
+        if len(self._names) > len(self._nodes.resources):  # one GPU must have enough, not all together
+            left[:, -1] = self._free.gpus[at].max(axis=1, initial=0)
+        return ((self._has[at] > 0) & (left < self._least)).astype(np.int64)
+
+    def _count_again(self) -> None:
+        """Count all nodes, at the begin and after a restore."""
+        width, every = len(self._names), np.arange(len(self._nodes))
+        #: what is free on each node, and on those that are up, shape (nodes, resources)
+        self._left = self._columns(self._free.amounts, self._free.gpus)
+        self._open = np.where(self._down[:, None], 0, self._left)
+        self._short = self._short_of(every)
+        #: sums over all nodes: what they have, what jobs hold, what is open, and what of it lacks each other resource
+        self._sum_has = self._has.sum(axis=0)
+        self._sum_held = self._sum_has.copy()
+        self._sum_open = np.zeros(width, dtype=np.int64)
+        self._sum_stranded = np.zeros((width, width), dtype=np.int64)
+        self._sum(every, 1)
+        self._shapes_wanted = WantedShapes(self._free)
+        for wanted in self._waiting:
+            self._add(wanted)
+
+    def _go_on(self, now: float) -> None:
+        span = now - self._time
+        if span <= 0:
+            return
+        self._used += self._sum_held * span
+        self._unavailable += (self._sum_has - self._sum_held - self._sum_open) * span
+        self._stranded += self._sum_stranded * span
+        if self._waiting:
+            self._idle += self._sum_open * span
+            self._fragmented += self._open[self._shapes_wanted.fitting == 0].sum(axis=0) * span
+        self._time = now
+
+    @property
+    def cores(self) -> float:
+        """The number of cores of the machine."""
+        return float(self._sum_has[self._names.index(CORES)]) / MILLI
+
+    def summary(self) -> dict[str, ResourceFigures]:
+        """Return the figures of each resource so far."""
+        span = self._time - max(self._first, 0.0)
+        found = {}
+        for column, name in enumerate(self._names):
+            base = MILLI if name in (CORES, GPU) else 1
+            whole = float(self._sum_has[column]) / base
+            used = float(self._used[column]) / base
+            found[name] = ResourceFigures(
+                total=whole,
+                used=used,
+                utilisation=used / (whole * span) if whole and span > 0 else None,
+                unavailable=float(self._unavailable[column]) / base,
+                idle=float(self._idle[column]) / base,
+                fragmented=float(self._fragmented[column]) / base,
+                stranded={
+                    other: float(self._stranded[column, place]) / base
+                    for place, other in enumerate(self._names)
+                    if place != column
+                },
+            )
+        return found
+
+    # -- snapshots -----------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """Return the sums, and what waits and is taken, as plain values."""
+        sums = {name: getattr(self, f"_{name}").tolist() for name in _SUMS}
+        waiting = [[plain(request), *rest, count] for (request, *rest), count in self._waiting.items()]
+        down = np.flatnonzero(self._down).tolist()
+        return {**sums, "waiting": waiting, "free": self._free.state(), "down": down, "at": [self._time, self._first]}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore a saved state."""
+        for name in _SUMS:
+            setattr(self, f"_{name}", np.array(state[name]))
+        self._waiting = Counter({(message_of(one), *rest): count for one, *rest, count in state["waiting"]})
+        self._free.restore(state["free"])
+        self._down[:] = False
+        self._down[state["down"]] = True
+        self._time, self._first = state["at"]
+        self._count_again()
