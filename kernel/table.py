@@ -17,6 +17,7 @@ from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.job_table import STATES, JobTable
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.server.attempts.attempt import Spending
+from pipistrelle.server.outputs.node_book import seconds_by_state
 from pipistrelle.server.outputs.reliability_book import ReliabilitySummary, SizeClass
 from pipistrelle.server.setup.setup import Setup
 
@@ -143,18 +144,10 @@ def _node_seconds(made: KernelRun, platform: Platform, *, placed: bool = False) 
         placed: the run has no failures, and the units of every job.
     """
     pools = NodeUnits.told(platform.info.pools).pools
-    total = made.end * platform.nodes
-    failed, maintained = (float(time) for time in made.down.sum(axis=1))
     units = _busy_units(made) if placed else made.busy
     parts = [units[unit : unit + count * each].reshape(count, each).mean(axis=1) for _, count, unit, each in pools]
     busy = float(np.concatenate(parts).sum())
-    return {
-        "all": total,
-        "down": failed,
-        "maintenance": maintained,
-        "busy": busy,
-        "idle": total - failed - maintained - busy,
-    }
+    return seconds_by_state(made.end * platform.nodes, made.down.sum(axis=1), busy)
 
 
 def _busy_units(made: KernelRun) -> Floats:

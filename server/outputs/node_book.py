@@ -22,6 +22,19 @@ OUTAGE_COLUMNS = "node,down,up,cause,planned,ended"
 NODE_COLUMNS = "node,pool,failures,maintenances,time_up,time_down,time_in_maintenance,time_busy,time_idle,availability"
 
 
+def seconds_by_state(total: float, down: NDArray[np.float64], busy: float) -> dict[str, float]:
+    """Return node-seconds by state: all, down by failures, maintenance, busy and idle.
+
+    Args:
+        total: node-seconds of the whole run.
+        down: node-seconds out of service by failures and by maintenance, shape (2,).
+        busy: node-seconds in which nodes had jobs.
+    """
+    failed, maintained = (float(time) for time in down)
+    idle = total - failed - maintained - busy
+    return {"all": total, "down": failed, "maintenance": maintained, "busy": busy, "idle": idle}
+
+
 class NodeBook(Kept, Observer):
     """Records how long each unit and node was busy, idle or down during a run.
 
@@ -127,16 +140,9 @@ class NodeBook(Kept, Observer):
     @property
     def node_seconds(self) -> dict[str, float]:
         """Node-seconds of the run: all, down by failures, maintenance, busy and idle."""
-        total = self._end * self._platform.nodes
-        failed, maintained = (float(time) for time in self._downtime.sum(axis=1))
-        busy = float(self._busy_nodes().sum())
-        return {
-            "all": total,
-            "down": failed,
-            "maintenance": maintained,
-            "busy": busy,
-            "idle": total - failed - maintained - busy,
-        }
+        return seconds_by_state(
+            self._end * self._platform.nodes, self._downtime.sum(axis=1), float(self._busy_nodes().sum())
+        )
 
     @property
     def unavailable(self) -> float:
