@@ -50,7 +50,7 @@ _BLOCKS: Final = ("replicas", "cells")
     "--test",
     type=Choice(list(_TESTS)),
     default="t",
-    help="Test of pairs; all but Nemenyi's with Holm's correction.",
+    help="Test that compares each pair; t and wilcoxon get Holm's correction.",
 )
 @click.option(
     "--blocks",

@@ -95,8 +95,8 @@ def is_foreign(text: str) -> bool:
 def is_policy_name(text: str) -> bool:
     """Return whether a text names a scheduler: registered, file, folder or object.
 
-    An object is ``module:name``. Both a path and a command may contain spaces. A text is a command if it has the
-    placeholder or no such file exists.
+    An object is ``module:name``. A text with spaces is either a path or the command line of a program. It is a command,
+    not a name, if it contains ``{endpoint}`` or if there is no file of that name.
     """
     if PLACEHOLDER in text:
         return False

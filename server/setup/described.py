@@ -1,4 +1,4 @@
-"""Describe a run: for its scheduler (the first notice), and for its output files."""
+"""Describe a run: in the first notice to the scheduler, and in the output files."""
 
 import hashlib
 from math import inf

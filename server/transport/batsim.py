@@ -174,7 +174,7 @@ class BatsimTransport(Peer[BatsimServerSession]):
         """Do nothing: Batsim has no error message, and the last notice can still be sent."""
 
     def farewell(self, notice: Notice) -> None:
-        """Send the last notice, with short waits for an owed reply and for its own reply.
+        """Send the last notice; wait briefly for a reply that is still missing before it, and for its reply after it.
 
         Other pending events are not sent: schedulers expect only SIMULATION_ENDS.
         """

@@ -51,11 +51,11 @@ class SlurmReservation:
 
 
 class SlurmReservations:
-    """All reservations.
+    """The reservations of a run.
 
     Attributes:
-        all: those made so far that have not ended.
-        waiting: those that are made later, sorted by the time at which they are made.
+        all: the reservations that exist now: they were created and have not ended.
+        waiting: the reservations that will be created later, sorted by the time of creation.
     """
 
     def __init__(self, settings: tuple[ReservationSettings, ...], machine: SlurmMachine, start: int) -> None:
