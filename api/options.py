@@ -105,6 +105,9 @@ class RunKeywords(TypedDict, total=False):
     preempt_youngest_first: bool
     config: Name
     strict_config: bool
+    accounting: Name | Sequence[Name]
+    reservations: str | Sequence[str]
+    slurm: Mapping[str, str | float | bool]
     poll: Length
 
 

@@ -15,11 +15,10 @@ from pipistrelle.protocol.fields import package_version
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.attempt_recorder import AttemptRecorder
 from pipistrelle.server.outputs.metrics import Summary
-from pipistrelle.server.outputs.names import JobNames
 from pipistrelle.server.outputs.node_book import NodeBook
 from pipistrelle.server.outputs.once import labels_csv, remove_outputs, schedule_csv, to_json, write_output
 from pipistrelle.server.outputs.queue_recorder import QueueRecorder
-from pipistrelle.server.outputs.recorder import Recorder
+from pipistrelle.server.outputs.recorder import JobNames, Recorder
 from pipistrelle.traces.workload import Workload
 
 if TYPE_CHECKING:

@@ -1,18 +1,25 @@
 """A run's output files in Batsim's formats; see docs/reference/outputs.md."""
 
+from collections.abc import Mapping
+from functools import lru_cache
 from itertools import chain
 from math import inf, isnan
 from typing import ClassVar, Final
 
+from pipistrelle.platforms.description import Platform
+from pipistrelle.platforms.naming.hostlists import compressed
+from pipistrelle.platforms.naming.numbering import NodeUnits
 from pipistrelle.platforms.resources.takes import takes_text
+from pipistrelle.platforms.topology.nodes import numbers_by_name
 from pipistrelle.protocol.decisions import CallMeLater, CancelCall, Decision, ExecuteJob, KillJob, Malformed
 from pipistrelle.protocol.events import DecisionRejectedData
 from pipistrelle.protocol.fields import EndReason
 from pipistrelle.protocol.resources.amounts import CORES, GPU, amount_text
+from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.engine.jobs import NEVER_RAN, Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.csv_file import MANY_LINES, CsvFile, Written, csv_text, special
-from pipistrelle.server.outputs.names import NAME_COLUMNS, JobNames
+from pipistrelle.traces.workload import Workload
 
 JOBS_COLUMNS: Final = (
     "job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,success,final_state,"
@@ -23,6 +30,10 @@ JOBS_COLUMNS: Final = (
 RESOURCE_COLUMNS: Final = (
     "requested_cores,requested_memory,requested_gpus,allocated_cores,allocated_memory,allocated_gpus,takes"
 )
+#: further columns of ``jobs.csv`` with names of jobs and nodes
+NAME_COLUMNS: Final = "job_name,allocated_nodes"
+#: how many lists of nodes keep their text
+_KEPT: Final = 10_000
 MACHINE_COLUMNS: Final = "time,nb_sleeping,nb_switching_on,nb_switching_off,nb_idle,nb_computing"
 DOWN_COLUMN: Final = "nb_down"
 DECISION_COLUMNS: Final = "time,decision,job_id,alloc,verdict,why,message"
@@ -32,6 +43,33 @@ _WHOLE_LINE: Final = _LINE.replace("%.6f", "%d.000000", 7)
 #: format of a line of ``machine_states.csv``, and its variant for whole seconds
 _STATE: Final = "%.6f,0,0,0,%d,%d%s\n"
 _WHOLE_STATE: Final = _STATE.replace("%.6f", "%d.000000")
+
+
+class JobNames:
+    """Gives the name of each job, and its nodes in Slurm's form, such as ``n[01-02,05]``."""
+
+    def __init__(self, platform: Platform, workloads: Mapping[str, Workload]) -> None:
+        self._units = NodeUnits.told(platform.info.pools)
+        self._nodes = {number: name for name, number in numbers_by_name(platform).items()}
+        self._names = {
+            f"{prefix}!{job}": name
+            for prefix, workload in workloads.items()
+            for job, name in zip(workload.ids, workload.labels.get("name") or (), strict=False)
+            if name
+        }
+        self._text = lru_cache(_KEPT)(self._list_of)
+
+    def columns(self, job: Job) -> str:
+        """Return the job's cells of `NAME_COLUMNS`; no nodes if it never ran."""
+        root = job.id if job.attempt is None else job.attempt.root
+        nodes = "" if job.state in NEVER_RAN else self._text(str(job.alloc))
+        return f"{csv_text(self._names.get(root, ''))},{csv_text(nodes)}"
+
+    def _list_of(self, units: str) -> str:
+        nodes = self._units.nodes_of(NodeSet.parse(units))
+        return compressed(
+            self._nodes.get(node, str(node)) for low, high in nodes.intervals for node in range(low, high + 1)
+        )
 
 
 class Recorder(Written, Observer):

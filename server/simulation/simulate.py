@@ -20,8 +20,8 @@ from pipistrelle.server.errors import Interrupted, OutputFailed, RunError, Setup
 from pipistrelle.server.outputs.folder import FolderOutputs, Outputs
 from pipistrelle.server.outputs.fragmentation_book import FragmentationBook
 from pipistrelle.server.outputs.metrics import Metrics, Summary
-from pipistrelle.server.outputs.names import JobNames
 from pipistrelle.server.outputs.node_book import NodeBook, SharedNodeBook
+from pipistrelle.server.outputs.recorder import JobNames
 from pipistrelle.server.outputs.reliability_book import PreemptionBook, ReliabilityBook
 from pipistrelle.server.outputs.resource_book import ResourceBook
 from pipistrelle.server.setup.described import describe_run
