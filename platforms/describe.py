@@ -47,9 +47,8 @@ def describe(platform: Platform) -> list[tuple[str, str]]:
         text += f", age {group.age / 3600:g} h" if group.age is not None else ""
         text += "".join(f", {key} = {_plain(value)}" for key, value in pool.properties.items())
         facts.append((f"pool {pool.name}", text))
-    facts += [("licences", ", ".join(f"{count} {name}" for name, count in platform.licenses.items()))] * bool(
-        platform.licenses
-    )
+    if platform.licenses:
+        facts.append(("licences", ", ".join(f"{count} {name}" for name, count in platform.licenses.items())))
     return facts
 
 

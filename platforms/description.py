@@ -72,7 +72,7 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     mttf: float | str | UnsetType = UNSET
     age: float | str | UnsetType = UNSET
     resources: dict[str, Any] | UnsetType = UNSET
-    weight: int = 1
+    weight: int | UnsetType = UNSET
 
     @property
     def units(self) -> int:
@@ -136,7 +136,7 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     classes: tuple[JobClass, ...] = ()
     topology: TopologyRule | UnsetType = UNSET
     groups: tuple[NodeGroup, ...] | UnsetType = UNSET
-    licenses: dict[str, int] = {}
+    licenses: dict[str, int] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if not self.name.strip() or len(self.name) > _LONGEST_TITLE or not self.name.isprintable():
@@ -161,7 +161,7 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                     expected="a name of its own for each pool",
                     found=f"'{pool.name}' in pools[{first}] too",
                 )
-        _check_shared(self.pools, self.licenses)
+        _check_shared(self.pools, self.licenses or {})
         _check_names(self.pools)
         check_classes(self.classes, [pool.name for pool in self.pools])
         if self.units > MOST_UNITS:
@@ -210,7 +210,9 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         """The machine as sent to schedulers; nodes and units are ranges of numbers."""
         classes = tuple(self._class(one) for one in self.classes)
         topology = None if self.topology is UNSET else self.topology.told
-        return PlatformInfo(self.name, self._told_pools, classes, topology, self._told_groups, dict(self.licenses))
+        return PlatformInfo(
+            self.name, self._told_pools, classes, topology, self._told_groups, dict(self.licenses or {})
+        )
 
     @property
     def shares_nodes(self) -> bool:
@@ -340,7 +342,7 @@ def _check_shared(pools: tuple[Pool, ...], licenses: dict[str, int]) -> None:
                 expected=f"resources = {{ cores = ... }}, as in pools[{shared[0]}]",
                 found=f"pool '{pool.name}' without resources",
             )
-        if not 0 <= pool.weight <= _MOST_WEIGHT:
+        if pool.weight is not UNSET and not 0 <= pool.weight <= _MOST_WEIGHT:
             raise PlatformError(
                 "a weight is out of range",
                 where=f"pools[{index}].weight",

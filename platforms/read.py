@@ -63,7 +63,7 @@ def to_toml(platform: Platform) -> str:
             lines += [f"units_per_node = {pool.units_per_node}", f"unit = {toml_value(pool.unit)}"]
         else:
             lines.append(f"resources = {_inline(written_resources(read_resources(pool.resources, pool.name)))}")
-        if pool.weight != 1:
+        if pool.weight is not msgspec.UNSET:
             lines.append(f"weight = {pool.weight}")
         lines += [f"{key} = {toml_value(time)}" for key in ("prologue", "epilogue") if (time := getattr(pool, key))]
         told = ((key, getattr(pool, key)) for key in ("names", "node_class", "mttf", "age"))
@@ -83,7 +83,7 @@ def to_toml(platform: Platform) -> str:
         lines += ["", "[[failures]]", f"model = {toml_value(failing.model)}"]
         if failing.repair is not None:
             lines.append(f"repair = {toml_value(failing.repair)}")
-    if platform.licenses:
+    if platform.licenses is not msgspec.UNSET:
         lines += ["", "[licenses]", *(f"{toml_value(name)} = {count}" for name, count in platform.licenses.items())]
     for one in platform.classes:
         lines += ["", "[[classes]]", f"name = {toml_value(one.name)}"]

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any, Final, cast
 
+from msgspec import UNSET
+
 from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.description import Platform, Pool, Property
 from pipistrelle.platforms.naming.hostlists import compressed
@@ -53,7 +55,11 @@ def slurm_platform(conf: SlurmConf, gres_lines: Sequence[GresLine] = ()) -> Plat
     )
     name = conf.text("ClusterName") or "slurm"
     return Platform(
-        name=name, source="a slurm.conf", pools=pools, classes=classes, licenses=licenses_of(conf) if shared else {}
+        name=name,
+        source="a slurm.conf",
+        pools=pools,
+        classes=classes,
+        licenses=(licenses_of(conf) if shared else {}) or UNSET,
     )
 
 
