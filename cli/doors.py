@@ -38,7 +38,7 @@ _STUDY: Final = {
 }
 _WORKLOAD: Final = {
     "generate": Door(
-        "Generate random jobs: with daily cycles, by job class or like a log.", "workload.generate:generate_command"
+        "Generate random jobs: with daily cycles, by class, or like a log.", "workload.generate:generate_command"
     ),
     "model": Door("Fit a model to a log.", "workload.generate:model_command"),
     "convert": Door("Convert a workload or log to another format.", "workload.convert:convert_command"),

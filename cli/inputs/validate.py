@@ -33,7 +33,7 @@ from pipistrelle.runs.description.spec_file import find_spec, read_raw, with_dig
 from pipistrelle.runs.execution.connection import check_scheduler
 from pipistrelle.runs.inputs.kinds import require_workload
 from pipistrelle.runs.inputs.maui_machine import maui_platform
-from pipistrelle.runs.inputs.named import is_log, is_platform, load_machine
+from pipistrelle.runs.inputs.named import is_log, is_platform, load_machine, read_platform
 from pipistrelle.runs.inputs.node_table import is_node_table, load_node_rows
 from pipistrelle.schedulers.catalogue.names import library_names, registered
 from pipistrelle.schedulers.catalogue.presets import Preset, library_preset, read_preset
@@ -117,7 +117,7 @@ def _facts(path: Path, *, sort: bool, **reading: Any) -> tuple[list[tuple[str, s
     if (spec := find_spec(path)) is not None:
         return _run_facts(spec, path), False
     if is_platform(str(path)) and not is_lease_trace(path):  # these are XML, too
-        machine = load_machine(str(path))
+        machine = load_machine(str(path)) if path.is_file() else read_platform(str(path))  # which says what is wrong
         if isinstance(machine, SimGridPlatform):
             return describe_simgrid(machine), False
         return describe_platform(machine), False
