@@ -29,7 +29,7 @@ def test_two_processes_hold_no_more_after_many_round_trips(
 def test_the_figures_of_jobs_take_their_memory_at_once() -> None:
     """Neither each job's end nor the summary allocates much more."""
     jobs = 20_000
-    job: Any = SimpleNamespace(attempt=None, state="COMPLETED_SUCCESSFULLY", submit=0.0, start=3.0, end=9.0)
+    job: Any = SimpleNamespace(attempt=None, taken=None, state="COMPLETED_SUCCESSFULLY", submit=0.0, start=3.0, end=9.0)
     job.alloc = NodeSet.interval(0, 3)
     metrics = Metrics(jobs=jobs)
     metrics.begins(0.0, 4)
