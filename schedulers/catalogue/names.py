@@ -43,6 +43,8 @@ PARTS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         "fgd": ("sharing.placing", "fgd"),
     },
 }
+#: placements for machines whose units are not shared; the other placements are for nodes that jobs share
+ON_UNITS: Final = tuple(name for name, (module, *_) in PARTS["placement"].items() if not module.startswith("sharing."))
 #: suffix of preset files
 SUFFIX: Final = ".toml"
 #: file in the folder of a scheduler in another language

@@ -24,7 +24,7 @@ from pipistrelle.platforms.topology.partitions import (
 from pipistrelle.protocol.events import JobDescription
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.runs.execution.pause import check_invariants
-from pipistrelle.schedulers.catalogue.names import PARTS
+from pipistrelle.schedulers.catalogue.names import ON_UNITS, PARTS
 from pipistrelle.schedulers.catalogue.parts import compose
 from pipistrelle.schedulers.catalogue.presets import parse_preset
 from pipistrelle.schedulers.catalogue.registry import make_policy
@@ -230,7 +230,7 @@ def run(policy: PartitionedPolicy, jobs: Any, broken: Any, watch: Watch | None =
 
 
 COMBINED = [(order, backfill, "lowest") for order in PARTS["order"] for backfill in PARTS["backfill"]]
-COMBINED += [("fcfs", backfill, placement) for backfill in ("easy", "conservative") for placement in PARTS["placement"]]
+COMBINED += [("fcfs", backfill, placement) for backfill in ("easy", "conservative") for placement in ON_UNITS]
 
 
 @pytest.mark.parametrize(("order", "backfill", "placement"), COMBINED)

@@ -22,7 +22,7 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.runs.execution.pause import check_invariants
 from pipistrelle.schedulers.backfill.conservative import Conservative
 from pipistrelle.schedulers.backfill.easy import Easy
-from pipistrelle.schedulers.catalogue.names import PARTS
+from pipistrelle.schedulers.catalogue.names import ON_UNITS, PARTS
 from pipistrelle.schedulers.catalogue.parts import compose, make_placement
 from pipistrelle.schedulers.composed import ComposedPolicy
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
@@ -194,7 +194,7 @@ def test_every_job_gets_its_request(unsteady: Unsteady, order: str, backfill: st
     """Nodes fail and are maintained: no decision is illegal, every start is as the job asks, and all jobs end."""
 
     @settings(max_examples=15)
-    @given(jobs=rows, planned=downs, broken=failures, placement=st.sampled_from(sorted(PARTS["placement"])), line=lines)
+    @given(jobs=rows, planned=downs, broken=failures, placement=st.sampled_from(sorted(ON_UNITS)), line=lines)
     def check(
         jobs: list[Row], planned: list[Down], broken: dict[int, float], placement: str, line: dict[str, Any]
     ) -> None:

@@ -17,7 +17,7 @@ from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.platforms.topology.orders import NODE_ORDERS, node_order
 from pipistrelle.protocol.events import JobDescription
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.catalogue.names import PARTS
+from pipistrelle.schedulers.catalogue.names import ON_UNITS
 from pipistrelle.schedulers.catalogue.parts import make_placement
 from pipistrelle.schedulers.policy.errors import PolicyError
 from pipistrelle.schedulers.policy.interfaces import Placement
@@ -134,7 +134,7 @@ conditions = st.sampled_from([(), ("nodes<=5",)])
 
 @settings(max_examples=300, deadline=None)
 @given(
-    name=st.sampled_from(list(PARTS["placement"])),
+    name=st.sampled_from(list(ON_UNITS)),
     order=st.sampled_from(NODE_ORDERS),
     aged=st.booleans(),
     ended=conditions,

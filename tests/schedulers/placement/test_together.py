@@ -13,7 +13,7 @@ from pipistrelle.platforms.naming.rule import TopologyRule
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.platforms.topology.orders import NODE_ORDERS, node_order
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.catalogue.names import PARTS
+from pipistrelle.schedulers.catalogue.names import ON_UNITS, PARTS
 from pipistrelle.schedulers.catalogue.parts import compose, make_backfill, make_order, make_placement
 from pipistrelle.schedulers.composed import ComposedPolicy
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
@@ -109,7 +109,7 @@ def test_every_policy(unsteady: Unsteady, run_policy: RunPolicy, order: str, bac
 
     @settings(max_examples=20, deadline=None)
     @given(
-        placement=st.sampled_from([*PARTS["placement"], "contiguous,fit=best"]),
+        placement=st.sampled_from([*ON_UNITS, "contiguous,fit=best"]),
         options=lines,
         jobs=rows,
         planned=downs(st.integers(0, 20).map(float)),
@@ -135,7 +135,7 @@ def test_maui(unsteady: Unsteady, run_policy: RunPolicy, fill: str) -> None:
     @settings(max_examples=20, deadline=None)
     @given(
         keep=st.sampled_from(["CURRENTHIGHEST", "HIGHEST", "NEVER"]),
-        placement=st.sampled_from([*PARTS["placement"], "contiguous,fit=best"]),
+        placement=st.sampled_from([*ON_UNITS, "contiguous,fit=best"]),
         options=lines,
         jobs=rows,
         planned=downs(st.integers(0, 20).map(float)),
@@ -186,7 +186,7 @@ def test_the_first_starts_by_its_reservation(unsteady: Unsteady, run_policy: Run
 
     @settings(max_examples=150, deadline=None)
     @given(
-        placement=st.sampled_from([*PARTS["placement"], "contiguous,fit=best"]),
+        placement=st.sampled_from([*ON_UNITS, "contiguous,fit=best"]),
         options=lines,
         jobs=rows,
         planned=downs(st.just(0.0)),
