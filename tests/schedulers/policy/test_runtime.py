@@ -128,8 +128,14 @@ def test_hello_names_the_policy_and_its_features() -> None:
 
         def decide(self, view: View) -> None: ...
 
-    assert Runtime(Puppet(), "1.2").hello().features == ("wake_filter", "failures", "takeover", "dynamic_jobs")
-    assert Runtime(Plain()).hello().features == ("wake_filter", "failures", "takeover")
+    assert Runtime(Puppet(), "1.2").hello().features == (
+        "wake_filter",
+        "failures",
+        "resources",
+        "takeover",
+        "dynamic_jobs",
+    )
+    assert Runtime(Plain()).hello().features == ("wake_filter", "failures", "resources", "takeover")
     assert (Runtime(Puppet(), "1.2").hello().name, Runtime(Puppet(), "1.2").hello().version) == ("puppet", "1.2")
 
 
