@@ -65,8 +65,8 @@ def load_machine(name: str, *, units: Units = "nodes") -> "Platform | SimGridPla
     if not os.path.isfile(name):  # pathlib raises if the name is too long
         raise InputError(
             f"there is no platform '{name}'",
-            expected="a bundled platform or a TOML file, one in SimGrid's XML, a slurm.conf, a Maui resource trace, or a"
-            " list of nodes",
+            expected="a bundled platform or a TOML file, one in SimGrid's XML, a slurm.conf, a Maui resource trace, or"
+            " a list of nodes",
             hint=did_you_mean(name, list(platforms.names())),
         )
     if is_resource_trace(name):
