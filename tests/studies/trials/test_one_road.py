@@ -48,6 +48,9 @@ TEXTS: Final[dict[str, list[Any]]] = {
     "preempt_grace": [["60s"], ["q1=5min"]],
     "preempt_exempt_time": ["10min", "1h"],
     "config": ["maui.cfg", "other.cfg"],
+    "accounting": [[], ["accounts.txt"]],
+    "reservations": [[], ["reservations.csv"]],
+    "slurm": [{}, {"PriorityType": "priority/multifactor", "PriorityWeightJobSize": 1000.0}],
     "poll": ["7min", "1h"],
     "platform": ["machine.toml", "larger.toml", "tiny"],
     "scale_platform": ["200%", "50%"],
@@ -104,6 +107,7 @@ BESIDE: Final[list[tuple[str, dict[str, Any]]]] = [
     ("backfill_depth strict_ordering", {"backfill": "depth"}),
     ("blocking admission", {"reliability": "auto"}),
     ("config strict_config", {"scheduler": "maui", "config": "maui.cfg"}),
+    ("accounting reservations slurm", {"scheduler": "slurm", "config": "slurm.conf", "platform": "slurm.conf"}),
     ("warm", {"from": "10h"}),
     ("age_aware", {"node-table": "nodes.csv"}),
 ]
@@ -142,6 +146,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "outages.csv").write_text("node,down,up,cause\n0,3600,7200,\n3,36000,90000,\n")
     (home / "other-outages.csv").write_text("node,down,up,cause\n0-11,7200,9000,\n")
     (home / "maui.cfg").write_text("BACKFILLPOLICY FIRSTFIT\n")
+    (home / "slurm.conf").write_text(
+        "ClusterName=one\nSlurmctldHost=head\nSelectType=select/linear\nPriorityType=priority/basic\n"
+        "NodeName=n[01-12] CPUs=1\nPartitionName=main Nodes=ALL Default=YES MaxTime=UNLIMITED\n"
+    )
+    (home / "accounts.txt").write_text(
+        "Cluster|Account|User|Share|GrpJobs|GrpTRES|MaxJobs|QOS|Def QOS|ParentName\none|root||1||||normal||\n"
+    )
+    (home / "reservations.csv").write_text(
+        't,command\n20,"scontrol create reservation reservationname=m1 starttime=2020-01-01T05:00:00 '
+        'duration=02:00:00 users=root flags=maint,ignore_jobs nodes=ALL"\n'
+    )
     (home / "other.cfg").write_text("BACKFILLPOLICY NONE\nNO_SUCH_PARAMETER 1\n")
     return home
 
