@@ -10,6 +10,7 @@ from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.resources.free_resources import FreeResources
 from pipistrelle.platforms.resources.shape import Shape, Take
 from pipistrelle.platforms.resources.shared_nodes import Amounts, SharedNodes
+from pipistrelle.platforms.resources.takes import takes_told, told_takes
 from pipistrelle.protocol.resources.nodes import NodeTake
 from pipistrelle.protocol.resources.request import Request
 from pipistrelle.protocol.units.indices import numbers
@@ -152,22 +153,11 @@ class SharedView:
 
     def told(self, takes: Takes) -> tuple[NodeSet, tuple[NodeTake, ...]]:
         """Return takes as the protocol has them: the nodes, and what is taken of equal ones together."""
-        alike: dict[tuple[int, tuple[int, ...]], list[int]] = {}
-        for take in takes:
-            alike.setdefault((take.tasks, take.gpus), []).append(take.node)
-        entries = (
-            NodeTake(str(NodeSet.of(nodes)), tasks, str(NodeSet.of(gpus))) for (tasks, gpus), nodes in alike.items()
-        )
-        return NodeSet.of([take.node for take in takes]), tuple(entries)
+        return NodeSet.of([take.node for take in takes]), told_takes(takes)
 
     def adopt(self, job: SchedulerJob, told: Iterable[NodeTake]) -> None:
         """Give a running job what another scheduler or a saved state says that it takes; ValueError if impossible."""
-        found = [
-            Take(node, take.tasks, tuple(NodeSet.parse(take.gpus)))
-            for take in told
-            for node in NodeSet.parse(take.nodes)
-        ]
-        self.take(job, tuple(sorted(found)))
+        self.take(job, takes_told(told))
 
     def check(self, running: Iterable[SchedulerJob]) -> None:
         """Assert that what the running jobs take and what is free make up what the nodes have."""
