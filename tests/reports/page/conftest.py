@@ -34,7 +34,7 @@ class Talker:
     def decide(self, view: Any) -> None:
         """Start jobs in their order, as long as they fit."""
         for job in list(view.waiting):
-            if job.size > view.free.count:
+            if not view.fits(job):
                 return
             view.start(job, why=EVIL)
 
