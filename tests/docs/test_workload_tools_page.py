@@ -62,5 +62,7 @@ def test_equivalents_of_lanls_options_exist(section, table):
 
 def test_the_ids_of_copies_on_the_page(section):
     """The ids in the example are those of the code."""
-    assert "jobs 11 and 28490, P is 100000, and the first copies are 100011 and 128490" in " ".join(section(PAGE, "Copying").split())
+    assert "jobs 11 and 28490, P is 100000, and the first copies are 100011 and 128490" in " ".join(
+        section(PAGE, "Copying").split()
+    )
     assert copy_ids(["11", "28490"], 1) == ["100011", "128490"]
