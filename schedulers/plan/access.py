@@ -212,10 +212,11 @@ class AccessPlan(Kept):
         return table
 
     def units_without(self, access: int, job: SchedulerJob, walltime: float, gone: Sequence[int]) -> int:
-        """Return the units (a bit mask) that a job would take if it started now; 0 if it cannot.
+        """Return the units (a bit mask) that a job would get now if some running jobs had ended; 0 if it cannot start.
 
-        ``gone`` has the numbers of running jobs that are treated as ended; they must have started before this instant.
-        The walltime is in seconds.
+        Args:
+            walltime: the job's walltime (s).
+            gone: numbers of the running jobs that are treated as ended; they must have started before this instant.
         """
         table = self._base.copy()
         for number in gone:
@@ -263,7 +264,7 @@ class AccessPlan(Kept):
         return None if fit is None else Place(fit.begin, end_of(fit.begin, walltime), fit.units)
 
     def keep(self, place: Place) -> None:
-        """Keep the units and the time of a reservation from all other jobs until the next `begin`."""
+        """Reserve the units of a place for its time; no other job gets them until the next `begin`."""
         self._taken.append(place)
         self._steps = {}
         for table in self._tables.values():

@@ -1,4 +1,4 @@
-"""A plan of which units are free at which time, for the backfilling rules that reserve single units."""
+"""The plan of which units are free at which time, for the backfilling rules that reserve single units."""
 
 from collections.abc import Sequence
 from math import inf
@@ -95,7 +95,7 @@ class Plan(Kept):
             self._cut_short()
 
     def look_ahead(self) -> None:
-        """Note when the next maintenance window ends; call this after all decisions."""
+        """Record when the next maintenance window ends; call this after all decisions."""
         windows = self._view.windows
         self._next_end = windows.next_end(self._view.now) if windows else inf
 

@@ -99,7 +99,7 @@ def state_of(part: object, kind: str) -> Any:
 
 
 def learn(part: object, machine: Machine) -> None:
-    """Call a part's method ``learn(machine)`` if it exists; it may reject the machine."""
+    """Call a part's method ``learn(machine)`` if the part has one; it raises an error if the machine does not suit."""
     tell = getattr(part, "learn", None)
     if tell is not None:
         tell(machine)

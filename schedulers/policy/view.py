@@ -1,4 +1,4 @@
-"""What a policy sees and does: the machine's state, and the decisions so far."""
+"""The view of a policy: the machine's state, the jobs, and the decisions so far."""
 
 from collections.abc import Sequence
 from math import inf
