@@ -118,7 +118,7 @@ class FreeResources:
 
         Raises:
             PlatformError: if too few are free; the message names the licence, the requested and the free number. Nothing is
-                taken then.
+                then taken.
         """
         name = self.missing_license(licenses)
         if name is not None:

@@ -18,9 +18,10 @@ from pipistrelle.schedulers.policy.windows import Closure, Window
 
 
 class Restriction(NamedTuple):
-    """Units that are closed for some time, and the numbers of the accesses to which this does not apply.
+    """Units that are closed for some time, except to jobs with certain accesses.
 
-    ``counts`` is whether the closure counts as a reservation of its units. A closure for a class's pools does not.
+    An access is a set of reservations that admit a job. ``counts`` says whether the closure counts as a reservation of
+    its units. A closure for a class's pools does not.
     """
 
     closure: Closure
@@ -157,7 +158,7 @@ class AccessPlan(Kept):
         self._base.give_back(place.units & self._in_service, self._now, place.end)
 
     def is_end(self, time: float) -> bool:
-        """Return whether a running job's latest end is at ``time`` (s)."""
+        """Return whether a running job is planned to end at ``time`` (s) at the latest."""
         following = next(self._ends.irange((time, -1)), None)
         return following is not None and following[0] == time
 
@@ -203,7 +204,7 @@ class AccessPlan(Kept):
         return table
 
     def _laid(self, access: int, table: TimeSlices) -> TimeSlices:
-        """Apply an access's closures, and the reservations made since `begin`, to ``table``, which lists free units."""
+        """Apply an access's closures, and the reservations made since `begin`, to ``table``, and return it."""
         for (begin, end, units), open_to, _ in self._restrictions:
             if access not in open_to:
                 table.take(units, begin, end)

@@ -100,7 +100,7 @@ class Plan(Kept):
         self._next_end = windows.next_end(self._view.now) if windows else inf
 
     def _ends_at(self, job: SchedulerJob) -> float:
-        """Return when (s) a running job ends at the latest; note whether maintenance kills it."""
+        """Return when (s) a running job ends at the latest; record whether maintenance kills it."""
         end = self._view.windows.ends_at(job, self._view.now)
         if end < job.expected_end:
             self._killed[job.id] = end

@@ -220,7 +220,7 @@ class EasyOnNodes:
             view.start(job, takes, f"backfilled before {first.id}")
 
     def _beside(self, job: SchedulerJob, takes: Takes, first: SchedulerJob) -> Takes | None:
-        """Return what a job may take that runs beyond the shadow time; None if the first job would not fit then."""
+        """Return what a job that runs beyond the shadow time may take; None if the first job would then not fit."""
         assert self._open is not None
         assert self._then is not None
         shared = self._open.shared
@@ -252,7 +252,10 @@ class EasyOnNodes:
 
 
 def opened(known: OpenNodes | None, view: View, placement: Placement) -> OpenNodes:
-    """Return the open nodes of a view: the known ones, or new ones if the view is another; register arrivals."""
+    """Return the object for a view's open nodes, and register new arrivals with the placement.
+
+    The known object is returned if it belongs to this view; otherwise a new one is made.
+    """
     found = known if known is not None and known.view is view else OpenNodes(view, placement)
     for job in view.arrivals:
         found.placer.saw(job)

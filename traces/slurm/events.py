@@ -87,7 +87,8 @@ def read_events(stream: io.BufferedReader, where: str) -> Iterator[EventLine | s
 class EventsLog(JobLog):
     """Reader of files of events.
 
-    - The id of a job is N if its name is ``jobid_N``, or else its number in the order of submissions, as Slurm counts.
+    - If the names of all jobs have the form ``jobid_N``, the id of a job is N, else its number in the order of
+      submissions, as Slurm counts.
     - Each task of an array is a job ``ARRAY_TASK``, such as ``34_0``.
     - ``-sim-walltime -1`` means until the time limit. 0 is read as 0.001 s.
     - Options that only the scheduler decides on become the label ``options``; ``--dependency`` becomes ``dependency``.

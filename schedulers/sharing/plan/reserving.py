@@ -102,8 +102,8 @@ class ReservingOnNodes(KeepsBegins):
 
     Args:
         depth: number of jobs that get a reservation.
-        policy: how other jobs are chosen: in the order of the queue (``firstfit``), by falling metric (``bestfit``), or the
-            set with the largest sum of metrics among the sets tried (``greedy``).
+        policy: how other jobs are chosen: in the order of the queue (``firstfit``), by falling metric (``bestfit``), or
+            the set with the largest sum of metrics among the sets tried (``greedy``).
         metric: a key of `METRICS`.
         most: how many other jobs may be started at a decision, of those that fit one by one; 0: all.
     """

@@ -27,7 +27,7 @@ class Linear:
         self.per_node = next(iter(cpus), 1)
 
     def now(self, asked: NodesAsked, usable: int) -> Alloc | None:
-        """Return the allocation of a job that starts now, with all CPUs of its nodes; None if too few nodes are idle."""
+        """Return the allocation of a job that starts now, with all CPUs of its nodes; None if too few are idle."""
         machine = self.machine
         nodes = self.pick(asked, usable & asked.nodes & ~machine.busy)
         if not nodes and asked.share > 1:
