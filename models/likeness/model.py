@@ -72,8 +72,8 @@ class RequestBand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """The share of the requested time that jobs of similar run time use.
 
     Args:
-        below: upper bound of the run times in this band (s), exclusive; inf for the last band. The lower bound is the upper
-            bound of the previous band.
+        below: upper bound of the run times in this band (s), exclusive; inf for the last band. The lower bound is the
+            upper bound of the previous band.
         used: run time divided by requested time.
     """
 

@@ -117,8 +117,8 @@ class FreeResources:
         """Take licences.
 
         Raises:
-            PlatformError: if too few are free; the message names the licence, the requested and the free number. Nothing is
-                then taken.
+            PlatformError: if too few are free; the message names the licence, the requested and the free number.
+                Nothing is taken then.
         """
         name = self.missing_license(licenses)
         if name is not None:

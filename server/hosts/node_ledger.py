@@ -45,8 +45,8 @@ class NodeLedger(SharedLedger):
         """Give a job its resources on the nodes written in ``text``, and return these nodes.
 
         Args:
-            takes: the job's tasks and GPUs on each node; empty: the same number of tasks on each node, and the GPUs with
-                the least free capacity that suffices.
+            takes: the job's tasks and GPUs on each node; empty: the same number of tasks on each node, and the GPUs
+                with the least free capacity that suffices.
 
         Raises:
             Illegal: the text is not a set of nodes, a node does not exist or is blocked, the takes do not satisfy the
