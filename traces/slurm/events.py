@@ -249,7 +249,9 @@ class EventsLog(JobLog):
         return max(seconds, LEAST_RUNTIME)
 
     def _cancellations(self, made: Workload) -> "np.ndarray[tuple[int], np.dtype[np.float64]] | None":
-        """Return the time (s) from each job's submission to its cancellation, -1 if there is none; None: no events."""
+        """Return the time (s) from each job's submission to its cancellation, -1 for others; None if no job is
+        cancelled.
+        """
         if not self._cancelled:
             return None
         after = np.full(len(made), -1.0)

@@ -112,7 +112,8 @@ class SlurmPreemption:
     def victims(
         self, selector: Selector, asked: NodesAsked, usable: int, candidates: Sequence[SlurmJob]
     ) -> tuple[Alloc, list[SlurmJob]] | None:
-        """Return the allocation of a job once some candidates are preempted, and these; None if it never fits.
+        """Return a job's allocation and the candidates to preempt for it; None if it does not fit even without all of
+        them.
 
         Candidates are removed one by one until the job fits. Then those on most of the chosen nodes are moved to the
         front, and the search is repeated, so that few jobs are preempted.
