@@ -2,18 +2,22 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from pipistrelle.platforms.description import Platform, Pool
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.resources.request import Request
+from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.runs.execution.pause import check_invariants
 from pipistrelle.schedulers.catalogue.parts import compose
+from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
 from pipistrelle.schedulers.maui.policy import MauiPolicy
 from pipistrelle.schedulers.policy.view import View
@@ -24,7 +28,7 @@ from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.setup.setup import Setup
 from pipistrelle.server.simulation.simulate import simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
-from pipistrelle.traces.workload import Workload
+from pipistrelle.traces.workload import NODE_LIST, Workload
 
 RULES = ("none", "firstfit", "easy", "easy-sjbf", "easy-slices", "conservative", "depth", "fill")
 #: rules whose reservations never move to a later time
@@ -209,6 +213,26 @@ def test_placements_are_refused_on_the_other_kind_of_machine(run_policy: Callabl
         run(compose(placement="contiguous"), workload([(0, 1, 1, Request(tasks=1))]))
     with pytest.raises(PipistrelleError, match="'worst-fit' is for nodes that jobs share"):
         run_policy(compose(placement="worst-fit"), 2, [(0.0, 1, 1.0, 1.0)])
+
+
+@settings(max_examples=12, deadline=None)
+@given(jobs=_JOBS)
+def test_recorded_starts_are_repeated_on_the_recorded_nodes(jobs: list[JobRow]) -> None:
+    """A log of starts and nodes that are possible is repeated exactly, whatever the jobs ask for of their node."""
+    jobs = [job for job in jobs if job[3].nodes == 1 and not job[3].gpu_share]
+    if not jobs:
+        return
+    pools = tuple(structs.replace(pool, names=f"{pool.name}[1-2]") for pool in _MACHINE.pools)
+    machine, work = structs.replace(_MACHINE, pools=pools), workload(jobs)
+    known = run(compose(backfill="easy"), work, machine)
+    names = ["std1", "std2", "gpu1", "gpu2"]
+    told = [known[f"w0!{number}"] for number in range(len(jobs))]
+    log = replace(
+        work,
+        measures={**work.measures, "wait": np.array([start for start, _ in told]) - work.submit},
+        labels={**work.labels, NODE_LIST: [",".join(names[unit] for unit in NodeSet.parse(at)) for _, at in told]},
+    )
+    assert run(make_policy("recorded"), log, machine) == known
 
 
 class Restarted:
