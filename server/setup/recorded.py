@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.naming.node_names import NodeNames
 from pipistrelle.platforms.naming.numbering import NodeUnits
+from pipistrelle.platforms.resources.shared_nodes import shared_nodes_of
 from pipistrelle.platforms.topology.nodes import numbers_by_name
 from pipistrelle.protocol.base.state import Kept
+from pipistrelle.protocol.resources.amounts import CORES, MILLI
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.engine.jobs import Job, LogRecord
 from pipistrelle.server.engine.observers import Observer
@@ -48,11 +50,30 @@ def records_of(workload: Workload, platform: Platform) -> list[LogRecord]:
         gone = (workload.submit + cancelled).tolist()
         return [next(told) if after < 0 else LogRecord(room=gone[row]) for row, after in enumerate(cancelled.tolist())]
     lengths = np.minimum(workload.runtime, workload.walltime)
-    room = {} if np.isnan(lengths).any() else rooms(starts, workload.submit, workload.size, lengths, platform.units)
+    sizes, units = _sizes(workload, platform)
+    room = {} if np.isnan(lengths).any() else rooms(starts, workload.submit, sizes, lengths, units)
     return [
         LogRecord(None if isnan(start) else start, nodes or None, room.get(row))
         for row, (start, nodes) in enumerate(zip(starts.tolist(), _nodes(workload, platform), strict=True))
     ]
+
+
+def _sizes(workload: Workload, platform: Platform) -> tuple[Ints, int]:
+    """Return how much each job takes, shape (jobs,), and how much there is: units, or cores of shared nodes."""
+    nodes = shared_nodes_of(platform.info)
+    if nodes is None or workload.requests is None:
+        return workload.size, platform.units
+    column = nodes.column(CORES)
+    assert column is not None
+    cores = nodes.amounts[:, column]
+    whole = int(cores.min())
+    known = {
+        one: max(one.cores * MILLI, one.least_nodes * whole if one.exclusive else 0)
+        for one in workload.requests
+        if one is not None
+    }
+    sizes = [0 if one is None else known[one] for one in workload.requests]
+    return np.array(sizes, dtype=np.int64), int(cores.sum())
 
 
 def _without(workload: Workload, jobs: NDArray[np.intp]) -> Workload:

@@ -145,8 +145,11 @@ class NodeSearch:
         most[good] = shape.most_tasks(table[:, :width], table[:, width:])[good]
         if not most.any():
             return None
-        order = self.shared.by_weight if at else self.placer.order(shape)
-        return shape.choose(order, most, table[:, width:])
+        return shape.choose(self.order(shape, at, length, good), most, table[:, width:])
+
+    def order(self, shape: Shape, at: int, length: float, good: Ints) -> Ints:
+        """Return the nodes, preferred ones first, for a job that would start with a slice on some good nodes."""
+        return self.shared.by_weight if at else self.placer.order(shape)
 
     def _shut(self, shape: Shape, periods: Sequence[Period]) -> Shut:
         """Convert periods to slices, and add the slices in which too few licences are free for a job."""

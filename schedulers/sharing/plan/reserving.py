@@ -1,6 +1,7 @@
 """Backfilling around a few reservations on nodes that jobs share: the rules easy-slices, depth and fill."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from functools import partial
 from math import inf
 from typing import Any, ClassVar, Final, Literal
 
@@ -9,11 +10,10 @@ from pipistrelle.schedulers.policy.interfaces import KeepsBegins, Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.sharing.easy_on_nodes import OpenNodes, opened
+from pipistrelle.schedulers.sharing.plan.filling import FillPolicy, Release, fill
 from pipistrelle.schedulers.sharing.plan.plan import NodePlan
 from pipistrelle.schedulers.sharing.plan.slices import NodePlace
 
-#: most checks by GREEDY of whether a job fits beside others
-_MOST_QUESTIONS: Final = 1000
 #: number of jobs beyond the depth to read at a time from the queue
 _BEYOND: Final = 4
 
@@ -113,7 +113,7 @@ class ReservingOnNodes(KeepsBegins):
     def __init__(
         self,
         depth: int,
-        policy: Literal["firstfit", "bestfit", "greedy"] = "firstfit",
+        policy: FillPolicy = "firstfit",
         metric: Literal["procs", "seconds", "procseconds"] = "procs",
         most: int = 0,
     ) -> None:
@@ -170,43 +170,8 @@ class ReservingOnNodes(KeepsBegins):
                         return
 
     def _fill(self, plan: NodePlan, jobs: list[SchedulerJob]) -> None:
-        if self._most:
-            fitting: list[SchedulerJob] = []
-            for job in jobs:
-                if len(fitting) < self._most and plan.fit(job, plan.view.now) is not None:
-                    fitting.append(job)
-            jobs = fitting
-        if self._policy == "greedy":
-            jobs = self._best_set(plan, jobs)
-        elif self._policy == "bestfit":
-            jobs = sorted(jobs, key=self._metric, reverse=True)
-        for job in jobs:
-            plan.start_if_fits(job)
+        def hold(job: SchedulerJob) -> Release | None:
+            fit = plan.fit(job, plan.view.now)
+            return None if fit is None else partial(plan.clear, plan.take(job, plan.view.now, fit.takes))
 
-    def _best_set(self, plan: NodePlan, jobs: Sequence[SchedulerJob]) -> list[SchedulerJob]:
-        """Return the set of jobs with the largest sum of metrics among the sets tried.
-
-        Sets are searched depth first in the order of the queue. After a set is full, its last job is replaced by a
-        later job, until the limit of checks is reached.
-        """
-        now, questions, at = plan.view.now, 0, 0
-        chosen: list[tuple[int, NodePlace]] = []
-        best: list[SchedulerJob] = []
-        best_value = 0.0
-        while questions < _MOST_QUESTIONS:
-            for position in range(at, len(jobs)):
-                questions += 1
-                fit = plan.fit(jobs[position], now)
-                if fit is not None:
-                    chosen.append((position, plan.take(jobs[position], now, fit.takes)))
-            value = sum(self._metric(jobs[position]) for position, _ in chosen)
-            if value > best_value:
-                best, best_value = [jobs[position] for position, _ in chosen], value
-            if not chosen:
-                break
-            at, place = chosen.pop()
-            plan.clear(place)
-            at += 1
-        for _, place in chosen:
-            plan.clear(place)
-        return best
+        fill(jobs, self._policy, self._metric, self._most, hold, plan.start_if_fits)

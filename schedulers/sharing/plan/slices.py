@@ -196,6 +196,18 @@ class NodeSlices:
         found: Ints = self.form.extreme_free(self._table, self.order, at, max(after, at + 1), nodes, False)
         return found
 
+    def enough_until(self, length: float, nodes: Ints, least: Ints) -> Ints:
+        """Return for some nodes until which slice they have enough free after ``length`` seconds from now.
+
+        ``least`` are amounts of the first columns. The result has shape (nodes,): the first slice without enough, or
+        the number of slices.
+        """
+        after = int(np.searchsorted(self.begins, end_of(float(self._begins[0]), length)))
+        free = self._table[self.order[after:]][:, nodes, : len(least)]
+        short = np.any(free < least, axis=2)
+        found: Ints = np.where(short.any(axis=0), short.argmax(axis=0), len(short)) + after if len(short) else nodes * 0
+        return found
+
     def most_free(self, begin: float, end: float, nodes: Ints) -> Ints:
         """Return the most that is ever free on some nodes from ``begin`` until ``end`` (s), shape (nodes, columns)."""
         first = max(int(np.searchsorted(self.begins, begin, side="right")) - 1, 0)
