@@ -329,7 +329,7 @@ def _remarks_of(spec: RunSpec, trace: Workload, setup: Setup) -> list[str]:
     remarks = [*([] if other_units is None else [other_units]), *_without_dependencies(spec, setup)]
     if spec.scheduler != SLURM and spec.program is None and spec.code is None:
         remarks += options_remarks(setup.workloads)
-    if UNMET in setup.dropped:
+    if UNMET in setup.dropped and not setup.platform.shares_nodes:
         remarks.append("--ignore-constraints: jobs may get any nodes, whatever they request")
     if spec.cancellations == "keep" and not setup.cancels:
         remarks.append(f"--cancellations keep: no job of {trace.name} is known to have been cancelled while queued")
