@@ -69,7 +69,8 @@ def load_cluster(
             hint="'pipistrelle help slurm' describes the files.",
         )
     files = read_slurm_files(config)
-    conf, commands = overridden(files.conf, changes or {})
+    changed = overridden(files.conf, changes or {})
+    conf, commands = changed.conf, changed.commands
     nodes = files.nodes
     findings = [*conf.findings, *files.findings]
     beside = os.path.join(os.path.dirname(config), TOPOLOGY)
@@ -97,7 +98,7 @@ def load_cluster(
             where=unknown.where,
             hint="With --lenient-config, unknown keys are warnings.",
         )
-    return SlurmCluster(made, tuple(findings))
+    return SlurmCluster(changed.timed(made), tuple(findings))
 
 
 def _require_names(commands: Sequence[tuple[str, str]], people: Accounting) -> None:
