@@ -60,8 +60,8 @@ class Attempts(Kept):
         *,
         failures: "FailurePlan | None" = None,
         work: Work | None = None,
-        dilation: Dilation | None = None,
         checks: LimitChecks | None = None,
+        dilation: Dilation | None = None,
     ) -> None:
         self._clockwork = clockwork
         self._cluster = clockwork.cluster

@@ -38,13 +38,13 @@ NodeName=g1 CPUs=4 CoresPerSocket=4 RealMemory=16000 Gres=gpu:4 Weight=9
 PartitionName=batch Nodes=ALL Default=YES DefMemPerCPU=1000
 PartitionName=urgent Nodes=n[1-3] PriorityTier=9 DefMemPerCPU=1000
 """
-SHARED_EVENTS = """-dt 10 -e submit_batch_job | -J jobid_1 -sim-walltime 130 --uid=ann -t 2 -n 6 -c 1 -p batch pseudo.job
+SHARED_EVENTS = """-dt 10 -e submit_batch_job | -J jobid_1 -sim-walltime 130 --uid=ann -t 2 -n 6 -p batch pseudo.job
 -dt 10 -e submit_batch_job | -J jobid_2 -sim-walltime 100 --uid=ann -t 5 -n 1 -c 2 --gres=gpu:3 -p batch pseudo.job
 -dt 11 -e submit_batch_job | -J jobid_3 -sim-walltime 50 --uid=bob -t 2 -n 1 --gres=gpu:1 -p batch pseudo.job
 -dt 12 -e submit_batch_job | -J jobid_4 -sim-walltime 40 --uid=bob -t 60 -N 1 --exclusive -p batch pseudo.job
 -dt 20 -e submit_batch_job | -J jobid_5 -sim-walltime 30 --uid=bob -t 5 -N 3 --exclusive -p urgent pseudo.job
--dt 20 -e submit_batch_job | -J jobid_6 -sim-walltime 30 --uid=bob -t 5 -n 1 --dependency=afternotok:2 -p batch pseudo.job
--dt 20 -e submit_batch_job | -J jobid_7 -sim-walltime 30 --uid=bob -t 5 -n 1 --dependency=afterany:6 -p batch pseudo.job
+-dt 20 -e submit_batch_job | -J jobid_6 -sim-walltime 30 --uid=bob -t 5 --dependency=afternotok:2 -p batch pseudo.job
+-dt 20 -e submit_batch_job | -J jobid_7 -sim-walltime 30 --uid=bob -t 5 --dependency=afterany:6 -p batch pseudo.job
 """
 
 
