@@ -5,11 +5,14 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from msgspec.structs import fields
+
 from pipistrelle.api.options import Name, OptionError, plain
 from pipistrelle.api.plots import axes_of
 from pipistrelle.api.progress import study_progress
 from pipistrelle.api.tables import Table, imported
 from pipistrelle.models.samples.estimates import LEVEL, StatisticsError
+from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.studies.inference.ranking import Blocks, ranking
 from pipistrelle.studies.inference.reports import comparison, summary
 from pipistrelle.studies.inference.trials import TrialTable, label
@@ -263,7 +266,7 @@ def study(
     if description is not None and (run or axes or metrics or replicas != 1 or engine != "auto"):
         raise OptionError("a study has a description, or the arguments that describe it, but not both", where="study")
     if description is None:
-        told = Study(_table(run), _table(axes), _replicas(replicas), _table(metrics), engine)
+        told = Study(_options(run), _axes(axes), _replicas(replicas), _table(metrics), engine)
     else:
         told = description if isinstance(description, Study) else Study.read(fspath(description))
     from pipistrelle.studies.workers.campaign import run as carry_out  # slow to import
@@ -282,24 +285,38 @@ def open_study(path: str | PathLike[str]) -> StudyResults:
     return StudyResults(Results.read(Path(path)))
 
 
+def _options(values: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return options of a run by their names on the command line, with plain values; objects stay as they are."""
+    known = {one.name: one for one in fields(RunSpec)}
+    found = {}
+    for name, value in (values or {}).items():
+        one = known.get(name.replace("-", "_"))
+        found[_dashed(name) if one is None else one.encode_name] = plain(value, None if one is None else one.type)
+    return found
+
+
+def _axes(values: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the axes of a study; tables of a new name are named sets of options."""
+    options = {one.name for one in fields(RunSpec)}
+    found: dict[str, Any] = {}
+    for name, value in (values or {}).items():
+        is_new = name.replace("-", "_").partition(".")[0] not in options
+        tables = isinstance(value, list | tuple) and is_new
+        told = [_options(one) if isinstance(one, Mapping) else one for one in value] if tables else value
+        found[_dashed(name)] = plain(told)
+    return found
+
+
 def _table(values: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return options by the names of the command line, with plain values."""
-    return {name.replace("_", "-"): _value(value) for name, value in (values or {}).items()}
+    """Return a table of a study's file, whose tables have such names, too."""
+    return {
+        _dashed(name): _table(value) if isinstance(value, Mapping) else plain(value)
+        for name, value in (values or {}).items()
+    }
 
 
-def _value(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name.replace("_", "-"): _value(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_value(one) for one in value]
-    if hasattr(value, "decide") or callable(value):
-        raise OptionError(
-            "the trials of a study run in other processes, so a scheduler cannot be a Python object",
-            where="study",
-            expected="a name, FILE.toml or FILE.py:CLASS",
-            hint="Write the class to a file; in a notebook, with %%writefile FILE.py.",
-        )
-    return plain(value)
+def _dashed(name: str) -> str:
+    return name.removesuffix("_").replace("_", "-")
 
 
 def _replicas(replicas: int | Mapping[str, Any]) -> int | Mapping[str, Any]:

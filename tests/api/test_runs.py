@@ -183,7 +183,10 @@ def test_the_results_of_another_run_are_not_replaced(tmp_path: Path) -> None:
         (lambda: pp.open("nowhere"), "nowhere: there is no such folder"),
         (lambda: pp.compare("nowhere"), "at least two runs"),
         (lambda: pp.bundled("machine"), "there is no kind 'machine'"),
-        (lambda: pp.study(axes={"scheduler": [Greedy]}), "cannot be a Python object"),
+        (lambda: pp.study(axes={"scheduler": [Greedy(), Greedy]}), "two Python objects have the same name"),
+        (lambda: pp.study(run={"scheduler": Greedy, "order": "sjf"}), "no parts or options to replace: found order"),
+        (lambda: pp.study(run={"scheduler": pp.homogeneous(4, "m")}), "this object is not a scheduler: found Platform"),
+        (lambda: pp.study(run={"workload": Greedy}), "this object is not a workload: found ABCMeta"),
     ],
 )
 def test_mistakes_are_named(call: Callable[[], object], said: str) -> None:
