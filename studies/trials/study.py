@@ -263,8 +263,13 @@ class Study:
                     expected="the name of a scheduler, FILE.toml or FILE.py:OBJECT",
                 )
             values = msgspec.to_builtins(spec)
+            variants = set(labels)  # an axis of variants may be called as a column, such as policy
             for option in dict.fromkeys([*_ALWAYS, *settings]):
-                if option != "seed" and _is_label(value := settings.get(option, values.get(option))):
+                if (
+                    option != "seed"
+                    and column_of(option) not in variants
+                    and _is_label(value := settings.get(option, values.get(option)))
+                ):
                     texts = [self.objects.label(one) for one in (value if isinstance(value, list | tuple) else [value])]
                     labels[column_of(option)] = " ".join(texts) if isinstance(value, list | tuple) else texts[0]
             found.append(Point(number, spec, labels, settings, _drawing(spec, {**self.run, **settings})))
