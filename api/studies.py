@@ -291,7 +291,8 @@ def _options(values: Mapping[str, Any] | None) -> dict[str, Any]:
     found = {}
     for name, value in (values or {}).items():
         one = known.get(name.replace("-", "_"))
-        found[_dashed(name) if one is None else one.encode_name] = plain(value, None if one is None or one.name == "scheduler" else one.type)
+        kind = None if one is None or one.name == "scheduler" else one.type
+        found[_dashed(name) if one is None else one.encode_name] = plain(value, kind)
     return found
 
 

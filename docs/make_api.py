@@ -36,8 +36,8 @@ SECTIONS: dict[str, tuple[str, str]] = {
         "MauiPolicy read_maui_config",
     ),
     "Names and errors": (
-        "What is bundled, and the base class of all errors that you can correct.",
-        "bundled PipistrelleError",
+        "What is bundled, the base class of all errors that you can correct, and warnings about doubtful input.",
+        "bundled PipistrelleError PipistrelleWarning",
     ),
     "Failures": (
         "Outages without a run; [Failures](../how-to/failures.md). A run takes failures as options.",

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from pipistrelle.platforms.topology.nodes import NodeTable as NodeTable
     from pipistrelle.platforms.topology.orders import node_order as node_order
     from pipistrelle.protocol.base.errors import PipistrelleError as PipistrelleError
+    from pipistrelle.protocol.base.log import PipistrelleWarning as PipistrelleWarning
     from pipistrelle.protocol.base.state import from_json, to_json
     from pipistrelle.protocol.units.nodesets import NodeSet as NodeSet
     from pipistrelle.runs.description.setup import load_setup as load_setup
@@ -101,6 +102,7 @@ _HOMES = {
     "platforms.topology.nodes": "NodeTable",
     "platforms.topology.orders": "node_order",
     "protocol.base.errors": "PipistrelleError",
+    "protocol.base.log": "PipistrelleWarning",
     "protocol.base.state": "from_json=state_from_json to_json=state_to_json",
     "protocol.units.nodesets": "NodeSet",
     "runs.description.setup": "load_setup",

@@ -123,8 +123,10 @@ description: pp.Study = pp.Study({"workload": "busier.swf.gz"}, {"scheduler": ["
 results: pp.StudyResults = pp.study(description, out=folder / "study", jobs=1)
 same_results = pp.open_study(folder / "study")
 means: pp.Table = same_results.summary("mean_wait")
+objects = pp.study(run={"workload": jobs, "platform": machine}, axes={"scheduler": ["fcfs", Mine]}, jobs=1)
 mine = pp.StudyResults.of({"policy": ["a", "b"], "replica": [0, 0], "mean_wait": [1.0, 2.0]})
 
+warnings.simplefilter("error", pp.PipistrelleWarning)
 try:
     pp.run(scheduler="eazy")
 except pp.PipistrelleError as error:
