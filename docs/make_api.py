@@ -32,8 +32,8 @@ SECTIONS: dict[str, tuple[str, str]] = {
     ),
     "Schedulers": (
         "Your own scheduler, or one made of parts; [Write your scheduler](../tutorials/write-your-scheduler.md).",
-        "Scheduler View Job Fcfs Sjf Easy LowestIds Window NodeSet Stateless make_scheduler compose ComposedPolicy "
-        "MauiPolicy read_maui_config",
+        "Scheduler View Job earliest_start Fcfs Sjf Easy LowestIds Window NodeSet Stateless make_scheduler compose "
+        "ComposedPolicy MauiPolicy read_maui_config",
     ),
     "Names and errors": (
         "What is bundled, the base class of all errors that you can correct, and warnings about doubtful input.",

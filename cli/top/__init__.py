@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from pipistrelle.runs.execution.run import run as execute
     from pipistrelle.runs.inputs.node_table import load_node_rows as load_node_rows
     from pipistrelle.runs.inputs.outages import failure_plan as failure_plan
+    from pipistrelle.schedulers.backfill.earliest import earliest_start as earliest_start
     from pipistrelle.schedulers.backfill.easy import Easy as Easy
     from pipistrelle.schedulers.catalogue.parts import compose as compose
     from pipistrelle.schedulers.catalogue.registry import make_policy
@@ -111,6 +112,7 @@ _HOMES = {
     "runs.execution.run": "RunOptions run=run_spec",
     "runs.inputs.node_table": "load_node_rows",
     "runs.inputs.outages": "failure_plan",
+    "schedulers.backfill.earliest": "earliest_start",
     "schedulers.backfill.easy": "Easy",
     "schedulers.catalogue.parts": "compose",
     "schedulers.catalogue.registry": "make_policy=make_scheduler",
