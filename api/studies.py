@@ -1,6 +1,6 @@
 """Carry out studies of many runs, and summarise their trials."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -12,19 +12,56 @@ from pipistrelle.api.plots import axes_of
 from pipistrelle.api.progress import study_progress
 from pipistrelle.api.tables import Table, imported
 from pipistrelle.models.samples.estimates import LEVEL, StatisticsError
+from pipistrelle.models.workloads.pictures import Font
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.studies.inference.ranking import Blocks, ranking
 from pipistrelle.studies.inference.reports import comparison, summary
 from pipistrelle.studies.inference.trials import TrialTable, label
 from pipistrelle.studies.inference.words import axis_words, words_of
+from pipistrelle.studies.pictures.choices import Kind, draw_study
+from pipistrelle.studies.pictures.style import PictureLook
 from pipistrelle.studies.trials.results import Results
 from pipistrelle.studies.trials.study import Engine, Study
+from pipistrelle.traces.files import write_trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _METHODS: Final = ("t", "bootstrap")
 _WIDTH: Final = 0.8
+_SUFFIXES: Final = (".svg", ".pdf", ".png")
+
+
+class Picture:
+    """A picture of a study's results, which notebooks show; `StudyResults.picture` returns it.
+
+    Args:
+        draw: returns the picture as a file with this suffix.
+    """
+
+    def __init__(self, draw: Callable[[str], bytes]) -> None:
+        self._draw = draw
+        self._svg = draw(".svg")
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write the picture as ``.svg``, ``.pdf`` or ``.png``, and return its path.
+
+        Raises:
+            PipistrelleError: the suffix is another, or the file cannot be written.
+        """
+        target = Path(path)
+        if target.suffix not in _SUFFIXES:
+            raise OptionError(
+                "a picture cannot have this suffix",
+                where=str(target),
+                expected=", ".join(_SUFFIXES),
+                found=target.suffix or "none",
+            )
+        write_trace(target, [self._svg if target.suffix == ".svg" else self._draw(target.suffix)])
+        return target
+
+    def _repr_svg_(self) -> str:
+        return self._svg.decode()
 
 
 class StudyResults:
@@ -168,6 +205,8 @@ class StudyResults:
     ) -> "Axes":
         """Draw the means of a metric as bars with confidence intervals, and return the matplotlib axes.
 
+        `picture` has more kinds of pictures.
+
         Args:
             metric: a column of `trials`.
             ax: axes to draw on; default: a new figure.
@@ -205,6 +244,55 @@ class StudyResults:
         if groups is not None:
             axes.legend(title=axis_words(groups))
         return axes
+
+    def picture(
+        self,
+        kind: Kind | None = None,
+        metrics: str | Sequence[str] = (),
+        *,
+        x: str | None = None,
+        by: str | None = None,
+        panels: str | None = None,
+        targets: Sequence[float] = (),
+        axis: str | None = None,
+        values: Sequence[object] | None = None,
+        level: float = LEVEL,
+        font: Font = "sans",
+        size: tuple[float, float] | None = None,
+        title: str | None = None,
+    ) -> "Picture":
+        """Return a picture as from ``pipistrelle study plot``; notebooks show it, and `Picture.save` writes it.
+
+        Args:
+            kind: ``curves``, ``normalised``, ``bars``, ``boxes``, ``ecdf`` or ``sizes``; default: curves over a numeric
+                axis, else bars.
+            metrics: columns of `trials`; only bars and boxes have several.
+            x, by, panels: the axes along the picture, with a colour per value, and with a panel per value.
+            targets: values of the metric to mark in curves.
+            axis, values: for ``sizes``, the two values of this axis that are compared.
+            level: confidence level.
+            font: ``stix`` or ``cm`` suit LaTeX.
+            size: width and height in inches.
+            title: the title; "" for none; default: what varies.
+
+        Raises:
+            PipistrelleError: there is no such axis or metric, options do not go together, or matplotlib is not
+                installed.
+        """
+        table = self._table
+        chosen = None
+        if axis is not None and values is not None:
+            chosen = [table.value(table.axis(axis), str(one)) for one in values]
+        names = (metrics,) if isinstance(metrics, str) else tuple(metrics)
+
+        def draw(suffix: str) -> bytes:
+            look = PictureLook(suffix=suffix, font=font, size=size, title=title)
+            return draw_study(
+                table, look, kind, metrics=names, x=x, by=by, panels=panels, targets=targets, axis=axis, values=chosen,
+                level=level,
+            )[0]  # fmt: skip
+
+        return Picture(draw)
 
     def _drawn(self, x: str | None, by: str | None) -> tuple[str, str | None]:
         table = self._table

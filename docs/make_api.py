@@ -18,7 +18,7 @@ SECTIONS: dict[str, tuple[str, str]] = {
     ),
     "Studies": (
         "Many runs with replicas and confidence intervals; [Studies](../how-to/studies.md).",
-        "study open_study Study StudyResults",
+        "study open_study Study StudyResults Picture",
     ),
     "Workloads": (
         "Read, generate and change logs; [Workloads](workloads.md), [Workload tools](../how-to/workload-tools.md).",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pipistrelle.api.results import open as open
     from pipistrelle.api.runs import run as run
     from pipistrelle.api.schedulers import Scheduler as Scheduler
+    from pipistrelle.api.studies import Picture as Picture
     from pipistrelle.api.studies import StudyResults as StudyResults
     from pipistrelle.api.studies import open_study as open_study
     from pipistrelle.api.studies import study as study
@@ -91,7 +92,7 @@ _HOMES = {
     "api.results": "Run open",
     "api.runs": "run",
     "api.schedulers": "Scheduler",
-    "api.studies": "StudyResults open_study study",
+    "api.studies": "Picture StudyResults open_study study",
     "api.tables": "Table",
     "kernel.kernel": "why_not=why_not_kernel",
     "kernel.table": "run_kernel",

@@ -219,3 +219,19 @@ def test_workers_elsewhere_cannot_have_objects() -> None:
     """Dask's workers get names and files alone."""
     with pytest.raises(pp.PipistrelleError, match="cannot have the Python objects"):
         carry_out(pp.Study({"workload": small(), "scheduler": "fcfs"}, engine="reference"), dask="tcp://localhost:1")
+
+
+def test_pictures_are_those_of_the_command(results: pp.StudyResults, tmp_path: Path) -> None:
+    """Each kind has the options of ``study plot``; options that do not go together are refused."""
+    for picture in (
+        results.picture(metrics="mean_wait", by="policy", title="waits"),
+        results.picture("boxes", x="policy", panels="log"),
+        results.picture("ecdf", "mean_wait", by="policy", font="stix", size=(4.0, 3.0)),
+    ):
+        assert picture._repr_svg_().startswith("<?xml")
+    assert picture.save(tmp_path / "ecdf.svg").read_text() == picture._repr_svg_()
+    assert picture.save(tmp_path / "ecdf.pdf").read_bytes().startswith(b"%PDF")
+    with pytest.raises(pp.PipistrelleError, match="suffix"):
+        picture.save(tmp_path / "ecdf.gif")
+    with pytest.raises(pp.PipistrelleError, match="does not go with"):
+        results.picture("ecdf", x="policy")
