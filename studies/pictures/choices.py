@@ -1,6 +1,6 @@
 """Choose the axes of a study's picture and draw it, for the command line and for scripts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal, cast, get_args
 
 from pipistrelle.models.samples.estimates import LEVEL, StatisticsError
@@ -75,7 +75,7 @@ def draw_study(
     return _over_x(trials, look, kind, x, by, panels, names, level, targets), names
 
 
-def check_kind(kind: Kind | None, metrics: Sequence[str], options: dict[str, object]) -> None:
+def check_kind(kind: Kind | None, metrics: Sequence[str], options: Mapping[str, object]) -> None:
     """Raise PictureChoice if a kind of picture does not have an option, or needs one that is missing.
 
     Args:
