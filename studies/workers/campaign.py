@@ -155,7 +155,7 @@ def _crew(objects: Objects, jobs: int | None, dask: str | None, slurm: int | Non
         return DaskCrew(dask)
     if slurm is not None:
         return SlurmCrew(slurm, options)
-    workers = jobs or len(os.sched_getaffinity(0))
+    workers = jobs or (1 if objects else len(os.sched_getaffinity(0)))
     if not objects:
         return LocalCrew(workers)
     return HereCrew(objects) if workers == 1 else LocalCrew(workers, objects)
