@@ -345,7 +345,7 @@ def study(
         engine: ``auto`` uses the compiled kernel where possible, ``reference`` never.
         out: folder for the trials; an interrupted study continues there. Without a folder nothing is kept.
         overwrite: replace the results of another study in ``out``.
-        jobs: number of worker processes; default: one per processor, or none with Python objects, whose workers are forks.
+        jobs: number of worker processes; default: one per processor, or this process alone if there are Python objects.
         progress: show a progress bar; default: in notebooks and on terminals.
 
     Raises:
