@@ -64,6 +64,7 @@ ROOMS_IN_ORDER: dict[str, list[str]] = {
             "clean",
             "logs",
             "slurm",
+            "slurm/state",
             "clusters",
             "batsim",
             "requests",
@@ -108,8 +109,11 @@ ROOMS_IN_ORDER: dict[str, list[str]] = {
         ),
     ],
     "models": ["samples", "workloads", "likeness", "reliability"],
-    "runs": ["slurm", "inputs", "description", "folders", "execution", "sessions", "conformance", "filling"],
-    "reports": ["cases/library/kill-race", "placement", "report", "explain", "estimates", "page", "live", "cases"],
+    "runs": [
+        *("slurm", "inputs", "description", "folders", "execution", "sessions", "conformance", "filling"),
+        "forecast",
+    ],
+    "reports": ["cases/library/kill-race", "placement", "report", "explain", "estimates", "page", "forecast", "live", "cases"],
     "studies": ["errors", "measures", "trials", "inference", "pictures", "workers"],
     "api": [
         *(
