@@ -1,21 +1,21 @@
 """``pipistrelle forecast``: when the pending jobs of a live Slurm cluster start."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
 from pipistrelle.cli.options.files import json_option
 from pipistrelle.cli.options.sections import INPUTS, OUTPUTS, Command, in_section
-from pipistrelle.cli.terminal.console import import_numpy, print_json, say
+from pipistrelle.cli.terminal.console import import_numpy, print_json, show
 from pipistrelle.cli.terminal.guard import FILE, refuse_overwriting
+from pipistrelle.protocol.base.log import logger
 
 _MOST_REPLICAS: Final = 100_000
-#: faults that are printed; the others are only counted
-_FAULTS: Final = 5
 
 
-def _files(name: str, text: str) -> object:
+def _files(name: str, text: str) -> Callable[[Any], Any]:
     return click.option(name, multiple=True, metavar="FILE", help=text)
 
 
@@ -43,7 +43,9 @@ def _files(name: str, text: str) -> object:
     help="Simulate N times with run times drawn from --history.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, metavar="S", help="Seed of the draws.")
-@click.option("--horizon", default="14d", show_default=True, metavar="TIME", help="Ignore starts later than TIME from now.")
+@click.option(
+    "--horizon", default="14d", show_default=True, metavar="TIME", help="Ignore starts later than TIME from now."
+)
 @in_section(
     OUTPUTS,
     json_option,
@@ -86,7 +88,6 @@ def command(
     refuse_overwriting([*live, config, *accounting, *history], [as_csv, page])
     import_numpy()
     from pipistrelle.cli.results.explain_text import print_columns
-    from pipistrelle.cli.terminal.console import show
     from pipistrelle.protocol.base.errors import said_of
     from pipistrelle.protocol.base.lengths import parse_seconds
     from pipistrelle.reports.forecast.page import forecast_page
@@ -113,11 +114,9 @@ def command(
     )
     texts = ForecastTexts(found, zone)
     for remark in found.remarks:
-        say(f"warning: {remark}")
+        logger().warning("{}", remark)
     if found.faults:
-        say(f"warning: rows that cannot be read, skipped: {len(found.faults):,}")
-        for fault in found.faults[:_FAULTS]:
-            say(f"  {fault}")
+        logger().warning("rows that cannot be read, skipped: {:,}; the first: {}", len(found.faults), found.faults[0])
     if as_csv is not None:
         write_output(as_csv, texts.csv(), "--csv")
     if page is not None:

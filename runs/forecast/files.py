@@ -60,7 +60,9 @@ def forecast_files(
     past = load_parts(list(history), timezone=timezone) if history else None
     made = Forecaster(cluster.config, state, at=moment, what_if=what_if, timezone=timezone)
     found = made.forecast(past, replicas=replicas, seed=seed, horizon=horizon)
-    found.remarks[:0] = [f"rows of the history that could not be read: {len(past.faults):,}"] if past and past.faults else []
+    found.remarks[:0] = (
+        [f"rows of the history that could not be read: {len(past.faults):,}"] if past and past.faults else []
+    )
     if state.shares is None and cluster.config.associations and cluster.config.priority.weight_fairshare:
         found.remarks.insert(0, "no output of sshare was given, so fair share starts from no usage")
     found.remarks[:0] = cluster.warnings

@@ -24,6 +24,8 @@ from pipistrelle.traces.slurm.state.records import ClusterState, LiveReservation
 from pipistrelle.traces.workload import Workload
 
 QUANTILES: Final = (0.1, 0.5, 0.9)
+#: s before its limit at which a job ends that uses all of it
+_EARLY: Final = 0.001
 #: states of partitions, as sinfo shows them
 _PARTITION_STATES: Final = {"up": "UP", "down": "DOWN", "drain": "DRAIN", "inact": "INACTIVE"}
 
@@ -87,6 +89,11 @@ class Forecast(Struct, kw_only=True):
     history: int = 0
     remarks: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
+
+
+def whole_limit(_: str, job: SlurmJob) -> float:
+    """Return the run time (s) of a job that ends by itself just before it would be killed at its limit."""
+    return job.limit - _EARLY
 
 
 class Forecaster:
@@ -188,9 +195,7 @@ class Forecaster:
             made = self._reservation(one, zero, known)
             if made is not None:
                 reservations.append(made)
-        return replace(
-            config, start=float(now), epoch=zero, partitions=partitions, reservations=tuple(reservations)
-        )
+        return replace(config, start=float(now), epoch=zero, partitions=partitions, reservations=tuple(reservations))
 
     def _reservation(self, one: LiveReservation, zero: float, known: dict[str, int]) -> ReservationSettings | None:
         names = expanded(one.nodes, one.place) if one.nodes else []
@@ -246,21 +251,20 @@ class Forecaster:
         start = self._primed
         remarks = Counter(start.remarks)
         priorities = {shown: job.priority for shown, job in start.records.items()}
-        limits = {shown: float(job.limit) for shown, job in start.records.items()}
-        base = play(start, now, lambda _, __: inf, self._hopeful(start, entries), until)
+        base = play(start, now, whole_limit, self._hopeful(start, entries), until)
         self._primed = primed(self.situation)
         jobs = []
         for entry in entries:
             if entry.shown in start.refused:
                 remarks[f"jobs that cannot be queued ({start.refused[entry.shown]})"] += 1
                 continue
-            jobs.append(self._job(entry, base, priorities[entry.shown], limits[entry.shown]))
+            jobs.append(self._job(entry, base, start.records[entry.shown], priorities[entry.shown]))
         for entry in self.situation.running:
             if entry.shown in start.refused:
                 remarks[f"running jobs that cannot be placed ({start.refused[entry.shown]})"] += 1
         if self.situation.tried:
             without = primed(replace(self.situation, tried=[]))
-            alone = play(without, now, lambda _, __: inf, set(wanted) & set(base.starts), until)
+            alone = play(without, now, whole_limit, set(wanted) & set(base.starts), until)
             for job in jobs:
                 names = [name for entry in entries if entry.shown == job.id for name in entry.ids]
                 before, after = alone.starts.get(names[0]), base.starts.get(names[0])
@@ -303,25 +307,25 @@ class Forecaster:
                 found.update(entry.ids)
         return found
 
-    def _job(self, entry: Entry, base: Played, priority: int, limit: float) -> JobForecast:
+    def _job(self, entry: Entry, base: Played, record: SlurmJob, priority: int) -> JobForecast:
         sub, live, zero = entry.sub, entry.live, self.situation.zero
         starts = [base.starts[name] for name in entry.ids if name in base.starts]
         reason = live.reason if live is not None and live.reason else base.reasons.get(entry.shown, "None")
         partition = ",".join(sub.partitions) or next(
             (one.name for one in self.situation.config.partitions if one.default), ""
         )
-        machine = self._primed.controller.machine
+        machine, accounts = self._primed.controller.machine, self._primed.controller.accounts
         return JobForecast(
             id=entry.shown,
             tried=live is None,
             tasks=len(entry.ids),
             name=sub.name,
             user=sub.user,
-            account=sub.account,
+            account=record.account,
             partition=partition,
-            qos=sub.qos,
+            qos=accounts.qos[record.qos].settings.name if record.qos >= 0 else sub.qos,
             node_count=sub.nodes or (live.nodes if live is not None else 1),
-            limit=limit,
+            limit=float(record.limit),
             priority=priority,
             submit=None if live is not None and live.submit is None else zero + sub.submit,
             reason=reason,
@@ -376,4 +380,3 @@ class Forecaster:
 
 #: flags of reservations that change nothing here
 _NO_MATTER: Final = frozenset(("ALL_NODES", "SPEC_NODES", "PART_NODES"))
-

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from math import isfinite
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -136,6 +136,11 @@ def _licenses(text: str) -> dict[str, int]:
     return found
 
 
+def _buffered(text: str) -> io.BufferedReader:
+    raw: Any = io.BytesIO(text.encode())
+    return io.BufferedReader(raw)
+
+
 def tried_jobs(
     texts: list[str], zero: float, now: float, first: int, timezone: str | None
 ) -> tuple[list[Entry], list[str]]:
@@ -153,23 +158,25 @@ def tried_jobs(
         try:
             words = shlex.split(text.replace("\n", " "))
         except ValueError as error:
-            raise InputError(f"the call cannot be split into words ({error})", where=_OPTION, found=quoted(text)) from None
+            raise InputError(
+                f"the call cannot be split into words ({error})", where=_OPTION, found=quoted(text)
+            ) from None
         if words and words[0].rpartition("/")[2] in ("sbatch", "salloc", "srun"):
             words = words[1:]
         shown = "what-if" if len(texts) == 1 else f"what-if-{at + 1}"
         date = datetime.fromtimestamp(zero + now, UTC).isoformat()
         call = f"# start: {date}\n-dt 0 -e submit_batch_job | {shlex.join(words)}\n"
-        stream = io.BufferedReader(io.BytesIO(call.encode()))  # type: ignore[arg-type]
+        stream = _buffered(call)
         try:
             workload = EventsLog.parse(stream, _OPTION, LogOptions(timezone=timezone))
             options = options_of(workload) or [None] * len(workload)
             remarks += workload.remarks
             subs = []
             for row, job in enumerate(workload.ids):
-                labels = {
-                    ours: texts[row] or None
+                labels: dict[str, Any] = {
+                    ours: workload.labels[label][row] or None
                     for ours, label in _LABELS.items()
-                    if (texts := workload.labels.get(label)) is not None
+                    if label in workload.labels
                 }
                 limit = float(workload.walltime[row])
                 described = JobDescription(
@@ -178,7 +185,7 @@ def tried_jobs(
                     walltime=limit if isfinite(limit) else None,
                     subtime=now,
                     options=options[row] or {},
-                    **labels,  # type: ignore[arg-type]
+                    **labels,
                 )
                 subs.append(submission_of(described, now))
         except PipistrelleError as error:

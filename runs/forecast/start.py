@@ -127,7 +127,9 @@ def _run(found: Primed, entry: Entry, situation: Situation) -> None:
     began = now if live.start is None else min(now, int(live.start - situation.zero))
     if live.start is None and live.used is not None:
         began = now - int(live.used)
-    job, refused = controller.submit(entry.ids, entry.sub, min(began, int(entry.sub.submit)), entry.tasks, accepted=True)
+    job, refused = controller.submit(
+        entry.ids, entry.sub, min(began, int(entry.sub.submit)), entry.tasks, accepted=True
+    )
     if job.serial not in controller.pending:
         found.refused[entry.shown] = refused
         return
@@ -200,7 +202,7 @@ def _even(controller: Controller, job: SlurmJob, live: LiveJob, nodes: Sequence[
     alloc: Alloc = {}
     for place, at in enumerate(nodes):
         cpus = each + (place < more)
-        alloc[at] = (cpus, _memory(job, cpus), {name: count for name, count in job.gres.items()})
+        alloc[at] = (cpus, _memory(job, cpus), dict(job.gres))
     return alloc
 
 

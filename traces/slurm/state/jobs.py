@@ -114,7 +114,7 @@ def job_of(texts: JobTexts, *, ranged: bool) -> LiveJob:
     job.accrued, job.start = texts.time("accrue"), texts.time("start")
     job.used = texts.seconds("used_seconds", 1.0) if texts.text("used_seconds") else texts.seconds("used")
     job.limit = texts.seconds("limit")
-    left = texts.seconds("left") if job.limit is None and "left" in texts._texts else None  # noqa: SLF001
+    left = texts.seconds("left") if job.limit is None and texts.text("left") else None
     if left is not None and job.used is not None:
         job.limit = left + job.used
     job.node_list = texts.text("node_list")

@@ -36,7 +36,7 @@ def read_state(files: Sequence[PathText], timezone: str | None = None) -> Cluste
     """Read files of any of the commands; the content tells which one printed a file.
 
     A row that cannot be read is skipped and listed in ``faults``. A job in several files is that of the last file, with
-    what only earlier ones say.
+    what only earlier ones say; the records of scontrol count more than the rows of squeue.
 
     Args:
         timezone: time zone of dates without an offset; None: UTC.
@@ -186,7 +186,8 @@ class _Reading:
         if not (job.waits or job.holds):
             if job.state == "COMPLETING":
                 self._skipped["completing jobs, taken as ended"] += 1
-            for task in job.tasks_of_array or [None]:
+            tasks: Sequence[int | None] = job.tasks_of_array or [None]
+            for task in tasks:
                 self._state.ended[job.number, task] = job.state
             return
         if job.start is not None and job.used is not None and job.state == "RUNNING":
@@ -227,13 +228,13 @@ def _renamed(cells: dict[str, str], names: dict[str, str]) -> dict[str, str]:
 
 
 def _merged(known: LiveJob, job: LiveJob) -> LiveJob:
-    """Return the later job, with what only the earlier one says."""
+    """Return the later job, with what only the earlier one says; a record counts more than a row of a table."""
+    if known.ranged and not job.ranged:
+        known, job = job, known
     usual = LiveJob(place="", number=0)
     more = {
         name: getattr(known, name)
         for name in LiveJob.__struct_fields__
-        if name not in ("place", "state") and getattr(job, name) == getattr(usual, name)
+        if name not in ("place", "state", "nodes", "ranged") and getattr(job, name) == getattr(usual, name)
     }
-    if job.ranged or not known.ranged:
-        more.pop("nodes", None)
-    return replace(job, **more, ranged=job.ranged or known.ranged)
+    return replace(job, **more)

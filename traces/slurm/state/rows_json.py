@@ -110,19 +110,17 @@ def _node(one: dict[str, Any]) -> dict[str, str]:
 
 
 def _sinfo(one: dict[str, Any]) -> dict[str, str]:
-    node, nodes, partition = (one.get(key) if isinstance(one.get(key), dict) else {} for key in _SINFO)
-    assert node is not None and nodes is not None and partition is not None
-    found = partition.get("partition")
-    state = found.get("state") if isinstance(found, dict) else ""
+    node, nodes, partition = (_object(one.get(key)) for key in ("node", "nodes", "partition"))
     return {
         "name": text_of(nodes.get("nodes")),
         "state": "+".join(_words(node.get("state"))).upper(),
         "partition": text_of(partition.get("name")),
-        "avail": text_of(state).lower(),
+        "avail": text_of(_object(partition.get("partition")).get("state")).lower(),
     }
 
 
-_SINFO: Final = ("node", "nodes", "partition")
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _words(value: Any) -> list[str]:

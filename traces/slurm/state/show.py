@@ -22,6 +22,9 @@ _FIRST: Final = re.compile(rf"\s*({'|'.join(FIRST_KEYS)})=")
 _FREE: Final = frozenset(("JobName", "Comment", "Command", "WorkDir", "StdErr", "StdIn", "StdOut", "Reason", "OS"))
 #: the key that follows the name of a job in the form of one line
 _AFTER_NAME: Final = " UserId="
+#: keys that follow free text in the form of one line
+_AFTER_TEXT: Final = re.compile(r"\s(?:WorkDir|StdErr|StdIn|StdOut|Power|TresPer\w+|MailUser|AdminComment)=")
+_DETAIL: Final = re.compile(r"Nodes=\S+ CPU_IDs=\S* Mem=\S*(?: GRES=\S*)?")
 #: key of a job's line about some of its nodes (``scontrol -d``); its lines are kept under ``Nodes[]``
 _NODES: Final = "Nodes"
 
@@ -48,23 +51,25 @@ def records_of(lines: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Row]]:
 
 
 def _add(cells: dict[str, str], line: str, kind: str) -> None:
+    """Add the pairs of a line; the first value of a key counts."""
     text = line.strip()
-    if kind == "job" and text.startswith(f"{_NODES}="):
-        cells[f"{_NODES}[]"] = f"{cells.get(f'{_NODES}[]', '')}{text}\n"
-        return
+    single = kind == "job" and " JobState=" in text
     at = 0
     while (found := _KEY.search(text, at)) is not None:
-        begin = found.end()
-        if found[1] == "JobName":
+        key, begin = found[1], found.end()
+        detail = _DETAIL.match(text, found.start(1)) if kind == "job" and key == _NODES else None
+        if detail is not None:
+            cells[f"{_NODES}[]"] = f"{cells.get(f'{_NODES}[]', '')}{detail[0]}\n"
+            at = detail.end()
+            continue
+        if key == "JobName":
             end = text.find(_AFTER_NAME, begin)
-            end = len(text) if end < 0 else end
-        elif found[1] in _FREE and not (kind == "job" and found[1] == "Reason"):
-            end = len(text)
+        elif key in _FREE and not (kind == "job" and key == "Reason"):
+            following = _AFTER_TEXT.search(text, begin) if single else None
+            end = -1 if following is None else following.start()
         else:
             following = _KEY.search(text, begin)
-            end = len(text) if following is None else following.start()
-        if found[1] == _NODES and kind == "job":
-            cells[f"{_NODES}[]"] = f"{cells.get(f'{_NODES}[]', '')}{text[found.start() :].strip()}\n"
-            return
-        cells.setdefault(found[1], text[begin:end].strip())
+            end = -1 if following is None else following.start()
+        end = len(text) if end < 0 else end
+        cells.setdefault(key, text[begin:end].strip())
         at = end

@@ -6,6 +6,7 @@ cells between blanks.
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from pipistrelle.protocol.base.errors import quoted
@@ -67,7 +68,7 @@ class Table:
             for bounds in (self._starts[1:], self._ends[:-1]):
                 if self._fits(bounds, line):
                     edges = [0, *bounds, len(line)]
-                    return [line[begin:end].strip() for begin, end in zip(edges, edges[1:], strict=False)]
+                    return [line[begin:end].strip() for begin, end in pairwise(edges)]
         raise TraceError(
             "the row does not fit the columns of the header",
             where=place,
@@ -79,9 +80,7 @@ class Table:
     @staticmethod
     def _fits(bounds: list[int], line: str) -> bool:
         """Return whether columns of fixed width may begin at these places: a blank is before or at each of them."""
-        return all(
-            at >= len(line) or at == 0 or line[at - 1].isspace() or line[at].isspace() for at in bounds
-        )
+        return all(at >= len(line) or at == 0 or line[at - 1].isspace() or line[at].isspace() for at in bounds)
 
 
 def _distinct(names: list[str]) -> list[str]:

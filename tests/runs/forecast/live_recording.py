@@ -61,7 +61,8 @@ def _records(folder: Path, at: int) -> Iterator[str]:
                 f"JobId={row['id']} JobName={job['name'] or 'job'}",
                 f"UserId={job['user'] or 'u'}(1000) GroupId=users(100) MCS_label=N/A",
                 f"Priority={row['priority']} Nice=0 Account={job['account'] or '(null)'} QOS={job['qos'] or 'normal'}",
-                f"JobState={'RUNNING' if runs else 'PENDING'} Reason={'None' if runs else 'Priority'} Dependency={job['after'] or '(null)'}",
+                f"JobState={'RUNNING' if runs else 'PENDING'} Reason={'None' if runs else 'Priority'}",
+                f"Dependency={job['after'] or '(null)'}",
                 f"RunTime={_length(at - start if runs else 0)} TimeLimit={_length(limit)} TimeMin=N/A",
                 f"SubmitTime={ZERO + int(float(row['submit']))} EligibleTime={ZERO + int(float(row['submit']))}",
                 f"StartTime={ZERO + start if runs else 'Unknown'} EndTime=Unknown Deadline=N/A",
@@ -71,7 +72,10 @@ def _records(folder: Path, at: int) -> Iterator[str]:
                 f"NumNodes={_nodes(job, runs)} NumCPUs={_cpus(job, row)} NumTasks={job['tasks'] or job['nodes'] or 1}"
                 f" CPUs/Task={job['cpus_per_task'] or 1} ReqB:S:C:T=0:0:*:*",
                 f"TRES={row['tres']}",
-                *(f"  Nodes={one['node']} CPU_IDs=0-{int(one['cpus']) - 1} Mem={one['mem']}{_gpus(one)}" for one in held),
+                *(
+                    f"  Nodes={one['node']} CPU_IDs=0-{int(one['cpus']) - 1} Mem={one['mem']}{_gpus(one)}"
+                    for one in held
+                ),
                 f"MinCPUsNode=1 {_memory(job)} MinTmpDiskNode=0",
                 f"Features={job['constraint'] or '(null)'} DelayBoot=00:00:00",
                 f"OverSubscribe={'NO' if job['exclusive'] else 'OK'} Contiguous=0 Licenses=(null) Network=(null)",
