@@ -113,7 +113,7 @@ ROOMS_IN_ORDER: dict[str, list[str]] = {
         *("slurm", "inputs", "description", "folders", "execution", "sessions", "conformance", "filling"),
         "forecast",
     ],
-    "reports": ["cases/library/kill-race", "placement", "report", "explain", "estimates", "page", "forecast", "live", "cases"],
+    "reports": ["cases/library/kill-race", "placement", "report", "explain", "estimates", "page", "live", "cases"],
     "studies": ["errors", "measures", "trials", "inference", "pictures", "workers"],
     "api": [
         *(

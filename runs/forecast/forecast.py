@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.naming.hostlists import compressed, expanded
 from pipistrelle.protocol.base.errors import InputError
-from pipistrelle.runs.forecast.jobs import Entry, entry_of, tried_jobs
-from pipistrelle.runs.forecast.play import Played, Runtimes, play
+from pipistrelle.runs.forecast.jobs import QueuedJob, entry_of, tried_jobs
+from pipistrelle.runs.forecast.play import ForecastRun, Runtimes, play
 from pipistrelle.runs.forecast.ratios import Ratios, drawn
 from pipistrelle.runs.forecast.start import Primed, Situation, primed
 from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
@@ -131,8 +131,8 @@ class Forecaster:
         zero = float(ceil(min(times)) - 2)
         now = int(moment - zero)
         known = {node.name: at for at, node in enumerate(config.nodes)}
-        running: list[Entry] = []
-        waiting: list[Entry] = []
+        running: list[QueuedJob] = []
+        waiting: list[QueuedJob] = []
         for job in state.jobs:
             if job.waits and job.component >= 0:
                 self._ignored["waiting heterogeneous jobs, skipped"] += 1
@@ -298,7 +298,7 @@ class Forecaster:
         )
 
     @staticmethod
-    def _hopeful(start: Primed, entries: Sequence[Entry]) -> set[str]:
+    def _hopeful(start: Primed, entries: Sequence[QueuedJob]) -> set[str]:
         """Return the ids of jobs that are not held."""
         found: set[str] = set()
         for entry in entries:
@@ -307,7 +307,7 @@ class Forecaster:
                 found.update(entry.ids)
         return found
 
-    def _job(self, entry: Entry, base: Played, record: SlurmJob, priority: int) -> JobForecast:
+    def _job(self, entry: QueuedJob, base: ForecastRun, record: SlurmJob, priority: int) -> JobForecast:
         sub, live, zero = entry.sub, entry.live, self.situation.zero
         starts = [base.starts[name] for name in entry.ids if name in base.starts]
         reason = live.reason if live is not None and live.reason else base.reasons.get(entry.shown, "None")
@@ -337,8 +337,8 @@ class Forecaster:
     def _replicas(
         self,
         jobs: Sequence[JobForecast],
-        entries: Sequence[Entry],
-        base: Played,
+        entries: Sequence[QueuedJob],
+        base: ForecastRun,
         ratios: Ratios,
         replicas: int,
         seed: int,

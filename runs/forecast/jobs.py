@@ -24,7 +24,7 @@ from pipistrelle.traces.slurm.state.records import LiveJob
 _OPTION: Final = "--what-if"
 
 
-class Entry(Struct, kw_only=True):
+class QueuedJob(Struct, kw_only=True):
     """A record of the queue as the controller takes it; times are s of simulated time.
 
     Attributes:
@@ -40,7 +40,7 @@ class Entry(Struct, kw_only=True):
     shown: str
 
 
-def entry_of(job: LiveJob, zero: float, now: float, known: Mapping[str, int], ignored: Counter[str]) -> Entry:
+def entry_of(job: LiveJob, zero: float, now: float, known: Mapping[str, int], ignored: Counter[str]) -> QueuedJob:
     """Return the entry of a job in the queue.
 
     Args:
@@ -104,7 +104,7 @@ def entry_of(job: LiveJob, zero: float, now: float, known: Mapping[str, int], ig
         hold=job.waits and (job.priority == 0 or job.failed or job.reason.startswith("JobHeld")),
     )
     ids = [f"{job.number}_{task}" for task in tasks] or [shown]
-    return Entry(ids=ids, sub=sub, tasks=list(tasks), live=job, shown=shown)
+    return QueuedJob(ids=ids, sub=sub, tasks=list(tasks), live=job, shown=shown)
 
 
 def _array(job: LiveJob) -> str:
@@ -143,7 +143,7 @@ def _buffered(text: str) -> io.BufferedReader:
 
 def tried_jobs(
     texts: list[str], zero: float, now: float, first: int, timezone: str | None
-) -> tuple[list[Entry], list[str]]:
+) -> tuple[list[QueuedJob], list[str]]:
     """Return the jobs of calls such as ``sbatch -N 4 -t 2:00:00``, and warnings about options that are ignored.
 
     Args:
@@ -152,7 +152,7 @@ def tried_jobs(
     Raises:
         PipistrelleError: a call is malformed.
     """
-    entries: list[Entry] = []
+    entries: list[QueuedJob] = []
     remarks: list[str] = []
     for at, text in enumerate(texts):
         try:
@@ -193,7 +193,7 @@ def tried_jobs(
         tasks = [sub.array_task for sub in subs if sub.array_task is not None]
         ids = [f"{shown}_{task}" for task in tasks] or [shown]
         sub = replace(subs[0], number=first + at, array_task=tasks[0] if len(tasks) == 1 else None)
-        entries.append(Entry(ids=ids, sub=sub, tasks=tasks, live=None, shown=shown))
+        entries.append(QueuedJob(ids=ids, sub=sub, tasks=tasks, live=None, shown=shown))
     return entries, remarks
 
 

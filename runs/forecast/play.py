@@ -14,6 +14,9 @@ from pipistrelle.schedulers.slurm.policy import ANSWER
 #: intervals of the scheduler without an event after which nothing more is expected
 _PATIENCE: Final = 10
 
+#: reasons of jobs that never start
+_NEVER: Final = frozenset({"DependencyNeverSatisfied", "PartitionNodeLimit", "PartitionTimeLimit"})
+
 #: returns how long a job runs in all (s) by its id and record; inf: until it is killed at its limit
 Runtimes = Callable[[str, SlurmJob], float]
 
@@ -25,14 +28,14 @@ class Start(Struct, frozen=True):
     nodes: int
 
 
-class Played(Struct):
+class ForecastRun(Struct):
     """The first start of each pending job or task by id, and the reasons of those that waited at first."""
 
     starts: dict[str, Start]
     reasons: dict[str, str]
 
 
-def play(start: Primed, now: int, runtimes: Runtimes, wanted: Collection[str], until: float) -> Played:
+def play(start: Primed, now: int, runtimes: Runtimes, wanted: Collection[str], until: float) -> ForecastRun:
     """Return the starts of pending jobs.
 
     Args:
@@ -54,9 +57,13 @@ def play(start: Primed, now: int, runtimes: Runtimes, wanted: Collection[str], u
     interval = max(parameters.bf_interval, daemon.interval or 0, 30.0)
     first = now + parameters.bf_interval + 1
     left = set(wanted)
-    played = Played({}, {})
-    last_event = float(now)
+    played = ForecastRun({}, {})
+    last_event = checked = float(now)
     while left:
+        if last_event > checked:
+            checked = last_event
+            if not any(_may_start(job) for job in controller.pending.values()):
+                break
         due, end = daemon.next_time(), ends[0][0] if ends else inf
         time = min(due, end)
         if not played.reasons and time > first:
@@ -82,6 +89,10 @@ def play(start: Primed, now: int, runtimes: Runtimes, wanted: Collection[str], u
                 daemon.ended(job, COMPLETED, end, end + ANSWER)
                 last_event = end
     return played
+
+
+def _may_start(job: SlurmJob) -> bool:
+    return job.priority > 0 and job.reason not in _NEVER
 
 
 def _last_gate(start: Primed) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from pipistrelle.platforms.naming.hostlists import expanded
-from pipistrelle.runs.forecast.jobs import Entry
+from pipistrelle.runs.forecast.jobs import QueuedJob
 from pipistrelle.schedulers.slurm.cluster.bits import indices_of
 from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
 from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
@@ -15,9 +15,6 @@ from pipistrelle.schedulers.slurm.daemon import Daemon
 from pipistrelle.schedulers.slurm.nodes.asked import Alloc
 from pipistrelle.schedulers.slurm.passes.controller import Controller
 from pipistrelle.traces.slurm.state.records import LiveJob, LiveShare
-
-#: machines of more nodes skip the backfill passes that can start nothing
-_SMALL = 64
 
 
 class Situation(Struct, kw_only=True):
@@ -34,9 +31,9 @@ class Situation(Struct, kw_only=True):
     config: SlurmConfig
     now: int
     zero: float
-    running: list[Entry]
-    waiting: list[Entry]
-    tried: list[Entry]
+    running: list[QueuedJob]
+    waiting: list[QueuedJob]
+    tried: list[QueuedJob]
     down: frozenset[str]
     shares: Sequence[LiveShare] | None
     ended: Mapping[tuple[int, int | None], str]
@@ -62,7 +59,7 @@ def primed(situation: Situation) -> Primed:
     """Return a controller at the moment of the forecast."""
     config, now = situation.config, situation.now
     controller = Controller(config)
-    daemon = Daemon(controller, complete=controller.machine.count <= _SMALL)
+    daemon = Daemon(controller, complete=False)  # expected starts of single passes are not shown
     found = Primed(controller, daemon, {}, {}, Counter())
     machine = controller.machine
     for name in situation.down:
@@ -119,7 +116,7 @@ def _ended(controller: Controller, situation: Situation) -> None:
         controller.by_number.setdefault(number, []).append(job)
 
 
-def _run(found: Primed, entry: Entry, situation: Situation) -> None:
+def _run(found: Primed, entry: QueuedJob, situation: Situation) -> None:
     """Let a running job hold its nodes."""
     controller, now = found.controller, situation.now
     live = entry.live
@@ -223,7 +220,7 @@ def _fitting(found: Primed, alloc: Alloc) -> Alloc:
 
 
 def _taken(gres: Mapping[str, int], free: Mapping[str, int]) -> dict[str, int]:
-    """Return GPUs and the like under the names that the node has for them."""
+    """Return gres under the names that the node has for them."""
     taken: dict[str, int] = {}
     for name, count in gres.items():
         general = name.partition(":")[0]
@@ -236,7 +233,7 @@ def _taken(gres: Mapping[str, int], free: Mapping[str, int]) -> dict[str, int]:
     return taken
 
 
-def _wait(found: Primed, entry: Entry, situation: Situation) -> None:
+def _wait(found: Primed, entry: QueuedJob, situation: Situation) -> None:
     """Queue a waiting job with its priority and the times from which its age counts."""
     controller, now, zero = found.controller, situation.now, situation.zero
     live = entry.live

@@ -62,9 +62,9 @@ def _records(folder: Path, at: int) -> Iterator[str]:
                 f"UserId={job['user'] or 'u'}(1000) GroupId=users(100) MCS_label=N/A",
                 f"Priority={row['priority']} Nice=0 Account={job['account'] or '(null)'} QOS={job['qos'] or 'normal'}",
                 f"JobState={'RUNNING' if runs else 'PENDING'} Reason={'None' if runs else 'Priority'}",
-                f"Dependency={job['after'] or '(null)'}",
+                f"Dependency={(_eligible(job, row, at) == 'Unknown' and job['after']) or '(null)'}",
                 f"RunTime={_length(at - start if runs else 0)} TimeLimit={_length(limit)} TimeMin=N/A",
-                f"SubmitTime={ZERO + int(float(row['submit']))} EligibleTime={ZERO + int(float(row['submit']))}",
+                f"SubmitTime={ZERO + int(float(row['submit']))} EligibleTime={_eligible(job, row, at)}",
                 f"StartTime={ZERO + start if runs else 'Unknown'} EndTime=Unknown Deadline=N/A",
                 f"Partition={job['partition']} AllocNode:Sid=localhost:1",
                 "ReqNodeList=(null) ExcNodeList=(null)",
@@ -105,3 +105,9 @@ def _length(seconds: int) -> str:
 def _cpus(job: dict[str, str], row: dict[str, str]) -> str:
     told = row["tres"].partition(",")[0].removeprefix("cpu=")
     return told or job["tasks"] or "1"
+
+
+def _eligible(job: dict[str, str], row: dict[str, str], at: int) -> str:
+    """Return the date from which a job may run; Unknown while a dependency holds it."""
+    time = float(row["eligible"] or at + 1)
+    return "Unknown" if job["after"] and time > at else str(ZERO + int(time))

@@ -1,6 +1,7 @@
 """Readers of what squeue, scontrol, sinfo, sshare and sacct print."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -99,7 +100,9 @@ def test_records_and_json_describe_the_same_jobs(tmp_path):
     line = read(tmp_path, "\n".join(" ".join(one.split("\n   ")) for one in SHOWN.split("\n\n")))
 
     assert shown.now == plain.now == line.now == NOW
-    assert not shown.faults and not plain.faults and not line.faults
+    assert not shown.faults
+    assert not plain.faults
+    assert not line.faults
     for other in (plain, line):
         for one, two in zip(shown.jobs, other.jobs, strict=True):
             left, right = asdict(one), asdict(two)
@@ -159,7 +162,8 @@ def test_sacct_has_running_and_pending_jobs(tmp_path):
         "4_[1-3]|ada|physics|batch|PENDING|2026-01-05T07:10:00|Unknown|00:00:00|02:00:00|1|1|cpu=1|None assigned|\n",
     )
 
-    assert state.now == NOW and not state.faults, state.faults
+    assert state.now == NOW
+    assert not state.faults, state.faults
     assert state.ended == {(1, None): "COMPLETED"}
     assert [(job.number, job.state, job.node_list, job.dependency) for job in state.jobs] == [
         (2, "RUNNING", "n01", ""),
@@ -217,7 +221,9 @@ def test_other_files_are_refused(tmp_path, text, words):
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    start=st.sampled_from([SHOWN, json.dumps(JSON), (LIVE / "squeue.txt").read_text(), (LIVE / "nodes.txt").read_text()]),
+    start=st.sampled_from(
+        [SHOWN, json.dumps(JSON), (LIVE / "squeue.txt").read_text(), (LIVE / "nodes.txt").read_text()]
+    ),
     at=st.integers(0, 4000),
     more=st.one_of(st.text(max_size=8), st.sampled_from(["|", "=", "\n", "9" * 40, "[1-9999999]", "null", "{}", "[]"])),
 )
@@ -225,7 +231,5 @@ def test_damaged_files_give_faults_or_one_error(tmp_path, start, at, more):
     """A damaged file is read with faults, or refused with a TraceError."""
     at %= len(start)
     (tmp_path / "x").write_text(start[:at] + more + start[at + len(more) :], encoding="utf-8", errors="replace")
-    try:
+    with suppress(TraceError):
         read_state([tmp_path / "x"])
-    except TraceError:
-        pass

@@ -20,7 +20,7 @@ from pipistrelle.traces.slurm.state.others import node_is_out, reservation_of, s
 from pipistrelle.traces.slurm.state.records import ClusterState, LiveJob, LiveNode
 from pipistrelle.traces.slurm.state.rows_json import json_rows
 from pipistrelle.traces.slurm.state.show import is_record, records_of
-from pipistrelle.traces.slurm.state.tables import Row, rows_of
+from pipistrelle.traces.slurm.state.tables import LiveRow, rows_of
 
 #: largest JSON file (bytes): that of about 100,000 jobs
 LARGEST_JSON: Final = 512 << 20
@@ -119,11 +119,11 @@ class _Reading:
                 hint="Do not use --noheader.",
             )
 
-    def _records(self, rows: Iterable[tuple[str, Row]], *, ranged: bool) -> None:
+    def _records(self, rows: Iterable[tuple[str, LiveRow]], *, ranged: bool) -> None:
         for kind, row in rows:
             self._one(kind, row, ranged=ranged)
 
-    def _one(self, kind: str, row: Row | TraceError, *, ranged: bool) -> None:
+    def _one(self, kind: str, row: LiveRow | TraceError, *, ranged: bool) -> None:
         """Add a row of some kind; a faulty one is counted."""
         self._seen.add(kind)
         if isinstance(row, TraceError):
@@ -134,7 +134,7 @@ class _Reading:
         except TraceError as error:
             self._state.faults.append(str(error))
 
-    def _add(self, kind: str, row: Row, *, ranged: bool) -> None:
+    def _add(self, kind: str, row: LiveRow, *, ranged: bool) -> None:
         state = self._state
         if kind in ("job", "squeue", "sacct"):
             if kind == "sacct" and "." in row.cells.get("JobID", row.cells.get("JobIDRaw", "")):
@@ -205,14 +205,14 @@ class _Reading:
         return state
 
 
-def _named(records: Iterable[tuple[str, Row]]) -> Iterator[tuple[str, Row]]:
+def _named(records: Iterable[tuple[str, LiveRow]]) -> Iterator[tuple[str, LiveRow]]:
     """Yield records of scontrol with our names of their keys."""
     for kind, row in records:
         if kind == "job":
-            yield kind, Row(row.place, _renamed(row.cells, SCONTROL))
+            yield kind, LiveRow(row.place, _renamed(row.cells, SCONTROL))
         elif kind == "node":
             cells = row.cells
-            yield kind, Row(row.place, {"name": cells.get("NodeName", ""), "state": cells.get("State", "").upper()})
+            yield kind, LiveRow(row.place, {"name": cells.get("NodeName", ""), "state": cells.get("State", "").upper()})
         else:
             yield kind, row
 

@@ -10,13 +10,13 @@ from typing import Any, Final
 
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.slurm.state.names import JSON
-from pipistrelle.traces.slurm.state.tables import Row
+from pipistrelle.traces.slurm.state.tables import LiveRow
 
 #: {key of the top level: kind of its rows}
 KINDS: Final = {"jobs": "job", "nodes": "node", "reservations": "reservation", "shares": "share", "sinfo": "node"}
 
 
-def json_rows(data: bytes, where: str) -> tuple[float | None, list[tuple[str, Row]]]:
+def json_rows(data: bytes, where: str) -> tuple[float | None, list[tuple[str, LiveRow]]]:
     """Return (when the file was made as s since 1970 or None, [(kind, row)]).
 
     Raises:
@@ -33,7 +33,7 @@ def json_rows(data: bytes, where: str) -> tuple[float | None, list[tuple[str, Ro
             where=where,
             expected="the output of squeue, scontrol, sinfo or sshare with --json",
         )
-    rows: list[tuple[str, Row]] = []
+    rows: list[tuple[str, LiveRow]] = []
     for key in known:
         some = top[key]
         if isinstance(some, dict):  # sshare has a list within
@@ -42,7 +42,7 @@ def json_rows(data: bytes, where: str) -> tuple[float | None, list[tuple[str, Ro
             place = f"{where}, {key}[{at}]"
             kind = KINDS[key]
             texts = {"": ""} if not isinstance(one, dict) else _TEXTS[key](one)
-            rows.append((kind, Row(place, texts)))
+            rows.append((kind, LiveRow(place, texts)))
     made = text_of(top.get("last_update", ""))
     return (float(made) if made.isdecimal() and int(made) else None), rows
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from pipistrelle.traces.slurm.state.tables import Row
+from pipistrelle.traces.slurm.state.tables import LiveRow
 
 _KEY: Final = re.compile(r"(?:^|\s)([A-Za-z][\w/:.]{0,40})=")
 #: first key of each kind of record: the kind
@@ -34,7 +34,7 @@ def is_record(line: str) -> bool:
     return _FIRST.match(line) is not None
 
 
-def records_of(lines: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Row]]:
+def records_of(lines: Iterable[tuple[str, str]]) -> Iterator[tuple[str, LiveRow]]:
     """Yield (kind, record) of each record; lines before the first one are ignored."""
     kind = place = ""
     cells: dict[str, str] = {}
@@ -42,12 +42,12 @@ def records_of(lines: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Row]]:
         found = _FIRST.match(line)
         if found is not None:
             if kind:
-                yield kind, Row(place, cells)
+                yield kind, LiveRow(place, cells)
             kind, place, cells = FIRST_KEYS[found[1]], where, {}
         if kind:
             _add(cells, line, kind)
     if kind:
-        yield kind, Row(place, cells)
+        yield kind, LiveRow(place, cells)
 
 
 def _add(cells: dict[str, str], line: str, kind: str) -> None:

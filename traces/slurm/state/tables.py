@@ -19,14 +19,14 @@ _FREE: Final = frozenset({"NODELIST(REASON)", "REASON", "NAME", "COMMENT", "WORK
 _LONGEST: Final = 1_000_000
 
 
-class Row(NamedTuple):
+class LiveRow(NamedTuple):
     """A row of a table: file and line, and {name of a column: cell}."""
 
     place: str
     cells: dict[str, str]
 
 
-class Table:
+class LiveTable:
     """Splits rows by a header.
 
     Args:
@@ -43,11 +43,11 @@ class Table:
         self._starts = [one.start() for one in found]
         self._ends = [one.end() for one in found]
 
-    def row(self, line: str, place: str) -> Row:
+    def row(self, line: str, place: str) -> LiveRow:
         """Return a row; TraceError if it does not fit the header."""
         if len(line) > _LONGEST:
             raise TraceError("the line is too long", where=place, expected=f"at most {_LONGEST:,} characters")
-        return Row(place, dict(zip(self.names, self._cells(line, place), strict=True)))
+        return LiveRow(place, dict(zip(self.names, self._cells(line, place), strict=True)))
 
     def _cells(self, line: str, place: str) -> list[str]:
         width = len(self.names)
@@ -93,9 +93,9 @@ def _distinct(names: list[str]) -> list[str]:
     return found
 
 
-def rows_of(lines: Iterator[tuple[str, str]], header: str) -> Iterator[Row | TraceError]:
+def rows_of(lines: Iterator[tuple[str, str]], header: str) -> Iterator[LiveRow | TraceError]:
     """Yield the rows below a header, or the error of a row that cannot be read; repeated headers are skipped."""
-    table = Table(header)
+    table = LiveTable(header)
     for place, line in lines:
         text = line.rstrip("\r\n")
         if not text.strip() or text.strip() == header.strip():

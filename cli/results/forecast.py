@@ -90,8 +90,8 @@ def command(
     from pipistrelle.cli.results.explain_text import print_columns
     from pipistrelle.protocol.base.errors import said_of
     from pipistrelle.protocol.base.lengths import parse_seconds
-    from pipistrelle.reports.forecast.page import forecast_page
-    from pipistrelle.reports.forecast.texts import ForecastTexts
+    from pipistrelle.reports.estimates.forecast_texts import ForecastTexts
+    from pipistrelle.reports.page.forecast import forecast_page
     from pipistrelle.runs.forecast.files import forecast_files
     from pipistrelle.server.outputs.once import write_output
     from pipistrelle.traces.logs.job_table import LogOptions

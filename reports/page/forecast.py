@@ -2,7 +2,7 @@
 
 import html
 
-from pipistrelle.reports.forecast.texts import ForecastTexts
+from pipistrelle.reports.estimates.forecast_texts import ForecastTexts
 from pipistrelle.reports.page.document import static_document
 
 _TEXTS = frozenset(("job", "user", "account", "partition", "reason", "expected nodes"))
