@@ -30,8 +30,10 @@ def _files(name: str, text: str) -> Callable[[Any], Any]:
     _files("--accounting", "Accounts and QOS: dump or listing of sacctmgr; repeatable."),
     _files("--history", "Past jobs: output of sacct -P; repeatable."),
     click.option("--what-if", multiple=True, metavar="'sbatch ...'", help="Add a job with these options; repeatable."),
-    click.option("--at", metavar="DATE", help="When the files were made.  [default: as the files tell]"),
-    click.option("--timezone", metavar="ZONE", help="Time zone of the cluster, such as Europe/Prague.  [default: UTC]"),
+    click.option("--at", metavar="DATE", show_default="as the files tell", help="When the files were made."),
+    click.option(
+        "--timezone", metavar="ZONE", show_default="UTC", help="Time zone of the cluster, such as Europe/Prague."
+    ),
     click.option("--lenient-config", is_flag=True, help="Ignore keys of slurm.conf that Slurm does not have."),
 )
 @click.option(

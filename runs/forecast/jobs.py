@@ -19,6 +19,7 @@ from pipistrelle.schedulers.slurm.files.submission import submission_of
 from pipistrelle.traces.logs.job_table import LogOptions
 from pipistrelle.traces.slurm.events import EventsLog
 from pipistrelle.traces.slurm.options import options_of
+from pipistrelle.traces.slurm.sbatch import parse_sbatch, unknown_hint
 from pipistrelle.traces.slurm.state.records import LiveJob
 
 _OPTION: Final = "--what-if"
@@ -168,6 +169,9 @@ def tried_jobs(
         call = f"# start: {date}\n-dt 0 -e submit_batch_job | {shlex.join(words)}\n"
         stream = _buffered(call)
         try:
+            unknown = parse_sbatch(words, _OPTION).unknown
+            if unknown:
+                raise InputError(f"sbatch has no option {unknown[0]}", hint=unknown_hint(unknown[0]))
             workload = EventsLog.parse(stream, _OPTION, LogOptions(timezone=timezone))
             options = options_of(workload) or [None] * len(workload)
             remarks += workload.remarks
@@ -189,7 +193,9 @@ def tried_jobs(
                 )
                 subs.append(submission_of(described, now))
         except PipistrelleError as error:
-            raise InputError(f"{error.what} in {quoted(text)}", where=_OPTION, expected=error.expected) from None
+            raise InputError(
+                f"{error.what} in {quoted(text)}", where=_OPTION, expected=error.expected, hint=error.hint
+            ) from None
         tasks = [sub.array_task for sub in subs if sub.array_task is not None]
         ids = [f"{shown}_{task}" for task in tasks] or [shown]
         sub = replace(subs[0], number=first + at, array_task=tasks[0] if len(tasks) == 1 else None)
