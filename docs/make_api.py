@@ -35,6 +35,10 @@ SECTIONS: dict[str, tuple[str, str]] = {
         "Scheduler View Job earliest_start Fcfs Sjf Easy LowestIds Window NodeSet Stateless make_scheduler compose "
         "ComposedPolicy MauiPolicy read_maui_config",
     ),
+    "Live clusters": (
+        "Expected starts of the jobs that wait; [Forecast](../how-to/forecast.md).",
+        "forecast Forecast",
+    ),
     "Names and errors": (
         "What is bundled, the base class of all errors that you can correct, and warnings about doubtful input.",
         "bundled PipistrelleError PipistrelleWarning",

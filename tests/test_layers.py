@@ -64,6 +64,7 @@ ROOMS_IN_ORDER: dict[str, list[str]] = {
             "clean",
             "logs",
             "slurm",
+            "slurm/state",
             "clusters",
             "batsim",
             "requests",
@@ -108,7 +109,10 @@ ROOMS_IN_ORDER: dict[str, list[str]] = {
         ),
     ],
     "models": ["samples", "workloads", "likeness", "reliability"],
-    "runs": ["slurm", "inputs", "description", "folders", "execution", "sessions", "conformance", "filling"],
+    "runs": [
+        *("slurm", "inputs", "description", "folders", "execution", "sessions", "conformance", "filling"),
+        "forecast",
+    ],
     "reports": ["cases/library/kill-race", "placement", "report", "explain", "estimates", "page", "live", "cases"],
     "studies": ["errors", "measures", "trials", "inference", "pictures", "workers"],
     "api": [

@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from pipistrelle.runs.execution.pause import Pause as Pause
     from pipistrelle.runs.execution.run import RunOptions as RunOptions
     from pipistrelle.runs.execution.run import run as execute
+    from pipistrelle.runs.forecast.files import forecast_files
+    from pipistrelle.runs.forecast.forecast import Forecast as Forecast
     from pipistrelle.runs.inputs.node_table import load_node_rows as load_node_rows
     from pipistrelle.runs.inputs.outages import failure_plan as failure_plan
     from pipistrelle.schedulers.backfill.earliest import earliest_start as earliest_start
@@ -73,6 +75,7 @@ if TYPE_CHECKING:
     from pipistrelle.traces.workload import Workload as Workload
 
     Job = SchedulerJob
+    forecast = forecast_files
     make_scheduler = make_policy
     run_spec = execute
     state_from_json = from_json
@@ -111,6 +114,8 @@ _HOMES = {
     "runs.description.spec": "RunSpec",
     "runs.execution.pause": "Pause",
     "runs.execution.run": "RunOptions run=run_spec",
+    "runs.forecast.files": "forecast_files=forecast",
+    "runs.forecast.forecast": "Forecast",
     "runs.inputs.node_table": "load_node_rows",
     "runs.inputs.outages": "failure_plan",
     "schedulers.backfill.earliest": "earliest_start",
