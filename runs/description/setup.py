@@ -245,7 +245,7 @@ def _with_table(machine: "Platform | SimGridPlatform", text: str) -> Platform:
 
 
 def load_inputs(spec: RunSpec, given: Inputs | None = None) -> "tuple[Workload, Platform | SimGridPlatform]":
-    """Return a run's workload and machine; read those that are not given."""
+    """Return a run's workload and machine; the inputs that are not given are read from files."""
     if spec.resumed is not None:
         raise InputError(
             "this run continued another run's snapshot under another policy, so it cannot be started again",
@@ -273,7 +273,7 @@ def load_inputs(spec: RunSpec, given: Inputs | None = None) -> "tuple[Workload, 
 
 
 def changed_machine(spec: RunSpec, machine: "Platform | SimGridPlatform") -> "Platform | SimGridPlatform":
-    """Return a machine with the changes that a description makes to it, or raise PipistrelleError."""
+    """Return a machine, changed as a run's description says; PipistrelleError if that is impossible."""
     if spec.scale_platform is not None:
         machine = _scaled(machine, spec.scale_platform)
     if spec.node_table is not None:
@@ -370,7 +370,7 @@ def load_jobs(spec: RunSpec, name: str) -> Workload:
 
 
 def changed_jobs(spec: RunSpec, trace: Workload) -> Workload:
-    """Return a workload with the changes that a description makes to it, or raise PipistrelleError."""
+    """Return a workload, changed as a run's description says; PipistrelleError if that is impossible."""
     for step in spec.transform:
         trace = step.apply(trace)
     if spec.warm and spec.from_ is None:

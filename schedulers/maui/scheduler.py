@@ -400,7 +400,7 @@ class MauiScheduler(Kept):
             keys[beyond] = -inf
 
     def _keep_reservations(self, ranks: Floats, restrictions: list[Restriction], now: float) -> None:
-        """Keep the reservations of the last decision, each at the same time or earlier."""
+        """Renew the reservations of the last decision, each at the same time or earlier."""
         queue, plan = self.queue, self._plan
         jobs = [queue.job(queue.row_of[number]) for number in self.reserved if number in queue.row_of]
         jobs.sort(key=lambda job: (-ranks[queue.row_of[job.number]], job.number))

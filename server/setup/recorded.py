@@ -1,4 +1,4 @@
-"""Recorded starts and nodes of jobs, and how closely a run follows them."""
+"""Read recorded starts and nodes of jobs, and measure how closely a run follows them."""
 
 from array import array
 from collections.abc import Iterable, Sequence
@@ -38,7 +38,7 @@ def starts_of(workload: Workload) -> Floats:
 
 
 def records_of(workload: Workload, platform: Platform) -> list[LogRecord]:
-    """Return each job's recorded start and nodes, without nodes that do not exist.
+    """Return each job's recorded start and nodes, without nodes that do not exist on the machine.
 
     A job that did not fit at its recorded start, or has none, also gets the first time at which it fits.
     """
@@ -100,8 +100,8 @@ def _nodes(workload: Workload, platform: Platform) -> list[str]:
 def rooms(starts: Floats, submits: Floats, sizes: Ints, lengths: Floats, units: int) -> dict[int, float]:
     """Return {row: first time (s) at which the job fits} for the jobs that do not fit at their recorded start.
 
-    Jobs are placed by start, then row; a job that fits keeps its units. Every other job gets the first time, from its
-    start or submission on, at which it fits for its whole length beside all jobs placed before.
+    Jobs that fit at their recorded start are placed first, ordered by start, then row. Every other job then gets the
+    first time, from its start or submission on, at which it fits for its whole length beside all jobs placed before.
 
     Args:
         starts: recorded starts (s), shape (jobs,); NaN if unknown.
@@ -144,7 +144,7 @@ class _Load:
         self._held = np.cumsum(np.bincount(places, weights=changes, minlength=len(self._times)))
 
     def first_room(self, since: float, length: float, most: int) -> float:
-        """Return the first time (s), from ``since`` on, at which at most ``most`` units are held for ``length`` s."""
+        """Return the first time (s) from ``since`` on at which at most ``most`` units are held for ``length`` s."""
         time = since
         at = max(int(np.searchsorted(self._times, since, "right")) - 1, 0)
         steps = _STEPS
@@ -194,7 +194,7 @@ class RecordedFigures(Struct, frozen=True, kw_only=True):
 
 
 class RecordedBook(Kept, Observer):
-    """Counts jobs that start at their recorded time and on their recorded nodes."""
+    """Counts the jobs that start at their recorded time, and those that run on their recorded nodes."""
 
     _kept = ("_recorded", "_unrecorded", "_on_time", "_delays", "_no_room", "_own", "_other")
 

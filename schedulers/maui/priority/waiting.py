@@ -194,10 +194,7 @@ class FixedColumn(Generic[_Scalar]):
 
 
 class RowsByCounter:
-    """The rows of the queue by the limit's counter for which their jobs count.
-
-    A job can count for several.
-    """
+    """The rows of the queue, grouped by the counters of limits to which their jobs add; a job can add to several."""
 
     def __init__(self) -> None:
         #: counters by combination

@@ -1,4 +1,4 @@
-"""Backfilling around some reservations on nodes that jobs share: the rules easy-slices, depth and fill."""
+"""Backfilling around a few reservations on nodes that jobs share: the rules easy-slices, depth and fill."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -29,7 +29,7 @@ METRICS: Final[dict[str, Metric]] = {
 class EasySlicesOnNodes:
     """EASY backfilling with one reservation on chosen nodes, in time slices.
 
-    A job that would run past the reserved start cannot use what is reserved, even if enough else will be free.
+    A job that would run beyond the reserved start cannot use the reserved resources, even if others will be free then.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class EasySlicesOnNodes:
         self._place: NodePlace | None = None
 
     def reservation(self, job: SchedulerJob) -> float | None:
-        """Return the first job's latest expected start (s); None for any other job."""
+        """Return the latest expected start (s) of the first job in the queue; None for any other job."""
         return self._place.begin if self._place is not None and job.number == self._reserved_for else None
 
     def state(self) -> Any:
@@ -96,14 +96,16 @@ class EasySlicesOnNodes:
 
 
 class ReservingOnNodes(KeepsBegins):
-    """The first jobs that do not fit get reservations, new at each decision; others start around them.
+    """Reserves for the first jobs that do not fit, and starts other jobs around these reservations.
+
+    The reservations are computed again at each decision.
 
     Args:
         depth: number of jobs that get a reservation.
-        policy: how the others are chosen: in the order of the queue (``firstfit``), by falling metric (``bestfit``), or
+        policy: how other jobs are chosen: in the order of the queue (``firstfit``), by falling metric (``bestfit``), or
             the set with the largest sum of metrics among the sets tried (``greedy``).
         metric: a key of `METRICS`.
-        most: how many of the others, that fit one by one, may be started at a decision (0: all).
+        most: how many other jobs may be started at a decision, of those that fit one by one; 0: all.
     """
 
     _kept: ClassVar[tuple[str, ...]] = ("_begins",)

@@ -20,7 +20,7 @@ OPTION: Final = "--slurm"
 
 
 def overridden(conf: SlurmConf, changes: Mapping[str, str]) -> tuple[SlurmConf, list[tuple[str, str]]]:
-    """Return the configuration with changes, and the changes of accounting as files of commands.
+    """Return the configuration with changed keys, and the changes of accounting as files of commands.
 
     Args:
         changes: {key: value as text}.
@@ -108,7 +108,7 @@ def _setting(key: ConfKey, text: str, where: str) -> ConfSetting:
 
 
 def text_of(value: object) -> str:
-    """Return a plain value of a study as a configuration file would have it."""
+    """Return a plain value from a study's file as the text that a configuration file would have."""
     if isinstance(value, bool):
         return "YES" if value else "NO"
     if isinstance(value, float) and value.is_integer():
