@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from pipistrelle.runs.forecast.start import Primed
 from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETED, PENDING, RUNNING, SlurmJob
-from pipistrelle.schedulers.slurm.policy import ANSWER
 
 #: intervals of the scheduler without an event after which nothing more is expected
 _PATIENCE: Final = 10
@@ -86,7 +85,7 @@ def play(start: Primed, now: int, runtimes: Runtimes, wanted: Collection[str], u
             _, _, job, incarnation = heapq.heappop(ends)
             if job.state == RUNNING and job.restarts == incarnation:
                 daemon.catch_up(end)
-                daemon.ended(job, COMPLETED, end, end + ANSWER)
+                daemon.ended(job, COMPLETED, end, end + controller.config.answers.delay(job.nodes.bit_count()))
                 last_event = end
     return played
 
