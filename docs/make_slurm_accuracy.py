@@ -12,8 +12,8 @@ from typing import Final
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))
-import slurm_passes  # noqa: E402 - from the folder above
-import slurm_runs  # noqa: E402 - likewise
+import slurm_passes  # noqa: E402 - the benchmarks are scripts, not a package
+import slurm_runs  # noqa: E402
 
 PAGE = ROOT / "docs" / "explanation" / "slurm-accuracy.md"
 BEGIN: Final = "<!-- made by docs/make_slurm_accuracy.py -->"

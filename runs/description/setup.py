@@ -72,10 +72,14 @@ class SetupCache:
 
     Args:
         silent: log no warnings, because the inputs are unusual on purpose.
+        given: returns the objects that replace inputs of a description, or None; equal descriptions have equal objects.
     """
 
-    def __init__(self, *, silent: bool = False) -> None:
+    def __init__(
+        self, *, silent: bool = False, given: "Callable[[RunSpec], Inputs | None]" = lambda spec: None
+    ) -> None:
         self._silent = silent
+        self._given = given
         self._inputs: dict[str, _Shared] = {}
         #: warnings already logged
         self._told: set[str] = set()
@@ -85,7 +89,7 @@ class SetupCache:
 
         def make() -> _Shared:
             part = spec.part(*_SHARED)
-            return _Shared(part, load_inputs(part, given))
+            return _Shared(part, load_inputs(part, self._given(part) if given is None else given))
 
         return make() if given is not None else _kept(self._inputs, spec.key(*_SHARED), _INPUTS_KEPT, make)
 
@@ -257,7 +261,7 @@ def _with_table(machine: "Platform | SimGridPlatform", text: str) -> Platform:
 
 
 def load_inputs(spec: RunSpec, given: Inputs | None = None) -> "tuple[Workload, Platform | SimGridPlatform]":
-    """Return a run's workload and machine; read those that are not given."""
+    """Return a run's workload and machine; the inputs that are not given are read from files."""
     if spec.resumed is not None:
         raise InputError(
             "this run continued another run's snapshot under another policy, so it cannot be started again",
@@ -285,7 +289,7 @@ def load_inputs(spec: RunSpec, given: Inputs | None = None) -> "tuple[Workload, 
 
 
 def changed_machine(spec: RunSpec, machine: "Platform | SimGridPlatform") -> "Platform | SimGridPlatform":
-    """Return a machine with the changes that a description makes to it, or raise PipistrelleError."""
+    """Return a machine, changed as a run's description says; PipistrelleError if that is impossible."""
     if spec.scale_platform is not None:
         machine = _scaled(machine, spec.scale_platform)
     if spec.node_table is not None:
@@ -341,7 +345,7 @@ def _remarks_of(spec: RunSpec, trace: Workload, setup: Setup) -> list[str]:
     remarks = [*([] if other_units is None else [other_units]), *_without_dependencies(spec, setup)]
     if spec.scheduler != SLURM and spec.program is None and spec.code is None:
         remarks += options_remarks(setup.workloads)
-    if UNMET in setup.dropped:
+    if UNMET in setup.dropped and not setup.platform.shares_nodes:
         remarks.append("--ignore-constraints: jobs may get any nodes, whatever they request")
     if spec.cancellations == "keep" and not setup.cancels:
         remarks.append(f"--cancellations keep: no job of {trace.name} is known to have been cancelled while queued")
@@ -382,7 +386,7 @@ def load_jobs(spec: RunSpec, name: str) -> Workload:
 
 
 def changed_jobs(spec: RunSpec, trace: Workload) -> Workload:
-    """Return a workload with the changes that a description makes to it, or raise PipistrelleError."""
+    """Return a workload, changed as a run's description says; PipistrelleError if that is impossible."""
     for step in spec.transform:
         trace = step.apply(trace)
     if spec.warm and spec.from_ is None:

@@ -1,4 +1,4 @@
-"""Read everything that the scheduler ``slurm`` decides by, from the files of a cluster."""
+"""Read all settings of the scheduler ``slurm`` from the files of a cluster."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -27,14 +27,16 @@ from pipistrelle.schedulers.slurm.files.topology import read_topology
 
 
 class SlurmCluster(Struct, frozen=True):
-    """The settings of the scheduler, and what happens to each key of the files, in their order."""
+    """The scheduler's settings, and what happens to each key, in the order of the files."""
 
     config: SlurmConfig
     findings: tuple[KeyFinding, ...]
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings about keys that are unknown, or that Slurm would honour; one for each key."""
+        """Warnings about keys that are unknown, or that Slurm would honour but the scheduler does not; one for each
+        key.
+        """
         found: dict[tuple[str, str], list[KeyFinding]] = {}
         for one in self.findings:
             if one.support in (KeySupport.WARNED, None):
@@ -50,7 +52,7 @@ def load_cluster(
     *,
     strict: bool = True,
 ) -> SlurmCluster:
-    """Read the files of a cluster.
+    """Read the files of a cluster; return the scheduler's settings.
 
     Args:
         config: a slurm.conf; gres.conf and topology.conf beside it are read, too.
@@ -107,7 +109,7 @@ def load_cluster(
 def _without_sharing(
     conf: SlurmConf, partitions: Sequence[PartitionSettings]
 ) -> tuple[tuple[PartitionSettings, ...], list[KeyFinding]]:
-    """Return partitions in which no two jobs hold one CPU, which the machine does not simulate, and what was changed."""
+    """Return partitions in which each CPU has one job, as on the simulated machine, and what was changed."""
     found: list[KeyFinding] = []
     entries = {entry.name: entry for entry in conf.entries.get("partitions", [])}
     for one in partitions:

@@ -1,4 +1,4 @@
-"""The times at which slurmctld acts: ticks of the main loop, backfill, limit checks and recalculations."""
+"""Run slurmctld's activities at the right times: main loop, backfill, limit checks, recalculations."""
 
 from bisect import insort
 from math import ceil, floor, inf
@@ -24,13 +24,13 @@ _SLACK: Final = 1e-4
 
 
 class Actions(Struct):
-    """What the controller did at one moment, in order.
+    """The controller's actions at one moment, in order.
 
     Attributes:
         started: records of jobs started.
         killed: jobs that ran into their limits.
         preempted: (victim, how: REQUEUE or CANCEL, grace in s).
-        passes: (kind, result) of each pass, if they are kept.
+        passes: (kind, result) of each pass, if the daemon keeps them.
     """
 
     started: list[SlurmJob]
@@ -42,11 +42,11 @@ class Actions(Struct):
 class Daemon:
     """Runs a controller in simulated time. Call `advance` at each time that `next_time` returns.
 
-    Within one second the order is: main loop, backfill, recalculation; events of jobs come after these.
+    Within one second the order is: main loop, backfill, recalculation, events of jobs.
 
     Args:
         keep: keep the results of all passes in the actions.
-        complete: run every backfill pass, also those that cannot start a job. They only renew expected starts.
+        complete: also run backfill passes that cannot start a job and only renew expected starts.
     """
 
     def __init__(self, controller: Controller, *, keep: bool = False, complete: bool = True) -> None:
@@ -123,7 +123,7 @@ class Daemon:
         return soonest
 
     def _next_tick(self) -> float:
-        """Return the next tick that runs a pass."""
+        """Return the next tick of the main loop that runs a pass."""
         soonest = inf
         if self.controller.pending and self.interval is not None:
             soonest = self._tick_at(self.last_full + self.interval)
@@ -133,7 +133,7 @@ class Daemon:
         return soonest
 
     def _tick_at(self, time: float) -> float:
-        """Return the first tick at or after a time."""
+        """Return the first tick of the main loop at or after a time."""
         return ceil(time - self.phase - _SLACK) + self.phase
 
     def _next_backfill(self) -> float:
@@ -158,7 +158,7 @@ class Daemon:
         return job.limit_end + (self.controller.config.over_time_limit if own is None else own)
 
     def advance(self, now: float) -> Actions:
-        """Do what is due at ``now``; nothing may be due earlier."""
+        """Run every activity that is due at ``now``; none may be due earlier."""
         self._actions = Actions([], [], [], [])
         self._now = now
         self.catch_up(now)
@@ -194,7 +194,7 @@ class Daemon:
         return self._actions
 
     def catch_up(self, now: float) -> None:
-        """Do the recalculations that are due before ``now``, and skip full passes during which the queue is empty."""
+        """Run the recalculations that are due before ``now``, and skip full passes over an empty queue."""
         while self.recalculates and self.next_recalculation < now:
             self._recalculate(self.next_recalculation)
         if self.interval is not None and not self.controller.pending:
@@ -219,7 +219,7 @@ class Daemon:
         self.next_recalculation = now + max(1, int(self.controller.config.priority.calc_period))
 
     def _pass(self, now: float, *, full: bool) -> None:
-        """Run a pass, or postpone it if ``sched_min_interval`` is not over."""
+        """Run a pass of the main loop, or postpone it until ``sched_min_interval`` is over."""
         least = self.parameters.sched_min_interval * _MICRO
         if self.put_off is not None:
             self.put_off = (self.put_off[0], self.put_off[1] or full)
@@ -294,7 +294,7 @@ class Daemon:
             self.kill(job, TIMEOUT, now)
 
     def kill(self, job: SlurmJob, state: str, now: float, *, again: bool = False) -> None:
-        """Kill a running job; its nodes report a moment later, which runs a pass at once."""
+        """Kill a running job; its nodes report the end a moment later, which runs a pass at once."""
         self.controller.release(job, state, int(now), completing=True)
         insort(self.ending, (now + EPILOG, job.serial, job, again))
         self.touch(now)
@@ -309,7 +309,7 @@ class Daemon:
             victim.preempted_by = 1
 
     def state(self) -> dict[str, Any]:
-        """Return all times as values that JSON can hold."""
+        """Return the daemon's times as values that JSON can hold."""
         return {
             "phase": self.phase,
             "barren": self.barren,

@@ -72,7 +72,7 @@ class SlurmPolicy:
         self._no_more = False
 
     def decide(self, view: View) -> None:
-        """Do what slurmctld does at this moment."""
+        """Run slurmctld's activities that are due now, and carry out their decisions."""
         if self._view is not view:
             self._begin(view)
         daemon = self._daemon
@@ -150,7 +150,7 @@ class SlurmPolicy:
         return self._daemon.controller
 
     def _nodes(self, view: View) -> None:
-        """Take over which nodes are out of service."""
+        """Copy from the view which nodes are out of service."""
         assert self._daemon is not None
         machine = self.controller.machine
         gone = view.unavailable
@@ -189,7 +189,7 @@ class SlurmPolicy:
         self.controller.dropped = []
 
     def _ended(self, view: View, now: float) -> None:
-        """Release the jobs that no longer run."""
+        """Release the jobs that have ended."""
         daemon = self._daemon
         assert daemon is not None
         ended = [job_id for job_id in self._running if job_id not in view.running]
@@ -293,12 +293,12 @@ class SlurmPolicy:
         return float(record.expected) if record is not None and record.expected else None
 
     def held_back_by(self, job: SchedulerJob) -> str | None:
-        """Return Slurm's reason for which a job waits; None if it has none."""
+        """Return Slurm's reason for which a job waits; None if Slurm gives none."""
         record = self._records.get(job.id)
         return None if record is None or record.reason == "None" else record.reason
 
     def reservations(self) -> list[str]:
-        """Return the advance reservations, as texts."""
+        """Return the advance reservations, each as a text."""
         if self._daemon is None:
             return []
         found = self.controller.reservations.all

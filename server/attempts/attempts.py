@@ -39,7 +39,7 @@ if TYPE_CHECKING:  # most runs need no failure models
 
 
 class Attempts(Kept):
-    """Keeps account of the attempts of jobs that can lose their units.
+    """Records the attempts of jobs that can lose their units.
 
     Args:
         rates: mean failure rate of each node (1/s), shape (nodes,).
@@ -95,7 +95,7 @@ class Attempts(Kept):
 
     @property
     def at_work(self) -> bool:
-        """Whether any job is working, so that an end of a job is certain to come."""
+        """Whether any job is working; if so, the end of a job will certainly come."""
         return len(self._jobs) > len(self._held)
 
     def submitted(self, job: Job) -> None:

@@ -198,7 +198,7 @@ class Failures(Part):
             self._clockwork.agenda.put(self._next[0].down, FAILURE, len(self._next))
 
     def _fail(self, _: int) -> None:
-        """Let all nodes that fail at this instant go down together, so that a job with several of them ends once."""
+        """Take down all nodes that fail at this instant together, so that a job with several of them ends once."""
         self._watch()
         outages = self._next
         repairs: dict[float, list[int]] = {}
@@ -241,7 +241,7 @@ class Failures(Part):
         self._clockwork.tell(NodesRepaired(self._clockwork.now, NodesRepairedData(str(nodes), str(units))))
 
     def _bury(self, nodes: NodeSet) -> None:
-        """Note that nodes will never be repaired, so that no job waits for them."""
+        """Record that nodes will never be repaired, so that no job waits for them."""
         if nodes and self._holds:
             self._clockwork.cluster.ledger.block(self._node_units.units_of(nodes))
             self._attempts.forsake(nodes, "a node that is not repaired any more")

@@ -1,4 +1,4 @@
-"""All settings of a Slurm cluster that decide anything, as one value."""
+"""All settings of a Slurm cluster that affect a decision, as one value."""
 
 from collections.abc import Mapping
 from math import inf

@@ -162,7 +162,7 @@ def _setting(key: ConfKey, text: str, where: str) -> ConfSetting:
 
 
 def text_of(value: object) -> str:
-    """Return a plain value of a study as a configuration file would have it."""
+    """Return a plain value from a study's file as the text that a configuration file would have."""
     if isinstance(value, bool):
         return "YES" if value else "NO"
     if isinstance(value, float) and value.is_integer():
