@@ -352,7 +352,8 @@ class Shape:
             largest = int(nodes.amounts[allowed, column].max())
             if need[column] > largest:
                 asked, has = amount_text(name, int(need[column])), amount_text(name, largest)
-                return f"it asks for {asked} of {name} on a node, the largest node has {has}"
+                what = f"{asked} of {name}" if name == MEMORY else f"{asked} {name}"
+                return f"it asks for {what} on a node, the largest node has {has}"
         if self.wants_gpus:
             wanted = max(self.request.gpus_per_node, self.request.gpus_per_task * tasks, self._gpus_at_least)
             there = int((nodes.gpus[allowed & self.able] >= self.share).sum(axis=1).max(initial=0))

@@ -22,6 +22,7 @@ from pipistrelle.runs.slurm.files import is_slurm_file, read_slurm_files
 from pipistrelle.schedulers.catalogue.names import RECORDED, SUFFIX
 from pipistrelle.schedulers.catalogue.registry import preemption_of
 from pipistrelle.schedulers.policy.interfaces import learn
+from pipistrelle.server.engine.lives import LimitChecks
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup.conditions import dependency_remarks, options_remarks
 from pipistrelle.server.setup.recorded import starts_of
@@ -180,7 +181,18 @@ def _kept(kept: dict[str, T], key: str, most: int, make: Callable[[], T]) -> T:
 def _limited(spec: RunSpec, setup: Setup) -> Setup:
     until = setup.until if spec.until is None else _horizon(spec.until, setup)
     dispersion = None if spec.dispersion is None else _dispersion(spec.dispersion, setup)
-    return dataclasses.replace(setup, until=until, queue_lengths=spec.queue_lengths, dispersion=dispersion)
+    return dataclasses.replace(
+        setup, until=until, queue_lengths=spec.queue_lengths, dispersion=dispersion, checks=_checks(spec)
+    )
+
+
+def _checks(spec: RunSpec) -> LimitChecks | None:
+    """Return when the scheduler slurm checks walltimes; None for other schedulers."""
+    if spec.scheduler != SLURM:
+        return None
+    config = spec.slurm_cluster().config
+    own = {one.name: one.over_time_limit for one in config.partitions if one.over_time_limit is not None}
+    return LimitChecks(config.limit_check, config.start, config.over_time_limit, own)
 
 
 def _dispersion(share: float, setup: Setup) -> Dispersion:
@@ -329,7 +341,7 @@ def _remarks_of(spec: RunSpec, trace: Workload, setup: Setup) -> list[str]:
     remarks = [*([] if other_units is None else [other_units]), *_without_dependencies(spec, setup)]
     if spec.scheduler != SLURM and spec.program is None and spec.code is None:
         remarks += options_remarks(setup.workloads)
-    if UNMET in setup.dropped:
+    if UNMET in setup.dropped and not setup.platform.shares_nodes:
         remarks.append("--ignore-constraints: jobs may get any nodes, whatever they request")
     if spec.cancellations == "keep" and not setup.cancels:
         remarks.append(f"--cancellations keep: no job of {trace.name} is known to have been cancelled while queued")

@@ -4,8 +4,9 @@ import os
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from pipistrelle.platforms.slurm.conf import KeyFinding, SlurmConfigError
+from pipistrelle.platforms.slurm.conf import KeyFinding, SlurmConf, SlurmConfigError
 from pipistrelle.platforms.slurm.keys import KeySupport
 from pipistrelle.protocol.base.errors import InputError, printable
 from pipistrelle.runs.slurm.files import (
@@ -16,7 +17,7 @@ from pipistrelle.runs.slurm.files import (
     read_slurm_files,
     texts_of,
 )
-from pipistrelle.schedulers.slurm.config.machine import ReservationSettings, SwitchSettings
+from pipistrelle.schedulers.slurm.config.machine import PartitionSettings, ReservationSettings, SwitchSettings
 from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
 from pipistrelle.schedulers.slurm.files.accounting import Accounting, read_accounting
 from pipistrelle.schedulers.slurm.files.config import FilesBeside, slurm_config
@@ -71,7 +72,8 @@ def load_cluster(
             hint="'pipistrelle help slurm' describes the files.",
         )
     files = read_slurm_files(config)
-    conf, commands = overridden(files.conf, changes or {})
+    changed = overridden(files.conf, changes or {})
+    conf, commands = changed.conf, changed.commands
     nodes = files.nodes
     findings = [*conf.findings, *files.findings]
     beside = os.path.join(os.path.dirname(config), TOPOLOGY)
@@ -99,7 +101,23 @@ def load_cluster(
             where=unknown.where,
             hint="With --lenient-config, unknown keys are warnings.",
         )
-    return SlurmCluster(made, tuple(findings))
+    parts, more = _without_sharing(conf, made.partitions)
+    findings += more
+    return SlurmCluster(changed.timed(replace(made, partitions=parts)), tuple(findings))
+
+
+def _without_sharing(
+    conf: SlurmConf, partitions: Sequence[PartitionSettings]
+) -> tuple[tuple[PartitionSettings, ...], list[KeyFinding]]:
+    """Return partitions in which each CPU has one job, as on the simulated machine, and what was changed."""
+    found: list[KeyFinding] = []
+    entries = {entry.name: entry for entry in conf.entries.get("partitions", [])}
+    for one in partitions:
+        setting = entries[one.name].get("OverSubscribe", "Shared")
+        if one.max_share > 1 and setting is not None:
+            why = f"jobs of partition {one.name} do not share CPUs: {setting.text} is read as NO"
+            found.append(KeyFinding(setting.where, "OverSubscribe", KeySupport.WARNED, why))
+    return tuple(replace(one, max_share=1) for one in partitions), found
 
 
 def _require_names(commands: Sequence[tuple[str, str]], people: Accounting) -> None:

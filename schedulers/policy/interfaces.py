@@ -36,9 +36,9 @@ class Backfill(Protocol):
 class Policy(Protocol):
     """Takes the scheduling decisions; a policy needs no base class.
 
-    Two methods are optional. ``reservations()`` returns one text per reservation, which the error quotes if a run
+    Three methods are optional. ``reservations()`` returns one text per reservation, which the error quotes if a run
     stalls. ``learn_past(view, steps)`` is called when the policy takes over a run. It gets each start and end so far as
-    a `PastStep`.
+    a `PastStep`. ``no_more_jobs()`` is called once no further job will be submitted.
     """
 
     @property

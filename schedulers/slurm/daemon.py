@@ -6,16 +6,17 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from pipistrelle.schedulers.slurm.accounts.reasons import is_of_usage
 from pipistrelle.schedulers.slurm.cluster.jobs import PREEMPTED, TIMEOUT, SlurmJob
 from pipistrelle.schedulers.slurm.passes.backfill_pass import BackfillResult, backfill_pass
 from pipistrelle.schedulers.slurm.passes.controller import Controller
 from pipistrelle.schedulers.slurm.passes.main_pass import PassResult, main_pass
 
-#: s between two tests of time limits
-LIMIT_CHECK: Final = 30
 #: s from a kill until its nodes report that the job has ended
 EPILOG: Final = 0.02
 _MICRO: Final = 1e-6
+#: passes over the full queue in a row that start nothing, after which waiting jobs may wait forever
+_BARREN: Final = 2
 #: events come after what the controller does at the same second
 _EVENT: Final = 1e-3
 #: whole seconds are compared, so a tick that comes a little early counts
@@ -77,6 +78,8 @@ class Daemon:
         #: the first such change since the last backfill; inf: none
         self.work = float(self.start)
         self.next_recalculation = self.start + max(1, int(config.priority.calc_period))
+        #: full passes in a row that started nothing, since anything happened to a job
+        self.barren = 0
         #: killed jobs with the time at which their nodes are usable again, and whether they are queued again
         self.ending: list[tuple[float, int, SlurmJob, bool]] = []
         self._actions = Actions([], [], [], [])
@@ -93,15 +96,13 @@ class Daemon:
 
     def submitted(self, now: float) -> None:
         """Record a submission, and request a pass of the main loop."""
+        self.barren = 0
         self.request(now)
         self.touch(now + _EVENT)
 
     def ended(self, job: SlurmJob, state: str, now: float, request: float) -> None:
-        """Record that a running job has ended by itself.
-
-        Args:
-            request: time at which the end requests a pass of the main loop, s.
-        """
+        """Record that a running job has ended by itself; ``request`` is when that asks for a pass."""
+        self.barren = 0
         self.controller.release(job, state, int(now))
         self.request(request)
         self.touch(now + _EVENT)
@@ -149,7 +150,8 @@ class Daemon:
         if not running:
             return inf
         first = self._kill_time(running[0][2])
-        return self.start + ceil(max(0.0, first - self.start) / LIMIT_CHECK) * LIMIT_CHECK
+        period = self.controller.config.limit_check
+        return self.start + ceil(max(0.0, first - self.start) / period) * period
 
     def _kill_time(self, job: SlurmJob) -> float:
         own = self.controller.machine.partitions[job.part].settings.over_time_limit
@@ -230,6 +232,7 @@ class Daemon:
     def _run(self, now: float, *, full: bool) -> None:
         self.last_pass = now
         result = main_pass(self.controller, int(now), full=full, preempt=self._preempt)
+        self.barren = 0 if result.started else self.barren + full
         self._actions.started += result.started
         if self.keep:
             self._actions.passes.append(("main-full" if full else "main", result))
@@ -267,6 +270,21 @@ class Daemon:
                     return True
         return False
 
+    def stuck(self, now: float) -> bool:
+        """Return whether no waiting job will ever start unless a job is submitted or a node returns.
+
+        So it is if nothing runs or is due, and two passes over the full queue in a row have started nothing.
+        """
+        controller = self.controller
+        if not controller.pending or controller.running or self.ending or self.barren < _BARREN:
+            return False
+        if controller.reservations.all or controller.reservations.waiting:
+            return False
+        return not any(
+            job.begin > now or is_of_usage(job.reason) or any(one.delay for one in job.depends)
+            for job in controller.pending.values()
+        )
+
     def _check_limits(self, now: float) -> None:
         """Kill the jobs that have reached their limits."""
         for _, _, job in list(self.controller.running):
@@ -294,6 +312,7 @@ class Daemon:
         """Return the daemon's times as values that JSON can hold."""
         return {
             "phase": self.phase,
+            "barren": self.barren,
             "last_full": self.last_full,
             "last": self.last,
             "last_pass": None if self.last_pass == -inf else self.last_pass,
@@ -309,8 +328,8 @@ class Daemon:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned; restore the controller first."""
-        self.phase = state["phase"]
+        """Restore `state`; the controller must be restored first."""
+        self.phase, self.barren = state["phase"], state["barren"]
         self.last_full, self.last = state["last_full"], state["last"]
         self.last_pass = -inf if state["last_pass"] is None else state["last_pass"]
         self.put_off = None if state["put_off"] is None else (state["put_off"][0], state["put_off"][1])

@@ -32,7 +32,7 @@ from pipistrelle.server.engine.arrivals import Arrivals
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.dependencies import Dependencies
 from pipistrelle.server.engine.jobs import Job
-from pipistrelle.server.engine.lives import Dilation, JobLives, Overheads, Work
+from pipistrelle.server.engine.lives import Dilation, JobLives, LimitChecks, Overheads, Work
 from pipistrelle.server.engine.observers import Reasons
 from pipistrelle.server.engine.stalls import MAX_FRUITLESS, describe_waiting
 from pipistrelle.server.errors import Stalled
@@ -60,9 +60,10 @@ def lives_of(
     holds: bool,
     dilation: Dilation | None = None,
     preempts: bool = False,
+    checks: LimitChecks | None = None,
 ) -> "tuple[JobLives, Arrivals, list[Failures]]":
     """Create the parts of a run that handle jobs, arrivals and, if any, failures."""
-    lives = JobLives(clockwork, Overheads(platform), work, dilation)
+    lives = JobLives(clockwork, Overheads(platform), work, dilation, checks)
     arrivals = Arrivals(clockwork, lives, jobs, dependencies)
     if reliability is None and not preempts:
         return lives, arrivals, []
@@ -71,7 +72,16 @@ def lives_of(
     rates = np.zeros(platform.nodes) if reliability is None else reliability.rates(platform)
     plan = None if reliability is None else reliability.failures
     lives.attempts = attempts = Attempts(
-        clockwork, lives, platform, node_units, rules, rates, failures=plan, work=work, dilation=dilation
+        clockwork,
+        lives,
+        platform,
+        node_units,
+        rules,
+        rates,
+        failures=plan,
+        work=work,
+        dilation=dilation,
+        checks=checks,
     )
     if preempts:
         from pipistrelle.server.attempts.preemption import Preemption  # most runs do not need it

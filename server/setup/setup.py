@@ -14,6 +14,7 @@ from pipistrelle.protocol.fields import Feature
 from pipistrelle.protocol.units.indices import numbers
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.engine.dependencies import Condition
+from pipistrelle.server.engine.lives import LimitChecks
 from pipistrelle.server.errors import SetupError
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup.conditions import conditions_of, dependency_remarks, first_of
@@ -106,6 +107,7 @@ class Setup:
         remarks: warnings for the user.
         until: horizon (s): nothing happens at or after it.
         dispersion: slowdown of jobs on distant nodes; None: none.
+        checks: when walltimes are checked; None: a job is killed at its walltime.
         named: whether the table of jobs has the names of jobs and of their nodes.
     """
 
@@ -122,6 +124,7 @@ class Setup:
     until: float = inf
     queue_lengths: bool = False
     dispersion: Dispersion | None = None
+    checks: LimitChecks | None = None
     named: bool = False
 
     @classmethod

@@ -83,6 +83,11 @@ class Controller:
         busy = self.config.scheduler_parameters.bf_busy_nodes
         return ConsTres(self.machine, select.parameters, self.shared, margin, tree=tree, busy_nodes=busy)
 
+    @property
+    def whole_nodes(self) -> bool:
+        """Whether every job gets whole nodes."""
+        return self.requests.linear or all(one.exclusive for one in self.machine.partitions)
+
     def running_jobs(self) -> list[SlurmJob]:
         """Return the running jobs, ordered by the end of their limits."""
         return [job for _, _, job in self.running]
@@ -328,6 +333,8 @@ class Controller:
         job.eligible, job.accrued = job.begin, 0
         job.restarts += 1
         job.alloc, job.nodes, job.start, job.expected = {}, 0, 0, 0
+        self.limits.count_submitted(job, 1)
+        self.names.setdefault((job.user, job.sub.name), {})[job.serial] = job
         self.pending[job.serial] = job
         self.pending = dict(sorted(self.pending.items()))
         if not self.basic:
