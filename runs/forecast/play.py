@@ -52,7 +52,7 @@ def play(start: Primed, now: int, runtimes: Runtimes, wanted: Collection[str], u
 
     for job in controller.running_jobs():
         begin(job)
-    parameters = daemon.parameters
+    parameters, answers = daemon.parameters, controller.config.answers
     interval = max(parameters.bf_interval, daemon.interval or 0, 30.0)
     first = now + parameters.bf_interval + 1
     left = set(wanted)
@@ -85,7 +85,7 @@ def play(start: Primed, now: int, runtimes: Runtimes, wanted: Collection[str], u
             _, _, job, incarnation = heapq.heappop(ends)
             if job.state == RUNNING and job.restarts == incarnation:
                 daemon.catch_up(end)
-                daemon.ended(job, COMPLETED, end, end + controller.config.answers.delay(job.nodes.bit_count()))
+                daemon.ended(job, COMPLETED, end, end + answers.delay(job.nodes.bit_count()))
                 last_event = end
     return played
 

@@ -182,6 +182,11 @@ def test_nodes_reservations_and_shares(tmp_path):
     ]
     assert {(one.account, one.user): one.usage for one in text.shares or ()}["physics", "bob"] == 500000.0
 
+    lines = [line.split("|") for line in (LIVE / "sshare.txt").read_text().splitlines()]
+    lines.insert(1, ["-" * 12] * len(lines[0]))
+    wide = read(tmp_path, "\n".join(" ".join(f"{cell:<12.12}" for cell in line) for line in lines))
+    assert (wide.shares, wide.faults) == (text.shares, [])
+
     told = {
         "nodes": [{"name": "n01", "state": "idle", "state_flags": ["DRAIN"]}, {"name": "n02", "state": ["MIXED"]}],
         "reservations": [{"name": "r", "start_time": 5, "end_time": 9, "node_list": "n01", "flags": ["MAINT"]}],

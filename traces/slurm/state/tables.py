@@ -13,6 +13,7 @@ from pipistrelle.protocol.base.errors import quoted
 from pipistrelle.traces.errors import TraceError
 
 _WORD: Final = re.compile(r"\S+")
+_DASHES: Final = re.compile(r"[\s-]*-[\s-]*")
 #: columns whose cells may contain blanks if they are the last one
 _FREE: Final = frozenset({"NODELIST(REASON)", "REASON", "NAME", "COMMENT", "WORK_DIR", "COMMAND"})
 #: the longest line that is read
@@ -40,8 +41,18 @@ class LiveTable:
             return
         found = list(_WORD.finditer(header))
         self.names = _distinct([one[0] for one in found])
+        self._spans: list[tuple[int, int]] = []
         self._starts = [one.start() for one in found]
         self._ends = [one.end() for one in found]
+
+    def underlined(self, line: str) -> bool:
+        """Return whether a line only has dashes below the names; they give the widths of columns, as sshare prints."""
+        if self.bars or _DASHES.fullmatch(line) is None:
+            return False
+        spans = [one.span() for one in _WORD.finditer(line)]
+        if len(spans) == len(self.names):
+            self._spans = [*spans[:-1], (spans[-1][0], _LONGEST)]
+        return True
 
     def row(self, line: str, place: str) -> LiveRow:
         """Return a row; TraceError if it does not fit the header."""
@@ -57,6 +68,8 @@ class LiveTable:
                 cells.pop()
             if len(cells) == width:
                 return cells
+        elif self._spans:
+            return [line[begin:end].strip() for begin, end in self._spans]
         else:
             cells = line.split()
             if len(cells) == width:
@@ -98,7 +111,7 @@ def rows_of(lines: Iterator[tuple[str, str]], header: str) -> Iterator[LiveRow |
     table = LiveTable(header)
     for place, line in lines:
         text = line.rstrip("\r\n")
-        if not text.strip() or text.strip() == header.strip():
+        if table.underlined(text) or not text.strip() or text.strip() == header.strip():
             continue
         try:
             yield table.row(text, place)
