@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.reports.cases.case import bundled_folder
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.runs.folders.parquet_files import write_parquet
@@ -86,3 +87,14 @@ def test_a_target_that_cannot_be_written(folder, tmp_path):
     with pytest.raises(PipistrelleError, match=r"out_jobs\.parquet: cannot write the table as Parquet"):
         write_parquet(tmp_path)
     assert not (tmp_path / "out_jobs.parquet").exists()
+
+
+def test_what_jobs_take_of_shared_nodes_is_in_the_tables(tmp_path):
+    """Amounts are numbers, and what a job takes of each node is text, as in the CSV file."""
+    case = bundled_folder() / "shared-nodes-gpus"
+    spec = RunSpec(workload=(str(case / "jobs.json"),), platform=str(case / "machine.toml"), format="parquet")
+    run(spec, RunOptions(out=tmp_path))
+    rows = {row["job_id"]: row for row in parquet.read_table(tmp_path / "out_jobs.parquet").to_pylist()}
+    assert (rows["half-3"]["requested_gpus"], rows["half-3"]["takes"]) == (0.5, "0:1:1")
+    assert (rows["both"]["allocated_gpus"], rows["both"]["takes"]) == (2.0, "0:1:0-1")
+    assert (rows["licence-1"]["requested_cores"], rows["licence-1"]["allocated_memory"]) == (1.0, 0.0)
