@@ -15,7 +15,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from hostile.readers import READERS, answer, check_whole, fault, make, packed, unpacked, used
+from hostile.readers import READERS, answer, check_whole, fault, make, packed, sealed, unpacked, used
 
 _HOSTILE = (
     b"-1", b"0", b"1e308", b"1e-320", b"nan", b"inf", b"99999999999999999999", b"\x00", b"\xff\xfe", b"'", b'"', b"[",
@@ -77,7 +77,8 @@ def main() -> int:
             target = reader.place(whole)
             content = target.read_bytes()
             if rng.random() < 0.7:  # most damage is inside a compressed file, where its own reader sees it
-                content = packed(target.name, damaged(unpacked(target.name, content), rng.choice(others), rng))
+                content = damaged(unpacked(target.name, content), rng.choice(others), rng)
+                content = packed(target.name, sealed(content) if name == "snapshot" else content)
             else:
                 content = damaged(content, rng.choice(others), rng)
             began, _ = used()

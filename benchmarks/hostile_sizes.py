@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from hostile.readers import LIMIT_S, READERS, Reader, answer, check_whole, fault, make, packed, unpacked, used
+from hostile.readers import LIMIT_S, READERS, Reader, answer, check_whole, fault, make, packed, sealed, unpacked, used
 
 _NUMBER = re.compile(rb"\d+")
 
@@ -48,12 +48,22 @@ def _after(filler: bytes) -> Callable[[bytes, int], bytes]:
 
 
 def _inside(filler: bytes) -> Callable[[bytes, int], bytes]:
-    """Put the filler after the first sign that opens a value."""
+    """Put the filler after a sign that opens a value, in the middle of the file."""
 
     def put(content: bytes, size: int) -> bytes:
-        found = re.search(rb"[\[{=,:(>|]", content)
-        at = found.end() if found else len(content) // 2
+        found = re.search(rb"[\[{=,:(>|]", content[len(content) // 2 :])
+        at = len(content) // 2 + (found.end() if found else 0)
         return content[:at] + _again(filler, size) + content[at:]
+
+    return put
+
+
+def _body(filler: bytes) -> Callable[[bytes, int], bytes]:
+    """Put the filler before the last sign that closes a value, as elements of a list."""
+
+    def put(content: bytes, size: int) -> bytes:
+        at = max(content.rfind(b"]"), content.rfind(b"}"))
+        return content[:at] + b',"y":[' + _again(filler, size) + b"0]" + content[at:]
 
     return put
 
@@ -66,8 +76,9 @@ def _quoted(content: bytes, size: int) -> bytes:
 
 def _hard(content: bytes, size: int) -> bytes:
     """Return small objects after noise: they unpack to many times the size of the compressed file."""
-    noise = random.Random(1).randbytes(size // 15).hex().encode()
-    return b'{"x": "%b", "y": [%b{}]}' % (noise, _again(b"{},", 6 * size))
+    head, newline, _ = content.partition(b"\n")
+    noise = random.Random(1).randbytes(size // 7).hex().encode()
+    return head + newline + b'{"x": "%b", "y": [%b{}]}' % (noise, _again(b"{},", 6 * size))
 
 
 #: {shape: makes a file of a valid one and a size in bytes}
@@ -85,6 +96,7 @@ SHAPES: dict[str, Callable[[bytes, int], bytes]] = {
     "lists": _inside(b"["),
     "elements": _inside(b"<a>"),
     "empty objects": _inside(b"{},"),
+    "elements of a list": _body(b"{},"),
     "digits": _inside(b"9"),
     "ranges": _inside(b"0-99999999,"),
     "names": _inside(b"n[0-999],"),
@@ -123,7 +135,8 @@ def main() -> int:
             if unwanted or number % parts != part - 1:
                 continue
             target = reader.place(whole)
-            content = packed(target.name, make_it(unpacked(target.name, target.read_bytes())))
+            content = make_it(unpacked(target.name, target.read_bytes()))
+            content = packed(target.name, sealed(content) if name == "snapshot" else content)
             began, _ = used()
             code, said = answer(whole, home, reader, content)
             took = used()[0] - began
