@@ -12,6 +12,7 @@ import argparse
 import random
 import sys
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -60,7 +61,9 @@ def main() -> int:
     parser.add_argument("--files", type=int, default=2000, help="number of damaged files")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", choices=READERS, help="damage the files of one reader only")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after this time")
     options = parser.parse_args()
+    end = time.monotonic() + 60 * options.minutes
     readers = {options.only: READERS[options.only]} if options.only else READERS
     codes: Counter[int | None] = Counter()
     wrong, longest = 0, 0.0
@@ -71,6 +74,9 @@ def main() -> int:
             sys.exit(found)
         others = [reader.place(whole).read_bytes() for reader in READERS.values()]
         for number in range(options.files):
+            if time.monotonic() > end:
+                options.files = number
+                break
             name = [*readers][number % len(readers)]
             reader = readers[name]
             rng = random.Random(f"{options.seed} {name} {number}")

@@ -5,7 +5,7 @@ one endless line or number, only line breaks, quotes, commas or dots, and deep n
 a file that is valid. Compressed files unpack to as much as their readers allow. The limits and the exit codes are those
 of hostile_readers.py.
 
-    python benchmarks/hostile_sizes.py [--megabytes 10] [--only READER] [--shape SHAPE] [--part 1/4]
+    python benchmarks/hostile_sizes.py [--megabytes 10] [--only READER] [--shape SHAPE] [--part 1/4] [--minutes 7]
 """
 
 import argparse
@@ -13,6 +13,7 @@ import random
 import re
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -120,9 +121,14 @@ def main() -> int:
     parser.add_argument("--megabytes", type=float, default=10.0, help="size of the files after unpacking")
     parser.add_argument("--only", choices=READERS, help="the files of one reader only")
     parser.add_argument("--shape", choices=SHAPES | _PACKED, help="the files of one shape only")
+    parser.add_argument("--seed", type=int, default=1, help="decides the order of the files")
     parser.add_argument("--part", default="1/1", help="a part of all files, such as 2/4")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after this time")
     options = parser.parse_args()
     part, parts = map(int, options.part.split("/"))
+    end = time.monotonic() + 60 * options.minutes
+    files = [*tries(options.megabytes)]
+    random.Random(options.seed).shuffle(files)
     wrong = done = 0
     longest, largest = 0.0, ""
     with tempfile.TemporaryDirectory(prefix="pipistrelle-") as folder:
@@ -130,9 +136,9 @@ def main() -> int:
         whole.mkdir()
         if found := make(whole) or "; ".join(check_whole(whole, home, READERS if options.only is None else {})):
             sys.exit(found)
-        for number, (name, shape, reader, make_it) in enumerate(tries(options.megabytes)):
+        for number, (name, shape, reader, make_it) in enumerate(files):
             unwanted = options.only not in (None, name) or options.shape not in (None, shape)
-            if unwanted or number % parts != part - 1:
+            if unwanted or number % parts != part - 1 or time.monotonic() > end:
                 continue
             target = reader.place(whole)
             content = make_it(unpacked(target.name, target.read_bytes()))
