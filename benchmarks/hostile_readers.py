@@ -63,7 +63,6 @@ def main() -> int:
     parser.add_argument("--only", choices=READERS, help="damage the files of one reader only")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after this time")
     options = parser.parse_args()
-    end = time.monotonic() + 60 * options.minutes
     readers = {options.only: READERS[options.only]} if options.only else READERS
     codes: Counter[int | None] = Counter()
     wrong, longest = 0, 0.0
@@ -72,6 +71,7 @@ def main() -> int:
         whole.mkdir()
         if found := make(whole) or "; ".join(check_whole(whole, home, readers)):
             sys.exit(found)
+        end = time.monotonic() + 60 * options.minutes
         others = [reader.place(whole).read_bytes() for reader in READERS.values()]
         for number in range(options.files):
             if time.monotonic() > end:

@@ -126,7 +126,6 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after this time")
     options = parser.parse_args()
     part, parts = map(int, options.part.split("/"))
-    end = time.monotonic() + 60 * options.minutes
     files = [*tries(options.megabytes)]
     random.Random(options.seed).shuffle(files)
     wrong = done = 0
@@ -136,6 +135,7 @@ def main() -> int:
         whole.mkdir()
         if found := make(whole) or "; ".join(check_whole(whole, home, READERS if options.only is None else {})):
             sys.exit(found)
+        end = time.monotonic() + 60 * options.minutes
         for number, (name, shape, reader, make_it) in enumerate(files):
             unwanted = options.only not in (None, name) or options.shape not in (None, shape)
             if unwanted or number % parts != part - 1 or time.monotonic() > end:

@@ -1,4 +1,4 @@
-"""EASY backfilling, and the two rules without reservations, on nodes that jobs share."""
+"""EASY backfilling, and the two rules without reservations (`none`, `firstfit`), on nodes that jobs share."""
 
 from collections.abc import Mapping
 from math import inf
@@ -17,7 +17,7 @@ from pipistrelle.schedulers.sharing.placing import NodePlacer, placer_of
 
 
 class OpenNodes:
-    """The jobs and the shared nodes during decisions: which job fits now, and where."""
+    """Jobs and shared nodes during one decision: which job fits now, and on which nodes."""
 
     def __init__(self, view: View, placement: Placement) -> None:
         assert view.shared is not None
@@ -26,11 +26,15 @@ class OpenNodes:
         self.placer: NodePlacer = placer_of(placement, view)
 
     def pick(self, job: SchedulerJob, table: Amounts | None = None) -> Takes | None:
-        """Return what a job would take now, of ``table`` only if it is given; None if it does not fit."""
+        """Return what a job would take now; None if it does not fit.
+
+        Args:
+            table: the free amounts that the job may take; None: all that is free.
+        """
         return self.placer.place(job, self.shared.open(self.view.shut(job)), table)
 
     def start_in_order(self) -> SchedulerJob | None:
-        """Start jobs from the front while they fit; return the first that does not."""
+        """Start jobs from the front of the queue while they fit; return the first job that does not."""
         waiting = self.view.waiting
         while (first := waiting.first) is not None:
             takes = self.pick(first)
@@ -40,7 +44,10 @@ class OpenNodes:
         return first
 
     def could_fit(self, jobs: list[SchedulerJob]) -> list[SchedulerJob]:
-        """Return the jobs of which one task fits somewhere by each single resource; most others cannot start."""
+        """Return the jobs that might fit; the others are too large for every node in some resource.
+
+        The test asks for each resource by itself whether one task fits on some node.
+        """
         if not jobs:
             return jobs
         free = self.shared.free
@@ -50,19 +57,19 @@ class OpenNodes:
 
 
 class NoBackfillOnNodes(Stateless):
-    """Jobs start strictly in the order of the queue."""
+    """Starts jobs strictly in the order of the queue."""
 
     def __init__(self) -> None:
         self._open: OpenNodes | None = None
 
     def schedule(self, view: View, placement: Placement) -> None:
-        """Start jobs from the front until one does not fit."""
+        """Start jobs from the front of the queue until one does not fit."""
         self._open = opened(self._open, view, placement)
         self._open.start_in_order()
 
 
 class FirstFitOnNodes(Stateless):
-    """Every job that fits starts, in the order of the queue."""
+    """Starts every job that fits, in the order of the queue."""
 
     def __init__(self) -> None:
         self._open: OpenNodes | None = None
@@ -82,9 +89,9 @@ class FirstFitOnNodes(Stateless):
 class EasyOnNodes:
     """EASY backfilling on nodes that jobs share: one reservation, for the first job in the queue.
 
-    The shadow time is the earliest time at which the first job fits, whatever resource is short, if every running job
-    takes its whole walltime. A job may pass if it ends by then, or if the first job still fits at the shadow time
-    beside it. Between two releases the reservation is constant, so that only arrivals are checked.
+    The shadow time is the earliest time at which the first job fits if every running job takes its whole walltime. All
+    resources count. Another job may pass in two cases: it ends by the shadow time, or both jobs fit at that time. The
+    reservation is constant until resources are freed, so until then only arrivals are tested.
 
     Args:
         shortest_first: whether candidates are tried by shortest walltime (EASY-SJBF).
@@ -99,7 +106,7 @@ class EasyOnNodes:
         self._then: Amounts | None = None
 
     def reservation(self, job: SchedulerJob) -> float | None:
-        """Return the first job's latest expected start (s); None for every other job."""
+        """Return the latest expected start (s) of the first job in the queue; None for every other job."""
         return self._shadow if job is self._reserved_for else None
 
     def state(self) -> dict[str, Any]:
@@ -115,7 +122,7 @@ class EasyOnNodes:
         self._then = None
 
     def schedule(self, view: View, placement: Placement) -> None:
-        """Start jobs from the front, then backfill behind the first job that does not fit."""
+        """Start jobs from the front of the queue, then backfill behind the first job that does not fit."""
         known = self._open
         self._open = opened(known, view, placement)
         before = len(view.decisions)
@@ -131,7 +138,7 @@ class EasyOnNodes:
         self._pass_over(first, [job for job in jobs if job is not first])
 
     def _reserve(self, first: SchedulerJob) -> None:
-        """Find the earliest time at which the first job fits, and what is free then."""
+        """Find the earliest time at which the first job fits, and what is free at that time."""
         assert self._open is not None
         view, shared = self._open.view, self._open.shared
         now, windows = view.now, view.windows
@@ -183,7 +190,7 @@ class EasyOnNodes:
         return shape.choose(shared.by_weight, most, gpus) is not None
 
     def _short_of_licenses(self, wanted: Mapping[str, int], time: float) -> bool:
-        """Return whether too few licences are free once the jobs that end by then have ended."""
+        """Return whether too few licences are free at ``time``, when the jobs that end by then have ended."""
         assert self._open is not None
         view, shared = self._open.view, self._open.shared
         free = dict(shared.free.licenses)
@@ -213,7 +220,7 @@ class EasyOnNodes:
             view.start(job, takes, f"backfilled before {first.id}")
 
     def _beside(self, job: SchedulerJob, takes: Takes, first: SchedulerJob) -> Takes | None:
-        """Return what a late job may take so that the first job still fits at the shadow time, or None."""
+        """Return what a job that runs beyond the shadow time may take; None if the first job would then not fit."""
         assert self._open is not None
         assert self._then is not None
         shared = self._open.shared
@@ -245,7 +252,10 @@ class EasyOnNodes:
 
 
 def opened(known: OpenNodes | None, view: View, placement: Placement) -> OpenNodes:
-    """Return what is known of a view's nodes, made anew for another view; the placement sees the arrivals."""
+    """Return the object for a view's open nodes, and register new arrivals with the placement.
+
+    The known object is returned if it belongs to this view; otherwise a new one is made.
+    """
     found = known if known is not None and known.view is view else OpenNodes(view, placement)
     for job in view.arrivals:
         found.placer.saw(job)
