@@ -9,85 +9,15 @@ one message and no traceback.
 """
 
 import argparse
-import gzip
-import lzma
 import random
-import resource
-import shutil
-import signal
 import sys
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 
-from hostile.child import command
-from hostile.writers import MADE, prepare
+from hostile.readers import READERS, answer, check_whole, fault, make, packed, sealed, unpacked, used
 
-#: limits of one command: processor time (s), and bytes of address space
-LIMIT_S, LIMIT_BYTES = 10, 1 << 30
-#: how long it may take on a busy machine (s)
-_PATIENCE_S = 100.0
-#: exit codes that an invalid input may give: valid after all, a difference, invalid, the scheduler's fault, a stall
-CODES = frozenset({0, 1, 2, 3, 4, 5})
-_EXAMPLES = Path(__file__).resolve().parents[1] / "docs" / "examples"
-_REPLAY = ("check", "replay")
-_FILL = ("workload", "fill", "--platform", "nodes.csv", "--workload", "pods.csv", "--placement", "fgd", "--seed", "1")
-_RUN = ("run", "--quiet", "--in-process", "--overwrite", "--out", "out")
-
-#: {reader: (the file that is damaged, the words of the command)}
-READERS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "SWF": ("made.swf", ("validate", "made.swf")),
-    "SWF gzip": ("made.swf.gz", ("validate", "made.swf.gz")),
-    "SWF xz": ("made.swf.xz", (*_RUN, "-w", "made.swf.xz", "-p", "tiny")),
-    "Batsim workload": ("jobs.json", ("validate", "jobs.json")),
-    "Batsim run": ("made.json", (*_RUN, "-w", "made.json", "-p", "tiny")),
-    "sacct": ("made.sacct", ("validate", "made.sacct")),
-    "Maui trace": ("made.maui", ("validate", "made.maui")),
-    "SimGrid": ("cluster.xml", ("validate", "cluster.xml")),
-    "platform": ("machine.toml", ("validate", "machine.toml")),
-    "table of nodes": ("table.csv", ("validate", "machine.toml")),
-    "nodes of a fill": ("nodes.csv", _FILL),
-    "pods of a fill": ("pods.csv", _FILL),
-    "outages": ("down.csv", (*_RUN, "-w", "made.swf", "-p", "tiny", "--outages", "down.csv")),
-    "outages described": ("down.csv", ("failures", "show", "down.csv")),
-    "run": ("one/out_command.json", ("run", "one/out_command.json", "--quiet", "--overwrite", "--out", "out")),
-    "run in TOML": ("run.toml", ("validate", "run.toml")),
-    "study": ("study.toml", ("validate", "study.toml")),
-    "journal": ("study/journal.jsonl", ("study", "run", "study.toml", "-o", "study", "--jobs", "1")),
-    "table of trials": ("study/trials.parquet", ("study", "compare", "study", "--metric", "mean_wait")),
-    "maui.cfg": ("maui.cfg", (*_RUN, "-w", "made.swf", "-p", "tiny", "--scheduler", "maui", "--config", "maui.cfg")),
-    "jobs of a run": ("one/out_jobs.csv", ("compare", "one", "two")),
-    "decisions of a run": ("one/out_decisions.csv", ("explain", "job", "one", "w0!5")),
-    "states of a run": ("one/out_machine_states.csv", ("report", "one", "--out", "page.html")),
-    "summary of a run": ("one/out_summary.json", ("compare", "one", "two")),
-    "configuration of a run": ("one/out_config.json", ("report", "one", "--out", "page.html")),
-    "session": ("played.jsonl", (*_REPLAY, "played.jsonl", "--server")),
-    "session to a policy": ("played.jsonl.gz", (*_REPLAY, "played.jsonl.gz", "--scheduler", "easy", "--in-process")),
-    "snapshot": ("SNAPSHOT", ("resume", "kept", "--in-process", "--quiet", "--out", "out", "--overwrite")),
-    "scheduler preset": ("preset.toml", (*_RUN, "-w", "made.swf", "-p", "tiny", "--scheduler", "preset.toml")),
-    "case": ("cases/CASE", ("check", "cases", "cases")),
-    "public key": ("keys/server.pub", ("schedule", "easy", "--connect", "tcp://127.0.0.1:9", "--hello-timeout", "0.1",
-                   "--curve", "keys/server.key", "--server-key", "keys/server.pub")),
-}  # fmt: skip
-_MORE = (
-    ("workload", "convert", "made.swf", "made.json"),
-    ("workload", "convert", "made.swf", "made.sacct"),
-    ("workload", "convert", "made.swf", "made.maui"),
-    (*_RUN, "-w", "made.swf", "-p", "tiny", "--record", "played.jsonl"),
-    (*_RUN, "-w", "made.swf", "-p", "tiny", "--record", "played.jsonl.gz"),
-    ("new", "keys", "keys", "--name", "server"),
-)
-_FILES = {
-    "machine.toml": 'name = "x"\nnode_table = "table.csv"\n[[pools]]\nname = "p"\nnodes = 4\nnames = "n[1-4]"\n'
-    '[[failures]]\nmodel = "exponential,mtbf=9d"\nrepair = "1h"\n[topology]\nkind = "torus"\nshape = [2, 2]\n',
-    "table.csv": "name,class,mttf,age\nn1,old,9d,2y\nn2,new,10d,1d\nn3,old,,\n",
-    "run.toml": 'workload = "made.swf"\nplatform = "tiny"\nscheduler = "easy"\nuntil = "2h"\nseed = 3\n'
-    '[[transform]]\nstep = "scale"\nload = 0.9\n',
-    "maui.cfg": "QUEUETIMEWEIGHT 2\nFSPOLICY DEDICATEDPS\nFSDEPTH 4\nFSINTERVAL 24:00:00\n"
-    "USERCFG[2] FSTARGET=20 PRIORITY=5\n"
-    "BACKFILLPOLICY FIRSTFIT\nRESERVATIONDEPTH 3\nSRCFG[m] PERIOD=DAY STARTTIME=8:00:00 ENDTIME=9:00:00\n",
-    "preset.toml": 'description = "x"\norder = "sjf"\nbackfill = "easy"\nplacement = "lowest"\n',
-}
 _HOSTILE = (
     b"-1", b"0", b"1e308", b"1e-320", b"nan", b"inf", b"99999999999999999999", b"\x00", b"\xff\xfe", b"'", b'"', b"[",
     b"{", b"\n", b",", b"=", b"../../../etc/passwd", b"/dev/zero", b"\x1b[2J", b"\xe2\x80\xae", b"null", b"true",
@@ -125,101 +55,47 @@ def damaged(content: bytes, other: bytes, rng: random.Random) -> bytes:
     return content[: 10 << 20]
 
 
-def _limited() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (LIMIT_BYTES, LIMIT_BYTES))
-    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT_S, LIMIT_S + 1))
-
-
-def _used() -> float:
-    """Return the processor time of all commands so far (s)."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def _packed(name: str, content: bytes) -> bytes:
-    suffix = Path(name).suffix
-    return gzip.compress(content) if suffix == ".gz" else lzma.compress(content) if suffix == ".xz" else content
-
-
-def _unpacked(name: str, content: bytes) -> bytes:
-    suffix = Path(name).suffix
-    return gzip.decompress(content) if suffix == ".gz" else lzma.decompress(content) if suffix == ".xz" else content
-
-
-def _made(home: Path) -> None:
-    prepare(home)
-    for name, text in _FILES.items():
-        (home / name).write_text(text, encoding="ascii")
-    (home / "keys").mkdir()
-    content = (home / "made.swf").read_bytes()
-    (home / "made.swf.gz").write_bytes(gzip.compress(content))
-    (home / "made.swf.xz").write_bytes(lzma.compress(content))
-    for words in (*MADE, *_MORE):
-        code, said = command(home, list(words))
-        if code != 0:
-            sys.exit(f"{' '.join(words)} ends with exit code {code}: {said[-300:]}")
-
-
-def _place(home: Path, name: str) -> Path:
-    if name == "SNAPSHOT":
-        return max(home.glob("kept/out_snapshot*"), key=lambda path: (len(path.name), path.name))
-    if name == "cases/CASE":
-        return min(home.glob("cases/**/case.toml"))
-    return home / name
-
-
-def fault(code: int | None, said: str) -> str:
-    """Return what is wrong with a command's answer, or an empty text."""
-    if code is None:
-        return f"does not end within {_PATIENCE_S:g} s"
-    if code in (-signal.SIGXCPU, -signal.SIGKILL):
-        return f"does not end within {LIMIT_S} s of processor time"
-    if "Traceback" in said or code not in CODES:
-        return f"ends with exit code {code}: {said[-300:]!r}"
-    lines = [line for line in said.splitlines() if line.startswith("pipistrelle: ")]
-    if code == 2 and not said.strip():
-        return f"says nothing: {said[-300:]!r}"
-    return "" if max(map(len, lines), default=0) <= 2000 else f"says too much: {len(max(lines, key=len))} characters"
-
-
 def main() -> int:
     """Carry out the benchmark; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=int, default=2000, help="number of damaged files")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", choices=READERS, help="damage the files of one reader only")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after this time")
     options = parser.parse_args()
-    readers = [options.only] if options.only else [*READERS]
+    readers = {options.only: READERS[options.only]} if options.only else READERS
     codes: Counter[int | None] = Counter()
     wrong, longest = 0, 0.0
     with tempfile.TemporaryDirectory(prefix="pipistrelle-") as folder:
-        whole = Path(folder) / "whole"
+        whole, home = Path(folder) / "whole", Path(folder) / "home"
         whole.mkdir()
-        _made(whole)
-        others = [_place(whole, name).read_bytes() for name, _ in READERS.values()]
+        if found := make(whole) or "; ".join(check_whole(whole, home, readers)):
+            sys.exit(found)
+        end = time.monotonic() + 60 * options.minutes
+        others = [reader.place(whole).read_bytes() for reader in READERS.values()]
         for number in range(options.files):
-            reader = readers[number % len(readers)]
-            rng = random.Random(f"{options.seed} {reader} {number}")
-            name, words = READERS[reader]
-            home = Path(folder) / "home"
-            shutil.copytree(whole, home)
-            target = _place(home, name)
+            if time.monotonic() > end:
+                options.files = number
+                break
+            name = [*readers][number % len(readers)]
+            reader = readers[name]
+            rng = random.Random(f"{options.seed} {name} {number}")
+            target = reader.place(whole)
             content = target.read_bytes()
             if rng.random() < 0.7:  # most damage is inside a compressed file, where its own reader sees it
-                inside = damaged(_unpacked(target.name, content), rng.choice(others), rng)
-                target.write_bytes(_packed(target.name, inside))
+                content = damaged(unpacked(target.name, content), rng.choice(others), rng)
+                content = packed(target.name, sealed(content) if name == "snapshot" else content)
             else:
-                target.write_bytes(damaged(content, rng.choice(others), rng))
-            began = _used()
-            code, said = command(home, list(words), _limited, _PATIENCE_S)
-            longest = max(longest, _used() - began)
+                content = damaged(content, rng.choice(others), rng)
+            began, _ = used()
+            code, said = answer(whole, home, reader, content)
+            longest = max(longest, used()[0] - began)
             codes[code] += 1
             if found := fault(code, said):
                 wrong += 1
-                print(f"{reader}, file {number}: {found}", flush=True)
                 kept = Path(tempfile.gettempdir()) / f"pipistrelle-hostile-{options.seed}-{number}{target.suffix}"
-                shutil.copyfile(target, kept)
-            shutil.rmtree(home)
+                kept.write_bytes(content)
+                print(f"{name}, file {number}, kept as {kept}: {found}", flush=True)
     told = ", ".join(f"{code}: {count}" for code, count in sorted(codes.items(), key=str))
     print(f"exit codes {told}; the longest took {longest:.1f} s of processor time", file=sys.stderr)
     print(f"{options.files} files, {wrong} wrong")

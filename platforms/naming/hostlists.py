@@ -12,8 +12,10 @@ from typing import Final
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.protocol.base.errors import shown
 
-#: the most names of one list, about ten times the nodes of today's largest machine
-MOST_NAMES: Final = 1_000_000
+#: the most names of one list; the largest machine of 2025 has 159,000 nodes
+MOST_NAMES: Final = 200_000
+#: the most names of all lists of one file, such as those of the partitions
+MOST_IN_FILE: Final = 2_000_000
 
 _ITEM: Final = re.compile(r"(?:[^,\[\]\s]|\[[^\[\]\s]*\])+")
 _PART: Final = re.compile(r"\[([^\[\]]*)\]")
@@ -39,6 +41,26 @@ def expanded(text: str, where: str, what: str = "names of nodes") -> list[str]:
         for numbers in product(*parts):
             names.append(head + "".join(n + after for n, after in zip(numbers, rest[1::2], strict=True)))
     return names
+
+
+class NameLists:
+    """Expands the lists of names of one file, which together have at most `MOST_IN_FILE` names."""
+
+    def __init__(self) -> None:
+        self._left = MOST_IN_FILE
+
+    def expanded(self, text: str, where: str, what: str = "names of nodes") -> list[str]:
+        """Return the names of a list, as `expanded` does; PlatformError also if the file has too many names."""
+        names = expanded(text, where, what)
+        self.count(len(names), where)
+        return names
+
+    def count(self, names: int, where: str) -> None:
+        """Count names that the file means without a list, such as ALL; PlatformError if there are too many."""
+        self._left -= names
+        if self._left < 0:
+            most = f"at most {MOST_IN_FILE:,}"
+            raise PlatformError("the lists of the file have too many names", where=where, expected=most)
 
 
 def compressed(names: Iterable[str]) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from pipistrelle.platforms.naming.hostlists import expanded
+from pipistrelle.platforms.naming.hostlists import NameLists, expanded
 from pipistrelle.platforms.slurm.conf import KeyFinding, SlurmConfigError, honoured_values
 from pipistrelle.platforms.slurm.lines import WORD, Fetch, read_lines
 from pipistrelle.protocol.base.errors import legible
@@ -48,18 +48,19 @@ class GresLine:
     name: str
     type: str
     count: int | None
-    nodes: tuple[str, ...] | None
+    nodes: frozenset[str] | None
 
 
 def read_gres_conf(text: str, name: str, fetch: Fetch | None = None) -> tuple[list[GresLine], list[KeyFinding]]:
     """Return the resources of a gres.conf, and what happens to its keys; SlurmConfigError if it is malformed."""
     lines: list[GresLine] = []
     findings: list[KeyFinding] = []
+    lists = NameLists()
     for line in read_lines(text, name, fetch, SlurmConfigError):
         values = honoured_values("gres", line, findings)
         if "Name" not in values:
             continue  # a line with AutoDetect alone
-        nodes = tuple(expanded(values["NodeName"], line.where)) if "NodeName" in values else None
+        nodes = frozenset(lists.expanded(values["NodeName"], line.where)) if "NodeName" in values else None
         count = _count_of(values, line.where)
         lines.append(GresLine(line.where, values["Name"], values.get("Type", ""), count, nodes))
     return lines, findings

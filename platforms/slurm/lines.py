@@ -15,9 +15,11 @@ from pipistrelle.protocol.base.errors import legible, printable
 #: a function that reads the file that a line includes: (path in the line, file with the line) -> (name, text)
 Fetch = Callable[[str, str], tuple[str, str]]
 #: bounds of a configuration: characters, lines after inclusion, and files within files
-LONGEST: Final = 16 * 1024 * 1024
-MOST_LINES: Final = 500_000
+LONGEST: Final = 2 * 1024 * 1024
+MOST_LINES: Final = 50_000
 DEEPEST: Final = 10
+#: the most files that a configuration includes
+MOST_FILES: Final = 1000
 #: most characters of a value in a message
 WORD: Final = 100
 
@@ -52,7 +54,7 @@ def read_lines(
     Raises:
         PlatformError: with file and line, if a line is malformed, files include each other, or a limit is exceeded.
     """
-    return list(_lines(text, name, fetch, fault, (name,), [0, 0]))
+    return list(_lines(text, name, fetch, fault, (name,), [0, 0, 0]))
 
 
 def _lines(
@@ -76,6 +78,9 @@ def _lines(
             raise fault("this file cannot include others", where=where, found=f"'{legible(path, WORD)}'")
         if len(chain) > DEEPEST:
             raise fault("files include one another too deep", where=where, expected=f"at most {DEEPEST} levels")
+        sizes[2] += 1
+        if sizes[2] > MOST_FILES:
+            raise fault("the file includes too many files", where=where, expected=f"at most {MOST_FILES:,}")
         try:
             inner, content = fetch(path, name)
         except PlatformError as error:

@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.description import Platform, Pool, Property
-from pipistrelle.platforms.naming.hostlists import compressed
+from pipistrelle.platforms.naming.hostlists import NameLists, compressed
 from pipistrelle.platforms.naming.node_names import NodeNames
 from pipistrelle.platforms.slurm.conf import ConfEntry, SlurmConf, SlurmConfigError
 from pipistrelle.platforms.slurm.gres import GresLine
@@ -37,11 +37,11 @@ def slurm_platform(conf: SlurmConf, gres_lines: Sequence[GresLine] = ()) -> Plat
     """
     nodes = nodes_of(conf, gres_lines)
     numbers = {node.name: number for number, node in enumerate(nodes)}
-    sets = node_sets(conf, nodes)
+    sets, lists = node_sets(conf, nodes), NameLists()
     partitions: dict[str, tuple[ConfEntry, list[str]]] = {}
     for entry in conf.entries.get("partitions", []):
         named = entry.get("Nodes")
-        members = [] if named is None else nodes_named(named.text, named.where, numbers, sets)
+        members = [] if named is None else nodes_named(named.text, named.where, numbers, sets, lists)
         if entry.name in partitions:
             members = list(dict.fromkeys([*partitions[entry.name][1], *members]))
         partitions[entry.name] = (entry, members)

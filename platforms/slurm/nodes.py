@@ -1,10 +1,12 @@
 """The nodes of a slurm.conf, its node sets, and the nodes of its partitions."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final, cast
 
-from pipistrelle.platforms.naming.hostlists import MOST_NAMES, expanded
+from msgspec import Struct
+from msgspec.structs import replace
+
+from pipistrelle.platforms.naming.hostlists import MOST_NAMES, NameLists, expanded
 from pipistrelle.platforms.slurm.conf import ConfEntry, SlurmConf, SlurmConfigError
 from pipistrelle.platforms.slurm.gres import GresLine, read_gres, with_types
 from pipistrelle.protocol.base.errors import did_you_mean, shown
@@ -17,8 +19,7 @@ UNUSABLE: Final = ("DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "E
 _LARGEST: Final = 2**32
 
 
-@dataclass(frozen=True)
-class SlurmNode:
+class SlurmNode(Struct, frozen=True):
     """A node as slurm.conf describes it.
 
     Attributes:
@@ -78,8 +79,9 @@ def nodes_of(conf: SlurmConf, gres_lines: Sequence[GresLine] = ()) -> list[Slurm
                 raise SlurmConfigError(
                     "there are too many nodes", where=entry.where, expected=f"at most {MOST_NAMES:,}"
                 )
+    lists = NameLists()
     for entry in conf.entries.get("downnodes", []):
-        for name in expanded(entry.name, entry.where):
+        for name in lists.expanded(entry.name, entry.where):
             if name not in found:
                 raise _unknown(name, found, entry.where)
             found[name] = replace(found[name], state=_state(str(entry.value("State", "DOWN"))))
@@ -91,33 +93,40 @@ def nodes_of(conf: SlurmConf, gres_lines: Sequence[GresLine] = ()) -> list[Slurm
 
 def node_sets(conf: SlurmConf, nodes: Iterable[SlurmNode]) -> dict[str, list[str]]:
     """Return {name of a node set: names of its nodes}."""
-    each = list(nodes)
+    each, lists = list(nodes), NameLists()
     found: dict[str, list[str]] = {}
     for entry in conf.entries.get("nodesets", []):
         feature = entry.value("Feature")
         named = entry.get("Nodes")
-        names = expanded(named.text, named.where) if named is not None and named.text else []
+        names = lists.expanded(named.text, named.where) if named is not None and named.text else []
+        lists.count(len(each) if feature is not None else 0, entry.where)
         names += [node.name for node in each if feature is not None and feature in node.features]
         found.setdefault(entry.name, []).extend(names)
     return found
 
 
-def nodes_named(text: str, where: str, nodes: Mapping[str, int], sets: Mapping[str, Sequence[str]]) -> list[str]:
+def nodes_named(
+    text: str, where: str, nodes: Mapping[str, int], sets: Mapping[str, Sequence[str]], lists: NameLists
+) -> list[str]:
     """Return the nodes of a list of names, node sets and ``ALL``, in the order of slurm.conf.
 
     Args:
         nodes: {name of a node: its number}.
+        lists: counts the names of all lists of the file.
 
     Raises:
-        SlurmConfigError: if a name is unknown.
+        PlatformError: if a name is unknown, or the lists of the file are too long.
     """
     if text.upper() == _ALL:
+        lists.count(len(nodes), where)
         return list(nodes)
     found: set[str] = set()
-    for name in expanded(text, where) if text else []:
+    for name in lists.expanded(text, where) if text else []:
         if name in sets:
+            lists.count(len(sets[name]), where)
             found.update(sets[name])
         elif name.upper() == _ALL:
+            lists.count(len(nodes), where)
             found.update(nodes)
         elif name in nodes:
             found.add(name)

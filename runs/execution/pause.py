@@ -1,10 +1,11 @@
 """Save, restore and check the state of a run, between two messages to the scheduler."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, runtime_checkable
 
-from pipistrelle.protocol.base.errors import PipistrelleError, legible
+from pipistrelle.protocol.base.errors import PipistrelleError, legible, shown
 from pipistrelle.protocol.events import Event, JobCompleted, JobSubmitted
 from pipistrelle.protocol.fields import TAKEOVER, package_version
 from pipistrelle.protocol.units.nodesets import NodeSet
@@ -21,6 +22,8 @@ from pipistrelle.server.transport.in_process import InProcessTransport, Transpor
 FORMAT: Final = 4
 #: maximum characters shown of a scheduler's name
 _SHOWN: Final = 100
+#: what parts of a run raise about values that they never saved
+_UNFIT: Final = (LookupError, TypeError, ValueError, AttributeError, AssertionError, ArithmeticError)
 #: {key that must be equal in a state and a run: its name in an error}
 _MARKS: Final = {
     "format": "format of states",
@@ -34,6 +37,19 @@ _MARKS: Final = {
 
 class StateError(PipistrelleError):
     """A state cannot be saved, or does not fit the run that should continue from it."""
+
+
+@contextmanager
+def restoring() -> Iterator[None]:
+    """Turn errors about missing or wrong values of a saved state into StateError."""
+    try:
+        yield
+    except _UNFIT as error:
+        raise StateError(
+            "the saved state cannot be restored",
+            found=shown(f"{type(error).__name__}: {error}"),
+            hint="The snapshot is damaged, or another program wrote it.",
+        ) from error
 
 
 @runtime_checkable
@@ -97,8 +113,10 @@ class Pause:
                     "the scheduler's state is not in the snapshot, because it ran in a process of its own",
                     hint="Resume with the same scheduler process.",
                 )
-            transport.scheduler.restore(state["state"])
-        self.simulation.restore(state["server"])
+            with restoring():
+                transport.scheduler.restore(state["state"])
+        with restoring():
+            self.simulation.restore(state["server"])
 
     def take_over(self, state: dict[str, Any], past: Callable[[Simulation], list[Event]]) -> None:
         """Set this run, which has another scheduler, to a saved state of a run of the same workload.
@@ -142,7 +160,8 @@ class Pause:
         self.transport.send(engine.introduction())
         if self.transport.receive().events:
             raise StateError(f"{who}: its reply to notice 1 has decisions, before it knows the run's state")
-        self.simulation.restore(state["server"])
+        with restoring():
+            self.simulation.restore(state["server"])
         engine.hand_over(lambda: past(self.simulation))
 
     def _check(self, state: dict[str, Any], what_counts: Mapping[str, str]) -> None:

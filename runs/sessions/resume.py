@@ -17,6 +17,7 @@ from pipistrelle.runs.description.setup import load_setup
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.description.spec_file import recorded_spec, with_digests
 from pipistrelle.runs.execution.connection import Connection, InProcess, Interrupted
+from pipistrelle.runs.execution.pause import restoring
 from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.runs.folders.occupied import check_unoccupied
 from pipistrelle.runs.sessions.recording import HeaderMaker, RecordingTransport, header_of
@@ -282,10 +283,11 @@ def resume(kept: KeptRun, options: RunOptions, keeping: Keeping) -> Result:
 
 
 def _batsim_outputs(folder: Path, prefix: str, state: dict[str, Any]) -> BatsimOutputs | None:
-    known = state["server"]["outputs"]
-    if known is None or "_trace" not in known:
-        return None
-    machine_states = known["_trace"]["_changes"] is not None
+    with restoring():
+        known = state["server"]["outputs"]
+        if known is None or "_trace" not in known:
+            return None
+        machine_states = known["_trace"]["_changes"] is not None
     return BatsimOutputs(str(folder / prefix).removesuffix("_"), machine_states=machine_states)
 
 

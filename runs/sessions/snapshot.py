@@ -47,6 +47,11 @@ _BLOCK: Final = 1 << 20
 #: that are always allowed
 _SWELLS: Final = 40
 _SMALL: Final = 16 << 20
+#: about how many bytes of memory a state's objects, lists and values take, and how many all may take: so many for each
+#: byte of the file, and those that are always allowed
+_OF_OBJECT, _OF_LIST, _OF_VALUE = 240, 80, 32
+_TAKES: Final = 60
+_LITTLE: Final = 512 << 20
 
 
 class SnapshotError(PipistrelleError):
@@ -193,6 +198,11 @@ def last_snapshot(folder: Path, prefix: str = OUTPUT_PREFIX) -> tuple[SnapshotHe
     )
 
 
+def _memory_of(body: bytearray) -> int:
+    """Return about how much memory the values of a JSON text take (bytes)."""
+    return _OF_OBJECT * body.count(b"{") + _OF_LIST * body.count(b"[") + _OF_VALUE * body.count(b",")
+
+
 def read_snapshot(path: Path) -> tuple[SnapshotHeader, dict[str, Any]]:
     """Read a snapshot's header and state, or raise SnapshotError."""
     where = printable(str(path))
@@ -213,6 +223,8 @@ def read_snapshot(path: Path) -> tuple[SnapshotHeader, dict[str, Any]]:
             raise SnapshotError(
                 "the snapshot has another format", where=where, expected=str(FORMAT), found=str(header.snapshot)
             )
+        if _memory_of(body) > max(_LITTLE, _TAKES * packed.count):
+            raise SnapshotError("the state takes more memory than that of a real run", where=where)
         return header, from_json(body)
     except TraceError as error:
         raise error.at(where, SnapshotError) from None

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +12,7 @@ from msgspec import Struct
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.slurm.conf import KeyFinding, SlurmConf, SlurmConfigError, is_slurm_conf, read_slurm_conf
 from pipistrelle.platforms.slurm.gres import GresLine, read_gres_conf
+from pipistrelle.platforms.slurm.lines import MOST_FILES
 from pipistrelle.platforms.slurm.machine import slurm_platform
 from pipistrelle.platforms.slurm.nodes import nodes_of
 from pipistrelle.protocol.base.errors import InputError, printable, quoted
@@ -121,8 +123,9 @@ def files_of(name: str) -> list[str]:
     todo = [name]
     for _ in range(_DEEPEST):
         texts = [beginning_text(one) for one in todo]
-        todo = [resolved(folder, path) for text in texts for path in _INCLUDE.findall(text)]
-        todo = [one for one in todo if one not in found and is_inside(one, folder)]
+        paths = dict.fromkeys(path for text in texts for path in _INCLUDE.findall(text))
+        todo = [resolved(folder, path) for path in islice(paths, MOST_FILES)]
+        todo = [one for one in dict.fromkeys(todo) if one not in found and is_inside(one, folder)]
         found.update(dict.fromkeys(todo))
     beside = [os.path.join(folder, other) for other in (GRES, TOPOLOGY)]
     return [*found, *(one for one in beside if os.path.isfile(one))]

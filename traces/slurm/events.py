@@ -6,7 +6,6 @@ One line is one event: ``-dt SECONDS -e submit_batch_job | OPTIONS pseudo.job``.
 
 import io
 import re
-import shlex
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -20,8 +19,8 @@ from pipistrelle.traces.errors import TraceError, counted
 from pipistrelle.traces.files import PathText
 from pipistrelle.traces.logs.job_table import JobLog, LogOptions, Record, numbered_lines
 from pipistrelle.traces.logs.times import Clock, length
-from pipistrelle.traces.slurm.arrays import array_indices
-from pipistrelle.traces.slurm.options import ARRAY_JOB, ARRAY_TASK, BEGIN, DEPENDENCY, options_text
+from pipistrelle.traces.slurm.arrays import MOST_LISTED, array_indices
+from pipistrelle.traces.slurm.options import ARRAY_JOB, ARRAY_TASK, BEGIN, DEPENDENCY, options_text, split_words
 from pipistrelle.traces.slurm.sbatch import OPTIONS_OF_SBATCH, OptionRole, SbatchCall, parse_sbatch, unknown_hint
 from pipistrelle.traces.slurm.sbatch_request import request_of_options
 from pipistrelle.traces.workload import CANCELLED_AFTER, CONSTRAINT, OPTIONS, Workload, is_number
@@ -34,7 +33,8 @@ SCONTROL: Final = "scontrol"
 LEAST_RUNTIME: Final = 0.001
 #: runtime (s) of a job that runs until its limit
 _UNTIL_LIMIT: Final = 1e9
-_MOST_TASKS: Final = 10_000_000
+#: most tasks that the events of a file cancel
+_MOST_CANCELLED: Final = 2_000_000
 #: options that are labels, or the walltime, of the job
 _LABELLED: Final = ("account", "constraint", "gid", "job-name", "partition", "qos", "time", "uid")
 
@@ -69,7 +69,7 @@ def read_events(stream: io.BufferedReader, where: str) -> Iterator[EventLine | s
             continue
         head, _, rest = text.partition("|")
         try:
-            words, arguments = shlex.split(head), shlex.split(rest)
+            words, arguments = split_words(head), split_words(rest)
         except ValueError as error:
             raise TraceError(f"a line cannot be split into words ({error})", where=place, found=quoted(text)) from None
         named = dict(zip(words[::2], words[1::2], strict=False))
@@ -125,7 +125,7 @@ class EventsLog(JobLog):
     def records(self) -> list[Record]:
         """Return the submitted jobs, one for each task of an array."""
         found: list[Record] = []
-        ids = self._ids()
+        ids, tasks = self._ids(), 0
         for (event, submission), job in zip(self._submitted, ids, strict=True):
             record = self._record(event, submission, job)
             array = submission.values.get("array")
@@ -133,8 +133,11 @@ class EventsLog(JobLog):
                 found.append(record)
                 continue
             indices = array_indices(array, event.place)
-            if len(found) + len(indices) > _MOST_TASKS:
-                raise TraceError("there are too many jobs", where=event.place, expected=f"at most {_MOST_TASKS:,}")
+            tasks += len(indices)
+            if tasks > MOST_LISTED:
+                raise TraceError(
+                    "the arrays have too many tasks", where=event.place, expected=f"at most {MOST_LISTED:,}"
+                )
             kept = record.labels.get(OPTIONS, "")
             for index in indices:
                 task = {"array": array, ARRAY_JOB: job, ARRAY_TASK: str(index)}
@@ -256,6 +259,7 @@ class EventsLog(JobLog):
             return None
         after = np.full(len(made), -1.0)
         rows: dict[str, list[int]] = {}
+        many = 0
         for row, name in enumerate(made.ids):
             for known in {name, name.partition("_")[0]}:
                 rows.setdefault(known, []).append(row)
@@ -266,7 +270,13 @@ class EventsLog(JobLog):
                 raise TraceError(
                     "scancel names no job", where=event.place, expected=expected, found=quoted(event.words)
                 )
-            for row in [row for name in names for one in _each_task(name, event.place) for row in rows.get(one, ())]:
+            each = [one for name in names for one in _each_task(name, event.place)]
+            found = [row for one in each for row in rows.get(one, ())]
+            many += len(each) + len(found)
+            if many > _MOST_CANCELLED:
+                most = f"at most {_MOST_CANCELLED:,}"
+                raise TraceError("the events cancel too many tasks", where=event.place, expected=most)
+            for row in found:
                 since = event.time - float(made.submit[row])
                 if since >= 0 and not 0 <= after[row] <= since:
                     after[row] = since

@@ -3,6 +3,7 @@
 The label is a text of sbatch's long options: ``--begin=now+90 --array=0-7%2 --nice=50``.
 """
 
+import re
 import shlex
 from collections.abc import Mapping
 from typing import Final
@@ -19,6 +20,13 @@ BEGIN: Final = "begin"
 DEPENDENCY: Final = "dependency"
 _SINGLETON: Final = "singleton"
 _NOW: Final = "now+"
+#: a text that a shell splits at its blanks alone
+_UNQUOTED: Final = re.compile(r"[\t!#-&(-\[\]-~ ]*")
+
+
+def split_words(text: str) -> list[str]:
+    """Return the words of a command, as `shlex.split` does but faster; ValueError if a quote is not closed."""
+    return text.split() if _UNQUOTED.fullmatch(text) else shlex.split(text)
 
 
 def options_text(options: Mapping[str, str]) -> str:
@@ -30,7 +38,7 @@ def parse_options(text: str, where: str) -> dict[str, str]:
     """Parse the text of a label; return {long name: value}. TraceError if it is malformed."""
     found: dict[str, str] = {}
     try:
-        words = shlex.split(text)
+        words = split_words(text)
     except ValueError:
         words = [text]
     for word in words:

@@ -13,13 +13,15 @@ from msgspec import Struct
 
 from pipistrelle.platforms.slurm.conf import KeyFinding, SlurmConfigError
 from pipistrelle.platforms.slurm.keys import KeySupport
-from pipistrelle.platforms.slurm.lines import LONGEST, WORD
+from pipistrelle.platforms.slurm.lines import WORD
 from pipistrelle.protocol.base.errors import legible
 from pipistrelle.schedulers.slurm.config.accounts import AssociationSettings, QosSettings
 from pipistrelle.schedulers.slurm.files.limits import ASSOCIATION, QOS, LimitOptions, plain_name
 
 ROOT: Final = "root"
 _DUMP: Final = re.compile(r"\s*(Cluster|Parent|Account|User|QOS)\s+-\s+(.*)", re.IGNORECASE)
+#: most characters of a file; a million characters of commands take two seconds
+_LONGEST: Final = 4_000_000
 _VERBS: Final = ("add", "create", "modify")
 _IDLE_VERBS: Final = ("list", "show", "exit", "quit", "verbose", "version", "reconfigure", "dump", "load", "clear")
 _WORDS: Final = re.compile(r"\b(add|create|modify)\s+(account|cluster|qos|user|association)s?\b", re.IGNORECASE)
@@ -109,7 +111,7 @@ class _Reader:
 
     def read(self, name: str, text: str) -> None:
         """Read an accounting file, whose first line tells its kind."""
-        if len(text) > LONGEST or "\0" in text:
+        if len(text) > _LONGEST or "\0" in text:
             raise SlurmConfigError("the file is binary or too large", where=name, expected=_EXAMPLE)
         lines = [
             (f"{name}:{number}", line)

@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
+from pipistrelle.platforms.naming.hostlists import NameLists
 from pipistrelle.platforms.slurm.conf import ConfEntry, KeyFinding, SlurmConf, SlurmConfigError
 from pipistrelle.platforms.slurm.gres import GresLine
 from pipistrelle.platforms.slurm.keys import KeySupport
@@ -120,10 +121,10 @@ def _node(node: SlurmNode) -> NodeSettings:
 
 def _partitions(conf: SlurmConf, nodes: Sequence[SlurmNode], qos: set[str]) -> tuple[PartitionSettings, ...]:
     numbers = {node.name: number for number, node in enumerate(nodes)}
-    sets = node_sets(conf, nodes)
+    sets, lists = node_sets(conf, nodes), NameLists()
     found: dict[str, PartitionSettings] = {}
     for entry in conf.entries.get("partitions", []):
-        made = _partition(entry, numbers, sets)
+        made = _partition(entry, numbers, sets, lists)
         if made.qos and qos and made.qos not in qos:
             setting = entry.get("QOS")
             raise SlurmConfigError(
@@ -139,7 +140,9 @@ def _partitions(conf: SlurmConf, nodes: Sequence[SlurmNode], qos: set[str]) -> t
     return tuple(found.values())
 
 
-def _partition(entry: ConfEntry, numbers: Mapping[str, int], sets: Mapping[str, Sequence[str]]) -> PartitionSettings:
+def _partition(
+    entry: ConfEntry, numbers: Mapping[str, int], sets: Mapping[str, Sequence[str]], lists: NameLists
+) -> PartitionSettings:
     named, shared = entry.get("Nodes"), entry.get("OverSubscribe", "Shared")
     both = entry.value("Priority", 1)
     over, share = _over_subscribe(shared.text if shared is not None else "NO", shared.where if shared else entry.where)
@@ -153,7 +156,7 @@ def _partition(entry: ConfEntry, numbers: Mapping[str, int], sets: Mapping[str, 
             more[field] = value
     return PartitionSettings(
         name=entry.name,
-        nodes=() if named is None else tuple(nodes_named(named.text, named.where, numbers, sets)),
+        nodes=() if named is None else tuple(nodes_named(named.text, named.where, numbers, sets, lists)),
         default=bool(entry.value("Default", False)),
         max_time=longest,
         default_time=None if default is None else cast(float, default),

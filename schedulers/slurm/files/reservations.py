@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from pipistrelle.platforms.naming.hostlists import expanded
+from pipistrelle.platforms.naming.hostlists import NameLists
 from pipistrelle.platforms.slurm.conf import SlurmConfigError
 from pipistrelle.platforms.slurm.lines import WORD
 from pipistrelle.platforms.slurm.values import SlurmValueError, read_count, read_names, read_time
@@ -40,6 +40,8 @@ _OPTIONS: Final = {
     "comment": "",
     "maxstartdelay": "",
 }
+#: most characters of the commands of a file: to split them into words takes a second for each million
+_LONGEST: Final = 1_000_000
 #: flags that the scheduler knows; those with an empty reason are supported
 _FLAGS: Final = {
     "MAINT": "",
@@ -94,6 +96,7 @@ def read_reservations(
         SlurmConfigError: with file and line, if a command is malformed or not supported.
     """
     found: dict[str, ReservationSettings] = {}
+    lists, length = NameLists(), 0
     for number, raw in enumerate(text.splitlines(), start=1):
         where, line = f"{name}:{number}", raw.strip()
         if not line or line.startswith("#") or line.lower().replace(" ", "") == "t,command":
@@ -108,7 +111,10 @@ def read_reservations(
             announced, command = _seconds(event[1] or event[5], where), (event[3] or event[6] or "").strip()
         elif timed is not None:
             announced, command = float(timed[1]), timed[2]
-        _apply(found, command, announced, where, dates, nodes)
+        length += len(command)
+        if length > _LONGEST:
+            raise SlurmConfigError("the file has too many commands", where=where, expected=f"{_LONGEST:,} characters")
+        _apply(found, command, announced, where, dates, nodes, lists)
     return tuple(found.values())
 
 
@@ -129,6 +135,7 @@ def _apply(
     where: str,
     dates: DateReader,
     nodes: Mapping[str, int] | None,
+    lists: NameLists,
 ) -> None:
     try:
         words = shlex.split(command)
@@ -156,7 +163,7 @@ def _apply(
             )
         if field:
             values[field] = value
-    made = _reservation(values, announced, where, dates, nodes, len(found) + 1)
+    made = _reservation(values, announced, where, dates, nodes, lists, len(found) + 1)
     if made.name in found:
         raise SlurmConfigError(f"the reservation {shown(made.name)} is made twice", where=where)
     found[made.name] = made
@@ -168,6 +175,7 @@ def _reservation(
     where: str,
     dates: DateReader,
     nodes: Mapping[str, int] | None,
+    lists: NameLists,
     number: int,
 ) -> ReservationSettings:
     zero = max(announced, 0.0)
@@ -205,7 +213,7 @@ def _reservation(
     named = values.get("nodes", "")
     if named.upper() == "ALL":
         return replace(made, nodes=("ALL",) if nodes is None else tuple(nodes))
-    members = tuple(expanded(named, where)) if named else ()
+    members = tuple(lists.expanded(named, where)) if named else ()
     for member in members if nodes is not None else ():
         if member not in nodes:  # type: ignore[operator]
             raise SlurmConfigError(f"there is no node {shown(member)}", where=where)

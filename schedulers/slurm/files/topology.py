@@ -1,8 +1,8 @@
 """Read a topology.conf: the tree of switches."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from pipistrelle.platforms.naming.hostlists import expanded
+from pipistrelle.platforms.naming.hostlists import NameLists
 from pipistrelle.platforms.slurm.conf import KeyFinding, SlurmConfigError, honoured_values
 from pipistrelle.platforms.slurm.lines import Fetch, read_lines
 from pipistrelle.protocol.base.errors import did_you_mean, shown
@@ -24,21 +24,24 @@ def read_topology(
     found: dict[str, SwitchSettings] = {}
     places: dict[str, str] = {}
     findings: list[KeyFinding] = []
+    lists, firsts = NameLists(), list[str]()
     for line in read_lines(text, name, fetch, SlurmConfigError):
         values = honoured_values("topology", line, findings)
         if "SwitchName" not in values:
             continue
-        members = tuple(expanded(values.get("Nodes", ""), line.where))
-        below = tuple(expanded(values.get("Switches", ""), line.where, "names of switches"))
+        members = tuple(lists.expanded(values.get("Nodes", ""), line.where))
+        below = tuple(lists.expanded(values.get("Switches", ""), line.where, "names of switches"))
         for member in members if nodes is not None else ():
             if member not in nodes:  # type: ignore[operator]
                 raise SlurmConfigError(f"there is no node {shown(member)}", where=line.where)
-        for switch in expanded(values["SwitchName"], line.where, "names of switches"):
+        some = lists.expanded(values["SwitchName"], line.where, "names of switches")
+        for switch in some:
             if switch in found:
                 raise SlurmConfigError(f"the switch {shown(switch)} is described twice", where=line.where)
             found[switch] = SwitchSettings(name=switch, nodes=members, switches=below)
             places[switch] = line.where
-    for each in found.values():
+        firsts.extend(some[:1])  # the others of the line have the same switches below
+    for each in map(found.__getitem__, firsts):
         for child in each.switches:
             if child not in found:
                 hint = did_you_mean(child, list(found)[:1000])
@@ -47,19 +50,21 @@ def read_topology(
                     where=places[each.name],
                     hint=hint if hint.startswith("Did") else None,
                 )
-    _refuse_circles(found, places)
+    _refuse_circles(found, firsts, places)
     return tuple(found.values()), findings
 
 
-def _refuse_circles(found: Mapping[str, SwitchSettings], places: Mapping[str, str]) -> None:
+def _refuse_circles(found: Mapping[str, SwitchSettings], firsts: Sequence[str], places: Mapping[str, str]) -> None:
     above: dict[str, str] = {}
-    for switch in found.values():
-        for child in switch.switches:
-            above.setdefault(child, switch.name)
+    for name in firsts:
+        for child in found[name].switches:
+            above.setdefault(child, name)
+    harmless: set[str] = set()
     for name in found:
         seen, at = {name}, above.get(name)
-        while at is not None:
+        while at is not None and at not in harmless:
             if at in seen:
                 raise SlurmConfigError(f"the switch {shown(at)} is below itself", where=places[at])
             seen.add(at)
             at = above.get(at)
+        harmless |= seen

@@ -5,7 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.platforms.naming import hostlists
 from pipistrelle.platforms.naming.hostlists import compressed, expanded
+from pipistrelle.platforms.slurm.conf import read_slurm_conf
+from pipistrelle.platforms.slurm.machine import slurm_platform
 
 FORMS = [
     ("n[01-02,05],g1", ["n01", "n02", "n05", "g1"], "g1,n[01-02,05]"),
@@ -44,3 +47,23 @@ def test_compressing_loses_no_name(numbers):
     names = {f"{head}{number:0{width}}" for head, number, width in numbers}
 
     assert names == set(expanded(compressed(names), "x"))
+
+
+def test_the_lists_of_a_file_have_a_bound_together(monkeypatch):
+    """A short line can name all nodes; a hundred thousand such lines are refused early."""
+    monkeypatch.setattr(hostlists, "MOST_IN_FILE", 25)
+    lines = "".join(f"PartitionName=p{one} Nodes={{}}\n" for one in range(3))
+    nodes = "ClusterName=c\nNodeName=n[0-9] Feature=a\nNodeSet=s Feature=a\n"
+
+    for named in ("n[0-9]", "ALL", "n1,ALL", "s"):
+        with pytest.raises(PlatformError, match=r"f:6: the lists of the file have too many names"):
+            slurm_platform(read_slurm_conf(nodes + lines.format(*[named] * 3), "f"))
+    slurm_platform(read_slurm_conf(nodes + lines.format("n[0-9]", "ALL", "n[1-5]"), "f"))
+
+
+def test_a_configuration_includes_a_bounded_number_of_files():
+    """A file that includes another one again and again is refused early."""
+    text = "ClusterName=c\n" + "Include a\n" * 1001
+
+    with pytest.raises(PlatformError, match=r"f:1002: the file includes too many files.*at most 1,000"):
+        read_slurm_conf(text, "f", lambda path, by: (path, "NodeName=n\n"))

@@ -340,6 +340,15 @@ def test_a_wrong_reservation_is_one_message(text, message):
         read_reservations(text, "f", lambda _: None, {"n1": 0})
 
 
+def test_a_long_chain_of_switches_is_read_in_time_for_its_length():
+    """Each switch is checked once: by squares, these would take minutes."""
+    chain = "".join(f"SwitchName=s{one} Switches=s{one + 1}\n" for one in range(2000))
+
+    assert len(read_topology(chain + "SwitchName=s2000 Nodes=n\n", "t")[0]) == 2001
+    with pytest.raises(SlurmConfigError, match="is below itself"):
+        read_topology(chain + "SwitchName=s2000 Switches=s0\n", "t")
+
+
 def test_topology_is_a_tree_of_known_nodes():
     """Lists of switches and nodes; circles, doubles and unknown names are refused."""
     switches, _ = read_topology(

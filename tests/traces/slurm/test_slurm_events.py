@@ -5,6 +5,8 @@ import shlex
 from math import inf
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pipistrelle.protocol.resources.request import Request
 from pipistrelle.server.setup.conditions import conditions_of
@@ -12,7 +14,7 @@ from pipistrelle.traces.clean import clean
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.load import load
 from pipistrelle.traces.slurm.arrays import array_indices
-from pipistrelle.traces.slurm.options import begin_delay, options_of, options_text, parse_options
+from pipistrelle.traces.slurm.options import begin_delay, options_of, options_text, parse_options, split_words
 from pipistrelle.traces.slurm.sbatch import parse_sbatch
 from pipistrelle.traces.slurm.sbatch_request import request_of_options
 
@@ -236,3 +238,34 @@ def test_the_recordings_are_read_as_their_table_says(slurm22_dir, recording):
             assert jobs.labels["user"][row] == told["user"]
             assert jobs.requests[row].nodes == (int(told["nodes"]) if told["nodes"] else None)
     assert jobs.remarks == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("--array=0-249999", "the arrays have too many tasks"),
+        ("--array=0-3999999", "the indices of an array are malformed"),
+        ("--array=" + "0-99999," * 3 + "1", "the indices of an array are malformed"),
+    ],
+)
+def test_a_short_line_makes_a_bounded_number_of_tasks(read, line, message):
+    """250,000 for all arrays of a file; each would be a job in memory."""
+    with pytest.raises(TraceError, match=message):
+        read(
+            *(
+                SUBMIT.format(0, f"-J jobid_{one} -sim-walltime 1 -t 5 {array}")
+                for one, array in ((1, "--array=0-1"), (2, line))
+            )
+        )
+
+
+@given(st.text(alphabet=" \t\n\x0b\x85ab#'\"\\=-;~", max_size=12))
+def test_words_are_split_as_a_shell_does(text):
+    """The fast way gives the words of `shlex.split`."""
+    try:
+        expected = shlex.split(text)
+    except ValueError:
+        with pytest.raises(ValueError, match="No "):
+            split_words(text)
+    else:
+        assert split_words(text) == expected
