@@ -127,6 +127,29 @@ class Shape:
         return self._per_node + self._gpus_at_least * self._per_gpu, self._per_task, self._cap
 
     @cached_property
+    def total(self) -> Amounts:
+        """What the job takes at least of all its nodes together, GPUs (thousandths) last, shape (resources + 1,).
+
+        Nothing if it is exclusive.
+        """
+        request, found = self.request, np.zeros(len(self._nodes.resources) + 1, dtype=np.int64)
+        if request.exclusive:
+            return found
+        tasks = self.low * self.exact if self.tasks is None else self.tasks
+        found[:-1] = self.low * self._per_node + tasks * self._per_task + request.gpus * self._per_gpu
+        gpus = request.gpus or request.gpus_per_node * self.low + request.gpus_per_task * tasks
+        found[-1] = gpus * self.share
+        return found
+
+    @cached_property
+    def single(self) -> OneNodeRequest | None:
+        """What the job takes of its only node; None if it may have more nodes, or is exclusive."""
+        if self.high > 1 or self.request.exclusive:
+            return None
+        tasks = self.exact if self.tasks is None else self.tasks
+        return self.on_node(0, tasks, self.gpus_on_node(tasks, 1)) if tasks <= self._cap else None
+
+    @cached_property
     def least_gpus(self) -> int:
         """How many GPUs the job takes at least of one node; none if it is exclusive."""
         request = self.request
@@ -161,13 +184,38 @@ class Shape:
             amounts = amounts + np.array([len(take.gpus) for take in takes])[:, None] * self._per_gpu
         return amounts
 
-    def most_tasks(self, amounts: Amounts, gpus: Amounts) -> Amounts:
-        """Return how many of its tasks fit on each node, 0 where none does, shape (nodes,).
+    def fitting(self, request: OneNodeRequest, allowed: Bools, amounts: Amounts, gpus: Amounts) -> Bools:
+        """Return the ``allowed`` nodes on which `single` fits, shape (nodes,).
 
         Args:
             amounts, gpus: what is free, as in `FreeResources`.
         """
+        found = allowed
+        for column, asked in enumerate(request.amounts):
+            if asked:
+                found = found & (amounts[:, column] >= asked)
+        if request.gpus:
+            enough = gpus >= request.share
+            found = found & (enough.any(axis=1) if request.gpus == 1 else enough.sum(axis=1) >= request.gpus)
+            if self._models is not None:
+                found &= self.able
+        return found
+
+    def on_one(self, node: int, gpus: Amounts) -> tuple[Take, ...]:
+        """Return what a job with `single` takes of this node, whose GPUs have so much free, shape (GPUs,)."""
+        assert self.single is not None
+        tasks = self.exact if self.tasks is None else self.tasks
+        return (Take(node, tasks, self.numbers(gpus, self.single.gpus)),)
+
+    def most_tasks(self, amounts: Amounts, gpus: Amounts, among: Amounts | None = None) -> Amounts:
+        """Return how many of its tasks fit on each node, 0 where none does, shape (nodes,).
+
+        Args:
+            amounts, gpus: what is free, as in `FreeResources`.
+            among: the numbers of the nodes, if ``amounts`` and ``gpus`` have only some; None: all.
+        """
         request = self.request
+        every = slice(None) if among is None else among
         base = amounts - self._per_node if self._per_node.any() else amounts
         if request.gpus and self._per_gpu.any():
             base = base - self._gpus_at_least * self._per_gpu
@@ -183,10 +231,10 @@ class Shape:
             else:
                 most[free < (request.gpus_per_node or self._gpus_at_least)] = 0
             if self._models is not None:
-                most[~self.able] = 0
+                most[~self.able[every]] = 0
         if request.exclusive:
-            idle = (amounts == self._nodes.amounts).all(axis=1) & (gpus == self._nodes.gpus).all(axis=1)
-            most[~idle] = 0
+            has, gpus_there = self._nodes.amounts[every], self._nodes.gpus[every]
+            most[~((amounts == has).all(axis=1) & (gpus == gpus_there).all(axis=1))] = 0
         np.maximum(most, 0, out=most)
         if self.exact:
             most[most < self.exact] = 0
@@ -223,6 +271,12 @@ class Shape:
             Take(node, count, self.numbers(gpus[node], held))
             for node, count, held in zip(chosen.tolist(), tasks, counts, strict=True)
         )
+
+    def can_choose(self, order: Amounts, most: Amounts, gpus: Amounts) -> bool:
+        """Return whether `choose` finds nodes."""
+        if self.request.gpus:
+            return self.choose(order, most, gpus) is not None
+        return self._nodes_of(order[most[order] > 0], most) is not None
 
     def _nodes_of(self, ranked: Amounts, most: Amounts) -> Amounts | None:
         low, high = self.low, self.high

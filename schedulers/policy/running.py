@@ -36,6 +36,11 @@ class RunningJobs:
         """The earliest expected end of a running job (s); inf if no job runs."""
         return self._by_end[0][0] if self._by_end else inf
 
+    @property
+    def by_end(self) -> Sequence[tuple[float, int, int]]:
+        """(expected end in s, number, units) of each running job, ascending; do not change it."""
+        return self._by_end
+
     def add(self, job: SchedulerJob) -> None:
         """Add a started job."""
         insort(self._by_end, (job.expected_end, job.number, job.size))

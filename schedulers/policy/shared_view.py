@@ -39,10 +39,18 @@ class SharedView:
         self._of_job: dict[int, Shape] = {}
         #: {id of a running job: its takes, and their rows}
         self._held: dict[str, tuple[Takes, Amounts, Amounts]] = {}
+        #: {number of a running job: its rows}
+        self._rows_of: dict[int, tuple[Amounts, Amounts]] = {}
         #: the last result of `pick` or of a placement, which satisfies its job's request
         self._proposed: Takes | None = None
         #: the nodes by weight and number: the order of `pick`
         self.by_weight: Amounts = np.lexsort((np.arange(len(nodes)), nodes.weights)).astype(np.int64)
+        #: whether that is the order of their numbers
+        self.in_order = bool((np.diff(self.by_weight) == 1).all())
+        self._every: Bools = np.ones(len(nodes), dtype=np.bool_)
+        self._every.flags.writeable = False
+        #: the last closed nodes and the result of `open` for them
+        self._last_open: tuple[NodeSet, Bools] = NodeSet.EMPTY, self._every
 
     def shape(self, job: SchedulerJob) -> Shape:
         """Return a job's request in the columns of this machine; PlatformError if no node has what it names."""
@@ -65,10 +73,14 @@ class SharedView:
             return f"{error.what}: {error.found}"
 
     def open(self, closed: NodeSet) -> Bools:
-        """Return which nodes are not ``closed``, shape (nodes,)."""
-        found = np.ones(len(self.nodes), dtype=np.bool_)
-        if closed:
+        """Return which nodes are not ``closed``, shape (nodes,); do not write to the array."""
+        if not closed:
+            return self._every
+        known, found = self._last_open
+        if known != closed:
+            found = self._every.copy()
             found[numbers(closed)] = False
+            self._last_open = closed, found
         return found
 
     def pick(self, job: SchedulerJob, allowed: Bools, order: Sequence[int] | Amounts | None = None) -> Takes | None:
@@ -110,13 +122,14 @@ class SharedView:
             )
         self.free.take_licenses(shape.request.licenses)
         self._held[job.id] = takes, nodes, taken
+        self._rows_of[job.number] = nodes, taken
 
     def give_back(self, job: SchedulerJob) -> None:
         """Free what an ended job took."""
         _, nodes, taken = self._held.pop(job.id)
         self.free.give_back_rows(nodes, *self.split(taken))
         self.free.return_licenses(self.shape(job).request.licenses)
-        del self._of_job[job.number]
+        del self._of_job[job.number], self._rows_of[job.number]
 
     def takes_of(self, job: SchedulerJob) -> Takes:
         """Return what a running job takes of each of its nodes."""
@@ -126,6 +139,10 @@ class SharedView:
         """Return the rows of a running job, see `rows`."""
         _, nodes, taken = self._held[job.id]
         return nodes, taken
+
+    def rows_of(self, number: int) -> tuple[Amounts, Amounts]:
+        """Return the rows of the running job with this number, see `rows`."""
+        return self._rows_of[number]
 
     def rows(self, job: SchedulerJob, takes: Takes) -> tuple[Amounts, Amounts]:
         """Return the nodes of some takes, shape (takes,), and what they take there, shape (takes, columns).
