@@ -17,6 +17,8 @@ from pipistrelle.protocol.resources.request import Request
 Bools = NDArray[np.bool_]
 #: more tasks than any job has
 _ANY: Final = MOST
+#: number of requests that `Shapes` recognises by identity
+_MOST_SEEN: Final = 4096
 
 
 class Take(NamedTuple):
@@ -178,11 +180,26 @@ class Shape:
         """Return what some takes hold of each resource, shape (takes, resources); ``nodes`` are their nodes."""
         if self.request.exclusive:
             return self._nodes.amounts[nodes]
-        tasks = np.array([take.tasks for take in takes], dtype=np.int64)
-        amounts = self._per_node + tasks[:, None] * self._per_task
+        if len(takes) == 1:
+            amounts: Amounts = (self._per_node + takes[0].tasks * self._per_task)[None]
+        else:
+            tasks = np.array([take.tasks for take in takes], dtype=np.int64)
+            amounts = self._per_node + tasks[:, None] * self._per_task
         if self.request.gpus and self._per_gpu.any():
             amounts = amounts + np.array([len(take.gpus) for take in takes])[:, None] * self._per_gpu
         return amounts
+
+    def rows(self, takes: Sequence[Take]) -> tuple[Amounts, Amounts, Amounts]:
+        """Return the nodes of some takes, shape (takes,), and the amounts and GPUs that they take there.
+
+        The amounts have the shape (takes, resources), the GPUs (in thousandths) the shape (takes, GPUs).
+        """
+        nodes = np.array([take.node for take in takes], dtype=np.int64)
+        gpus = np.zeros((len(takes), self._nodes.gpus.shape[1]), dtype=np.int64)
+        if self.wants_gpus or self.request.exclusive:
+            for row, take in enumerate(takes):
+                gpus[row, list(take.gpus)] = self.share
+        return nodes, self.amounts_on(nodes, takes), gpus
 
     def fitting(self, request: OneNodeRequest, allowed: Bools, amounts: Amounts, gpus: Amounts) -> Bools:
         """Return the ``allowed`` nodes on which `single` fits, shape (nodes,).
@@ -267,6 +284,8 @@ class Shape:
         counts = self._gpu_counts(chosen, tasks, gpus)
         if counts is None:
             return None
+        if not self.wants_gpus and not self.request.exclusive:
+            return tuple(map(Take, chosen.tolist(), tasks))
         return tuple(
             Take(node, count, self.numbers(gpus[node], held))
             for node, count, held in zip(chosen.tolist(), tasks, counts, strict=True)
@@ -303,6 +322,8 @@ class Shape:
     def _divided(self, most: list[int]) -> list[int]:
         if self.tasks is None:
             return [self.exact] * len(most)
+        if self.tasks == len(most):
+            return [1] * len(most)
         left, parts = self.tasks, []
         for place, able in enumerate(most):
             behind = len(most) - place - 1
@@ -355,6 +376,8 @@ class Shape:
             return f"{sum(take.tasks for take in takes)} tasks in all; it asks for {self.tasks}"
         if request.gpus and not request.exclusive and sum(len(take.gpus) for take in takes) != request.gpus:
             return f"{sum(len(take.gpus) for take in takes)} GPUs in all; it asks for {request.gpus}"
+        if self._all_right(takes):
+            return None
         for take in takes:
             where = f"on node {self._nodes.name(take.node)}"
             if self.exact and take.tasks != self.exact:
@@ -367,6 +390,13 @@ class Shape:
             if self._models is not None and not self.able[take.node]:
                 return f"GPUs of another model {where}; it asks for {' or '.join(request.gpu_models)}"
         return None
+
+    def _all_right(self, takes: Sequence[Take]) -> bool:
+        """Return whether the tasks on each node are as asked, for a job without GPUs and without tasks to divide."""
+        if self.wants_gpus or self.request.exclusive or self._models is not None:
+            return False
+        counts = {(tasks, gpus) for _, tasks, gpus in takes}
+        return all(1 <= tasks <= self._cap and tasks == (self.exact or tasks) and not gpus for tasks, gpus in counts)
 
     def refusal(self, allowed: Bools) -> str | None:
         """Return why the job does not fit on the allowed nodes even if all are empty; None if it fits.
@@ -408,3 +438,26 @@ class Shape:
             if wanted > there:
                 return f"it asks for {wanted} GPUs on a node, the nodes of its model have at most {there}"
         return "no single node has all that it asks for together"
+
+
+class Shapes:
+    """The shapes of requests on one machine, each made once."""
+
+    def __init__(self, nodes: SharedNodes) -> None:
+        self._nodes = nodes
+        self._of: dict[Request, Shape] = {}
+        #: {identity of a request: the request and its shape}; to hash a request takes longer
+        self._seen: dict[int, tuple[Request, Shape]] = {}
+
+    def of(self, request: Request) -> Shape:
+        """Return the shape of a request; PlatformError if no node has what it names."""
+        seen = self._seen.get(id(request))
+        if seen is not None and seen[0] is request:
+            return seen[1]
+        shape = self._of.get(request)
+        if shape is None:
+            shape = self._of[request] = Shape(request, self._nodes)
+        if len(self._seen) == _MOST_SEEN:
+            self._seen.clear()
+        self._seen[id(request)] = request, shape
+        return shape

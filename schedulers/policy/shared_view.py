@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.resources.free_resources import FreeResources
-from pipistrelle.platforms.resources.shape import Shape, Take
+from pipistrelle.platforms.resources.shape import Shape, Shapes, Take
 from pipistrelle.platforms.resources.shared_nodes import Amounts, SharedNodes
 from pipistrelle.platforms.resources.takes import takes_told, told_takes
 from pipistrelle.protocol.resources.nodes import NodeTake
@@ -34,7 +34,7 @@ class SharedView:
     def __init__(self, nodes: SharedNodes) -> None:
         self.nodes = nodes
         self.free = FreeResources(nodes)
-        self._shapes: dict[Request, Shape] = {}
+        self._shapes = Shapes(nodes)
         #: {job's number: shape}
         self._of_job: dict[int, Shape] = {}
         #: {id of a running job: its takes, and their rows}
@@ -59,9 +59,7 @@ class SharedView:
             return known
         request = None if job.description is None else job.description.request
         request = request or (_ONE_CORE if job.size == 1 else Request(nodes=job.size, most_nodes=job.size))
-        shape = self._shapes.get(request)
-        if shape is None:
-            shape = self._shapes[request] = Shape(request, self.nodes)
+        shape = self._shapes.of(request)
         self._of_job[job.number] = shape
         return shape
 
@@ -149,15 +147,8 @@ class SharedView:
 
         The columns are the resources and then the GPUs by number, as in `table`.
         """
-        shape, width = self.shape(job), len(self.nodes.resources)
-        taken = np.zeros((len(takes), width + self.nodes.gpus.shape[1]), dtype=np.int64)
-        nodes = np.array([take.node for take in takes], dtype=np.int64)
-        taken[:, :width] = shape.amounts_on(nodes, takes)
-        if shape.wants_gpus or shape.request.exclusive:
-            for row, take in enumerate(takes):
-                for number in take.gpus:
-                    taken[row, width + number] = shape.share
-        return nodes, taken
+        nodes, amounts, gpus = self.shape(job).rows(takes)
+        return nodes, np.concatenate([amounts, gpus], axis=1)
 
     def table(self) -> Amounts:
         """Return what is free, shape (nodes, resources + GPUs)."""

@@ -16,7 +16,7 @@ _ROOM: Final = 64
 _FEW: Final = 8
 
 
-class Candidates:
+class NodeCandidates:
     """The waiting jobs, and which of them are known not to fit until more is free.
 
     A job that did not fit can only fit once something was freed on a node that has room for a part of it. So after the

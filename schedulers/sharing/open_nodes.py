@@ -7,7 +7,7 @@ from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.shared_view import SharedView, Takes
 from pipistrelle.schedulers.policy.view import View
-from pipistrelle.schedulers.sharing.candidates import Candidates
+from pipistrelle.schedulers.sharing.candidates import NodeCandidates
 from pipistrelle.schedulers.sharing.placing import NodePlacer, placer_of
 
 
@@ -19,7 +19,7 @@ class OpenNodes:
         self.view = view
         self.shared: SharedView = view.shared
         self.placer: NodePlacer = placer_of(placement, view)
-        self.candidates = Candidates(view)
+        self.candidates = NodeCandidates(view)
 
     def pick(self, job: SchedulerJob, table: Amounts | None = None) -> Takes | None:
         """Return what a job would take now, of ``table`` only if it is given; None if it does not fit."""
