@@ -186,7 +186,8 @@ class Shape:
             tasks = np.array([take.tasks for take in takes], dtype=np.int64)
             amounts = self._per_node + tasks[:, None] * self._per_task
         if self.request.gpus and self._per_gpu.any():
-            amounts = amounts + np.array([len(take.gpus) for take in takes])[:, None] * self._per_gpu
+            held = np.array([len(take.gpus) for take in takes], dtype=np.int64)
+            amounts = amounts + held[:, None] * self._per_gpu
         return amounts
 
     def rows(self, takes: Sequence[Take]) -> tuple[Amounts, Amounts, Amounts]:

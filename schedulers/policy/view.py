@@ -331,7 +331,9 @@ class View(Kept):
         """Return the units that the job's class or request excludes."""
         closed = NodeSet.EMPTY if self.limits is None else self.limits.closed(job)
         unasked = self._kept_from(job)
-        return closed | unasked if unasked else closed
+        if not unasked:
+            return closed
+        return closed | unasked if closed else unasked
 
     def let_in(self) -> None:
         """Add those jobs to the queue that were set aside and that their classes' limits now admit."""
