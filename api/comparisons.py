@@ -18,7 +18,7 @@ _FIGURES: Final = ("metric", "run", "scheduler", "mean", "p50", "p95", "differen
 
 
 class Comparison:
-    """Several runs compared by the jobs that ended in all of them; `compare` returns it.
+    """Several runs, compared by the jobs that ended in all of them; the result of `compare`.
 
     Attributes:
         facts: everything as plain values, as from ``pipistrelle compare --json``.
@@ -36,9 +36,11 @@ class Comparison:
 
     @property
     def figures(self) -> Table:
-        """One row per metric and run: means, quantiles, and the difference to the first run with its half-width.
+        """The figures of the runs: one row per metric and run, with means, quantiles and the difference to the first
+        run.
 
-        Times are in seconds. ``better`` and ``worse`` count the jobs with a lower and a higher value than in run 1.
+        Times are in seconds. Each difference has the half-width of its confidence interval. ``better`` and ``worse``
+        count the jobs with a lower and a higher value than in the first run.
         """
         return Table.of(self._figures())
 
@@ -83,12 +85,12 @@ class Comparison:
 
 
 def compare(*runs: Run | str | PathLike[str], by: str | Sequence[str] = ()) -> Comparison:
-    """Compare two or more runs of the same workload, job by job; all others are compared with the first.
+    """Compare runs of the same workload with the first run, job by job.
 
     Confidence intervals need scipy.
 
     Args:
-        runs: runs or their folders.
+        runs: two or more runs, or their folders.
         by: also compare classes of jobs: ``size``, ``runtime``, or a label of the log such as ``user`` or ``queue``.
 
     Raises:
@@ -103,7 +105,7 @@ def compare(*runs: Run | str | PathLike[str], by: str | Sequence[str] = ()) -> C
 
 
 class JobExplanation:
-    """Why a job waited; `explain` returns it.
+    """The reasons why a job waited; the result of `explain`.
 
     Attributes:
         details: all that is known about the job's wait.
@@ -116,14 +118,14 @@ class JobExplanation:
 
     @property
     def text(self) -> str:
-        """The answer in a sentence, and remarks."""
+        """The reasons of the wait in a sentence, and remarks."""
         told = self.details
         unknown = [] if told.not_replayed is None else [f"The run was not repeated, because {told.not_replayed}."]
         return "\n".join([told.answer, *told.remarks, *unknown])
 
     @property
     def timeline(self) -> Table:
-        """What limited the job from when to when (s), one row per stretch."""
+        """What limited the job at which time: one row per period (s) with the same limit."""
         names = ("begin", "end", "limit", "detail")
         return Table.of([{name: getattr(one, name) for name in names} for one in self._stretches])
 

@@ -20,10 +20,10 @@ Kind = Literal["platform", "scheduler", "workload", "failures"]
 
 
 def bundled(kind: Kind) -> list[str]:
-    """Return the names of what is bundled: platforms, schedulers, workloads or failure models.
+    """Return the names of the bundled platforms, schedulers, workloads or failure models.
 
     Raises:
-        PipistrelleError: there is no such kind.
+        PipistrelleError: the kind does not exist.
     """
     if kind == "platform":
         return list(platforms.names())
@@ -79,7 +79,7 @@ def transform_workload(workload: Workload, *steps: StepTable) -> Workload:
     """Return a workload with changes, such as ``{"step": "scale", "load": 0.9}``.
 
     Args:
-        steps: tables as in a run's ``[[transform]]``; docs/how-to/workload-tools.md has all of them.
+        steps: the changes, as tables like a run's ``[[transform]]``; docs/how-to/workload-tools.md lists them.
 
     Raises:
         PipistrelleError: a step is wrong, or does not suit the workload.
@@ -97,9 +97,9 @@ def load_platform(name: Name) -> Platform:
 
 
 def clean_workload(workload: Workload, units: int) -> tuple[Workload, dict[str, int]]:
-    """Return the jobs that can run on a machine of this many units, and the number of the others by reason.
+    """Return the jobs that can run on a machine of ``units`` units, and the number of dropped jobs by reason.
 
-    A run does this by itself.
+    `run` does this itself.
     """
     from pipistrelle.traces.clean import clean  # rarely needed
 

@@ -1,4 +1,4 @@
-"""The keywords of `run`: each is an option of ``pipistrelle run``, and becomes a field of a `RunSpec`."""
+"""The keywords of `run`: each is an option of ``pipistrelle run`` and a field of a `RunSpec`."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta

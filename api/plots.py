@@ -18,7 +18,7 @@ _HOUR: Final = 3600.0
 
 
 class Drawn(Protocol):
-    """What plots need of a run."""
+    """The part of a run that plots need."""
 
     @property
     def folder(self) -> Path:

@@ -1,4 +1,4 @@
-"""Progress bars in notebooks and on terminals; nothing elsewhere."""
+"""Show progress bars in notebooks and on terminals."""
 
 import sys
 import time
@@ -71,9 +71,9 @@ def _shown(wanted: bool | None) -> Show | None:
 
 
 class Bar:
-    """A line with a bar, the number of things done, and the time left.
+    """A progress line: a bar, the number of finished items, and the time left.
 
-    It appears after half a second, so that short runs show nothing.
+    The line appears after half a second, so that short runs show nothing.
     """
 
     def __init__(self, show: Show, what: str) -> None:
@@ -84,7 +84,7 @@ class Bar:
         self._seen = False
 
     def update(self, done: int, total: int) -> None:
-        """Show the progress if it is due."""
+        """Show the progress, at most a few times per second."""
         now = time.monotonic()
         if now < self._due:
             return
@@ -115,7 +115,7 @@ class JobsDone(Observer):
         self._done += 1
 
     def settled(self, now: float, idle: int, down: int) -> None:
-        """Update the bar from time to time."""
+        """Update the bar, at most a few times per second."""
         self._instants += 1
         if self._instants % _INSTANTS == 0:
             self._bar.update(min(self._done, self._jobs), self._jobs)
@@ -130,7 +130,7 @@ def run_progress(setup: "Setup", wanted: bool | None) -> "Iterator[Sequence[Obse
     """Yield the observers that show a run's progress.
 
     Args:
-        wanted: whether to show it; None: in notebooks and on terminals.
+        wanted: whether to show progress; None: only in notebooks and on terminals.
     """
     show = _shown(wanted)
     if show is None:

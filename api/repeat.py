@@ -11,10 +11,10 @@ from pipistrelle.server.setup.setup import Setup
 
 @dataclass(frozen=True)
 class Again:
-    """What repeats a run that has Python objects as inputs.
+    """Everything that is needed to repeat a run that has Python objects as inputs.
 
     Attributes:
-        policy: returns a new policy, in the state before the run; None: the one of the description.
+        policy: returns a new policy, in the state before the run; None: the policy is in the run's description.
     """
 
     spec: RunSpec

@@ -106,7 +106,10 @@ def run(
 def _with_scheduler(
     spec: RunSpec, scheduler: SchedulerLike | None, options: dict[str, Any]
 ) -> tuple[RunSpec, Connection, Callable[[], Policy] | None]:
-    """Return the run with its scheduler, how to reach it, and what makes a policy given as an object."""
+    """Return the run with its scheduler, how to reach the scheduler, and a function that makes the policy.
+
+    The function is None unless the policy is given as an object.
+    """
     if scheduler is None or isinstance(scheduler, str | PathLike) or _is_command(scheduler):
         if isinstance(scheduler, str | PathLike):
             spec = replace(spec, scheduler=fspath(scheduler))
@@ -156,7 +159,7 @@ def _maker(scheduler: Any) -> Callable[[], Policy]:
 
 
 def _objects(spec: RunSpec, workload: object, platform: object, options: dict[str, Any]) -> Inputs | None:
-    """Return the inputs that are objects, with the changes that the description makes; None without any."""
+    """Return the inputs that are Python objects, changed as the description says; None if there are none."""
     trace = workload if isinstance(workload, Workload) else None
     machine = platform if isinstance(platform, Platform) else None
     if trace is None and machine is None:

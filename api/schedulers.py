@@ -12,8 +12,8 @@ from pipistrelle.schedulers.policy.view import View
 class Scheduler(ABC):
     """Base class of a scheduler of your own; only `decide` must be written.
 
-    A scheduler needs no base class: any object with these three members will do. docs/tutorials/write-your-scheduler.md
-    explains them.
+    The base class is optional: any object with ``name``, ``order`` and ``decide`` is a scheduler.
+    docs/tutorials/write-your-scheduler.md explains these members.
 
     Attributes:
         name: the scheduler's name in the outputs; default: the name of the class.

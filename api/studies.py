@@ -1,4 +1,4 @@
-"""Carry out studies of many runs, and summarise their trials."""
+"""Run studies of many runs, and summarise their trials."""
 
 from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
@@ -25,7 +25,7 @@ _WIDTH: Final = 0.8
 
 
 class StudyResults:
-    """The trials of a study, one row each; `study` and `open_study` return it.
+    """The trials of a study, one row each; the result of `study` and `open_study`.
 
     Attributes:
         trials: the trials as a table; docs/how-to/studies.md describes its columns.
@@ -58,7 +58,7 @@ class StudyResults:
 
     @property
     def axes(self) -> list[str]:
-        """The columns that distinguish the cells of the study."""
+        """The columns whose values distinguish the cells of the study."""
         return list(self._table.axes)
 
     @property
@@ -111,11 +111,11 @@ class StudyResults:
     ) -> Table:
         """Return the differences between two values of an axis, paired by replica, with confidence intervals.
 
-        ``difference`` is second less first; ``ratio`` is second over first.
+        ``difference`` is second minus first; ``ratio`` is second over first.
 
         Args:
-            axis: such as ``scheduler``.
-            first, second: values of the axis.
+            axis: an axis of the study, such as ``scheduler``.
+            first, second: the values to compare.
             metrics, level, interval: as for `summary`.
 
         Raises:
@@ -242,17 +242,17 @@ def study(
     jobs: int | None = None,
     progress: bool | None = None,
 ) -> StudyResults:
-    """Carry out a study, or the rest of an interrupted one, and return its trials.
+    """Run a study, or the rest of an interrupted study, and return its trials.
 
     Args:
-        description: a study's file or a `Study`; otherwise the next five arguments describe it.
+        description: a study's file or a `Study`; otherwise the next five arguments describe the study.
         run: options of all runs, by the names of `RunKeywords`, such as ``{"platform": "kth-sp2"}``.
         axes: {option: values}; each combination of values is a cell. A new name takes a list of tables of options, each
             with a ``name``: ``{"policy": [{"name": "mine", "scheduler": "mine.py:Mine"}]}``.
         replicas: number of trials per cell with different random numbers, or the table ``replicas`` of a study's file.
         metrics: the table ``metrics`` of a study's file, such as ``{"warm_up": "30d"}``.
         engine: ``auto`` uses the compiled kernel where possible, ``reference`` never.
-        out: folder for the trials; an interrupted study continues there. Without it nothing is kept.
+        out: folder for the trials; an interrupted study continues there. Without a folder nothing is kept.
         overwrite: replace the results of another study in ``out``.
         jobs: number of worker processes; default: one per processor.
         progress: show a progress bar; default: in notebooks and on terminals.

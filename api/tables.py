@@ -29,7 +29,14 @@ class TableError(PipistrelleError):
 
 
 def imported(module: str, what: str) -> Any:
-    """Import an optional package; MissingPackage, naming the extra, if it is not installed."""
+    """Import and return an optional package.
+
+    Args:
+        what: what the caller needs it for, in the message.
+
+    Raises:
+        MissingPackage: the package is not installed; the message names the extra that has it.
+    """
     try:
         return import_module(module)
     except ImportError:

@@ -87,20 +87,25 @@ def read_config(folder: Path) -> SlurmConfig:
     return replace(config, start=float(4 if config.accounting_storage else 0))
 
 
-def _reservations(folder: Path) -> Iterator[ReservationSettings]:
-    """Yield the reservations of commands.csv; the log tells when each was made."""
-    commands = [row["command"] for row in rows(folder / "commands.csv") if "create reservation" in row["command"]]
-    if not commands:
-        return
-    made = {}
+def commands(folder: Path) -> list[tuple[float, str]]:
+    """Return (time, text) of the commands that make reservations; the log tells when each was carried out."""
+    texts = [row["command"] for row in rows(folder / "commands.csv") if "create reservation" in row["command"]]
+    made: dict[str, float] = {}
+    if not texts:
+        return []
     now = 0.0
     for line in log_lines(folder):
         if line[0] is not None:
             now = line[0]
         if match := re.search(r"_slurm_rpc_resv_create complete for (\S+)", line[1]):
             made[match[1]] = now
+    found = [re.search(r"reservationname=(\S+)", text) for text in texts]
+    return [(made[name[1]], text) for name, text in zip(found, texts, strict=True) if name is not None]
+
+
+def _reservations(folder: Path) -> Iterator[ReservationSettings]:
     names = re.findall(r"NodeName=(\S+)", (folder / "slurm.conf").read_text())
-    for command in commands:
+    for announced, command in commands(folder):
         options = dict(word.partition("=")[::2] for word in command.split() if "=" in word)
         start = clock(options["starttime"])
         nodes = tuple(node for name in names for node in expand(name))
@@ -108,7 +113,7 @@ def _reservations(folder: Path) -> Iterator[ReservationSettings]:
             name=options["reservationname"],
             start=float(start),
             end=float(start + clock(options["duration"])),
-            announced=made[options["reservationname"]],
+            announced=announced,
             nodes=nodes if options["nodes"] == "ALL" else expand(options["nodes"]),
             users=tuple(options.get("users", "").split(",")),
             flags=tuple(flag.upper() for flag in options.get("flags", "").split(",") if flag),

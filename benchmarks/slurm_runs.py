@@ -1,12 +1,13 @@
 """Play whole runs of recordings of the real slurmctld with our decisions, and compare every start.
 
-    python benchmarks/slurm_runs.py [FOLDER ...] [--model] [--verbose N]
+    python benchmarks/slurm_runs.py [FOLDER ...] [--model | --engine] [--verbose N]
 
 Jobs come from a recording's submissions and run for their true times. Without ``--model``, four things more are taken
 from the recording, because they hang on polling within slurmctld and on the recording's clock: the times at which
 completions asked for a pass of the main loop, whether a completion came before a pass of the same moment or amid a
 recalculation, and the fraction of a second at which the loop ticks. With ``--model`` a completion asks for a pass
-0.02 s after it, and 0.08 s later for each node after the fourth.
+after the delay of `AnswerDelay`. With ``--engine`` the run is that of ``pipistrelle run --scheduler slurm``, with the
+recording's files and the same model.
 
 Printed are the starts at the same second on the same nodes, and the mean wait of each partition, account and QOS.
 """
@@ -14,17 +15,23 @@ Printed are the starts at the same second on the same nodes, and the mean wait o
 import argparse
 import heapq
 import os
+import tempfile
 from collections import defaultdict
 from pathlib import Path
 
-from slurm_recordings import expand, label, read_config, rows, steps, submissions
+from slurm_recordings import commands, expand, label, read_config, rows, steps, submissions
 
+from pipistrelle.api.runs import run
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.runs.slurm.files import read_slurm_files
 from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETED, RUNNING, SlurmJob
 from pipistrelle.schedulers.slurm.daemon import Daemon
 from pipistrelle.schedulers.slurm.passes.controller import Controller
 
 HERE = Path(__file__).resolve()
 RECORDINGS = Path(os.environ.get("PIPISTRELLE_SLURM22", HERE.parents[2] / "shared" / "slurm22"))
+#: id of a job or task, start (s), names of its nodes
+Start = tuple[str, float, tuple[str, ...]]
 #: s of simulated time after which a run is cut
 LATEST = 1e6
 
@@ -91,12 +98,7 @@ def name_of(row: dict[str, str]) -> str:
     return f"{row['array_job']}_{row['array_task']}" if row["array_task"] else row["id"]
 
 
-def model_delay(nodes: int) -> float:
-    """Return the modelled time from a completion to its request for a pass, s."""
-    return 0.02 + 0.08 * max(0, nodes - 4)
-
-
-def play(folder: Path, *, model: bool, complete: bool = True) -> list[tuple[str, float, tuple[str, ...]]]:
+def play(folder: Path, *, model: bool, complete: bool = True) -> list[Start]:
     """Return (id, start, nodes) of every start of our run of a recording's submissions."""
     config = read_config(folder)
     controller = Controller(config)
@@ -109,7 +111,7 @@ def play(folder: Path, *, model: bool, complete: bool = True) -> list[tuple[str,
     slips = [] if model else phases(folder)[::-1]
     early = set() if model else early_ends(folder)
     twice = set() if model else counted_twice(folder)
-    starts: list[tuple[str, float, tuple[str, ...]]] = []
+    starts: list[Start] = []
     names = controller.machine.names_of
     while True:
         arrival = arrivals[-1][0] + 0.049 if arrivals else LATEST
@@ -133,7 +135,7 @@ def play(folder: Path, *, model: bool, complete: bool = True) -> list[tuple[str,
             if job.state == RUNNING and job.restarts == incarnation:
                 daemon.catch_up(now)
                 nodes = job.nodes.bit_count()
-                delay = delays.get(job.ids[0], model_delay(nodes))
+                delay = delays.get(job.ids[0], config.answers.delay(nodes))
                 if job.ids[0] in twice:
                     usage = controller.usage
                     last, usage.last = usage.last, usage.last - int(config.priority.calc_period)
@@ -149,7 +151,38 @@ def play(folder: Path, *, model: bool, complete: bool = True) -> list[tuple[str,
             daemon.submitted(now)
 
 
-def compare(folder: Path, ours: list[tuple[str, float, tuple[str, ...]]], verbose: int) -> tuple[int, int, float]:
+def play_on_engine(folder: Path) -> list[Start]:
+    """Return the starts of a run of the simulator from a recording's files."""
+    accounting = [str(folder / name) for name in ("sacctmgr.dump", "qos.txt") if (folder / name).exists()]
+    conf = str(folder / "slurm.conf")
+    with tempfile.TemporaryDirectory() as name:
+        told = commands(folder)
+        made = Path(name) / "reservations.txt"
+        made.write_text("".join(f"{time},{text}\n" for time, text in told))
+        out = Path(name) / "out"
+        run(
+            str(folder / "jobs.events"),
+            conf,
+            "slurm",
+            config=conf,
+            accounting=accounting,
+            reservations=[f"{made},zero=2026-01-05T00:00:00"] if told else [],
+            out=out,
+            progress=False,
+        )
+        names = [node for pool in read_slurm_files(conf).platform.pools for node in expand(str(pool.names))]
+        return [
+            (
+                row["job_id"].partition("!")[2].partition("#")[0],
+                float(int(float(row["time"]))),
+                tuple(names[unit] for unit in NodeSet.parse(row["alloc"])),
+            )
+            for row in rows(out / "out_decisions.csv")
+            if row["decision"] == "EXECUTE_JOB"
+        ]
+
+
+def compare(folder: Path, ours: list[Start], verbose: int) -> tuple[int, int, float]:
     """Print what is equal; return (equal starts, starts, largest relative error of a mean wait)."""
     jobs = {row["id"]: row for row in rows(folder / "jobs.csv")}
     theirs = []
@@ -204,11 +237,14 @@ def main() -> None:
     """Play and compare."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="*", type=Path)
-    parser.add_argument("--model", action="store_true", help="model the delay of requests after completions")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--model", action="store_true", help="model the delay of requests after completions")
+    how.add_argument("--engine", action="store_true", help="run the simulator, with the same model")
     parser.add_argument("--verbose", type=int, default=2, help="differences to print per recording")
     options = parser.parse_args()
     for folder in options.folders or sorted(path.parent for path in RECORDINGS.glob("*/decisions.log.xz")):
-        compare(folder, play(folder, model=options.model), options.verbose)
+        starts = play_on_engine(folder) if options.engine else play(folder, model=options.model)
+        compare(folder, starts, options.verbose)
 
 
 if __name__ == "__main__":

@@ -31,11 +31,11 @@ _ROLES: Final = {
     OptionRole.IDLE: "ignored: no effect on when and where the job starts",
     OptionRole.WARNED: "ignored with a warning and a count",
 }
-#: how a paragraph of keys with the same support and reason begins
+#: the heading of the first column in a table of keys with this support
 _SUPPORT: Final = {
-    KeySupport.IDLE: "Ignored, because no decision depends on it",
-    KeySupport.WARNED: "Ignored, although Slurm might decide differently",
-    KeySupport.REFUSED: "Refused",
+    KeySupport.IDLE: "ignored, no effect",
+    KeySupport.WARNED: "ignored, has an effect",
+    KeySupport.REFUSED: "refused",
 }
 
 
@@ -58,10 +58,13 @@ def _section(name: str) -> Iterator[str]:
         for key in keys:
             if key.support is support:
                 by_reason.setdefault(key.meaning, []).append(key)
+        if by_reason:
+            yield ""
+            yield f"| {_SUPPORT[support]} | why |"
+            yield "|---|---|"
         for reason, some in by_reason.items():
             names = ", ".join(f"`{key.name}`" for key in some)
-            yield ""
-            yield f"{_SUPPORT[support]} ({reason}): {names}."
+            yield f"| {names} | {_cell(reason)} |"
     yield ""
 
 

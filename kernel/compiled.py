@@ -49,7 +49,7 @@ def woven_in(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, 
 
 
 def shared(*functions: Callable[..., object]) -> None:
-    """Let compiled functions call these plain functions of the reference engine."""
+    """Compile plain functions of the reference engine, so that compiled functions can call them."""
     if has_compiler():
         from numba.extending import register_jitable
 

@@ -256,7 +256,7 @@ def _next_step(plans: Plans) -> tuple[int, int]:
 
 @within
 def maintain(run: State, fresh: int, arriving: bool, now: float) -> tuple[int, bool]:
-    """Do the maintenance steps that are due now: announcements, begins and ends.
+    """Carry out the maintenance steps that are due now: announcements, begins and ends.
 
     Returns:
         The number of requeued jobs, including ``fresh`` earlier ones; whether too many outages passed without progress.

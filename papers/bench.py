@@ -1,4 +1,4 @@
-"""What computing the papers' results needs: simulation sizes, real logs, and finished parts."""
+"""The tools for computing the papers' results: simulation sizes, real logs, and a journal of finished parts."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence

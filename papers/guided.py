@@ -95,7 +95,7 @@ def table_4_5(bench: Bench, sheet: Sheet) -> None:
 
 
 def _capacities(sheet: Sheet, chained: bool) -> None:
-    """Compute the nodes of classes by blocking (figures 4.2 and 4.3 of paper 001)."""
+    """Compute how many nodes each class needs for each blocking probability (figures 4.2 and 4.3 of paper 001)."""
     loads = [one.load for one in _classes()]
     found = [needs(loads, blocking) for blocking in _BLOCKING]
     series = [

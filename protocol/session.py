@@ -232,7 +232,7 @@ class ServerSession(_Session):
         return data
 
     def send_restore(self, data: RestoreData) -> bytes:
-        """Return the frame of a RESTORE; pass the empty reply to it to `receive_reply`."""
+        """Return the frame of a RESTORE; pass the scheduler's empty reply to `receive_reply`."""
         state = self._after_restore(data, LocalProtocolError)
         frame = codec.encode(Restore(data))
         self.state, self.seq, self.quiet = state, data.seq, data.seq
@@ -243,7 +243,10 @@ class ServerSession(_Session):
         self.state, self.seq = self._after("NOTICE", LocalProtocolError), seq
 
     def answered(self) -> None:
-        """Record the reply to the last notice, without decoding it: it equals the reply in the other session."""
+        """Record that the last notice was answered, by a reply equal to that in another session.
+
+        The reply is not decoded.
+        """
         self.state = self._after("REPLY", RemoteProtocolError)
 
     def refuse(self, refused: Refused) -> bytes:

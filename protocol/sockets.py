@@ -62,7 +62,7 @@ class AcceptedConnection(Protocol):
     lost: bool
 
     def serve(self, route: list[bytes], longest: int) -> None:
-        """Let `frame` wait for messages of ``route`` and at most ``longest`` bytes."""
+        """Prepare for blocking reads by `frame`: messages begin with ``route`` and have at most ``longest`` bytes."""
 
     def frame(self, flags: int) -> bytes | ZmtpMessage | None:
         """Return the next frame, or a message of another form; None if it is incomplete."""
@@ -103,7 +103,7 @@ class ListeningSocket(Protocol[_C]):
         """Return whether a new connection or unread data is waiting."""
 
     def release(self, stranger: _C) -> None:
-        """Let the caller read this connection's messages itself."""
+        """Stop reading this connection's messages; the caller reads them from now on."""
 
     def unwatch(self, connection: _C) -> None:
         """Stop watching a released connection for input."""

@@ -141,7 +141,7 @@ class ZmtpStream:
         self._buffer += data
 
     def answers(self) -> bytes:
-        """Return the bytes to send to the peer; each is returned only once."""
+        """Return the bytes to send to the peer that were not returned before."""
         answers, self._answers = self._answers, b""
         return answers
 

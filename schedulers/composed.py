@@ -86,7 +86,7 @@ class ComposedPolicy:
         self._shares = False
 
     def state(self) -> dict[str, Any]:
-        """Return the states of the parts, and the running jobs of which the order keeps account, as plain values."""
+        """Return the states of the parts as plain values, and the running jobs that the order tracks."""
         runs = () if self._view is None else self._view.running
         return {
             "order": state_of(self.order, "order"),

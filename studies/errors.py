@@ -4,4 +4,4 @@ from pipistrelle.protocol.base.errors import PipistrelleError
 
 
 class StudyError(PipistrelleError):
-    """A study's description is wrong, or the study cannot be carried out."""
+    """A study's description is wrong, or the study cannot be run."""

@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 #: time limit of a test in seconds; a test that takes longer hangs. It is the only use of the clock in tests
 LIMIT_S = 900
 
-settings.register_profile("pipistrelle", deadline=None)
+settings.register_profile("pipistrelle", deadline=None, max_examples=50)
 settings.load_profile("pipistrelle")
 
 # A suite started in the background, or under nohup, ignores interrupts, and its children would inherit that.

@@ -5,8 +5,8 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache, cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -243,32 +243,45 @@ MAX_LINES = 700
 LEAST_LINES = 9
 
 
-class Module(NamedTuple):
-    """A source file: its name from the project's top, its layer, its syntax tree."""
+class Module:
+    """A source file: its name from the project's top, its layer, its syntax tree and what occurs in that."""
 
-    name: str
-    layer: str
-    tree: ast.Module
+    def __init__(self, path: Path, layer: str) -> None:
+        self.name = path.relative_to(ROOT).as_posix()
+        self.layer = layer
+        self.tree = ast.parse(path.read_text(encoding="utf-8"))
+        self.nodes = list(ast.walk(self.tree))
 
-    def imports(self) -> Iterator[str]:
-        """Yield every imported module's full name, wherever the import stands."""
-        for node in ast.walk(self.tree):
+    @cached_property
+    def imports(self) -> frozenset[str]:
+        """Every imported module's full name, wherever the import stands."""
+        found = set()
+        for node in self.nodes:
             if isinstance(node, ast.Import):
-                yield from (alias.name for alias in node.names)
+                found |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module is not None:
-                yield from (f"{node.module}.{alias.name}" for alias in node.names)
+                found |= {f"{node.module}.{alias.name}" for alias in node.names}
+        return frozenset(found)
 
-    def calls(self) -> Iterator[str]:
-        """Yield the name of every function called by its bare name."""
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                yield node.func.id
+    @cached_property
+    def calls(self) -> frozenset[str]:
+        """The name of every function called by its bare name."""
+        calls = (node.func for node in self.nodes if isinstance(node, ast.Call))
+        return frozenset(called.id for called in calls if isinstance(called, ast.Name))
 
-    def attributes(self) -> Iterator[str]:
-        """Yield every attribute in the code, with what it is taken from."""
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.Attribute):
-                yield ast.unparse(node)
+    @cached_property
+    def attributes(self) -> frozenset[str]:
+        """Every attribute of a name in the code, with what it is taken from, such as ``np.random.seed``."""
+        return frozenset(
+            ast.unparse(node) for node in self.nodes if isinstance(node, ast.Attribute) and _is_dotted(node)
+        )
+
+
+def _is_dotted(node: ast.expr) -> bool:
+    """Return whether an expression is a name, or an attribute of one."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
 
 
 def room_of(path: str) -> str:
@@ -279,8 +292,8 @@ def room_of(path: str) -> str:
 
 def imported_from(module: Module) -> Iterator[str]:
     """Yield the path of every other module of ours that a module imports, or imports something from."""
-    for name in module.imports():
-        path = PATHS.get(name) or PATHS.get(name.rpartition(".")[0])
+    for name in module.imports:
+        path = paths_of_names().get(name) or paths_of_names().get(name.rpartition(".")[0])
         if path is not None and path != module.name:
             yield path
 
@@ -290,22 +303,22 @@ def is_one_of(name: str, modules: set[str]) -> bool:
     return any(name == module or name.startswith(f"{module}.") for module in modules)
 
 
-MODULES = [
-    Module(path.relative_to(ROOT).as_posix(), layer, ast.parse(path.read_text(encoding="utf-8")))
-    for layer in LAYERS
-    for path in sorted((ROOT / layer).rglob("*.py"))
-]
-#: {dotted name: path from the project's top} of all modules and packages
-PATHS = {
-    f"pipistrelle.{module.name.removesuffix('.py').replace('/', '.')}".removesuffix(".__init__"): module.name
-    for module in MODULES
-}
-every_module = pytest.mark.parametrize("module", MODULES, ids=[module.name for module in MODULES])
-core_modules = pytest.mark.parametrize(
-    "module",
-    [module for module in MODULES if module.layer in CORE],
-    ids=[module.name for module in MODULES if module.layer in CORE],
-)
+@cache
+def modules() -> list[Module]:
+    """Return every module of every layer; read by the first test that asks for them."""
+    return [Module(path, layer) for layer in LAYERS for path in sorted((ROOT / layer).rglob("*.py"))]
+
+
+@cache
+def paths_of_names() -> dict[str, str]:
+    """Return {dotted name: path from the project's top} of all modules and packages."""
+    dotted = {module.name.removesuffix(".py").replace("/", "."): module.name for module in modules()}
+    return {f"pipistrelle.{name}".removesuffix(".__init__"): path for name, path in dotted.items()}
+
+
+def of_core() -> list[Module]:
+    """Return the modules of the layers that touch neither clock nor file nor socket."""
+    return [module for module in modules() if module.layer in CORE]
 
 
 def test_every_code_folder_is_a_layer() -> None:
@@ -313,13 +326,12 @@ def test_every_code_folder_is_a_layer() -> None:
     assert set(LAYERS) == {path.parent.name for path in ROOT.glob("*/__init__.py")}
 
 
-@every_module
-def test_imports_point_downwards(module: Module) -> None:
+def test_imports_point_downwards() -> None:
     """A module imports our own packages from its layer or from lower ones only."""
-    allowed = {module.layer} | LAYERS[module.layer]
-    used = {name.split(".")[1] for name in module.imports() if name.startswith("pipistrelle.")}
-
-    assert used <= allowed, f"{module.name} imports {sorted(used - allowed)}"
+    for module in modules():
+        allowed = {module.layer} | LAYERS[module.layer]
+        used = {name.split(".")[1] for name in module.imports if name.startswith("pipistrelle.")}
+        assert used <= allowed, f"{module.name} imports {sorted(used - allowed)}"
 
 
 @pytest.mark.parametrize("layer", ROOMS_IN_ORDER)
@@ -328,7 +340,7 @@ def test_rooms_import_from_lower_rooms_only(layer: str) -> None:
     order = {room: place for place, room in enumerate(ROOMS_IN_ORDER[layer])}
     upward = {
         f"{module.name} imports {path}"
-        for module in MODULES
+        for module in modules()
         for path in imported_from(module)
         if module.layer == layer == path.partition("/")[0]
         if order[room_of(path)] > order[room_of(module.name)]
@@ -341,81 +353,80 @@ def test_rooms_import_from_lower_rooms_only(layer: str) -> None:
 def test_every_room_of_a_layer_is_in_the_order(layer: str) -> None:
     """The declared order names each room of the layer once, and no room that does not exist."""
     assert sorted(ROOMS_IN_ORDER[layer]) == sorted(
-        {room_of(module.name) for module in MODULES if module.layer == layer} - {""}
+        {room_of(module.name) for module in modules() if module.layer == layer} - {""}
     )
 
 
-@every_module
-def test_imports_are_absolute(module: Module) -> None:
+def test_imports_are_absolute() -> None:
     """No relative import, no ``import *``, and never ``import pipistrelle`` as a whole."""
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{module.name}:{node.lineno}"
-            assert all(alias.name != "*" for alias in node.names), f"{module.name}:{node.lineno}"
-    assert "pipistrelle" not in set(module.imports())
+    for module in modules():
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.ImportFrom):
+                assert node.level == 0, f"{module.name}:{node.lineno}"
+                assert all(alias.name != "*" for alias in node.names), f"{module.name}:{node.lineno}"
+        assert "pipistrelle" not in module.imports, module.name
 
 
-@core_modules
-def test_the_core_touches_neither_clock_nor_file_nor_socket(module: Module) -> None:
+def test_the_core_touches_neither_clock_nor_file_nor_socket() -> None:
     """Protocol, platforms and the server's core import msgspec, numpy and harmless standard library only."""
-    allowed = HARMLESS | CORE[module.layer] | WORLDLY.get(module.name, set()) | {"pipistrelle"}
-    foreign = {name for name in module.imports() if not is_one_of(name, allowed)}
+    for module in of_core():
+        allowed = HARMLESS | CORE[module.layer] | WORLDLY.get(module.name, set()) | {"pipistrelle"}
+        foreign = {name for name in module.imports if not is_one_of(name, allowed)}
+        assert not foreign, f"{module.name} imports {sorted(foreign)}"
 
-    assert not foreign, f"{module.name} imports {sorted(foreign)}"
 
-
-@core_modules
-def test_the_core_opens_no_file(module: Module) -> None:
+def test_the_core_opens_no_file() -> None:
     """Only the recorder calls ``open``; `Path` objects occur only in the modules listed above."""
-    if "open" in WORLDLY.get(module.name, set()):
-        return
-    assert "open" not in set(module.calls())
+    for module in of_core():
+        if "open" in WORLDLY.get(module.name, set()):
+            continue
+        assert "open" not in module.calls, module.name
 
 
 def test_the_exceptions_are_needed() -> None:
     """Each worldly module exists and still uses all that it is allowed to."""
-    by_name = {module.name: module for module in MODULES}
+    by_name = {module.name: module for module in modules()}
     for name, extras in WORLDLY.items():
         module = by_name[name]
-        used = set(module.imports()) | set(module.calls())
+        used = module.imports | module.calls
         unused = {extra for extra in extras if not any(is_one_of(thing, {extra}) for thing in used)}
         assert not unused, f"{name} no longer uses {sorted(unused)}"
 
 
 def test_only_the_transports_import_zmq() -> None:
     """The transport modules import zmq, and what makes their keys; no other module does."""
-    assert {module.name for module in MODULES if any(is_one_of(name, {"zmq"}) for name in module.imports())} == (
+    assert {module.name for module in modules() if any(is_one_of(name, {"zmq"}) for name in module.imports)} == (
         ZMQ_MODULES
     )
 
 
-@every_module
-def test_no_module_uses_global_randomness_or_executes_text(module: Module) -> None:
+def test_no_module_uses_global_randomness_or_executes_text() -> None:
     """No module of ours uses a global random generator, unpickles, or evaluates text as code."""
-    assert not {name for name in module.imports() if is_one_of(name, BANNED_MODULES)}
-    assert not BANNED_CALLS & set(module.calls())
-    drawn = {name for name in module.attributes() if re.fullmatch(r"(np|numpy)\.random\.\w+", name)}
-    drawn = {name.rpartition(".")[2] for name in drawn}
-    assert drawn <= SEEDED, f"{module.name} uses numpy.random's {sorted(drawn - SEEDED)}"
+    for module in modules():
+        assert not {name for name in module.imports if is_one_of(name, BANNED_MODULES)}, module.name
+        assert not BANNED_CALLS & module.calls, module.name
+        drawn = {name for name in module.attributes if re.fullmatch(r"(np|numpy)\.random\.\w+", name)}
+        drawn = {name.rpartition(".")[2] for name in drawn}
+        assert drawn <= SEEDED, f"{module.name} uses numpy.random's {sorted(drawn - SEEDED)}"
 
 
-@every_module
-def test_only_the_command_line_prints_and_exits(module: Module) -> None:
+def test_only_the_command_line_prints_and_exits() -> None:
     """No layer below the command line writes to the terminal, sets up the log or ends the process."""
-    if module.layer == "cli":
-        return
-    assert not {"print", "exit", "quit"} & set(module.calls())
-    ends = {"sys.exit", "os._exit", "os.abort", "logger.add", "logger.remove"}
-    if "sys" not in WORLDLY.get(module.name, set()) and module.name != PROGRESS:
-        ends |= {"sys.stdout", "sys.stderr"}
-    assert not ends & set(module.attributes())
-    assert not {name for name in module.imports() if is_one_of(name, {"click", "rich"})}
+    for module in modules():
+        if module.layer == "cli":
+            continue
+        assert not {"print", "exit", "quit"} & module.calls, module.name
+        ends = {"sys.exit", "os._exit", "os.abort", "logger.add", "logger.remove"}
+        if "sys" not in WORLDLY.get(module.name, set()) and module.name != PROGRESS:
+            ends |= {"sys.stdout", "sys.stderr"}
+        assert not ends & module.attributes, module.name
+        assert not {name for name in module.imports if is_one_of(name, {"click", "rich"})}, module.name
 
 
-@every_module
-def test_no_module_has_a_name_of_the_standard_library(module: Module) -> None:
+def test_no_module_has_a_name_of_the_standard_library() -> None:
     """A module or folder called ``queue`` or ``profile`` would be mistaken for Python's own."""
-    assert sys.stdlib_module_names.isdisjoint(Path(module.name).with_suffix("").parts)
+    for module in modules():
+        assert sys.stdlib_module_names.isdisjoint(Path(module.name).with_suffix("").parts), module.name
 
 
 def _writes_files(module: Module) -> Iterator[str]:
@@ -437,17 +448,17 @@ def _writes_files(module: Module) -> Iterator[str]:
             yield f"{name}: {text}"
 
 
-@every_module
-def test_every_file_is_written_by_one_function(module: Module) -> None:
+def test_every_file_is_written_by_one_function() -> None:
     """No other module opens a file for writing, except for files that grow, such as a run's tables, and locks."""
-    assert module.name in WRITERS or not list(_writes_files(module))
+    for module in modules():
+        assert module.name in WRITERS or not list(_writes_files(module)), module.name
 
 
 def test_only_some_modules_read_files_their_own_way() -> None:
     """All others read with `protocol/base/whole.py`, which neither waits for a pipe nor reads a device for ever."""
     found = {
         module.name
-        for module in MODULES
+        for module in modules()
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
         if node.func.attr in ("read_bytes", "read_text")
@@ -525,7 +536,7 @@ def test_no_file_is_a_splinter() -> None:
 def test_a_name_is_one_class() -> None:
     """No two public classes of the project have the same name."""
     homes: dict[str, list[str]] = {}
-    for module in MODULES:
+    for module in modules():
         for node in ast.walk(module.tree):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes.setdefault(node.name, []).append(module.name)
@@ -535,7 +546,7 @@ def test_a_name_is_one_class() -> None:
 
 def test_no_modules_import_each_other() -> None:
     """Imports form no cycle, not even those for type checkers."""
-    imports = {module.name: set(imported_from(module)) for module in MODULES}
+    imports = {module.name: set(imported_from(module)) for module in modules()}
     reached: dict[str, set[str]] = {}
     for begin in imports:
         seen, ahead = set[str](), [begin]

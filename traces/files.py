@@ -67,7 +67,7 @@ def open_trace(path: PathText, *, may_be_empty: bool = False, what: str = _TRACE
 
 
 def is_inside(path: str, folder: str) -> bool:
-    """Return whether a path is a regular file in a folder; links may not lead out of it."""
+    """Return whether a path is a regular file in a folder, after links are resolved."""
     real, here = os.path.realpath(path), os.path.realpath(folder or ".")
     return os.path.isfile(real) and os.path.commonpath((real, here)) == here
 

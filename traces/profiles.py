@@ -1,4 +1,4 @@
-"""The types of job profiles, and what is known of them without simulating hosts."""
+"""The types of job profiles, and their results as far as they do not depend on hosts."""
 
 from collections.abc import Iterator
 from math import nan

@@ -1,4 +1,4 @@
-"""What a job does when its nodes fail, parsed from the command line or a workload."""
+"""Parse from the command line or a workload how a job reacts to failures of its nodes."""
 
 import math
 import re

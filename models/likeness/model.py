@@ -59,7 +59,8 @@ class GapBand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The gaps between jobs of one campaign, for campaigns of similar length.
 
     Args:
-        below: bound that the number of jobs stays below; shorter campaigns are in earlier bands; inf for the last.
+        below: upper bound of the number of jobs in a campaign, exclusive; inf for the last band. The lower bound is the
+            upper bound of the previous band.
         seconds: gaps between successive jobs (s).
     """
 
@@ -71,7 +72,8 @@ class RequestBand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """The share of the requested time that jobs of similar run time use.
 
     Args:
-        below: bound that run times (s) stay below; shorter ones are in earlier bands; inf for the last.
+        below: upper bound of the run times in this band (s), exclusive; inf for the last band. The lower bound is the
+            upper bound of the previous band.
         used: run time divided by requested time.
     """
 

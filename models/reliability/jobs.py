@@ -91,5 +91,5 @@ def change(size: float, dump: float, before: float, after: float) -> CheckpointC
 
 
 def job_change(size: float, dump: float, before: float, after: float) -> CheckpointChange:
-    """Return the same change as `change`, but with the MTTF of a job of n nodes: that of one node divided by n."""
+    """Return the change of checkpoints as `change` does, with a job's MTTF: that of a node divided by its nodes."""
     return change(size, dump, before / size, after / size)

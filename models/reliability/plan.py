@@ -248,7 +248,7 @@ def _partitions(demand: ClassDemand, blocking: float, parts: list[Partition], ex
 def _served(
     demand: ClassDemand, options: PlanOptions, parts: list[Partition], mttf: NDArray[np.float64]
 ) -> dict[str, Any]:
-    """Return what partitions change for each class (thesis, tables 4.8 to 4.10)."""
+    """Return the effect of partitions on each class (thesis, tables 4.8 to 4.10)."""
     machine = float(mttf.mean())
     rows, node_cost, job_cost = [], 0.0, 0.0
     dump = options.dump / _MINUTE

@@ -69,7 +69,7 @@ def _poisson(rng: np.random.Generator, rate: float, seconds: float) -> Floats:
 
 
 def _jobs(classes: WorkloadClasses, one: ServiceClass, submit: Floats, seed: int, index: int) -> Workload:
-    """Return the jobs of one class, which have these submit times."""
+    """Return the jobs of one class with the given submit times."""
     count = len(submit)
     draws = seeded(seed, index, _JOBS).random((count, 5))
     draws[:, 1:3] = 1.0 - draws[:, 1:3]  # never 0, which has no logarithm

@@ -45,7 +45,7 @@ class Stream(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FailureModel:
-    """How nodes fail and how long repairs take.
+    """A model of node failures and of the repair times.
 
     Args:
         uptime: scope "node": how long a node stays up until it fails; scope "system": the time between two failures of
@@ -53,9 +53,6 @@ class FailureModel:
         repair: how long a node is down.
         cause: the cause of every outage.
         age: for scope "node": how long the nodes have been up at time 0 (s).
-
-    Raises:
-        OutageError: if the age is out of range, or the scope or the distribution supports no age.
     """
 
     uptime: Durations
@@ -198,10 +195,7 @@ class _NodeStream:
 
 
 class _SystemStream:
-    """Generates failures of the machine, each of which hits one random node.
-
-    A failure takes five random numbers.
-    """
+    """Generates failures of the machine; each failure hits one random node and takes five random numbers."""
 
     def __init__(self, model: FailureModel, nodes: range, seed: int, key: tuple[int, ...]) -> None:
         self._model = model

@@ -1,1 +1,1 @@
-"""What a job requires of its nodes: constraints, units per node, whole nodes."""
+"""The requirements of a job on its nodes: constraints, units per node, whole nodes."""

@@ -55,7 +55,7 @@ class Word(Struct, frozen=True):
 
 
 class Several(Struct, frozen=True):
-    """Conditions of which all must be met (``every``), or at least one."""
+    """Several conditions: all must be met (``every``), or at least one."""
 
     parts: "tuple[Word | Several, ...]"
     every: bool

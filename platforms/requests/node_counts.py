@@ -82,10 +82,7 @@ def lowest_nodes(count: int, able: Ints, free: Ints) -> Ints:
 
 
 def _with_one_less(free: Ints, count: int, each: int, rest: int, choose: ChooseNodes) -> Ints | None:
-    """Choose nodes with ``each`` free units, of which one may have only ``rest``.
-
-    Return None if there are too few.
-    """
+    """Choose nodes with ``each`` free units; the last node may have only ``rest``. None if there are too few."""
     able, short = free >= each, np.flatnonzero((free >= rest) & (free < each))
     nodes = choose(count, np.flatnonzero(able), free) if int(able.sum()) >= count else None
     if nodes is None and len(short):

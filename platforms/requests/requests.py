@@ -1,4 +1,4 @@
-"""What jobs request of their nodes, and whether a machine can satisfy it."""
+"""The requirements of jobs on their nodes, and whether a machine can satisfy them."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -19,12 +19,12 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 
 
 class NodeRequest(Struct, frozen=True):
-    """What a job requires of its nodes, as in the event JOB_SUBMITTED.
+    """The requirements of a job on its nodes, as in the event JOB_SUBMITTED.
 
     Args:
-        constraint: which nodes it may have; None: any.
-        units_per_node: units on each of its nodes; the last node may have fewer. None: any number.
-        whole_nodes: whether it needs whole nodes, each of exactly ``units_per_node`` units.
+        constraint: which nodes the job may have; None: any.
+        units_per_node: units on each of the job's nodes; the last node may have fewer. None: any number.
+        whole_nodes: whether the job needs whole nodes, each of exactly ``units_per_node`` units.
     """
 
     constraint: str | None = None
@@ -33,7 +33,7 @@ class NodeRequest(Struct, frozen=True):
 
     @classmethod
     def of(cls, job: JobDescription) -> "NodeRequest | None":
-        """Return what a job requires of its nodes; None if it has no requirements."""
+        """Return a job's requirements on its nodes; None if it has none."""
         if job.constraint is None and job.units_per_node is None:
             return None
         return cls(job.constraint, job.units_per_node, job.whole_nodes)

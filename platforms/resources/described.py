@@ -1,4 +1,4 @@
-"""Read what the nodes of a pool have, and a machine's licences, as users write them."""
+"""Read the resources of a pool's nodes, and a machine's licences, from a platform file."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -25,7 +25,7 @@ _MOST_RESOURCES: Final = 32
 
 
 def read_resources(written: Mapping[str, Any], where: str) -> NodeResources:
-    """Return what each node of a pool has, from the table ``resources``.
+    """Return what each node of a pool has, from the pool's table ``resources``.
 
     Args:
         written: {resource: amount}, such as ``{"cores": 64, "memory": "256 GiB", "gpu": {"count": 4}}``. The GPUs are a
@@ -73,7 +73,7 @@ def written_resources(has: NodeResources) -> dict[str, Any]:
 
 
 def resources_text(has: NodeResources) -> str:
-    """Return what a node has for people: ``64 cores, 1 TiB, 4 GPUs a100``."""
+    """Return a text that describes a node's resources: ``64 cores, 1 TiB, 4 GPUs a100``."""
     parts = [f"{amount_text(CORES, has.amounts.get(CORES, 0))} cores"]
     if MEMORY in has.amounts:
         parts.append(amount_text(MEMORY, has.amounts[MEMORY]))

@@ -1,4 +1,4 @@
-"""Keep account of the free resources of shared nodes: requests take them and give them back."""
+"""Record the free resources of shared nodes; requests take them and give them back."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +14,9 @@ from pipistrelle.protocol.resources.amounts import MILLI, amount_text
 
 
 class FreeResources:
-    """What is free on each node; at first, all that it has.
+    """The free resources of each node; at first, all that the node has.
+
+    Only the methods change these arrays.
 
     Attributes:
         nodes: what the nodes have.
@@ -25,8 +27,6 @@ class FreeResources:
         changed: shape (nodes,): the value of `changes` at each node's last change.
         changes: the number of changes so far.
         licenses: {licence: free number}.
-
-    Only the methods change these arrays.
     """
 
     def __init__(self, nodes: SharedNodes) -> None:
@@ -53,11 +53,11 @@ class FreeResources:
         return fits
 
     def take(self, node: int, request: OneNodeRequest, gpus: Sequence[int] = ()) -> None:
-        """Take what a request asks for on one node, and of these GPUs.
+        """Take the resources of a request from one node, and from the given GPUs.
 
         Raises:
-            PlatformError: naming node, resource, asked and free amount, if the node has too little free. Nothing is
-                taken then.
+            PlatformError: if the node has too little free; the message names node, resource, requested and free amount.
+                Nothing is taken then.
         """
         numbers = self._numbers(node, request, gpus)
         for name, asked, free in zip(self.nodes.resources, request.amounts, self.amounts[node].tolist(), strict=True):
@@ -69,10 +69,10 @@ class FreeResources:
         self._change(node, request, numbers, -1)
 
     def give_back(self, node: int, request: OneNodeRequest, gpus: Sequence[int] = ()) -> None:
-        """Give back what a request took.
+        """Give back the resources that `take` took for a request.
 
         Raises:
-            PlatformError: if the node would then have more free than it has. Nothing is given back then.
+            PlatformError: if more would be free on the node than it has. Nothing is given back then.
         """
         numbers = self._numbers(node, request, gpus)
         after = self.amounts[node] + request.amounts
@@ -83,7 +83,7 @@ class FreeResources:
         self._change(node, request, numbers, 1)
 
     def take_rows(self, nodes: Amounts, amounts: Amounts, gpus: Amounts) -> bool:
-        """Take amounts of several different nodes, or nothing; return whether all of it was free.
+        """Take amounts from several nodes, or nothing if one is short; return whether they were taken.
 
         Args:
             nodes: shape (n,), each node once.
@@ -110,14 +110,15 @@ class FreeResources:
             self.holders[nodes[counts > 0], kinds[counts > 0]] -= sign
 
     def missing_license(self, licenses: Mapping[str, int]) -> str | None:
-        """Return the first licence of which too few are free; None if there is none."""
+        """Return the first requested licence of which too few are free; None if all suffice."""
         return next((name for name, count in licenses.items() if count > self.licenses.get(name, 0)), None)
 
     def take_licenses(self, licenses: Mapping[str, int]) -> None:
         """Take licences.
 
         Raises:
-            PlatformError: naming the licence, asked and free number, if too few are free. Nothing is taken then.
+            PlatformError: if too few are free; the message names the licence, the requested and the free number.
+                Nothing is taken then.
         """
         name = self.missing_license(licenses)
         if name is not None:
@@ -135,7 +136,7 @@ class FreeResources:
             self.licenses[name] += count
 
     def check(self) -> None:
-        """Assert that nothing free is negative or above what the node has."""
+        """Assert that no free amount is negative or above what the node has."""
         assert (self.amounts >= 0).all()
         assert (self.amounts <= self.nodes.amounts).all()
         assert (self.gpus >= 0).all()
@@ -144,12 +145,12 @@ class FreeResources:
         assert all(0 <= count <= self.nodes.licenses[name] for name, count in self.licenses.items())
 
     def state(self) -> dict[str, Any]:
-        """Return what is free as plain values, for `restore`."""
+        """Return the free amounts as plain values, for `restore`."""
         arrays = {name: getattr(self, name).tolist() for name in ("amounts", "gpus", "holders")}
         return {**arrays, "licenses": dict(self.licenses)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Replace what is free by a result of `state`; each node counts as changed."""
+        """Replace the free amounts by a result of `state`; each node counts as changed."""
         for name in ("amounts", "gpus", "holders"):
             array: Amounts = getattr(self, name)
             array[...] = np.array(state[name], dtype=np.int64).reshape(array.shape)
@@ -161,7 +162,7 @@ class FreeResources:
         return 0 if request.is_share else request.gpus
 
     def _numbers(self, node: int, request: OneNodeRequest, gpus: Sequence[int]) -> list[int]:
-        """Return the GPUs' numbers; raise PlatformError if they are not as many GPUs of the node as requested."""
+        """Return the numbers of the GPUs; PlatformError unless they are the requested number of GPUs of the node."""
         numbers = list(gpus)
         count = int((self.nodes.gpus[node] > 0).sum())
         if len(set(numbers)) != request.gpus or len(numbers) != request.gpus:

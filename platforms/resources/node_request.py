@@ -1,4 +1,4 @@
-"""What a request takes of one shared node."""
+"""The part of a request that concerns one shared node."""
 
 from typing import NamedTuple
 
@@ -6,13 +6,13 @@ from pipistrelle.protocol.resources.amounts import MILLI
 
 
 class OneNodeRequest(NamedTuple):
-    """What a request takes of one node, in base units.
+    """The resources that a request takes of one node, in base units.
 
     Attributes:
         amounts: one amount for each of the nodes' resources, in their order.
         gpus: the number of GPUs, which are different GPUs of the node.
-        share: what it takes of each GPU, in thousandths.
-        models: indices of the GPU models that it accepts, ascending; None: any model.
+        share: thousandths of each GPU that the request takes.
+        models: indices of the GPU models that the request accepts, ascending; None: any model.
     """
 
     amounts: tuple[int, ...]
@@ -22,10 +22,10 @@ class OneNodeRequest(NamedTuple):
 
     @property
     def gpu_amount(self) -> int:
-        """All thousandths of GPUs that the request takes."""
+        """The thousandths of GPUs that the request takes in total."""
         return self.gpus * self.share
 
     @property
     def is_share(self) -> bool:
-        """Whether it takes a part of one GPU."""
+        """Whether the request takes a part of one GPU."""
         return self.gpus == 1 and self.share < MILLI

@@ -1,4 +1,4 @@
-"""What a request takes of shared nodes: which nodes fit, how tasks and GPUs are divided, and why it never fits."""
+"""Match requests with shared nodes: which nodes fit, how tasks and GPUs are divided, why a request never fits."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -22,7 +22,7 @@ _MOST_SEEN: Final = 4096
 
 
 class Take(NamedTuple):
-    """What a job takes of one node: a number of its tasks, and GPUs by number."""
+    """The part of a job on one node: the number of its tasks, and the numbers of its GPUs."""
 
     node: int
     tasks: int
@@ -30,7 +30,7 @@ class Take(NamedTuple):
 
 
 class Shape:
-    """A request, in the columns of one machine's resources.
+    """A request, expressed in the resource columns of one machine.
 
     Attributes:
         request: the request.
@@ -118,14 +118,14 @@ class Shape:
 
     @cached_property
     def least(self) -> Amounts:
-        """What the job takes at least of one node, shape (resources,); nothing if it is exclusive."""
+        """The least amounts that the job takes of one node, shape (resources,); 0 if the job is exclusive."""
         if self.request.exclusive:
             return np.zeros(len(self._nodes.resources), dtype=np.int64)
         return self._per_node + self.fewest * self._per_task + self._gpus_at_least * self._per_gpu
 
     @property
     def parts(self) -> tuple[Amounts, Amounts, int]:
-        """What the job takes of a node besides its tasks, what each task takes, and the most tasks on a node."""
+        """(What the job takes of a node besides its tasks, what each task takes, the most tasks on a node)."""
         return self._per_node + self._gpus_at_least * self._per_gpu, self._per_task, self._cap
 
     @cached_property
@@ -153,7 +153,7 @@ class Shape:
 
     @cached_property
     def least_gpus(self) -> int:
-        """How many GPUs the job takes at least of one node; none if it is exclusive."""
+        """The least number of GPUs that the job takes of one node; 0 if the job is exclusive."""
         request = self.request
         if request.exclusive:
             return 0
@@ -161,13 +161,13 @@ class Shape:
 
     @cached_property
     def able(self) -> Bools:
-        """Which nodes have GPUs of an accepted model, shape (nodes,)."""
+        """Whether each node has GPUs of an accepted model, shape (nodes,)."""
         if self._models is None:
             return np.ones(len(self._nodes), dtype=np.bool_)
         return np.isin(self._nodes.model_of, self._models)
 
     def on_node(self, node: int, tasks: int, gpus: int) -> OneNodeRequest:
-        """Return what the job takes of a node with this number of its tasks and of its GPUs there."""
+        """Return what the job takes of a node on which it has this number of tasks and GPUs."""
         if self.request.exclusive:
             has = self._nodes.gpus[node]
             return OneNodeRequest(tuple(self._nodes.amounts[node].tolist()), int((has > 0).sum()), MILLI, None)
@@ -177,7 +177,11 @@ class Shape:
         return OneNodeRequest(tuple(amounts.tolist()), gpus, self.share, self._models)
 
     def amounts_on(self, nodes: Amounts, takes: Sequence[Take]) -> Amounts:
-        """Return what some takes hold of each resource, shape (takes, resources); ``nodes`` are their nodes."""
+        """Return the amounts of each resource that parts of a job hold, shape (takes, resources).
+
+        Args:
+            nodes: the node of each part.
+        """
         if self.request.exclusive:
             return self._nodes.amounts[nodes]
         if len(takes) == 1:
@@ -260,15 +264,16 @@ class Shape:
 
     @cached_property
     def _gpus_at_least(self) -> int:
-        """The least number of GPUs on each node if the GPUs are given for the whole job."""
+        """The least number of GPUs on each node, if the request has a number of GPUs for the whole job."""
         return max(1, self.request.gpus // self.high) if self.request.gpus else 0
 
     def choose(self, order: Sequence[int] | Amounts, most: Amounts, gpus: Amounts) -> tuple[Take, ...] | None:
         """Choose nodes in an order of preference, and divide tasks and GPUs among them; None if too few fit.
 
         A request with a fixed number of nodes prefers nodes that can take an equal part of the tasks. If these are too
-        few, the nodes that can take most tasks are chosen. Tasks fill node by node in the order of the nodes' numbers,
-        with at least one on each. The GPUs of each node are the fullest ones that suffice.
+        few, the nodes that can take most tasks are chosen. The chosen nodes are filled with tasks in the order of their
+        numbers, but each gets at least one. On each node the job gets the GPUs with the least free capacity that
+        suffices.
 
         Args:
             order: nodes, the preferred first; others are not used.
@@ -348,12 +353,12 @@ class Shape:
         return None if left or min(counts) < least else counts
 
     def gpus_on_node(self, tasks: int, nodes: int) -> int:
-        """Return the number of GPUs on each node if ``nodes`` nodes have this number of tasks each."""
+        """Return the number of GPUs on each node if the job has ``nodes`` nodes with ``tasks`` tasks each."""
         request = self.request
         return request.gpus // nodes if request.gpus else request.gpus_per_node + request.gpus_per_task * tasks
 
     def numbers(self, free: Amounts, count: int) -> tuple[int, ...]:
-        """Return the ``count`` fullest GPUs that suffice, perhaps fewer.
+        """Return up to ``count`` GPUs that suffice for the job, those with the least free capacity first.
 
         Args:
             free: free thousandths of each GPU of the node, shape (GPUs,).
@@ -367,7 +372,7 @@ class Shape:
     def fault(self, takes: Sequence[Take]) -> str | None:
         """Return why ``takes`` do not satisfy the request; None if they do.
 
-        The tasks, nodes and GPUs must be those of the request. Whether they are free is not checked.
+        Numbers of tasks, nodes and GPUs are checked, but not whether they are free.
         """
         request = self.request
         if not self.low <= len(takes) <= self.high:
@@ -425,14 +430,15 @@ class Shape:
         return self._shortage(allowed)
 
     def _shortage(self, allowed: Bools) -> str:
-        """Return which resource is short on every node for one task."""
+        """Return the resource of which every allowed node has too little for one task."""
         nodes, tasks = self._nodes, max(1, self.exact)
         need = self._per_node + tasks * self._per_task
         for column, name in enumerate(nodes.resources):
             largest = int(nodes.amounts[allowed, column].max())
             if need[column] > largest:
                 asked, has = amount_text(name, int(need[column])), amount_text(name, largest)
-                return f"it asks for {asked} of {name} on a node, the largest node has {has}"
+                what = f"{asked} of {name}" if name == MEMORY else f"{asked} {name}"
+                return f"it asks for {what} on a node, the largest node has {has}"
         if self.wants_gpus:
             wanted = max(self.request.gpus_per_node, self.request.gpus_per_task * tasks, self._gpus_at_least)
             there = int((nodes.gpus[allowed & self.able] >= self.share).sum(axis=1).max(initial=0))

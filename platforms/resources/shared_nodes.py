@@ -1,4 +1,4 @@
-"""What each shared node has: amounts of resources, and GPUs."""
+"""The resources of each shared node: amounts of cores, memory and others, and GPUs."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -20,7 +20,7 @@ NO_MODEL: Final = -1
 
 
 def shared_nodes_of(info: PlatformInfo | None) -> "SharedNodes | None":
-    """Return what the nodes of a machine have; None if its nodes have no resources."""
+    """Return the resources of a machine's nodes; None if its nodes have none."""
     if info is None or info.pools[0].resources is None:
         return None
     told = [pool.resources for pool in info.pools if pool.resources is not None]
@@ -45,7 +45,7 @@ def shared_nodes_of(info: PlatformInfo | None) -> "SharedNodes | None":
 
 
 class SharedNodes:
-    """What nodes have, as arrays that do not change.
+    """The resources of all nodes, as arrays that do not change.
 
     Args:
         resources: names of the resources besides GPUs, such as ``("cores", "memory")``.
@@ -54,7 +54,7 @@ class SharedNodes:
         models: names of the GPU models.
         model_of: shape (nodes,), index into ``models`` or `NO_MODEL`; None: no node has a model.
         names: the nodes' names; empty: they have none.
-        weights: shape (nodes,), placements that use weights prefer nodes with a lower one; None: all are equal.
+        weights: shape (nodes,), placements that use weights prefer nodes with a lower weight; None: all are equal.
         licenses: {licence: number that all running jobs may hold}.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""What jobs take of shared nodes, as the protocol has it."""
+"""Convert what jobs take of shared nodes to and from the protocol's form."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 
 
 def told_takes(takes: Iterable[Take]) -> tuple[NodeTake, ...]:
-    """Return takes as entries of the protocol; nodes with equal takes share an entry."""
+    """Convert takes to entries of the protocol; nodes with equal takes share an entry."""
     alike: dict[tuple[int, tuple[int, ...]], list[int]] = {}
     for take in takes:
         alike.setdefault((take.tasks, take.gpus), []).append(take.node)
@@ -20,7 +20,7 @@ def told_takes(takes: Iterable[Take]) -> tuple[NodeTake, ...]:
 
 
 def takes_told(told: Iterable[NodeTake]) -> tuple[Take, ...]:
-    """Return takes by ascending node from entries of the protocol; NodeSetError if an entry is malformed."""
+    """Convert entries of the protocol to takes, ascending by node; NodeSetError if an entry is malformed."""
     found: list[Take] = []
     for entry in told:
         gpus = tuple(NodeSet.parse(entry.gpus))
@@ -29,7 +29,7 @@ def takes_told(told: Iterable[NodeTake]) -> tuple[Take, ...]:
 
 
 def takes_text(takes: Iterable[Take]) -> str:
-    """Return takes as a short text for tables: ``0-3:2 4:1:0-1``, which is NODES:TASKS or NODES:TASKS:GPUS."""
+    """Return takes as a short text for tables: ``0-3:2 4:1:0-1`` (NODES:TASKS or NODES:TASKS:GPUS)."""
     return " ".join(
         f"{entry.nodes.replace(' ', '+')}:{entry.tasks}" + (f":{entry.gpus.replace(' ', '+')}" if entry.gpus else "")
         for entry in told_takes(takes)
@@ -37,7 +37,7 @@ def takes_text(takes: Iterable[Take]) -> str:
 
 
 def takes_written(text: str) -> tuple[Take, ...]:
-    """Return the takes of a text from `takes_text`; ValueError if it is malformed."""
+    """Parse a text that `takes_text` returned; ValueError if it is malformed."""
     entries = []
     for word in text.split():
         nodes, tasks, *gpus = word.replace("+", " ").split(":")
@@ -46,13 +46,13 @@ def takes_written(text: str) -> tuple[Take, ...]:
 
 
 class Taken(NamedTuple):
-    """What a job takes of all its nodes together.
+    """The resources that a job takes of all its nodes together.
 
     Attributes:
         cores: in thousandths.
         memory: in MiB.
         gpus: in thousandths.
-        takes: what it takes of each node.
+        takes: the part on each node.
     """
 
     cores: int

@@ -1,4 +1,4 @@
-"""How many of the wanted shapes fit on each shared node, kept up to date at every change."""
+"""Count which of the wanted requests fit on each shared node; the counts are updated at every change."""
 
 from collections.abc import Hashable
 from typing import Final
@@ -14,7 +14,9 @@ _ROOM: Final = 16
 
 
 class WantedShapes:
-    """Counts for each node the wanted shapes of which one task, or all tasks of a node, fits there now.
+    """Counts, for each node, the wanted shapes (requests) that fit there now.
+
+    A shape fits if one of its tasks fits, or all tasks of a node if their number is fixed.
 
     Attributes:
         fitting: number of wanted shapes that fit on each node, shape (nodes,).
@@ -39,7 +41,11 @@ class WantedShapes:
         self._set_of: dict[bytes, int] = {}
 
     def add(self, key: Hashable, shape: Shape, able: Bools) -> None:
-        """Add a shape, which may use the nodes of ``able``, shape (nodes,)."""
+        """Add a shape.
+
+        Args:
+            able: the nodes that the shape may use, shape (nodes,).
+        """
         row = self._unused.pop() if self._unused else self._top
         self._top = max(self._top, row + 1)
         if row == len(self._gpus):

@@ -73,7 +73,7 @@ class SimGridPlatform(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, hosts=self.hosts[:count], storages=storages)
 
     def to_platform(self) -> Platform:
-        """Return the machine of native runs: one node, of one unit, per compute host.
+        """Return the machine for native runs: each compute host becomes a node of one unit.
 
         Nodes have the numbers of hosts, and their names if all are valid names of nodes. Consecutive hosts that differ
         only in name form a pool. The pool's properties are the props of its hosts and zones with valid names, ``speed``

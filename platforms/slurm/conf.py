@@ -39,7 +39,7 @@ class KeyFinding(NamedTuple):
 
 
 class ConfSetting(NamedTuple):
-    """A value of a key: as text, parsed, and where it is."""
+    """The value of a key: as text, as a parsed value, and its place in the file."""
 
     text: str
     value: Value
@@ -51,7 +51,7 @@ class ConfEntry:
     """A line that describes nodes, a partition or another object, with the defaults of earlier lines.
 
     Attributes:
-        name: the text after its first key, such as ``n[01-16]``.
+        name: the value of the line's first key, such as ``n[01-16]``.
         settings: {key in lower case: setting}.
     """
 
@@ -101,12 +101,12 @@ class SlurmConf:
         return self.name if found is None else found.where
 
     def doubtful(self) -> Iterator[KeyFinding]:
-        """Yield the findings about keys that Slurm would honour and Pipistrelle does not."""
+        """Yield the findings about keys that Slurm would honour but Pipistrelle does not."""
         return (one for one in self.findings if one.support in (KeySupport.WARNED, None))
 
 
 def is_slurm_conf(text: str) -> bool:
-    """Return whether a text begins as a slurm.conf does: with a key that only that file has."""
+    """Return whether a text begins as a slurm.conf does: with a key that exists only in slurm.conf."""
     for raw in text.splitlines():
         line = raw.partition("#")[0].strip()
         if not line:
@@ -162,7 +162,7 @@ def honoured_values(section: str, line: ConfLine, findings: list[KeyFinding]) ->
     """Return {key: text} of those keys of a line that Pipistrelle honours.
 
     Args:
-        findings: what happens to each key is added to it.
+        findings: a list to which the finding about each key is added.
     """
     values: dict[str, str] = {}
     known = KEYS[section]
@@ -180,7 +180,7 @@ def honoured_values(section: str, line: ConfLine, findings: list[KeyFinding]) ->
 
 
 class _Hints:
-    """Suggestions for unknown keys; only the first ones get any."""
+    """Suggestions for unknown keys; only the first few unknown keys get one."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -192,7 +192,7 @@ class _Hints:
 
 
 def _setting(section: str, pair: ConfPair, line: ConfLine, conf: SlurmConf, hints: _Hints) -> ConfSetting | None:
-    """Return the setting of a pair, None if it is ignored; note what happens to it."""
+    """Return the setting of a key and value, None if the key is ignored; record what happens to the key."""
     key = KEYS[section].get(pair.key.lower())
     shown = legible(pair.key, WORD)
     if key is None:

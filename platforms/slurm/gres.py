@@ -17,7 +17,7 @@ _IGNORED: Final = "no_consume"
 
 
 def read_gres(text: str, where: str) -> dict[str, int]:
-    """Return {name, or name:type: number} of a list such as ``gpu:a100:4,nvme:2``.
+    """Parse a list such as ``gpu:a100:4,nvme:1``; return {name, or name:type: number}.
 
     Sockets in parentheses, as in ``gpu:4(S:0-1)``, are ignored.
 
@@ -42,7 +42,7 @@ def read_gres(text: str, where: str) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class GresLine:
-    """A line of gres.conf; without nodes it is for all of them."""
+    """A line of gres.conf; a line without node names applies to all nodes."""
 
     where: str
     name: str
@@ -80,7 +80,8 @@ def _count_of(values: Mapping[str, str], where: str) -> int | None:
 def with_types(gres: Mapping[str, int], node: str, lines: Iterable[GresLine]) -> dict[str, int]:
     """Return a node's resources with the types that gres.conf gives them.
 
-    A resource without type in slurm.conf gets the types of gres.conf if their numbers add up to its own.
+    A resource without a type in slurm.conf gets the types in gres.conf, if their numbers add up to the number in
+    slurm.conf.
     """
     found = dict(gres)
     mine = [line for line in lines if line.type and (line.nodes is None or node in line.nodes)]

@@ -27,14 +27,14 @@ _COMMENT: Final = re.compile(r"(?<!\\)#.*")
 
 
 class ConfPair(NamedTuple):
-    """A key with its value, as the file has them."""
+    """A key and its value, as written in the file."""
 
     key: str
     value: str
 
 
 class ConfLine(NamedTuple):
-    """A line with its pairs; ``where`` is the file and the number of its first line, as ``slurm.conf:12``."""
+    """A line of key-value pairs; ``where`` is the file and the number of its first line, as ``slurm.conf:12``."""
 
     where: str
     pairs: tuple[ConfPair, ...]
@@ -43,14 +43,14 @@ class ConfLine(NamedTuple):
 def read_lines(
     text: str, name: str, fetch: Fetch | None = None, fault: type[PlatformError] = PlatformError
 ) -> list[ConfLine]:
-    """Return the lines of a configuration that have pairs, with those of included files.
+    """Return the lines of a configuration file that have pairs, including those of included files.
 
     Args:
         name: the file's name in messages.
         fetch: reads included files; None: ``Include`` is refused.
 
     Raises:
-        PlatformError: with file and line, if a line is malformed, files include each other, or a bound is exceeded.
+        PlatformError: with file and line, if a line is malformed, files include each other, or a limit is exceeded.
     """
     return list(_lines(text, name, fetch, fault, (name,), [0, 0]))
 
@@ -86,7 +86,7 @@ def _lines(
 
 
 def _joined(text: str) -> Iterator[tuple[int, str]]:
-    """Yield (number of its first line, text) of each line without comment; lines with a backslash are joined."""
+    """Yield each line without its comment, with the number of its first line; join lines that a backslash continues."""
     held, first = "", 0
     for number, raw in enumerate(text.splitlines(), start=1):
         line = _COMMENT.sub("", raw).rstrip()

@@ -69,7 +69,7 @@ def is_linear(conf: SlurmConf) -> bool:
 
 
 def counts_memory(conf: SlurmConf) -> bool:
-    """Return whether memory is a resource that jobs share, by ``SelectTypeParameters``."""
+    """Return whether memory is divided among jobs, by ``SelectTypeParameters``."""
     names = cast("tuple[str, ...]", conf.value("SelectTypeParameters", ()))
     return any("MEMORY" in name.upper() for name in names)
 

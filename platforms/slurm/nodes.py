@@ -1,4 +1,4 @@
-"""The nodes, node sets and partitions' nodes of a slurm.conf."""
+"""The nodes of a slurm.conf, its node sets, and the nodes of its partitions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -57,7 +57,7 @@ class SlurmNode:
 
 
 def nodes_of(conf: SlurmConf, gres_lines: Sequence[GresLine] = ()) -> list[SlurmNode]:
-    """Return the nodes in the order of the file, without those of the state FUTURE.
+    """Return the nodes in the order of the file, without nodes in the state FUTURE.
 
     Raises:
         SlurmConfigError: a node is named twice, a value is out of range, or there is no node.
@@ -103,7 +103,7 @@ def node_sets(conf: SlurmConf, nodes: Iterable[SlurmNode]) -> dict[str, list[str
 
 
 def nodes_named(text: str, where: str, nodes: Mapping[str, int], sets: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the nodes of a list of names and node sets, ``ALL`` for all, in the order of slurm.conf.
+    """Return the nodes of a list of names, node sets and ``ALL``, in the order of slurm.conf.
 
     Args:
         nodes: {name of a node: its number}.

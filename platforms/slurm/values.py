@@ -1,4 +1,4 @@
-"""Values in Slurm's configuration: numbers, times, lists and amounts of resources.
+"""Parse values in Slurm's configuration: numbers, times, lists and amounts of resources.
 
 Source: manuals of slurm.conf and sacctmgr, Slurm 22.05.
 """
@@ -27,10 +27,12 @@ class SlurmValueError(Exception):
 
 
 def read_time(text: str, one: float = 60.0) -> float:
-    """Return a time in seconds, inf for INFINITE and UNLIMITED.
+    """Parse a time; return seconds, inf for INFINITE and UNLIMITED.
+
+    The forms are ``M``, ``M:S``, ``H:M:S``, ``D-H``, ``D-H:M`` and ``D-H:M:S``.
 
     Args:
-        one: the unit (s) of a number alone; forms are ``M``, ``M:S``, ``H:M:S``, ``D-H``, ``D-H:M`` and ``D-H:M:S``.
+        one: the unit (s) of a single number.
     """
     if text.upper() in _ENDLESS:
         return inf
@@ -48,7 +50,7 @@ def read_time(text: str, one: float = 60.0) -> float:
 
 
 def read_whole(text: str) -> int | None:
-    """Return a whole number, None for UNLIMITED."""
+    """Parse a whole number; return None for UNLIMITED."""
     if text.upper() in _ENDLESS[:2]:
         return None
     if not _NUMBER.fullmatch(text):
@@ -57,7 +59,7 @@ def read_whole(text: str) -> int | None:
 
 
 def read_count(text: str) -> int | None:
-    """Return a number of at least 0, None for UNLIMITED and -1."""
+    """Parse a number of at least 0; return None for UNLIMITED and -1."""
     value = None if text == "-1" else read_whole(text)
     if value is not None and value < 0:
         raise SlurmValueError("a whole number of at least 0, or UNLIMITED")
@@ -65,7 +67,7 @@ def read_count(text: str) -> int | None:
 
 
 def read_flag(text: str) -> bool:
-    """Return a boolean in the spellings that Slurm accepts."""
+    """Parse a boolean in the spellings that Slurm accepts."""
     upper = text.upper()
     if upper in ("YES", "TRUE", "UP", "1", "Y"):
         return True
@@ -75,12 +77,12 @@ def read_flag(text: str) -> bool:
 
 
 def read_names(text: str) -> tuple[str, ...]:
-    """Return the names of a list that commas separate."""
+    """Parse a list of names separated by commas."""
     return tuple(name for name in (part.strip() for part in text.split(",")) if name)
 
 
 def read_megabytes(text: str) -> int | None:
-    """Return an amount of memory in MiB; None for UNLIMITED."""
+    """Parse an amount of memory; return MiB, or None for UNLIMITED."""
     try:
         return read_count(text)
     except SlurmValueError:
@@ -111,13 +113,13 @@ _READERS: Final[dict[str, Callable[[str], Value]]] = {
 
 
 def read_tres(text: str, *, memory: bool = True) -> dict[str, float]:
-    """Return {TRES in lower case: amount} of a list such as ``cpu=32,gres/gpu=4,mem=256G``.
+    """Parse a list such as ``cpu=32,gres/gpu=4,mem=256G``; return {TRES in lower case: amount}.
 
     Without a unit, ``mem`` counts MiB. An amount of -1 means no limit and is left out.
 
     Args:
-        memory: convert ``mem`` to MiB; False: the values are weights, where a unit of ``mem`` says what one is for, as
-            in ``Mem=0.25G``, and the result is per MiB.
+        memory: whether values are amounts, so that ``mem`` is converted to MiB. If False, they are weights: a unit of
+            ``mem`` then says what the weight is for, as in ``Mem=0.25G``, and the result is the weight per MiB.
     """
     found: dict[str, float] = {}
     for part in read_names(text):

@@ -10,7 +10,7 @@ _prepared: list[Callable[["Logger"], None]] = []
 
 
 def prepare_log(set_up: Callable[["Logger"], None]) -> None:
-    """Have ``set_up`` called just before the log's first message; replace an earlier ``set_up``."""
+    """Register ``set_up``, which is called just before the log's first message; it replaces an earlier one."""
     _prepared[:] = [set_up]
 
 

@@ -1,4 +1,4 @@
-"""Files that are whole whatever ends the program: replaced at once, or extended by whole rows."""
+"""Write files that are complete however the program ends: replaced at once, or extended by whole rows."""
 
 import errno
 import fcntl
@@ -73,7 +73,7 @@ def read_whole_text(path: PathText) -> str:
 
 
 class Replacement:
-    """A file written beside its target; `commit` replaces the target at once.
+    """A new version of a file, written beside its target; `commit` replaces the target at once.
 
     Until then the target stays as it is, also if the process is killed. Links are followed. Pipes, devices and the
     standard streams are written directly. All methods raise OSError.
@@ -142,7 +142,7 @@ def whole_file(path: PathText, *, fresh: bool = False, mode: int | None = None) 
 
 
 def write_whole(path: PathText, chunks: Iterable[bytes]) -> None:
-    """Replace a file's content at once, or raise OSError and leave the file as it is."""
+    """Replace a file's content at once; if that fails, raise OSError and leave the file unchanged."""
     with whole_file(path) as file:
         for chunk in chunks:
             file.write(chunk)

@@ -66,7 +66,10 @@ class BatsimServerSession(_Session):
         self.seq, self._frame, self._notice = seq, frame, None
 
     def answered(self) -> None:
-        """Record the reply to the last notice, without decoding it: it equals the reply in the other session."""
+        """Record that the last notice was answered, by a reply equal to that in another session.
+
+        The reply is not decoded.
+        """
         self.state = self._after("REPLY", RemoteProtocolError)
 
     def send_notice(self, notice: Notice) -> bytes:

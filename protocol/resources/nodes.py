@@ -1,4 +1,4 @@
-"""What one node has, and what a job takes of some nodes."""
+"""The resources of a node, and the part of them that a job takes."""
 
 from typing import Annotated
 
@@ -10,7 +10,7 @@ from pipistrelle.protocol.resources.request import Amount, Count, Name
 
 
 class NodeResources(Struct, frozen=True, omit_defaults=True):
-    """What each node of a pool has for the jobs that share it.
+    """The resources of each node of a pool, which jobs share.
 
     Args:
         amounts: {resource: amount in its base unit}: ``cores`` in milli-cores, ``memory`` in MiB, others as numbers.
@@ -28,12 +28,12 @@ class NodeResources(Struct, frozen=True, omit_defaults=True):
 
 
 class NodeTake(Struct, frozen=True, omit_defaults=True):
-    """What a job takes of each of some nodes of its allocation.
+    """The part of a job on some nodes, the same on each of them.
 
     Args:
         nodes: the nodes; each node of the allocation is in exactly one such entry.
         tasks: the number of the job's tasks on each of these nodes.
-        gpus: the numbers of the GPUs that it takes on each of these nodes, as ``0-1 3``; empty: none.
+        gpus: the numbers of the GPUs that the job takes on each of these nodes, as ``0-1 3``; empty: none.
     """
 
     nodes: NodeNumbers

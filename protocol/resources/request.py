@@ -1,4 +1,4 @@
-"""What a job requests of nodes that jobs share: cores, memory, GPUs and other resources."""
+"""The request of a job for nodes that jobs share: cores, memory, GPUs and other resources."""
 
 from typing import Annotated
 

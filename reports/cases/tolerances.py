@@ -24,7 +24,7 @@ class CaseError(PipistrelleError):
 
 
 class AllowedChange(Struct, frozen=True):
-    """How far a figure may be from its golden value.
+    """The allowed difference of a figure from its golden value.
 
     Attributes:
         text: the tolerance as written in the case.

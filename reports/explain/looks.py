@@ -61,7 +61,7 @@ class Happening(Struct, frozen=True):
 
 
 class Seen(Struct):
-    """What was observed of one job while the run was simulated again.
+    """The observations of one job while the run was simulated again.
 
     ``queued`` is when the job joined the queue (s), after its dependencies; None if it never did. ``rejected`` is when
     it was rejected (s), or None. ``submitted`` has all jobs that joined the queue, by id.
@@ -75,7 +75,7 @@ class Seen(Struct):
 
 
 class Replayed(Struct):
-    """What was observed of all jobs while the run was simulated again, by job id.
+    """The observations of all jobs while the run was simulated again, by job id.
 
     The observations are stored as bytes. Times are in seconds.
     """

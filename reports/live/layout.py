@@ -83,7 +83,7 @@ class FittedMap:
         return _in_blocks(layout, width, height) or _in_line(layout.nodes, width, height)
 
     def cells(self, on: Ints, used: NDArray[np.float64], down: NDArray[np.bool_]) -> "CellStates":
-        """Return what each cell of the map shows.
+        """Return the contents of each cell of the map.
 
         Args:
             on: number of a job on each node, negative without a job, shape (nodes,).
@@ -102,7 +102,7 @@ class FittedMap:
 
 @dataclass(frozen=True, slots=True)
 class CellStates:
-    """What each cell of a map shows; arrays of shape (cells,).
+    """The contents of each cell of a map; arrays of shape (cells,).
 
     Attributes:
         job: number of one of the jobs on the cell's nodes; negative without a job.

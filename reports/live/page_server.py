@@ -247,7 +247,7 @@ class PageServer:
             self._loop.remove_reader(connection)
 
     def _overhear(self, connection: socket.socket, visitor: asyncio.Task[None]) -> None:
-        """Discard what a viewer sends; when it disconnects, cancel the task that serves it."""
+        """Discard what a viewer sends; when the viewer disconnects, cancel the task that serves it."""
         try:
             gone = not connection.recv(_READ)
         except BlockingIOError:

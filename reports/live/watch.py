@@ -60,7 +60,7 @@ class LiveWatch(Observer):
         self._past: deque[tuple[float, float, int]] = deque()
 
     def decided(self, now: float, decision: Decision, rejected: DecisionRejectedData | None) -> None:
-        """Keep a decision among the latest ones."""
+        """Add a decision to the latest ones, which the views show."""
         if rejected is not None or not isinstance(decision, _QUIET):
             self._decided.append((now, decision, rejected))
 

@@ -131,7 +131,7 @@ class _Book(Observer):
             self._add(at, held=len(alloc) * (now - start) / HOUR)
 
     def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool, why: Reasons) -> None:
-        """Count the jobs on the units that went down as failed; without jobs, an idle failure."""
+        """Count the jobs on units that went down as failed; if there are none, count an idle failure."""
         hit = [at for at, alloc, start in self._running.values() if start < now and not alloc.isdisjoint(units)]
         for at in hit:
             self._add(at, failed=1)

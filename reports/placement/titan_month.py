@@ -106,7 +106,7 @@ class Month:
         return float(self.hops.mean())
 
     def stable_nodes(self, bucket: str, machine: int) -> tuple[float, int, int]:
-        """Return mean, minimum and maximum number of stable nodes per job, for the jobs of one size bin."""
+        """Return (mean, minimum, maximum) of the number of stable nodes per job, for the jobs of one size bin."""
         low, high = BUCKETS[bucket]
         found = self.stable[(self.nodes > low * machine) & (self.nodes <= high * machine)]
         return float(found.mean()), int(found.min()), int(found.max())

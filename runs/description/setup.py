@@ -22,6 +22,7 @@ from pipistrelle.runs.slurm.files import is_slurm_file, read_slurm_files
 from pipistrelle.schedulers.catalogue.names import RECORDED, SUFFIX
 from pipistrelle.schedulers.catalogue.registry import preemption_of
 from pipistrelle.schedulers.policy.interfaces import learn
+from pipistrelle.server.engine.lives import LimitChecks
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup.conditions import dependency_remarks, options_remarks
 from pipistrelle.server.setup.recorded import starts_of
@@ -180,7 +181,18 @@ def _kept(kept: dict[str, T], key: str, most: int, make: Callable[[], T]) -> T:
 def _limited(spec: RunSpec, setup: Setup) -> Setup:
     until = setup.until if spec.until is None else _horizon(spec.until, setup)
     dispersion = None if spec.dispersion is None else _dispersion(spec.dispersion, setup)
-    return dataclasses.replace(setup, until=until, queue_lengths=spec.queue_lengths, dispersion=dispersion)
+    return dataclasses.replace(
+        setup, until=until, queue_lengths=spec.queue_lengths, dispersion=dispersion, checks=_checks(spec)
+    )
+
+
+def _checks(spec: RunSpec) -> LimitChecks | None:
+    """Return when the scheduler slurm checks walltimes; None for other schedulers."""
+    if spec.scheduler != SLURM:
+        return None
+    config = spec.slurm_cluster().config
+    own = {one.name: one.over_time_limit for one in config.partitions if one.over_time_limit is not None}
+    return LimitChecks(config.limit_check, config.start, config.over_time_limit, own)
 
 
 def _dispersion(share: float, setup: Setup) -> Dispersion:
@@ -245,7 +257,7 @@ def _with_table(machine: "Platform | SimGridPlatform", text: str) -> Platform:
 
 
 def load_inputs(spec: RunSpec, given: Inputs | None = None) -> "tuple[Workload, Platform | SimGridPlatform]":
-    """Return a run's workload and machine; read those that are not given."""
+    """Return a run's workload and machine; the inputs that are not given are read from files."""
     if spec.resumed is not None:
         raise InputError(
             "this run continued another run's snapshot under another policy, so it cannot be started again",
@@ -273,7 +285,7 @@ def load_inputs(spec: RunSpec, given: Inputs | None = None) -> "tuple[Workload, 
 
 
 def changed_machine(spec: RunSpec, machine: "Platform | SimGridPlatform") -> "Platform | SimGridPlatform":
-    """Return a machine with the changes that a description makes to it, or raise PipistrelleError."""
+    """Return a machine, changed as a run's description says; PipistrelleError if that is impossible."""
     if spec.scale_platform is not None:
         machine = _scaled(machine, spec.scale_platform)
     if spec.node_table is not None:
@@ -329,7 +341,7 @@ def _remarks_of(spec: RunSpec, trace: Workload, setup: Setup) -> list[str]:
     remarks = [*([] if other_units is None else [other_units]), *_without_dependencies(spec, setup)]
     if spec.scheduler != SLURM and spec.program is None and spec.code is None:
         remarks += options_remarks(setup.workloads)
-    if UNMET in setup.dropped:
+    if UNMET in setup.dropped and not setup.platform.shares_nodes:
         remarks.append("--ignore-constraints: jobs may get any nodes, whatever they request")
     if spec.cancellations == "keep" and not setup.cancels:
         remarks.append(f"--cancellations keep: no job of {trace.name} is known to have been cancelled while queued")
@@ -370,7 +382,7 @@ def load_jobs(spec: RunSpec, name: str) -> Workload:
 
 
 def changed_jobs(spec: RunSpec, trace: Workload) -> Workload:
-    """Return a workload with the changes that a description makes to it, or raise PipistrelleError."""
+    """Return a workload, changed as a run's description says; PipistrelleError if that is impossible."""
     for step in spec.transform:
         trace = step.apply(trace)
     if spec.warm and spec.from_ is None:

@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 
 class Decides(Enum):
-    """What a field of a run's description affects: inputs, events, policy, outputs or limits."""
+    """The effect of a field of a run's description: on inputs, events, policy, outputs or limits."""
 
     #: the jobs and the machine
     INPUTS = "inputs"

@@ -1,4 +1,4 @@
-"""Fill a cluster of shared GPU nodes: pods arrive one by one, are placed or dropped, and never end."""
+"""Fill a cluster of shared GPU nodes: pods arrive one after the other, are placed or dropped, and never end."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple

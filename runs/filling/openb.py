@@ -93,7 +93,7 @@ def read_pods(path: str, nodes: SharedNodes) -> PodList:
 
 
 def _request(cells: Cells, models: tuple[str, ...], ignored: dict[str, int]) -> tuple[OneNodeRequest, set[str]]:
-    """Return a pod's request, and the models that no node has; count in ``ignored`` what is ignored."""
+    """Return a pod's request, and the models that no node has; count ignored values in ``ignored``."""
     gpus = whole_cell(cells, "num_gpu", most=MILLI)
     share = MILLI if gpus and not cells["gpu_milli"] else whole_cell(cells, "gpu_milli", most=MILLI)
     if gpus and not share:

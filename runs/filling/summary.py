@@ -31,7 +31,7 @@ def summarise_fills(placement: str, seed: int, fills: Sequence[Filled]) -> dict[
 
 
 def fills_svg(fills: Sequence[Mapping[str, Any]]) -> str:
-    """Return a picture of what is allocated and what is fragmented, one line per placement, as SVG text."""
+    """Return a picture of allocated and fragmented GPUs, one line per placement, as SVG text."""
 
     def draw(figure: "Figure") -> None:
         for place, name in enumerate(FIGURES, 1):

@@ -216,7 +216,7 @@ class TextColumn(Sequence[str]):
         return found, empty
 
     def _aligned(self, minus: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_]] | None:
-        """Do as `numbers` does, for cells that all have the same number of decimals; None if they have not."""
+        """Return the same as `numbers` if all cells have the same number of decimals; None if they do not."""
         last = self[int(np.argmax(self.lengths > 0))]
         point = len(last) - last.index(".") if "." in last else 0
         decimals = max(point - 1, 0)

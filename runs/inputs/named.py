@@ -222,6 +222,10 @@ def _refuse_idle_options(workload: Workload, options: LogOptions) -> None:
 
 def units_remark(workload: Workload, platform: Platform, units: Units) -> str | None:
     """Return a warning if a log's job sizes, read as ``units``, do not match the machine."""
+    if platform.shares_nodes:
+        if units == "nodes" or workload.requests is None:
+            return None
+        return f"--units {units} has no effect: on {platform.name}, jobs take what they request of the nodes"
     found = {pool.unit for pool in platform.pools}
     if not is_log(workload) or len(found) > 1:
         return None

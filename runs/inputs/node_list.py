@@ -19,7 +19,7 @@ _COLUMNS: Final = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 
 
 class NodeKind(NamedTuple):
-    """What one node of the list has: milli-cores, MiB, GPUs and their model."""
+    """The resources of a node in the list: milli-cores, MiB, GPUs and their model."""
 
     cores: int
     memory: int

@@ -1,4 +1,4 @@
-"""Let a run wait for a new scheduler process if its scheduler has died or disconnected."""
+"""Continue a run with a new scheduler process if its scheduler has died or disconnected."""
 
 from contextlib import closing
 from pathlib import Path

@@ -1,1 +1,1 @@
-"""Read the files of a Slurm cluster: the machine, the jobs as it takes them, and the scheduler."""
+"""Read the files of a Slurm cluster: the machine, the jobs fitted to it, and the scheduler's settings."""

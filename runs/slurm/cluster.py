@@ -1,11 +1,12 @@
-"""Read everything that the scheduler ``slurm`` decides by, from the files of a cluster."""
+"""Read all settings of the scheduler ``slurm`` from the files of a cluster."""
 
 import os
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from pipistrelle.platforms.slurm.conf import KeyFinding, SlurmConfigError
+from pipistrelle.platforms.slurm.conf import KeyFinding, SlurmConf, SlurmConfigError
 from pipistrelle.platforms.slurm.keys import KeySupport
 from pipistrelle.protocol.base.errors import InputError, printable
 from pipistrelle.runs.slurm.files import (
@@ -16,7 +17,7 @@ from pipistrelle.runs.slurm.files import (
     read_slurm_files,
     texts_of,
 )
-from pipistrelle.schedulers.slurm.config.machine import ReservationSettings, SwitchSettings
+from pipistrelle.schedulers.slurm.config.machine import PartitionSettings, ReservationSettings, SwitchSettings
 from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
 from pipistrelle.schedulers.slurm.files.accounting import Accounting, read_accounting
 from pipistrelle.schedulers.slurm.files.config import FilesBeside, slurm_config
@@ -26,14 +27,16 @@ from pipistrelle.schedulers.slurm.files.topology import read_topology
 
 
 class SlurmCluster(Struct, frozen=True):
-    """The settings of the scheduler, and what happens to each key of the files, in their order."""
+    """The scheduler's settings, and what happens to each key, in the order of the files."""
 
     config: SlurmConfig
     findings: tuple[KeyFinding, ...]
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings about keys that are unknown, or that Slurm would honour; one for each key."""
+        """Warnings about keys that are unknown, or that Slurm would honour but the scheduler does not; one for each
+        key.
+        """
         found: dict[tuple[str, str], list[KeyFinding]] = {}
         for one in self.findings:
             if one.support in (KeySupport.WARNED, None):
@@ -49,7 +52,7 @@ def load_cluster(
     *,
     strict: bool = True,
 ) -> SlurmCluster:
-    """Read the files of a cluster.
+    """Read the files of a cluster; return the scheduler's settings.
 
     Args:
         config: a slurm.conf; gres.conf and topology.conf beside it are read, too.
@@ -69,7 +72,8 @@ def load_cluster(
             hint="'pipistrelle help slurm' describes the files.",
         )
     files = read_slurm_files(config)
-    conf, commands = overridden(files.conf, changes or {})
+    changed = overridden(files.conf, changes or {})
+    conf, commands = changed.conf, changed.commands
     nodes = files.nodes
     findings = [*conf.findings, *files.findings]
     beside = os.path.join(os.path.dirname(config), TOPOLOGY)
@@ -97,7 +101,23 @@ def load_cluster(
             where=unknown.where,
             hint="With --lenient-config, unknown keys are warnings.",
         )
-    return SlurmCluster(made, tuple(findings))
+    parts, more = _without_sharing(conf, made.partitions)
+    findings += more
+    return SlurmCluster(changed.timed(replace(made, partitions=parts)), tuple(findings))
+
+
+def _without_sharing(
+    conf: SlurmConf, partitions: Sequence[PartitionSettings]
+) -> tuple[tuple[PartitionSettings, ...], list[KeyFinding]]:
+    """Return partitions in which each CPU has one job, as on the simulated machine, and what was changed."""
+    found: list[KeyFinding] = []
+    entries = {entry.name: entry for entry in conf.entries.get("partitions", [])}
+    for one in partitions:
+        setting = entries[one.name].get("OverSubscribe", "Shared")
+        if one.max_share > 1 and setting is not None:
+            why = f"jobs of partition {one.name} do not share CPUs: {setting.text} is read as NO"
+            found.append(KeyFinding(setting.where, "OverSubscribe", KeySupport.WARNED, why))
+    return tuple(replace(one, max_share=1) for one in partitions), found
 
 
 def _require_names(commands: Sequence[tuple[str, str]], people: Accounting) -> None:

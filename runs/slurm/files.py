@@ -1,4 +1,4 @@
-"""Open the files of a Slurm cluster: slurm.conf with what it includes and what is beside it, and accounting."""
+"""Open the files of a Slurm cluster: slurm.conf, the files that it includes, the files beside it, accounting."""
 
 import os
 import re
@@ -28,7 +28,7 @@ _DEEPEST: Final = 10
 
 
 class SlurmFiles(Struct, frozen=True):
-    """A slurm.conf and the gres.conf beside it; ``findings`` are those of gres.conf."""
+    """A slurm.conf and the gres.conf beside it; ``findings`` are about keys of gres.conf."""
 
     conf: SlurmConf
     gres: tuple[GresLine, ...] = ()
@@ -36,7 +36,7 @@ class SlurmFiles(Struct, frozen=True):
 
     @property
     def platform(self) -> Platform:
-        """The machine that they describe."""
+        """The machine that the files describe."""
         return slurm_platform(self.conf, self.gres)
 
     @property
@@ -51,10 +51,10 @@ def is_slurm_file(name: str) -> bool:
 
 
 def read_slurm_files(name: str, *, trust: bool = False) -> SlurmFiles:
-    """Read a slurm.conf with what it includes, and the gres.conf beside it.
+    """Read a slurm.conf, the files that it includes, and the gres.conf beside it.
 
     Args:
-        trust: follow ``Include`` out of the file's folder.
+        trust: follow ``Include`` to files outside the slurm.conf's folder.
 
     Raises:
         PipistrelleError: a file is unreadable, is outside the folder, or is malformed.
@@ -73,7 +73,7 @@ def _fetch(top: str, *, trust: bool) -> "Fetching":
 
 
 class Fetching:
-    """Reads the files that a configuration includes, within the folder of its first file."""
+    """Reads the files that a configuration includes; they must be in the folder of the configuration."""
 
     def __init__(self, top: str, trust: bool) -> None:
         self._folder = os.path.dirname(top)
@@ -101,7 +101,7 @@ class Fetching:
 
 
 def resolved(folder: str, path: str) -> str:
-    """Return the file that an Include means: the path itself, or the file of its name in the folder."""
+    """Return the file to which an Include leads: the path itself, or else the file of the same name in the folder."""
     name = os.path.join(folder, path)
     return name if os.path.exists(name) else os.path.join(folder, os.path.basename(path))
 
@@ -113,7 +113,7 @@ def _text(name: str) -> str:
 
 
 def files_of(name: str) -> list[str]:
-    """Return the files that a slurm.conf includes, and those read beside it; [] for another file."""
+    """Return the files that a slurm.conf includes and the known files beside it; [] for any other file."""
     if not os.path.isfile(name) or not is_slurm_file(name):
         return []
     folder = os.path.dirname(name)
@@ -143,13 +143,13 @@ def file_and_zero(text: str) -> tuple[str, str | None]:
 
 
 def dates_of(zero: str | None, text: str, where: str) -> "SimulatedDates":
-    """Return the conversion of dates to simulated time (s).
+    """Return a function that converts dates to simulated time (s).
 
     Args:
-        zero: the date of time 0; None: that of a comment ``# start: DATE`` in the text, if it has one.
+        zero: the date of time 0; None: the date in a comment ``# start: DATE`` of the text, if there is one.
 
     Raises:
-        InputError: the date of time 0 is no date.
+        InputError: the date of time 0 is malformed.
     """
     found = _START.search(text)
     told = zero if zero is not None else found[1] if found is not None else None
@@ -172,7 +172,7 @@ class SimulatedDates:
         self._epoch = epoch
 
     def __call__(self, text: str) -> float | None:
-        """Return the simulated time (s) of a date; None if it is no date, or the date of time 0 is not known."""
+        """Return the simulated time (s) of a date; None if the text is no date, or the date of time 0 is unknown."""
         from datetime import UTC
 
         time = Clock(UTC).iso(text)

@@ -17,10 +17,11 @@ _CPUS: Final = "cpus"
 
 
 def fitted(trace: Workload, files: SlurmFiles, platform: Platform) -> Workload:
-    """Return the jobs as the cluster would take them.
+    """Return the jobs of a log as the cluster of a slurm.conf would accept them.
 
-    A job without a partition is in the default one. With ``select/linear``, the size is the least number of whole nodes
-    of the partition that holds the job's tasks. Where memory is no resource that jobs share, requests have none.
+    A job without a partition gets the default partition. With ``select/linear``, the size of a job becomes the least
+    number of whole nodes of its partition that holds its tasks. If memory is not divided among jobs, requests have
+    none.
     """
     conf = files.conf
     default = default_partition(conf)

@@ -42,7 +42,7 @@ def start_in_order(view: View, placement: Placement) -> tuple[bool, SchedulerJob
 
 
 class NoBackfill(Stateless):
-    """Jobs start strictly in the order of the queue."""
+    """Starts jobs strictly in the order of the queue."""
 
     def on_nodes(self) -> Backfill:
         """Return the rule for nodes that jobs share."""
@@ -60,7 +60,7 @@ class NoBackfill(Stateless):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class FirstFit(Kept):
-    """Every job that fits starts, in the order of the queue; large jobs may starve."""
+    """Starts every job that fits, in the order of the queue; large jobs may starve."""
 
     _kept: ClassVar[tuple[str, ...]] = ("_kept_back",)
 
@@ -102,11 +102,11 @@ class FirstFit(Kept):
 class Easy:
     """EASY backfilling: one reservation, for the first job in the queue.
 
-    A job may pass if its walltime ends by the shadow time, or if it needs no more units than the reservation
-    leaves over (Lifka, "The ANL/IBM SP scheduling system", 1995; Mu'alem and Feitelson, 2001). Candidates are tried in
-    the order of the queue, or by shortest walltime (`ShortestFirst`; EASY-SJBF of Tsafrir, Etsion and Feitelson, 2007).
-    Between two releases of units the reservation is constant and time only removes candidates. So only new arrivals are
-    checked then.
+    A job may pass if its walltime ends by the shadow time, or if it needs no more units than the reservation leaves
+    over (Lifka, "The ANL/IBM SP scheduling system", 1995; Mu'alem and Feitelson, 2001). Candidates are tried in the
+    order of the queue, or by shortest walltime (`ShortestFirst`; EASY-SJBF of Tsafrir, Etsion and Feitelson, 2007). The
+    reservation is constant until units are released, and candidates that fail a test cannot pass it later. So until
+    then only new arrivals are tested.
     """
 
     _shortest_first: ClassVar[bool] = False

@@ -17,7 +17,9 @@ from pipistrelle.schedulers.placement.pickers import picked
 from pipistrelle.schedulers.policy.interfaces import Placement, Stateless, learn
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Order
+from pipistrelle.schedulers.policy.shared_view import SharedView, Takes
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.sharing.open_nodes import OpenNodes, opened
 
 #: most characters of an error text that may quote the server
 _SAID: Final = 500
@@ -67,6 +69,8 @@ class RecordedPolicy(Kept):
         #: times of pending calls, s
         self._calls: set[float] = set()
         self._view: View | None = None
+        #: on nodes that jobs share
+        self._open: OpenNodes | None = None
 
     def learn(self, machine: Machine) -> None:
         """Pass the machine to the placement; PipistrelleError if it is unsuitable."""
@@ -91,19 +95,33 @@ class RecordedPolicy(Kept):
             due.append(job)
         left = 0
         for job in sorted(due, key=lambda job: _due(job) < now):  # stable
-            alloc = self._units(view, job)
+            alloc = self._units(view, job) if view.shared is None else self._takes(view, view.shared, job)
             if alloc is None:
                 left += 1
                 continue
             recorded = None if job.description is None else job.description.recorded_start
             late = recorded is not None and recorded < now
-            view.free.remove(alloc)
+            if isinstance(alloc, NodeSet):
+                view.free.remove(alloc)
             view.start(job, alloc, f"no room at its recorded start, {recorded!r}" if late else None)
         if ahead is not None and ahead not in self._calls:
             self._calls.add(ahead)
             view.call_me_later(ahead)
         if not left and view.limits is None:
             view.wake = ("JOB_SUBMITTED",)
+
+    def _takes(self, view: View, shared: SharedView, job: SchedulerJob) -> Takes | None:
+        """Return what a job takes of shared nodes, on its recorded nodes if possible; None if it does not fit."""
+        self._open = opened(self._open, view, self._placement)
+        allowed = shared.open(view.shut(job))
+        recorded = self._recorded(job)
+        if recorded:
+            own = np.zeros_like(allowed)
+            own[numbers(recorded & view.machine.all_units)] = True
+            takes = shared.pick(job, allowed & own)
+            if takes is not None:
+                return takes
+        return self._open.placer.place(job, allowed)
 
     def _units(self, view: View, job: SchedulerJob) -> NodeSet | None:
         """Return units for a job that starts now, on its recorded nodes if possible; None if it does not fit."""
@@ -117,14 +135,9 @@ class RecordedPolicy(Kept):
     @staticmethod
     def _own(machine: Machine, job: SchedulerJob, open_units: NodeSet) -> NodeSet | None:
         """Return units of the job's recorded nodes, evenly if possible; None if too few."""
-        text = None if job.description is None else job.description.recorded_nodes
-        if text is None:
+        nodes, numbering = RecordedPolicy._recorded(job), machine.numbering
+        if nodes is None:
             return None
-        try:
-            nodes, numbering = NodeSet.parse(text), machine.numbering
-        except NodeSetError as error:
-            what = f"'recorded_nodes' of {quoted(job.id)} is not a set of nodes: {legible(str(error), _SAID)}"
-            raise RemoteProtocolError(what) from None
         units = numbering.units_of(nodes) & open_units
         if len(units) < job.size:
             return None
@@ -139,3 +152,15 @@ class RecordedPolicy(Kept):
         if job.request is not None and machine.requests.fault(job.request, job.size, found) is not None:
             return None
         return found
+
+    @staticmethod
+    def _recorded(job: SchedulerJob) -> NodeSet | None:
+        """Return the job's recorded nodes; None if unknown."""
+        text = None if job.description is None else job.description.recorded_nodes
+        if text is None:
+            return None
+        try:
+            return NodeSet.parse(text)
+        except NodeSetError as error:
+            what = f"'recorded_nodes' of {quoted(job.id)} is not a set of nodes: {legible(str(error), _SAID)}"
+            raise RemoteProtocolError(what) from None

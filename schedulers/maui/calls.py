@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable
 from math import inf, nextafter
+from typing import Any
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.fields import LATEST
 from pipistrelle.schedulers.maui.limits.arrays import Rows
 from pipistrelle.schedulers.maui.limits.limits import Limits
+from pipistrelle.schedulers.maui.machine import PlannedMachine
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
 from pipistrelle.schedulers.maui.priority.fairshare import Fairshare
 from pipistrelle.schedulers.maui.priority.priority import Priorities
@@ -41,9 +43,11 @@ class Calls(Kept):
         limits: Limits,
         fairshare: Fairshare,
         credentials: Credentials,
+        machine: PlannedMachine[Any, Any],
         rejects_negative: bool,
     ) -> None:
         self._view = view
+        self._machine = machine
         self._queue = queue
         self._priorities = priorities
         self._limits = limits
@@ -76,7 +80,7 @@ class Calls(Kept):
         if self.held_until > now:
             held = queue.held[queue.live & (queue.held > now)]
             found += [float(held.min())] if len(held) else []
-        small = queue.size <= self._view.free.count  # other jobs need an event that frees units
+        small = queue.size <= self._machine.free  # other jobs need an event that frees units
         if self._caps or self._rejects_negative:
             kept_back = np.flatnonzero(small & queue.live & ~ready & (queue.held <= now))
             if len(kept_back):

@@ -13,7 +13,6 @@ from pipistrelle.schedulers.maui.config.settings import MauiSettings
 from pipistrelle.schedulers.maui.priority.priority import Breakdown
 from pipistrelle.schedulers.maui.scheduler import MauiScheduler
 from pipistrelle.schedulers.orders.fixed import Fcfs
-from pipistrelle.schedulers.policy.errors import PolicyError
 from pipistrelle.schedulers.policy.interfaces import PastStep, Placement, learn
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Order
@@ -58,12 +57,6 @@ class MauiPolicy:
         self._scheduler.decide()
 
     def _begin(self, view: View) -> MauiScheduler:
-        if view.shared is not None:
-            raise PolicyError(
-                "the scheduler maui cannot share nodes",
-                expected="another scheduler, or a platform whose pools have no resources",
-                hint="The order 'maui' with any backfilling rule can: order = \"maui\" in a preset.",
-            )
         midnight = since_sunday(view.begins.config) if self._midnight is None else self._midnight
         return MauiScheduler(view, self._settings, midnight, self._placement)
 

@@ -12,22 +12,21 @@ from typing import Any
 import numpy as np
 
 from pipistrelle.protocol.base.state import Kept
-from pipistrelle.protocol.units.masks import mask_of, units_of
-from pipistrelle.schedulers.backfill.fills import Candidates, fill_windows, start_or_reserve
+from pipistrelle.schedulers.backfill.fills import start_or_reserve
 from pipistrelle.schedulers.maui.calls import Calls
 from pipistrelle.schedulers.maui.config.settings import MauiSettings, Names
 from pipistrelle.schedulers.maui.limits.arrays import Rows
 from pipistrelle.schedulers.maui.limits.limits import Limits
+from pipistrelle.schedulers.maui.machine import Backfilled, Filling, PlannedMachine
+from pipistrelle.schedulers.maui.on_nodes import PlannedNodes
+from pipistrelle.schedulers.maui.on_units import PlannedUnits
 from pipistrelle.schedulers.maui.preemption import MauiPreemption
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
 from pipistrelle.schedulers.maui.priority.fairshare import Fairshare
 from pipistrelle.schedulers.maui.priority.priority import Breakdown, Priorities
 from pipistrelle.schedulers.maui.priority.waiting import Bools, GrowingInts, Ints, MauiQueue
 from pipistrelle.schedulers.maui.standing import StandingReservations
-from pipistrelle.schedulers.placement.pickers import picked
-from pipistrelle.schedulers.plan.access import Accesses, AccessPlan, Restriction
-from pipistrelle.schedulers.plan.pickers import Picker, by_number, last_available, placed_by, with_nodes
-from pipistrelle.schedulers.plan.slices import Place
+from pipistrelle.schedulers.plan.access import Accesses, Restriction
 from pipistrelle.schedulers.policy.ends_and_shadow import end_of
 from pipistrelle.schedulers.policy.interfaces import PastStep, Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
@@ -48,7 +47,9 @@ class MauiScheduler(Kept):
     def __init__(self, view: View, settings: MauiSettings, midnight: float, placement: Placement | None = None) -> None:
         self.view = view
         self._settings = settings
-        per_node = _units_per_node(view)
+        kind = PlannedUnits if view.shared is None else PlannedNodes
+        self._plan: PlannedMachine[Any, Any] = kind(view, settings, placement)
+        per_node = self._plan.processors_per_node
         self._credentials = Credentials()
         self.fairshare = Fairshare(settings, self._credentials)
         self.priorities = Priorities(settings, self._credentials, self.fairshare, per_node)
@@ -56,19 +57,12 @@ class MauiScheduler(Kept):
         if platform is not None:
             self.priorities.class_priorities = {found.name: found.priority for found in platform.classes}
         self.limits = Limits(settings, self._credentials, per_node)
-        self.queue = MauiQueue()
-        self._standing = StandingReservations(settings, view.machine, midnight)
+        self.queue = MauiQueue(self._plan.size)
+        self._standing = StandingReservations(settings, view.machine, midnight, self._plan.processors)
         self._accesses = Accesses(view)
-        # On equal nodes all policies but one take units by number.
-        picker: Picker = last_available if settings.text("NODEALLOCATIONPOLICY") == "LASTAVAILABLE" else by_number
-        picker = with_nodes(picker, view.machine)
-        self._placement = placement
-        if placement is not None:
-            picker = placed_by(placement, view.machine)
-        self._plan = AccessPlan(view.units, view.now, picker, settings.number("RESDEPTH"))
         self._running: dict[int, tuple[SchedulerJob, int]] = {}
         #: {number of a waiting job: its reservation} of the last decision
-        self.reserved: dict[int, Place] = {}
+        self.reserved: dict[int, Any] = {}
         #: rows that accrue no queue time until the next decision
         self._blocked: Bools | None = None
         self._rejects_negative = settings.flag("REJECTNEGPRIOJOBS") and settings.flag("ENABLENEGJOBPRIORITY")
@@ -79,20 +73,21 @@ class MauiScheduler(Kept):
             self.limits,
             self.fairshare,
             self._credentials,
+            self._plan,
             rejects_negative=self._rejects_negative,
         )
         #: number of the stack of reservations by combination of credentials, -1 for none
         self._stack_numbers = GrowingInts()
         self._policy = settings.text("RESERVATIONPOLICY")
-        self._fill = settings.text("BACKFILLPOLICY")
-        self._fill_depth = int(settings.number("BACKFILLDEPTH"))
-        self._fill_metric = settings.text("BACKFILLMETRIC")
+        self._fill = Filling(
+            settings.text("BACKFILLPOLICY"), settings.text("BACKFILLMETRIC"), int(settings.number("BACKFILLDEPTH"))
+        )
         accrual = settings.text("JOBPRIOACCRUALPOLICY")
         self._full_accrual = accrual == "FULLPOLICY"
         self._tracks_blocked = self._full_accrual or (accrual == "QUEUEPOLICY" and self.limits.idle)
         self._caps = self.fairshare.has_caps
         self._preemption = MauiPreemption(view, settings, self._credentials, self._plan)
-        self._two_passes = self.limits.two_levels or self._fill_depth > 0
+        self._two_passes = self.limits.two_levels or self._fill.depth > 0
 
     def state(self) -> dict[str, Any]:
         """Return the state between decisions.
@@ -102,7 +97,7 @@ class MauiScheduler(Kept):
         blocked = None
         if self._blocked is not None:
             blocked = [self.queue.job(row).number for row in np.flatnonzero(self._blocked & self.queue.live).tolist()]
-        running = [[job.id, job.number, job.size, code] for job, code in self._running.values()]
+        running = [[job.id, job.number, self._plan.size(job), code] for job, code in self._running.values()]
         preemption = {"preemption": self._preemption.state()} if self._preemption.active else {}
         return {**super().state(), "queue": self.queue.state(), "running": running, "blocked": blocked, **preemption}
 
@@ -113,7 +108,7 @@ class MauiScheduler(Kept):
         for job_id, number, size, code in state["running"]:
             job = SchedulerJob(job_id, number, size, nan, nan)  # no more is needed, even if it has ended
             self._running[number] = (job, code)
-            self.limits.started(job, code, self._plan.end(number))
+            self.limits.started(number, size, code, self._plan.end(number))
         if self._preemption.active:
             self._preemption.restore(state["preemption"])
         if state["blocked"] is not None:
@@ -125,14 +120,14 @@ class MauiScheduler(Kept):
         view = self.view
         for time, job, starts in steps:
             code = self._credentials.code(self._settings.names(job))
-            (self.fairshare.started if starts else self.fairshare.ended)(time, code, job.size)
+            (self.fairshare.started if starts else self.fairshare.ended)(time, code, self._plan.size(job))
         for job in view.running:
             code = self._credentials.code(self._settings.names(job))
             queue = None if job.description is None else job.description.queue
             end = end_of(job.start, self._settings.walltime(job) + view.held_times.of(queue))
             self._running[job.number] = (job, code)
-            self._plan.started(job.number, mask_of(job.alloc), max(end, end_of(view.now, 0.0)))
-            self.limits.started(job, code, end)
+            self._plan.started(job, self._plan.held_by(job), max(end, end_of(view.now, 0.0)))
+            self.limits.started(job.number, self._plan.size(job), code, end)
 
     def decide(self) -> None:
         """Start all jobs that may start now."""
@@ -146,7 +141,7 @@ class MauiScheduler(Kept):
             self.reserved = {}
             return
         preempts = self._preemption.active
-        if not view.free.count and not self._tracks_blocked and self._policy != "HIGHEST" and not preempts:
+        if not self._plan.free and not self._tracks_blocked and self._policy != "HIGHEST" and not preempts:
             self.reserved = {}
             view.wake = ("JOB_COMPLETED",)
             return
@@ -164,9 +159,10 @@ class MauiScheduler(Kept):
         """Return the hard limit that holds back a waiting job now; None if none does."""
         row = self.queue.row_of[job.number]
         code, walltime = int(self.queue.code[row]), float(self.queue.walltime[row])
-        blocked = self.limits.blocked(code, job.size, walltime, self.view.now, hard=True)
+        size = self._plan.size(job)
+        blocked = self.limits.blocked(code, size, walltime, self.view.now, hard=True)
         if blocked is None and self._caps:
-            (room, cap), need = self.fairshare.room(code, self.view.now), job.size * walltime
+            (room, cap), need = self.fairshare.room(code, self.view.now), size * walltime
             return f"{cap} leaves {max(room, 0.0):g} unit x s, the job needs {need:g}" if need > room else None
         return None if blocked is None else str(blocked)
 
@@ -178,8 +174,8 @@ class MauiScheduler(Kept):
                 job, code = self._running.pop(number)
                 self._plan.ended(number)
                 self._preemption.ended(number)
-                self.limits.ended(job, code)
-                self.fairshare.ended(now, code, job.size)
+                self.limits.ended(number, self._plan.size(job), code)
+                self.fairshare.ended(now, code, self._plan.size(job))
         self._plan.follow(now, view.gone)
         if self._accesses.renew():
             for job in self.queue:
@@ -199,11 +195,7 @@ class MauiScheduler(Kept):
         names = self._settings.names(job)
         code = self._credentials.code(names)
         walltime = self._settings.walltime(job)
-        never = self.limits.never(code, job.size, walltime)
-        machine, placement = self.view.machine, self._placement
-        open_units = machine.all_units - self.view.closed_pools(job)
-        if never is None and placement is not None and picked(placement, job, open_units, machine) is None:
-            never = f"the placement finds no {job.size} units for it on the whole machine"
+        never = self.limits.never(code, self._plan.size(job), walltime) or self._plan.never(job)
         if never is not None:
             self.view.reject(job, never)
             return
@@ -231,13 +223,13 @@ class MauiScheduler(Kept):
         ready = self._ready(ranks, now)
         soft = self._selected(ready, ranks, now, hard=False, use="order")
         started = self._start_in_order(soft, ranks, now)
-        if self._fill != "NONE":
+        if self._fill.policy != "NONE":
             self._backfill(soft, ranks, now, hard=False, changed=started)
         if self._two_passes and len(queue):
             hard = soft
             if self.limits.two_levels:
                 hard = self._selected(ready & queue.live, ranks, now, hard=True, use="order")
-            if self._fill != "NONE":
+            if self._fill.policy != "NONE":
                 self._backfill(hard, ranks, now, hard=True, changed=True)
             elif self.limits.two_levels:
                 self._start_in_order(hard, ranks, now, hard=True)
@@ -251,17 +243,21 @@ class MauiScheduler(Kept):
     def _start_preemptors(self, ranks: Floats, restrictions: list[Restriction], most: int, now: float) -> None:
         """Start preempting jobs whose preempted jobs have ended; reserve units for the others."""
         queue, preemption = self.queue, self._preemption
-        for number, kept in preemption.ready():
+        for number, kept in preemption.ready(self._waiting_job):
             del preemption.kept[number]
             self.reserved.pop(number, None)
             row = queue.row_of[number]
-            self._start(row, kept.units, now, f"preempts {' '.join(kept.victims)}", float(ranks[row]))
+            self._start(row, kept.taken, now, f"preempts {' '.join(kept.victims)}", float(ranks[row]))
         self._plan.begin(restrictions, most + len(self.reserved) + len(preemption.kept))
         self._keep_for_preemptors(now)
 
     def _keep_for_preemptors(self, now: float) -> None:
-        queue = self.queue
-        self._preemption.keep_all(now, lambda number: float(queue.walltime[queue.row_of[number]]))
+        self._preemption.keep_all(now, self._waiting_job)
+
+    def _waiting_job(self, number: int) -> tuple[SchedulerJob, float]:
+        """Return a waiting job, by its number, and its planned walltime (s)."""
+        row = self.queue.row_of[number]
+        return self.queue.job(row), float(self.queue.walltime[row])
 
     def _unforeseen_begins(self) -> Iterable[float]:
         """Yield the begins (s) of those reservations that begin when no running job is planned to end."""
@@ -277,8 +273,8 @@ class MauiScheduler(Kept):
         """Return which rows have jobs that are neither deferred nor held back by a priority or a fairshare cap."""
         queue = self.queue
         ready: Bools = queue.live.copy()
-        in_service = self.view.units - len(self.view.gone)
-        if in_service < self.view.units or self._calls.held_until > now:
+        in_service = self._plan.in_service
+        if self.view.gone or self._calls.held_until > now:
             too_large = ready & (queue.size > in_service) & (queue.held <= now)
             deferred = self._settings.number("DEFERTIME")
             if not deferred:  # held back until the units return, which wakes the scheduler
@@ -344,7 +340,9 @@ class MauiScheduler(Kept):
                 if job.number in self.reserved and not hard:
                     if (stack := stack_of(row)) >= 0:
                         left[stack] -= 1
-                elif started and self.limits.blocked(int(queue.code[row]), job.size, walltime, now, hard=hard):
+                elif started and self.limits.blocked(
+                    int(queue.code[row]), int(queue.size[row]), walltime, now, hard=hard
+                ):
                     eligible[row] = False
                     self._drop_blocked(eligible, rows, keys, now, hard=hard)
                 else:
@@ -353,13 +351,15 @@ class MauiScheduler(Kept):
         def start(row: int) -> bool:
             nonlocal started
             job, access, walltime = queue.job(row), int(queue.access[row]), float(queue.walltime[row])
-            if units := plan.units_now(access, job, walltime):
-                self._start(row, units, now, None, float(ranks[row]))
+            taken = plan.fit_now(access, job, walltime)
+            if taken is not None:
+                self._start(row, taken, now, None, float(ranks[row]))
                 started = True
             elif preempts and self._preemption.make_room(
                 job, int(queue.code[row]), access, walltime, float(ranks[row])
             ):
-                plan.keep(Place(now, end_of(now, walltime), self._preemption.kept[job.number].units))
+                kept = self._preemption.kept[job.number]
+                plan.keep(plan.place(job, kept.taken, now, end_of(now, walltime)))
             else:
                 return False
             eligible[row] = False
@@ -400,7 +400,7 @@ class MauiScheduler(Kept):
             keys[beyond] = -inf
 
     def _keep_reservations(self, ranks: Floats, restrictions: list[Restriction], now: float) -> None:
-        """Keep the reservations of the last decision, each at the same time or earlier."""
+        """Renew the reservations of the last decision, each at the same time or earlier."""
         queue, plan = self.queue, self._plan
         jobs = [queue.job(queue.row_of[number]) for number in self.reserved if number in queue.row_of]
         jobs.sort(key=lambda job: (-ranks[queue.row_of[job.number]], job.number))
@@ -423,27 +423,26 @@ class MauiScheduler(Kept):
         for job in jobs:
             kept = self.reserved.get(job.number)
             row = queue.row_of[job.number]
-            code, walltime = int(queue.code[row]), float(queue.walltime[row])
+            code, size, walltime = int(queue.code[row]), int(queue.size[row]), float(queue.walltime[row])
             if kept is None or not plan.is_free(int(queue.access[row]), kept):
                 self.reserved.pop(job.number, None)
-            elif kept.begin > now or self.limits.blocked(code, job.size, walltime, now, hard=False) is not None:
+            elif kept.begin > now or self.limits.blocked(code, size, walltime, now, hard=False) is not None:
                 plan.keep(kept)
             else:
                 self.reserved.pop(job.number)
-                self._start(row, kept.units, now, None, float(ranks[row]))
+                self._start(row, plan.taken(kept), now, None, float(ranks[row]))
 
-    def _start(self, row: int, units: int, now: float, why: str | None, priority: float) -> None:
-        queue, view = self.queue, self.view
+    def _start(self, row: int, taken: Any, now: float, why: str | None, priority: float) -> None:
+        queue, plan = self.queue, self._plan
         job, code, walltime = queue.job(row), int(queue.code[row]), float(queue.walltime[row])
-        alloc = units_of(units)
-        view.free.remove(alloc)
-        view.start(job, alloc, why)
+        size = plan.size(job)
+        plan.start(job, taken, why)
         queue.remove(job)
         end = end_of(now, walltime)
         self._running[job.number] = (job, code)
-        self._plan.started(job.number, units, end)
-        self.limits.started(job, code, end)
-        self.fairshare.started(now, code, job.size)
+        plan.started(job, taken, end)
+        self.limits.started(job.number, size, code, end)
+        self.fairshare.started(now, code, size)
         if self._preemption.active:
             self._preemption.started(job, code, priority)
 
@@ -460,30 +459,20 @@ class MauiScheduler(Kept):
 
         def start(row: int) -> bool:
             job = queue.job(row)
-            units = self._plan.units_now(int(queue.access[row]), job, float(queue.walltime[row]))
-            if units:
+            taken = self._plan.fit_now(int(queue.access[row]), job, float(queue.walltime[row]))
+            if taken is not None:
                 if self.priorities.counts_bypasses:
                     ahead = (ranks > ranks[row]) | ((ranks == ranks[row]) & (np.arange(len(ranks)) < row))
                     queue.bypass[ahead & queue.live] += 1.0
-                self._start(row, units, now, why, float(ranks[row]))
-            return bool(units)
+                self._start(row, taken, now, why, float(ranks[row]))
+            return taken is not None
 
-        candidates = Candidates(
+        jobs = Backfilled(
             queue,
-            self._plan,
-            len(self._accesses),
             start,
             eligible,
             ranks,
-            now,
             allowed=lambda rows: self.limits.allowed(queue, now, hard=hard, rows=rows),
             changed=changed,
         )
-        fill_windows(candidates, now, self._fill, self._fill_metric, self._fill_depth)
-
-
-def _units_per_node(view: View) -> int:
-    """Return the units per node; 1 if the pools differ or are unknown."""
-    platform = view.begins.platform
-    found = {pool.units_per_node for pool in platform.pools} if platform is not None else {1}
-    return found.pop() if len(found) == 1 else 1
+        self._plan.backfill(jobs, len(self._accesses), self._fill)

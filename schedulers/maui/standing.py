@@ -1,6 +1,7 @@
 """Standing reservations (SRCFG): units kept for some jobs at recurring times."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from math import floor, inf
 
 from pipistrelle.platforms.topology.machine import Machine
@@ -16,14 +17,22 @@ class StandingReservations:
 
     Args:
         midnight: seconds from a Sunday's midnight, local time, to time 0.
+        processors: processors of each unit, by number; None: one each.
 
     Raises:
         PlatformError: the machine lacks a reservation's hosts.
     """
 
-    def __init__(self, settings: MauiSettings, machine: Machine, midnight: float = 0.0) -> None:
+    def __init__(
+        self,
+        settings: MauiSettings,
+        machine: Machine,
+        midnight: float = 0.0,
+        processors: Sequence[int] | None = None,
+    ) -> None:
         self._all = settings.standing
         self._midnight = midnight
+        self._processors = processors
         self._units = [self._mask(standing, machine) for standing in self._all]
         self._day = -1
         self._until = -inf
@@ -32,8 +41,7 @@ class StandingReservations:
     def __len__(self) -> int:
         return len(self._all)
 
-    @staticmethod
-    def _mask(standing: Standing, machine: Machine) -> int:
+    def _mask(self, standing: Standing, machine: Machine) -> int:
         """Return the units of a standing reservation: those of its hosts, or the highest ones that its tasks need."""
         every = mask_of(machine.all_units)
         hosts = every
@@ -43,10 +51,24 @@ class StandingReservations:
         wanted = standing.tasks * standing.units_per_task
         if not wanted:
             return hosts
-        if wanted > hosts.bit_count():  # hosts first, then other units
-            others = every & ~hosts
-            return hosts | _highest(others, min(wanted - hosts.bit_count(), others.bit_count()))
-        return _highest(hosts, wanted)
+        missing = wanted - self._count(hosts)
+        if missing > 0:  # hosts first, then other units
+            return hosts | self._highest(every & ~hosts, missing)
+        return self._highest(hosts, wanted)
+
+    def _count(self, mask: int) -> int:
+        """Return the number of processors of some units."""
+        if self._processors is None:
+            return mask.bit_count()
+        return sum(self._processors[unit] for unit in units_of(mask))
+
+    def _highest(self, mask: int, wanted: int) -> int:
+        """Return the highest of some units that have so many processors, or all of these units."""
+        count = wanted
+        if self._processors is not None:
+            sizes = accumulate(self._processors[unit] for unit in sorted(units_of(mask), reverse=True))
+            count = next((number for number, size in enumerate(sizes, 1) if size >= wanted), mask.bit_count())
+        return mask & ~lowest(mask, mask.bit_count() - count) if count < mask.bit_count() else mask
 
     def lets_in(self, job: SchedulerJob, names: Names, walltime: float) -> tuple[bool, ...]:
         """Return for each standing reservation whether it admits a job, by a list of credentials or the time limit."""
@@ -98,7 +120,3 @@ class StandingReservations:
             zero = period * length - self._midnight
             if zero + end > now:
                 yield number, Closure(zero + standing.start, zero + end, units)
-
-
-def _highest(mask: int, count: int) -> int:
-    return mask & ~lowest(mask, mask.bit_count() - count) if count < mask.bit_count() else mask

@@ -53,7 +53,7 @@ class MauiOrder(Kept):
         self._priorities.class_priorities = priorities
 
     def attributes(self, job: SchedulerJob) -> Sequence[float]:
-        """Return what a job's priority depends on: size, walltime (s), submit time (s), number of its credentials."""
+        """Return what determines a job's priority: size, walltime (s), submit time (s), number of its credentials."""
         return (job.processors, self._settings.walltime(job), job.submit, self._code(job))
 
     def ranks(self, table: Floats, now: float) -> Floats:

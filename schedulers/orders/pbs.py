@@ -82,7 +82,7 @@ class PbsOrder(Kept):
         self._priorities = {**priorities, **self.options.queue_priorities}
 
     def attributes(self, job: SchedulerJob) -> Sequence[float]:
-        """Return what a job's formula uses: submit time (s), size, walltime (s), queue priority, entity number."""
+        """Return the values that a job's formula uses: submit time (s), size, walltime (s), queue priority, entity."""
         queue = job.description.queue if job.description is not None else None
         priority = self._priorities.get(queue or "", 0.0)
         return (job.submit, job.processors, job.walltime, priority, self._entity(job))

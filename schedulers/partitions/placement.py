@@ -1,4 +1,4 @@
-"""Keep each job in a partition of nodes; another placement picks the units within it."""
+"""Restrict each job to a partition of nodes; another placement picks the units within the partition."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal

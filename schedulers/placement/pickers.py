@@ -1,4 +1,4 @@
-"""Let a placement pick the units of a job, also for jobs that request units per node."""
+"""Pick the units of a job with a placement, also if the job requests units per node."""
 
 from typing import Literal, Protocol, runtime_checkable
 

@@ -75,7 +75,7 @@ class Pack(WithinNodes):
 
 
 class Spread(WithinNodes):
-    """Picks units on as many nodes as possible: one unit of each in turn, most open units first."""
+    """Picks units on as many nodes as possible: one unit of each node in turn, nodes with most open units first."""
 
     def _first(self, free: Ints, later: NDArray[np.bool_]) -> Ints:
         return np.lexsort((-free, later))

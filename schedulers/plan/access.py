@@ -18,9 +18,10 @@ from pipistrelle.schedulers.policy.windows import Closure, Window
 
 
 class Restriction(NamedTuple):
-    """Units that are closed for some time, and the numbers of the accesses to which this does not apply.
+    """Units that are closed for some time, except to jobs with certain accesses.
 
-    ``counts`` is whether the closure counts as a reservation of its units. A closure for a class's pools does not.
+    An access is a set of reservations that admit a job. ``counts`` says whether the closure counts as a reservation of
+    its units. A closure for a class's pools does not.
     """
 
     closure: Closure
@@ -157,7 +158,7 @@ class AccessPlan(Kept):
         self._base.give_back(place.units & self._in_service, self._now, place.end)
 
     def is_end(self, time: float) -> bool:
-        """Return whether a running job's latest end is at ``time`` (s)."""
+        """Return whether a running job is planned to end at ``time`` (s) at the latest."""
         following = next(self._ends.irange((time, -1)), None)
         return following is not None and following[0] == time
 
@@ -203,7 +204,7 @@ class AccessPlan(Kept):
         return table
 
     def _laid(self, access: int, table: TimeSlices) -> TimeSlices:
-        """Apply an access's closures, and the reservations made since `begin`, to ``table``, which lists free units."""
+        """Apply an access's closures, and the reservations made since `begin`, to ``table``, and return it."""
         for (begin, end, units), open_to, _ in self._restrictions:
             if access not in open_to:
                 table.take(units, begin, end)
@@ -212,10 +213,11 @@ class AccessPlan(Kept):
         return table
 
     def units_without(self, access: int, job: SchedulerJob, walltime: float, gone: Sequence[int]) -> int:
-        """Return the units (a bit mask) that a job would take if it started now; 0 if it cannot.
+        """Return the units (a bit mask) that a job would get now if some running jobs had ended; 0 if it cannot start.
 
-        ``gone`` has the numbers of running jobs that are treated as ended; they must have started before this instant.
-        The walltime is in seconds.
+        Args:
+            walltime: the job's walltime (s).
+            gone: numbers of the running jobs that are treated as ended; they must have started before this instant.
         """
         table = self._base.copy()
         for number in gone:
@@ -263,7 +265,7 @@ class AccessPlan(Kept):
         return None if fit is None else Place(fit.begin, end_of(fit.begin, walltime), fit.units)
 
     def keep(self, place: Place) -> None:
-        """Keep the units and the time of a reservation from all other jobs until the next `begin`."""
+        """Reserve the units of a place for its time; no other job gets them until the next `begin`."""
         self._taken.append(place)
         self._steps = {}
         for table in self._tables.values():

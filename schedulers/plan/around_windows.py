@@ -143,7 +143,7 @@ class OpenUnits:
 
 
 def reserve(view: View, job: SchedulerJob, placement: Placement) -> UnitReservation:
-    """Return when a job can start, and all units open to it then for its walltime.
+    """Return when a job can start, and all units that are open to it from then on for its walltime.
 
     Running jobs are expected to use their full walltime, unless maintenance kills them earlier. Units under maintenance
     return at its announced end; other units out of service never return.

@@ -112,7 +112,7 @@ class GroupedQueue:
         beside = np.array([(one & ~reserved).bit_count() for one in opened], dtype=np.int64)
         may = in_time(view.now, self._occupies[rows], shadow)
         may |= self._sizes[rows] - beside[self._groups[rows]] <= found - wanted
-        jobs = [job for row in rows[may].tolist() if (job := self._jobs[row]) is not None and job is not first]
+        jobs = [job for row in rows[may].tolist() if (job := self._jobs[row]) and job.waits and job is not first]
         jobs.sort(key=lambda job: job.number)
         jobs = view.waiting.in_order(jobs) if jobs else jobs
         if shortest_first:

@@ -1,4 +1,4 @@
-"""A plan of which units are free at which time, for the backfilling rules that reserve single units."""
+"""The plan of which units are free at which time, for the backfilling rules that reserve single units."""
 
 from collections.abc import Sequence
 from math import inf
@@ -95,12 +95,12 @@ class Plan(Kept):
             self._cut_short()
 
     def look_ahead(self) -> None:
-        """Note when the next maintenance window ends; call this after all decisions."""
+        """Record when the next maintenance window ends; call this after all decisions."""
         windows = self._view.windows
         self._next_end = windows.next_end(self._view.now) if windows else inf
 
     def _ends_at(self, job: SchedulerJob) -> float:
-        """Return when (s) a running job ends at the latest; note whether maintenance kills it."""
+        """Return when (s) a running job ends at the latest; record whether maintenance kills it."""
         end = self._view.windows.ends_at(job, self._view.now)
         if end < job.expected_end:
             self._killed[job.id] = end

@@ -14,13 +14,13 @@ from pipistrelle.schedulers.policy.view import View
 class Placement(Protocol):
     """Picks units for a job, or refuses the job.
 
-    Backfilling rules also use it to plan reservations, so the result must depend only on the arguments. If a job can be
-    placed on some units, it must also be placed when more units are open.
+    Backfilling rules also use placements to plan reservations, so the result must depend only on the arguments. If a
+    job can be placed on some units, it must also be placed when more units are open.
     """
 
     @property
     def fits_by_count(self) -> bool:
-        """Return whether every job can be placed for which enough units are open."""
+        """Return whether a job can always be placed if enough units are open."""
 
     def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
         """Return as many of ``open_units`` as the job needs; None to refuse."""
@@ -36,9 +36,9 @@ class Backfill(Protocol):
 class Policy(Protocol):
     """Takes the scheduling decisions; a policy needs no base class.
 
-    Two methods are optional. ``reservations()`` returns one text per reservation, which the error quotes if a run
+    Three methods are optional. ``reservations()`` returns one text per reservation, which the error quotes if a run
     stalls. ``learn_past(view, steps)`` is called when the policy takes over a run. It gets each start and end so far as
-    a `PastStep`.
+    a `PastStep`. ``no_more_jobs()`` is called once no further job will be submitted.
     """
 
     @property
@@ -99,7 +99,7 @@ def state_of(part: object, kind: str) -> Any:
 
 
 def learn(part: object, machine: Machine) -> None:
-    """Call a part's method ``learn(machine)`` if it exists; it may reject the machine."""
+    """Call a part's method ``learn(machine)`` if the part has one; it raises an error if the machine does not suit."""
     tell = getattr(part, "learn", None)
     if tell is not None:
         tell(machine)

@@ -1,4 +1,4 @@
-"""What policies see of nodes that jobs share: what is free, and what each job takes."""
+"""The view that policies have of nodes that jobs share: free resources, and what each job takes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -53,7 +53,11 @@ class SharedView:
         self._last_open: tuple[NodeSet, Bools] = NodeSet.EMPTY, self._every
 
     def shape(self, job: SchedulerJob) -> Shape:
-        """Return a job's request in the columns of this machine; PlatformError if no node has what it names."""
+        """Return a job's request in the resource columns of this machine.
+
+        Raises:
+            PlatformError: no node has a resource or GPU model that the request names.
+        """
         known = self._of_job.get(job.number)
         if known is not None:
             return known
@@ -85,7 +89,7 @@ class SharedView:
         """Return what a job would take now; None if it does not fit.
 
         Args:
-            allowed: the nodes that it may use, shape (nodes,).
+            allowed: the nodes that the job may use, shape (nodes,).
             order: the nodes, the preferred first; None: by weight and number.
         """
         shape = self.shape(job)
@@ -95,15 +99,15 @@ class SharedView:
         return self.propose(shape.choose(self.by_weight if order is None else order, most, self.free.gpus))
 
     def propose(self, takes: Takes | None) -> Takes | None:
-        """Note that ``takes`` (tasks and GPUs by node) satisfy a job's request, so that `take` need not check them.
+        """Record that ``takes`` (tasks and GPUs by node) satisfy a job's request, so that `take` need not check them.
 
-        Return ``takes``.
+        Returns ``takes``.
         """
         self._proposed = takes
         return takes
 
     def take(self, job: SchedulerJob, takes: Takes) -> None:
-        """Give a job what it takes.
+        """Record that a job holds these takes from now on.
 
         Raises:
             ValueError: too little is free, or the takes do not satisfy the job's request.
@@ -160,7 +164,7 @@ class SharedView:
         return table[:, :width], table[:, width:]
 
     def told(self, takes: Takes) -> tuple[NodeSet, tuple[NodeTake, ...]]:
-        """Return takes as the protocol has them: the nodes, and what is taken of equal ones together."""
+        """Return takes in the protocol's form: the nodes, and one entry for nodes with equal takes."""
         return NodeSet.of([take.node for take in takes]), told_takes(takes)
 
     def adopt(self, job: SchedulerJob, told: Iterable[NodeTake]) -> None:
@@ -168,7 +172,7 @@ class SharedView:
         self.take(job, takes_told(told))
 
     def check(self, running: Iterable[SchedulerJob]) -> None:
-        """Assert that what the running jobs take and what is free make up what the nodes have."""
+        """Assert that what the running jobs take plus what is free equals what the nodes have."""
         self.free.check()
         whole = FreeResources(self.nodes)
         jobs = list(running)

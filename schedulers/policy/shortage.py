@@ -13,7 +13,7 @@ from pipistrelle.protocol.resources.amounts import CORES, GPU, MEMORY, amount_te
 
 
 class Shortage(NamedTuple):
-    """A resource that is short for a job: its name, and what is free and asked, as text."""
+    """A resource that is short for a job: its name, and the free and requested amounts as text."""
 
     resource: str
     text: str
@@ -22,8 +22,8 @@ class Shortage(NamedTuple):
 def shortage(shape: Shape, free: FreeResources, allowed: NDArray[np.bool_]) -> Shortage | None:
     """Return the resource of which too little is free for a job now; None if the job fits.
 
-    It is the first of licences, cores, memory, the other resources and GPUs without which the job would fit. If there
-    is no such resource, several are short together.
+    The resources are tested in this order: licences, cores, memory, the other resources, GPUs. The result is the first
+    one without whose request the job would fit. If there is none, several resources are short together.
 
     Args:
         allowed: which nodes the job may use, shape (nodes,).

@@ -1,4 +1,4 @@
-"""What a policy sees and does: the machine's state, and the decisions so far."""
+"""The view of a policy: the machine's state, the jobs, and the decisions so far."""
 
 from collections.abc import Sequence
 from math import inf
@@ -310,7 +310,7 @@ class View(Kept):
         return None if enough else f"its class's pools have too few such nodes: it asks for {job.size} units, {request}"
 
     def _learn(self, request: NodeRequest) -> None:
-        """Record that the units which do not satisfy a node request are permanently closed to jobs that make it."""
+        """Record the units that do not satisfy a node request; they are permanently closed to jobs that make it."""
         if request in self._unasked:
             return
         self.by_nodes |= request.units_per_node is not None
@@ -500,7 +500,7 @@ class View(Kept):
         return self.free.snapshot() - self.closed(job)
 
     def release(self, job: SchedulerJob) -> None:
-        """Free what a job held that has ended."""
+        """Free the units of a job that has ended."""
         if self.shared is None:
             self.give_back(job.alloc)
         else:

@@ -43,7 +43,7 @@ class PreemptionOptions(Struct, frozen=True, forbid_unknown_fields=True, rename=
 
 
 class Terms(NamedTuple):
-    """How the jobs of a QOS or partition are preempted, and their grace period (s)."""
+    """The mode in which jobs of a QOS or partition are preempted, and their grace period (s)."""
 
     mode: Mode
     grace: float

@@ -8,21 +8,32 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.placement.pickers import picked
 from pipistrelle.schedulers.policy.interfaces import Backfill, Placement, state_of
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.shared_view import Takes
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.policy.windows import Window
+from pipistrelle.schedulers.preemption.nodes import fit_without, is_free, parsed_takes, plain_takes
 from pipistrelle.schedulers.preemption.options import PreemptionOptions, PreemptionRules
-from pipistrelle.schedulers.preemption.victims import Candidate, preempt_for
+from pipistrelle.schedulers.preemption.victims import Candidate, Fits, preempt_for
+from pipistrelle.schedulers.sharing.open_nodes import OpenNodes, opened
+from pipistrelle.schedulers.sharing.rules import on_nodes
 
 #: a job that starts now can be preempted after this time, s
 _SOON: Final = 1.0
 
 
 class KeptUnits(NamedTuple):
-    """A queued job, the units kept free for it, and the ids of the jobs that are being preempted for it."""
+    """What is kept free for a queued job.
+
+    Attributes:
+        units: the units, or the nodes that jobs share.
+        victims: ids of the jobs that are being preempted for it.
+        takes: what the job will take of shared nodes.
+    """
 
     job: SchedulerJob
     units: NodeSet
     victims: tuple[str, ...]
+    takes: Takes = ()
 
 
 class Preempting:
@@ -58,6 +69,10 @@ class Preempting:
         #: time (s) of the pending call; past if there is none
         self._due = -1.0
 
+    def on_nodes(self) -> Backfill:
+        """Return the rule for nodes that jobs share."""
+        return PreemptingOnNodes(on_nodes(self.rule), lambda: on_nodes(self._anew()), self._options, self._where)
+
     def schedule(self, view: View, placement: Placement) -> None:
         """Start the jobs that may preempt, or preempt others for them; then apply the rule."""
         if view is not self._view:
@@ -85,8 +100,9 @@ class Preempting:
         """Return the rule's state and the kept units; jobs that no longer wait are stored in full."""
         waiting = set() if self._view is None else {job.id for job in self._view.waiting.each()}
         promises = [
-            [job.id if job.id in waiting else job.state(), str(units), list(victims)]
-            for job, units, victims in self._promises.values()
+            [one.job.id if one.job.id in waiting else one.job.state(), str(one.units), list(one.victims)]
+            + ([plain_takes(one.takes)] if one.takes else [])
+            for one in self._promises.values()
         ]
         return {"rule": state_of(self.rule, "backfilling rule"), "promises": promises, "due": self._due}
 
@@ -99,10 +115,10 @@ class Preempting:
             if job.number not in arrivals and self._rules.may_ever(job):
                 self._able[job.number] = job
         changes = view.windows.changes
-        for told, units, victims in state["promises"]:
+        for told, units, victims, *takes in state["promises"]:
             # The rule may have started the job elsewhere since; it may have ended, or been cancelled.
             job = waiting[told] if isinstance(told, str) else SchedulerJob.restored(told)
-            promise = KeptUnits(job, NodeSet.parse(units), tuple(victims))
+            promise = KeptUnits(job, NodeSet.parse(units), tuple(victims), *map(parsed_takes, takes))
             self._promises[promise.job.number] = promise
             self._guard(view, promise)
         view.windows.changes = changes
@@ -126,13 +142,11 @@ class Preempting:
         """
         changed = False
         for number, promise in list(self._promises.items()):
-            job, units = promise.job, promise.units
-            if number in self._able and job.waits and self._is_open(view, promise):
-                if view.free.missing(units):
-                    self._guard(view, promise)
-                    continue
-                view.free.remove(units)
-                view.start(job, units, f"preempts {' '.join(promise.victims)}")
+            job = promise.job
+            lasts = number in self._able and job.waits and self._is_open(view, promise)
+            if lasts and not self._start(view, job, promise, f"preempts {' '.join(promise.victims)}"):
+                self._guard(view, promise)
+                continue
             del self._promises[number]
             view.windows.remove(_name(job))
             changed = True
@@ -177,36 +191,56 @@ class Preempting:
 
     def _help(self, view: View, placement: Placement, job: SchedulerJob) -> bool:
         """Start a job, or preempt other jobs for it; return whether one of the two was possible."""
-        free = view.open_to(job)
-        units = self._units_in(free, view, placement, job)
-        if units is not None:
-            view.free.remove(units)
-            view.start(job, units)
+        found = self._fit(view, placement, job, ())
+        if found is not None:
+            self._start(view, job, found)
             return True
         candidates = self._candidates(view, job)
-        by_count = placement.fits_by_count and not job.by_nodes
-        missing = job.size - len(free)
-
-        def fits(some: Sequence[Candidate]) -> bool:
-            if sum(one.worth for one in some) < missing:
-                return False
-            return by_count or self._units_in(_joined(free, some), view, placement, job) is not None
-
+        fits = self._question(view, placement, job)
         rules = self._rules
         terms = cast(Callable[[SchedulerJob], tuple[PreemptMode, float]], rules.terms)  # no candidate is 'off'
         chosen = preempt_for(view, job, candidates, fits, terms, youngest_first=rules.youngest_first)
         if chosen is None:
             return False
-        units = self._units_in(_joined(free, chosen), view, placement, job)
-        assert units is not None, f"{job.id} fits, but the placement finds no units"
-        promise = KeptUnits(job, units, tuple(one.job.id for one in chosen))
+        promise = self._fit(view, placement, job, chosen)
+        assert promise is not None, f"{job.id} fits, but the placement finds no units"
         self._promises[job.number] = promise
         self._guard(view, promise)
         return True
 
-    @staticmethod
-    def _units_in(units: NodeSet, view: View, placement: Placement, job: SchedulerJob) -> NodeSet | None:
-        return None if len(units) < job.size else picked(placement, job, units, view.machine)
+    def _question(self, view: View, placement: Placement, job: SchedulerJob) -> Fits:
+        """Return the function that says whether a job fits on what is free and what some candidates hold."""
+        by_count = placement.fits_by_count and not job.by_nodes
+        missing = job.size - len(view.open_to(job))
+
+        def fits(some: Sequence[Candidate]) -> bool:
+            if sum(one.worth for one in some) < missing:
+                return False
+            return by_count or self._fit(view, placement, job, some) is not None
+
+        return fits
+
+    def _fit(self, view: View, placement: Placement, job: SchedulerJob, some: Sequence[Candidate]) -> KeptUnits | None:
+        """Return what a job takes of what is free and what some candidates hold; None if it does not fit."""
+        units = view.open_to(job)
+        for one in some:
+            units |= one.units
+        if len(units) < job.size:
+            return None
+        found = picked(placement, job, units, view.machine)
+        return None if found is None else KeptUnits(job, found, tuple(one.job.id for one in some))
+
+    def _start(self, view: View, job: SchedulerJob, promise: KeptUnits, why: str | None = None) -> bool:
+        """Start a job on what is kept for it, if all of that is free; return whether it is."""
+        if view.free.missing(promise.units):
+            return False
+        view.free.remove(promise.units)
+        view.start(job, promise.units, why)
+        return True
+
+    def _worth(self, job: SchedulerJob, units: NodeSet) -> int:
+        """Return what preempting a job on these units would give."""
+        return len(units)
 
     def _candidates(self, view: View, job: SchedulerJob) -> list[Candidate]:
         """Return the jobs that may be preempted now.
@@ -227,17 +261,45 @@ class Preempting:
                 continue
             units = other.alloc - kept
             if units:
-                found.append(Candidate(other, self._rules.tier(other), units))
+                found.append(Candidate(other, self._rules.tier(other), units, self._worth(other, units)))
         if earliest is not None and not view.now < self._due <= earliest:
             self._due = earliest
             view.call_me_later(earliest)
         return found
 
 
-def _joined(units: NodeSet, candidates: Sequence[Candidate]) -> NodeSet:
-    for one in candidates:
-        units |= one.units
-    return units
+class PreemptingOnNodes(Preempting):
+    """Preemption on nodes that jobs share.
+
+    While jobs are being preempted for a job, no other job starts on the nodes that it will use.
+    """
+
+    def __init__(self, *made: Any) -> None:
+        super().__init__(*made)
+        self._open: OpenNodes | None = None
+
+    def _question(self, view: View, placement: Placement, job: SchedulerJob) -> Fits:
+        return lambda some: self._fit(view, placement, job, some) is not None
+
+    def _fit(self, view: View, placement: Placement, job: SchedulerJob, some: Sequence[Candidate]) -> KeptUnits | None:
+        if some:
+            takes = fit_without(view, job, [one.job for one in some])
+        else:
+            self._open = opened(self._open, view, placement)
+            takes = self._open.pick(job)
+        if takes is None:
+            return None
+        nodes = NodeSet.of([take.node for take in takes])
+        return KeptUnits(job, nodes, tuple(one.job.id for one in some), takes)
+
+    def _start(self, view: View, job: SchedulerJob, promise: KeptUnits, why: str | None = None) -> bool:
+        if not is_free(view, job, promise.takes):
+            return False
+        view.start(job, promise.takes, why)
+        return True
+
+    def _worth(self, job: SchedulerJob, units: NodeSet) -> int:
+        return job.processors
 
 
 def _name(job: SchedulerJob) -> str:

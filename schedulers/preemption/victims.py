@@ -10,16 +10,18 @@ from pipistrelle.schedulers.policy.view import View
 
 
 class Candidate(NamedTuple):
-    """A job that may be preempted, its level (lowest is preempted first), and its usable units."""
+    """A job that may be preempted.
+
+    Attributes:
+        level: jobs of the lowest level are preempted first.
+        units: its usable units or nodes.
+        worth: number of units, or of cores on shared nodes, that preempting the job would give.
+    """
 
     job: SchedulerJob
     level: float
     units: NodeSet
-
-    @property
-    def worth(self) -> int:
-        """Return the number of units that preempting this job would give."""
-        return len(self.units)
+    worth: int
 
 
 #: whether a job can start on the free units and on the units of these candidates

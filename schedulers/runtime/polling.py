@@ -74,9 +74,9 @@ class Polling(Kept):
         tell_past(self._policy, view, steps)
 
     def decide(self, view: View) -> None:
-        """Let the policy decide if a multiple of the interval is reached.
+        """Ask the policy to decide if a multiple of the interval is reached.
 
-        Else collect events and ask to be woken.
+        Otherwise collect the events, and ask to be woken then.
         """
         if view is not self._view:
             self._view, self._due = view, -inf

@@ -88,7 +88,7 @@ class Runtime(Kept):
             DecisionRejected: self._decision_rejected,
             JobCancelled: self._job_cancelled,
             JobKilled: self._nothing,
-            NoMoreJobs: self._nothing,
+            NoMoreJobs: self._no_more_jobs,
             NodesFailed: self._nodes_failed,
             NodesRepaired: self._nodes_repaired,
             MaintenanceAnnounced: self._maintenance_announced,
@@ -345,6 +345,11 @@ class Runtime(Kept):
             where=f"decision {data.index} ({legible(data.decision, _SAID)}) of the reply to notice {data.reply_to}",
             hint="Change the policy: the view already contains this decision, so the run cannot continue.",
         )
+
+    def _no_more_jobs(self, view: View, event: NoMoreJobs) -> None:
+        told = getattr(self._policy, "no_more_jobs", None)
+        if told is not None:
+            told()
 
     @staticmethod
     def _nothing(view: View, event: Event) -> None:

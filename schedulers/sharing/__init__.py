@@ -1,1 +1,1 @@
-"""Placements for nodes that several requests share."""
+"""Placements and backfilling rules for nodes that several jobs share."""

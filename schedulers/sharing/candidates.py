@@ -149,7 +149,13 @@ class NodeCandidates:
 
     def in_order(self, rows: Amounts) -> list[SchedulerJob]:
         """Return the jobs of some rows in the order of the queue."""
-        jobs = [job for row in rows.tolist() if (job := self._jobs[row]) is not None]
+        jobs = []
+        for row in rows.tolist():
+            job = self._jobs[row]
+            if job is not None and job.waits:
+                jobs.append(job)
+            elif job is not None:  # it was started elsewhere, such as by preemption
+                self.drop(job)
         jobs.sort(key=lambda job: job.number)
         return self._view.waiting.in_order(jobs) if jobs else jobs
 

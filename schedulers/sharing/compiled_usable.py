@@ -1,4 +1,4 @@
-"""The function `pipistrelle.schedulers.sharing.usable.usable`, compiled by numba where it is installed."""
+"""Compile the function `pipistrelle.schedulers.sharing.usable.usable` with numba, if it is installed."""
 
 from functools import cache
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""EASY backfilling, and the two rules without reservations, on nodes that jobs share."""
+"""EASY backfilling, and the two rules without reservations (`none`, `firstfit`), on nodes that jobs share."""
 
 from math import inf
 from typing import Any
@@ -13,20 +13,20 @@ from pipistrelle.schedulers.sharing.reserved import FirstReserved
 
 
 class NoBackfillOnNodes(Stateless):
-    """Jobs start strictly in the order of the queue."""
+    """Starts jobs strictly in the order of the queue."""
 
     def __init__(self) -> None:
         self._open: OpenNodes | None = None
 
     def schedule(self, view: View, placement: Placement) -> None:
-        """Start jobs from the front until one does not fit."""
+        """Start jobs from the front of the queue until one does not fit."""
         self._open = opened(self._open, view, placement)
         self._open.candidates.follow()
         self._open.start_in_order()
 
 
 class FirstFitOnNodes(Stateless):
-    """Every job that fits starts, in the order of the queue."""
+    """Starts every job that fits, in the order of the queue."""
 
     def __init__(self) -> None:
         self._open: OpenNodes | None = None
@@ -53,9 +53,9 @@ class FirstFitOnNodes(Stateless):
 class EasyOnNodes:
     """EASY backfilling on nodes that jobs share: one reservation, for the first job in the queue.
 
-    The shadow time is the earliest time at which the first job fits, whatever resource is short, if every running job
-    takes its whole walltime. A job may pass if it ends by then, or if the first job still fits at the shadow time
-    beside it. Between two releases the reservation is constant, so that only arrivals are checked.
+    The shadow time is the earliest time at which the first job fits if every running job takes its whole walltime. All
+    resources count. Another job may pass in two cases: it ends by the shadow time, or both jobs fit at that time. The
+    reservation is constant until resources are freed, so until then only arrivals are tested.
 
     Args:
         shortest_first: whether candidates are tried by shortest walltime (EASY-SJBF).
@@ -70,7 +70,7 @@ class EasyOnNodes:
         self._reserved: FirstReserved | None = None
 
     def reservation(self, job: SchedulerJob) -> float | None:
-        """Return the first job's latest expected start (s); None for every other job."""
+        """Return the latest expected start (s) of the first job in the queue; None for every other job."""
         return self._shadow if job is self._reserved_for else None
 
     def state(self) -> dict[str, Any]:

@@ -19,7 +19,7 @@ TYPICAL: Final = 95
 
 
 class _Shape(NamedTuple):
-    """The properties by which typical requests are distinguished and, if equally frequent, ordered."""
+    """The properties that distinguish typical requests; they also order equally frequent ones."""
 
     cores: int
     share: int
@@ -81,7 +81,10 @@ class TypicalRequests:
         )
 
     def usable(self, cores: Ints, gpus: Ints, model_of: Ints) -> Ints:
-        """Return the free thousandths that typical requests can use, summed over `weight` requests, for some nodes."""
+        """Return the free thousandths of GPUs that typical requests can use, for some nodes.
+
+        The result is the sum over `weight` requests.
+        """
         result: Ints = self._usable(cores, gpus, model_of, *self._tables)
         return result
 

@@ -10,7 +10,7 @@ Gpus = tuple[int, ...]
 
 
 def fullest(free: Ints, request: OneNodeRequest) -> Gpus:
-    """Return the GPUs with the least free capacity that is still enough; of equals, those with the lowest numbers."""
+    """Return the GPUs with the least free capacity that suffices; of equal ones, those with the lowest numbers."""
     return _first(np.argsort(free, kind="stable"), free, request)
 
 

@@ -27,12 +27,13 @@ _BEST: Final = 100
 
 
 class SharedPlacement(ABC):
-    """Base class of placements for shared nodes: it chooses the node with the highest score, of equals the first.
+    """Base class of placements for shared nodes: they choose the node with the highest score.
 
-    Scores of a request are kept. At its next arrival, only the nodes that changed since get new scores.
+    Of nodes with equal scores the first is chosen. The scores for a request are stored. When an equal request arrives,
+    only the nodes that have changed since then get new scores.
 
     Args:
-        free: what is free; the placement reads it at each choice.
+        free: the free resources; the placement reads them at each choice.
     """
 
     #: one line for tables and documentation
@@ -48,7 +49,7 @@ class SharedPlacement(ABC):
         self._kept: dict[OneNodeRequest, tuple[Ints, int]] = {}
 
     def choose(self, request: OneNodeRequest) -> tuple[int, Gpus] | None:
-        """Return the node and the numbers of its GPUs for a request; None if no node fits."""
+        """Return the node and the numbers of the GPUs for a request; None if no node fits."""
         scores = self._current(request)
         if not len(scores):
             return None
@@ -102,7 +103,7 @@ class SharedPlacement(ABC):
 
 
 class FirstFitShared(SharedPlacement):
-    """Chooses the first node that fits, in the order of weight and number, and its GPUs with the lowest numbers.
+    """Chooses the first node that fits, by weight and number, and its GPUs with the lowest numbers.
 
     Args:
         weights: shape (nodes,), nodes with a lower weight come first, as in Slurm; None: all are equal.
@@ -126,7 +127,7 @@ class FirstFitShared(SharedPlacement):
 
 
 class BestFitShared(SharedPlacement):
-    """Chooses the node on which the least is left once the request is placed.
+    """Chooses the node with the least left after the request is placed.
 
     Cores and GPUs count half each, as shares of the node with the most. The score is floor(100 (1 - cores left / (2
     most cores) - GPUs left / (2 most GPUs))).
@@ -142,7 +143,7 @@ class BestFitShared(SharedPlacement):
 
 
 class WorstFit(SharedPlacement):
-    """Chooses the node on which the most is left once the request is placed, and its GPUs with the most free capacity.
+    """Chooses the node with the most left after the request is placed, and its GPUs with the most free capacity.
 
     The score is the free milli-cores plus 100 times the free thousandths of GPUs.
     """
@@ -160,8 +161,8 @@ class WorstFit(SharedPlacement):
 class DotProduct(SharedPlacement):
     """Chooses the node with the smallest dot product of free and requested resources.
 
-    Both are given as shares of the largest node's. The score is floor(100 (1 - (free cores x cores + free GPUs x GPUs)
-    / 2)).
+    Free and requested amounts are shares of the largest node's. The score is floor(100 (1 - (free cores x cores + free
+    GPUs x GPUs) / 2)).
     """
 
     purpose = "the node whose free resources resemble the request least"
@@ -176,8 +177,8 @@ class DotProduct(SharedPlacement):
 class GpuPacking(SharedPlacement):
     """Chooses GPUs that are in use already; else idle GPUs of nodes in use; else a node whose GPUs are all idle.
 
-    A node whose chosen GPUs are all in use scores 100 less a tenth of their free percentage, at least 50. A node with
-    some GPU in use scores 50 less the number of idle GPUs that the request needs, at least 33. A node with n GPUs, all
+    A node whose chosen GPUs are all in use scores 100 minus a tenth of their free percentage, at least 50. A node with
+    some GPU in use scores 50 minus the number of idle GPUs that the request needs, at least 33. A node with n GPUs, all
     idle, scores 33 - n, at least n. If the request has no GPUs, all nodes score the same.
     """
 
@@ -202,9 +203,9 @@ class GpuPacking(SharedPlacement):
 class GpuClustering(SharedPlacement):
     """Chooses a node that already runs requests for the same number of GPUs.
 
-    A node scores 75 if all its requests are for that number, 50 if some are, 25 if it is idle, and 0 otherwise. Added
-    is floor(25 x (GPUs of the largest node - the node's free GPUs) / GPUs of the largest node). A share of a GPU counts
-    as a number of its own. If the request has no GPUs, all nodes score the same.
+    A node scores 75 if all its requests are for that number, 50 if some are, 25 if it is idle, and 0 otherwise. To this
+    floor(25 x (GPUs of the largest node - the node's free GPUs) / GPUs of the largest node) is added. Requests for a
+    share of a GPU count as a number of their own. If the request has no GPUs, all nodes score the same.
     """
 
     purpose = "nodes that hold requests for the same number of GPUs"
@@ -298,7 +299,7 @@ class FragmentationGradient(SharedPlacement):
         return scores
 
     def _scored(self, rows: Ints, row: Ints, after: Ints, request: OneNodeRequest) -> Ints:
-        """Return a score for each possible state after the choice: node ``rows[row]`` with the free GPUs ``after``."""
+        """Return a score for each possible choice: node ``rows[row]`` would then have the free GPUs ``after``."""
         typical = self._typical
         cores, models = typical.cores(self._free, rows), self._free.nodes.model_of[rows]
         before = typical.usable(cores, self._free.gpus[rows], models)

@@ -1,4 +1,4 @@
-"""Placements by name on nodes that jobs share, for requests of one node or of several."""
+"""Placements by name on nodes that jobs share, for jobs on one node or on several."""
 
 from functools import partial
 from typing import Final
@@ -43,7 +43,7 @@ class OnSharedNodes:
         self.seed = seed
 
     def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
-        """Raise PolicyError: the machine's nodes have no resources."""
+        """Raise PolicyError, because the machine's nodes have no resources."""
         raise self._unsuitable()
 
     def learn(self, machine: Machine) -> None:
@@ -70,7 +70,7 @@ fgd: Final = partial(OnSharedNodes, "fgd")
 class NodePlacer:
     """Chooses what a job takes of shared nodes, by the scores of a placement.
 
-    The scores are those of the free resources now, also if only part of them may be used.
+    The scores always come from all that is free now, even if a job may use only a part of it.
     """
 
     def __init__(self, name: str, shared: SharedView, seed: int = 0) -> None:
@@ -86,7 +86,7 @@ class NodePlacer:
             self._scores = FirstFitShared(shared.free, shared.nodes.weights)
 
     def saw(self, job: SchedulerJob) -> None:
-        """Count a submitted job; `fgd` derives the typical requests from all jobs so far."""
+        """Count a submitted job; the placement `fgd` derives the typical requests from all jobs so far."""
         if self._name == "fgd":
             one = self._one(self._shared.shape(job))
             self._seen[one] = self._seen.get(one, 0) + 1
@@ -96,8 +96,8 @@ class NodePlacer:
         """Return what a job would take; None if it does not fit.
 
         Args:
-            allowed: the nodes that it may use, shape (nodes,).
-            table: what it may take, in the columns of `SharedView.table`; None: all that is free.
+            allowed: the nodes that the job may use, shape (nodes,).
+            table: the amounts that the job may take, in the columns of `SharedView.table`; None: all that is free.
         """
         shared = self._shared
         shape = shared.shape(job)
@@ -133,7 +133,7 @@ class NodePlacer:
         return node if fits[node] else -1
 
     def order(self, shape: Shape) -> Amounts:
-        """Return the nodes by falling score, equal ones by number."""
+        """Return the nodes in descending order of their scores; nodes with equal scores by number."""
         if self._name == _FIRST_FIT:
             return self._shared.by_weight
         if self._name == "random":
@@ -143,7 +143,7 @@ class NodePlacer:
         return order
 
     def _one(self, shape: Shape) -> OneNodeRequest:
-        """Return what the job takes of one node with one task."""
+        """Return what a job takes of one node on which one of its tasks runs."""
         tasks = shape.exact or (shape.tasks if shape.high == 1 and shape.tasks else 1)
         counts = shape.gpus_on_node(tasks, shape.low)
         if shape.request.exclusive:
@@ -165,10 +165,10 @@ class NodePlacer:
 
 
 def placer_of(placement: Placement, view: View) -> NodePlacer:
-    """Return the placement on a view's shared nodes.
+    """Return the object that applies a placement to a view's shared nodes.
 
     Raises:
-        PolicyError: the placement is for units, so that it cannot share nodes.
+        PolicyError: the placement selects units, so it cannot share nodes.
     """
     assert view.shared is not None
     if isinstance(placement, OnSharedNodes):

@@ -1,4 +1,4 @@
-"""Sum up the free GPU capacity that typical requests can use, as a loop for numba and with numpy."""
+"""Sum the free GPU capacity that typical requests can use: with numpy, and as a loop for numba."""
 
 from typing import Any
 

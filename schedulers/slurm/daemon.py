@@ -1,4 +1,4 @@
-"""The times at which slurmctld acts: ticks of the main loop, backfill, limit checks and recalculations."""
+"""Run slurmctld's activities at the right times: main loop, backfill, limit checks, recalculations."""
 
 from bisect import insort
 from math import ceil, floor, inf
@@ -6,16 +6,17 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from pipistrelle.schedulers.slurm.accounts.reasons import is_of_usage
 from pipistrelle.schedulers.slurm.cluster.jobs import PREEMPTED, TIMEOUT, SlurmJob
 from pipistrelle.schedulers.slurm.passes.backfill_pass import BackfillResult, backfill_pass
 from pipistrelle.schedulers.slurm.passes.controller import Controller
 from pipistrelle.schedulers.slurm.passes.main_pass import PassResult, main_pass
 
-#: s between two tests of time limits
-LIMIT_CHECK: Final = 30
 #: s from a kill until its nodes report that the job has ended
 EPILOG: Final = 0.02
 _MICRO: Final = 1e-6
+#: passes over the full queue in a row that start nothing, after which waiting jobs may wait forever
+_BARREN: Final = 2
 #: events come after what the controller does at the same second
 _EVENT: Final = 1e-3
 #: whole seconds are compared, so a tick that comes a little early counts
@@ -23,13 +24,13 @@ _SLACK: Final = 1e-4
 
 
 class Actions(Struct):
-    """What the controller did at one moment, in order.
+    """The controller's actions at one moment, in order.
 
     Attributes:
         started: records of jobs started.
         killed: jobs that ran into their limits.
         preempted: (victim, how: REQUEUE or CANCEL, grace in s).
-        passes: (kind, result) of each pass, if they are kept.
+        passes: (kind, result) of each pass, if the daemon keeps them.
     """
 
     started: list[SlurmJob]
@@ -41,11 +42,11 @@ class Actions(Struct):
 class Daemon:
     """Runs a controller in simulated time. Call `advance` at each time that `next_time` returns.
 
-    Within one second the order is: main loop, backfill, recalculation; events of jobs come after these.
+    Within one second the order is: main loop, backfill, recalculation, events of jobs.
 
     Args:
         keep: keep the results of all passes in the actions.
-        complete: run every backfill pass, also those that cannot start a job. They only renew expected starts.
+        complete: also run backfill passes that cannot start a job and only renew expected starts.
     """
 
     def __init__(self, controller: Controller, *, keep: bool = False, complete: bool = True) -> None:
@@ -77,6 +78,8 @@ class Daemon:
         #: the first such change since the last backfill; inf: none
         self.work = float(self.start)
         self.next_recalculation = self.start + max(1, int(config.priority.calc_period))
+        #: full passes in a row that started nothing, since anything happened to a job
+        self.barren = 0
         #: killed jobs with the time at which their nodes are usable again, and whether they are queued again
         self.ending: list[tuple[float, int, SlurmJob, bool]] = []
         self._actions = Actions([], [], [], [])
@@ -93,11 +96,13 @@ class Daemon:
 
     def submitted(self, now: float) -> None:
         """Record a submission, and request a pass of the main loop."""
+        self.barren = 0
         self.request(now)
         self.touch(now + _EVENT)
 
     def ended(self, job: SlurmJob, state: str, now: float, request: float) -> None:
         """Record that a running job has ended by itself; ``request`` is when that asks for a pass."""
+        self.barren = 0
         self.controller.release(job, state, int(now))
         self.request(request)
         self.touch(now + _EVENT)
@@ -118,7 +123,7 @@ class Daemon:
         return soonest
 
     def _next_tick(self) -> float:
-        """Return the next tick that runs a pass."""
+        """Return the next tick of the main loop that runs a pass."""
         soonest = inf
         if self.controller.pending and self.interval is not None:
             soonest = self._tick_at(self.last_full + self.interval)
@@ -128,7 +133,7 @@ class Daemon:
         return soonest
 
     def _tick_at(self, time: float) -> float:
-        """Return the first tick at or after a time."""
+        """Return the first tick of the main loop at or after a time."""
         return ceil(time - self.phase - _SLACK) + self.phase
 
     def _next_backfill(self) -> float:
@@ -145,14 +150,15 @@ class Daemon:
         if not running:
             return inf
         first = self._kill_time(running[0][2])
-        return self.start + ceil(max(0.0, first - self.start) / LIMIT_CHECK) * LIMIT_CHECK
+        period = self.controller.config.limit_check
+        return self.start + ceil(max(0.0, first - self.start) / period) * period
 
     def _kill_time(self, job: SlurmJob) -> float:
         own = self.controller.machine.partitions[job.part].settings.over_time_limit
         return job.limit_end + (self.controller.config.over_time_limit if own is None else own)
 
     def advance(self, now: float) -> Actions:
-        """Do what is due at ``now``; nothing may be due earlier."""
+        """Run every activity that is due at ``now``; none may be due earlier."""
         self._actions = Actions([], [], [], [])
         self._now = now
         self.catch_up(now)
@@ -188,7 +194,7 @@ class Daemon:
         return self._actions
 
     def catch_up(self, now: float) -> None:
-        """Do the recalculations that are due before ``now``, and skip full passes during which the queue is empty."""
+        """Run the recalculations that are due before ``now``, and skip full passes over an empty queue."""
         while self.recalculates and self.next_recalculation < now:
             self._recalculate(self.next_recalculation)
         if self.interval is not None and not self.controller.pending:
@@ -213,7 +219,7 @@ class Daemon:
         self.next_recalculation = now + max(1, int(self.controller.config.priority.calc_period))
 
     def _pass(self, now: float, *, full: bool) -> None:
-        """Run a pass, or postpone it if ``sched_min_interval`` is not over."""
+        """Run a pass of the main loop, or postpone it until ``sched_min_interval`` is over."""
         least = self.parameters.sched_min_interval * _MICRO
         if self.put_off is not None:
             self.put_off = (self.put_off[0], self.put_off[1] or full)
@@ -226,6 +232,7 @@ class Daemon:
     def _run(self, now: float, *, full: bool) -> None:
         self.last_pass = now
         result = main_pass(self.controller, int(now), full=full, preempt=self._preempt)
+        self.barren = 0 if result.started else self.barren + full
         self._actions.started += result.started
         if self.keep:
             self._actions.passes.append(("main-full" if full else "main", result))
@@ -263,6 +270,21 @@ class Daemon:
                     return True
         return False
 
+    def stuck(self, now: float) -> bool:
+        """Return whether no waiting job will ever start unless a job is submitted or a node returns.
+
+        So it is if nothing runs or is due, and two passes over the full queue in a row have started nothing.
+        """
+        controller = self.controller
+        if not controller.pending or controller.running or self.ending or self.barren < _BARREN:
+            return False
+        if controller.reservations.all or controller.reservations.waiting:
+            return False
+        return not any(
+            job.begin > now or is_of_usage(job.reason) or any(one.delay for one in job.depends)
+            for job in controller.pending.values()
+        )
+
     def _check_limits(self, now: float) -> None:
         """Kill the jobs that have reached their limits."""
         for _, _, job in list(self.controller.running):
@@ -272,7 +294,7 @@ class Daemon:
             self.kill(job, TIMEOUT, now)
 
     def kill(self, job: SlurmJob, state: str, now: float, *, again: bool = False) -> None:
-        """Kill a running job; its nodes report a moment later, which runs a pass at once."""
+        """Kill a running job; its nodes report the end a moment later, which runs a pass at once."""
         self.controller.release(job, state, int(now), completing=True)
         insort(self.ending, (now + EPILOG, job.serial, job, again))
         self.touch(now)
@@ -287,9 +309,10 @@ class Daemon:
             victim.preempted_by = 1
 
     def state(self) -> dict[str, Any]:
-        """Return all times as values that JSON can hold."""
+        """Return the daemon's times as values that JSON can hold."""
         return {
             "phase": self.phase,
+            "barren": self.barren,
             "last_full": self.last_full,
             "last": self.last,
             "last_pass": None if self.last_pass == -inf else self.last_pass,
@@ -306,7 +329,7 @@ class Daemon:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore `state`; the controller must be restored first."""
-        self.phase = state["phase"]
+        self.phase, self.barren = state["phase"], state["barren"]
         self.last_full, self.last = state["last_full"], state["last"]
         self.last_pass = -inf if state["last_pass"] is None else state["last_pass"]
         self.put_off = None if state["put_off"] is None else (state["put_off"][0], state["put_off"][1])

@@ -1,11 +1,12 @@
-"""The policy ``slurm``: the decisions of slurmctld on a machine whose jobs get whole nodes."""
+"""The policy ``slurm``: the decisions of slurmctld on the simulated machine."""
 
-from collections.abc import Callable
+from collections import Counter
 from math import inf
 from typing import Any, Final
 
 from msgspec.structs import replace
 
+from pipistrelle.protocol.base.log import logger
 from pipistrelle.protocol.events import JobDescription
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.orders.fixed import Fcfs
@@ -15,8 +16,10 @@ from pipistrelle.schedulers.policy.order import Order
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.slurm.cluster.bits import indices_of
 from pipistrelle.schedulers.slurm.cluster.jobs import (
+    CANCELLED,
     COMPLETED,
-    COMPLETING,
+    ENDED,
+    FAILED,
     PENDING,
     PREEMPTED,
     RUNNING,
@@ -28,10 +31,13 @@ from pipistrelle.schedulers.slurm.daemon import Daemon
 from pipistrelle.schedulers.slurm.files.submission import submission_of
 from pipistrelle.schedulers.slurm.passes.controller import Controller
 from pipistrelle.schedulers.slurm.tables import factors_table, shares_table
+from pipistrelle.schedulers.slurm.takes import takes_of
 
-#: s from a completion to its request for a pass: the nodes' answers to the controller
-ANSWER: Final = 0.035
 _CALL: Final = "slurm"
+#: final state in the protocol of a job that reached its walltime
+_LATE: Final = "COMPLETED_WALLTIME_REACHED"
+#: {final state in the protocol: Slurm's state of a job that the controller did not end}
+_STATES: Final = {"COMPLETED_FAILED": FAILED, "COMPLETED_KILLED": CANCELLED, _LATE: TIMEOUT}
 #: numbers of jobs whose ids are not numbers begin here
 _UNNUMBERED: Final = 1_000_000_000
 #: machines of more nodes skip the backfill passes that can start nothing
@@ -42,32 +48,31 @@ class SlurmPolicy:
     """Decides as slurmctld does with a centre's configuration.
 
     Args:
-        config: the settings of the cluster; node names are those of the machine.
-        answer: s from a job's end until the controller is asked for a pass, by the job's number of nodes.
-
-    Raises:
-        PolicyError: jobs share nodes (select/cons_tres without exclusive partitions).
+        config: the settings of the cluster; node names are those of the machine. A completion asks for a pass of the
+            main loop after the delay that ``config.answers`` models.
     """
 
     name = "slurm"
     features = ("labels", "options", "preemption")
 
-    def __init__(self, config: SlurmConfig, answer: Callable[[int], float] = lambda nodes: ANSWER) -> None:
+    def __init__(self, config: SlurmConfig) -> None:
         self.order: Order = Fcfs()
         self._config = config
-        self._answer = answer
         self._daemon: Daemon | None = None
         self._view: View | None = None
         #: {server's id: record}; {server's id: job in the view}
         self._records: dict[str, SlurmJob] = {}
         self._jobs: dict[str, SchedulerJob] = {}
+        #: {id of a job's first attempt: id of its latest one}
+        self._latest: dict[str, str] = {}
         #: server's ids of the jobs that run
         self._running: set[str] = set()
         self._units: list[int] = []
         self._called = inf
+        self._no_more = False
 
     def decide(self, view: View) -> None:
-        """Do what slurmctld does at this moment."""
+        """Run slurmctld's activities that are due now, and carry out their decisions."""
         if self._view is not view:
             self._begin(view)
         daemon = self._daemon
@@ -84,12 +89,33 @@ class SlurmPolicy:
         self._submitted(view, now)
         while daemon.next_time() <= now:
             self._advance(view, now)
+        if self._no_more and not view.running and not view.unavailable and daemon.stuck(now):
+            self._give_up(view, now)
         due = daemon.next_time()
         if due < inf and due != self._called:
             if self._called < inf:
                 view.cancel_call(_CALL)
             view.call_me_later(due, _CALL)
             self._called = due
+
+    def no_more_jobs(self) -> None:
+        """Note that no further job will be submitted."""
+        self._no_more = True
+
+    def _give_up(self, view: View, now: float) -> None:
+        """Reject the jobs that Slurm would keep waiting forever, so that the run ends."""
+        counts: Counter[str] = Counter()
+        for job in list(self.controller.pending.values()):
+            for job_id in job.ids:
+                view.reject(self._jobs.pop(job_id), f"still waits at the end: {job.reason}")
+                del self._records[job_id]
+            counts[job.reason] += len(job.ids)
+            self.controller.cancel(job, int(now))
+        logger().warning(
+            "{:,} jobs still wait at the end, and nothing can start them: {}",
+            counts.total(),
+            ", ".join(f"{count:,} {reason}" for reason, count in sorted(counts.items())),
+        )
 
     def _begin(self, view: View) -> None:
         machine = view.machine
@@ -103,6 +129,12 @@ class SlurmPolicy:
                 expected=f"{controller.machine.count} nodes, each one unit, named as in the file",
                 found=f"{view.units} units" + (f", without node {missing[0]}" if missing else ""),
                 hint="Give the same slurm.conf with --platform and --config.",
+            )
+        if view.shared is None and not controller.whole_nodes:
+            raise PolicyError(
+                "jobs share nodes by the slurm.conf, but not on the machine",
+                expected="a machine whose nodes have resources",
+                hint="Give the slurm.conf with --platform, too.",
             )
         self._units = [numbers[name] for name in controller.machine.names]
         self._daemon = Daemon(controller, complete=controller.machine.count <= _SMALL)
@@ -118,7 +150,7 @@ class SlurmPolicy:
         return self._daemon.controller
 
     def _nodes(self, view: View) -> None:
-        """Take over which nodes are out of service."""
+        """Copy from the view which nodes are out of service."""
         assert self._daemon is not None
         machine = self.controller.machine
         gone = view.unavailable
@@ -136,14 +168,18 @@ class SlurmPolicy:
         assert self._daemon is not None
         actions = self._daemon.advance(now)
         for job in actions.killed:
-            view.kill(self._jobs[job.ids[0]], why="time limit")
+            if job.ids[0] in view.running:  # else the server, which checks limits at the same times, has ended it
+                view.kill(self._jobs[job.ids[0]], why="time limit")
         for job, mode, grace in actions.preempted:
             view.preempt(self._jobs[job.ids[0]], "requeue" if mode == "REQUEUE" else "cancel", grace)
         for job in actions.started:
-            alloc = NodeSet.of(self._units[at] for at in indices_of(job.nodes))
             mine = self._jobs[job.ids[0]]
-            view.free.remove(alloc)
-            view.start(mine, alloc)
+            if view.shared is not None:
+                view.start(mine, takes_of(view.shared, mine, job.alloc, self._units))
+            else:
+                alloc = NodeSet.of(self._units[at] for at in indices_of(job.nodes))
+                view.free.remove(alloc)
+                view.start(mine, alloc)
             self._records[mine.id] = job
             self._running.add(mine.id)
         for job in self.controller.dropped:
@@ -153,10 +189,11 @@ class SlurmPolicy:
         self.controller.dropped = []
 
     def _ended(self, view: View, now: float) -> None:
-        """Release the jobs that no longer run."""
+        """Release the jobs that have ended."""
         daemon = self._daemon
         assert daemon is not None
         ended = [job_id for job_id in self._running if job_id not in view.running]
+        states = {one.job.id: one.state for one in view.ended} if ended else {}
         for job_id in sorted(ended, key=lambda one: self._records[one].serial):
             self._running.discard(job_id)
             job = self._records[job_id]
@@ -164,10 +201,21 @@ class SlurmPolicy:
                 continue  # killed or preempted by the controller itself
             if job.preempted_by:
                 daemon.kill(job, PREEMPTED, now, again=self.controller.preemption.mode_of(job) == "REQUEUE")
-            elif now >= job.start + job.limit:
+            elif states.get(job_id) == _LATE and self._is_check(self._jobs[job_id], now):
                 daemon.kill(job, TIMEOUT, now)
             else:
-                daemon.ended(job, COMPLETED, now, now + self._answer(job.nodes.bit_count()))
+                daemon.ended(
+                    job,
+                    _STATES.get(states.get(job_id, ""), COMPLETED),
+                    now,
+                    now + self._config.answers.delay(job.nodes.bit_count()),
+                )
+
+    def _is_check(self, mine: SchedulerJob, now: float) -> bool:
+        """Return whether the server killed a job that ends beyond its walltime: at once, or at a check."""
+        if now <= mine.start + mine.walltime:
+            return True
+        return (now - self._config.start) % self._config.limit_check == 0
 
     def _cancelled(self, view: View, now: float) -> None:
         for mine in view.cancelled:
@@ -186,19 +234,36 @@ class SlurmPolicy:
         """Queue the jobs submitted since the last decision; tasks of one array become one record."""
         daemon = self._daemon
         assert daemon is not None
-        arrays: dict[str, list[SchedulerJob]] = {}
+        #: submissions in order; the tasks of an array are one
+        groups: dict[str, list[SchedulerJob]] = {}
         for mine in list(view.arrivals):
-            known = self._records.get(mine.id)
             self._jobs[mine.id] = mine
-            if known is not None and known.state in (PENDING, COMPLETING, RUNNING):
-                continue  # the next incarnation of a preempted job
+            if self._again(mine, now):
+                continue
             options = {} if mine.description is None else mine.description.options
-            if "array-job" in options:
-                arrays.setdefault(options["array-job"], []).append(mine)
-            else:
-                self._queue([mine], view, now)
-        for tasks in arrays.values():
-            self._queue(tasks, view, now)
+            groups.setdefault(options.get("array-job", "") or f"job {mine.id}", []).append(mine)
+        for jobs in groups.values():
+            self._queue(jobs, view, now)
+
+    def _again(self, mine: SchedulerJob, now: float) -> bool:
+        """Return whether a job is the next attempt of a known one, whose record then waits under the new id."""
+        description = mine.description
+        if description is None or not description.attempt:
+            return False
+        root = mine.id.rpartition("#")[0]
+        job_id = self._latest.get(root, root)
+        self._latest[root] = mine.id
+        job = self._records.pop(job_id, None)
+        self._jobs.pop(job_id, None)
+        if job is None:
+            return False
+        self._records[mine.id] = job
+        job.ids[job.ids.index(job_id)] = mine.id
+        if job.state in ENDED:  # its nodes failed; the controller itself queues preempted jobs
+            self.controller.requeue(job, int(now))
+            assert self._daemon is not None
+            self._daemon.submitted(now)
+        return True
 
     def _queue(self, jobs: list[SchedulerJob], view: View, now: float) -> None:
         assert self._daemon is not None
@@ -228,12 +293,12 @@ class SlurmPolicy:
         return float(record.expected) if record is not None and record.expected else None
 
     def held_back_by(self, job: SchedulerJob) -> str | None:
-        """Return Slurm's reason for which a job waits; None if it has none."""
+        """Return Slurm's reason for which a job waits; None if Slurm gives none."""
         record = self._records.get(job.id)
         return None if record is None or record.reason == "None" else record.reason
 
     def reservations(self) -> list[str]:
-        """Return the advance reservations, as texts."""
+        """Return the advance reservations, each as a text."""
         if self._daemon is None:
             return []
         found = self.controller.reservations.all
@@ -255,8 +320,10 @@ class SlurmPolicy:
             "controller": self.controller.state(),
             "daemon": self._daemon.state(),
             "records": {job_id: job.serial for job_id, job in self._records.items()},
+            "latest": self._latest,
             "running": sorted(self._running),
             "called": None if self._called == inf else self._called,
+            "no_more": self._no_more,
         }
 
     def restore(self, state: Any, view: View) -> None:
@@ -270,5 +337,7 @@ class SlurmPolicy:
         by_serial = {job.serial: job for some in self.controller.by_number.values() for job in some}
         self._records = {job_id: by_serial[serial] for job_id, serial in state["records"].items()}
         self._jobs = {job.id: job for job in (*view.waiting.each(), *view.running)}
+        self._latest = dict(state["latest"])
         self._running = set(state["running"])
         self._called = inf if state["called"] is None else state["called"]
+        self._no_more = state["no_more"]

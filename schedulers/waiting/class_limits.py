@@ -205,7 +205,7 @@ class ClassLimits(Kept):
         return None if queue is None else self._classes.get(queue)
 
     def windows(self) -> list[Window]:
-        """For each class with its own pools, return a permanent window that closes all other units to it."""
+        """Return, for each class with its own pools, a permanent window that closes all other units to it."""
         return [
             Window(f"pools of class {name}", 0.0, inf, one.closed, lambda job, one=one: self._of(job) is not one)  # type: ignore[misc]
             for name, one in self._classes.items()

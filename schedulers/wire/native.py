@@ -219,7 +219,7 @@ def _instead(
 def _agree(
     runtime: Runtime, address: ServerAddress, hello_timeout: float, stack: ExitStack, keys: CallerKeys | None
 ) -> tuple["AnyConnection", SchedulerSession, Welcome | Refused]:
-    """Send HELLO until a server answers; meanwhile servers may stop and start.
+    """Send HELLO until a server answers, even if servers stop and start in the meantime.
 
     ``stack`` closes the connection.
     """

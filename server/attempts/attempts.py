@@ -30,7 +30,7 @@ from pipistrelle.server.attempts.progress import AttemptProgress, RigidProgress,
 from pipistrelle.server.engine.agenda import END
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.jobs import Job, Step
-from pipistrelle.server.engine.lives import Dilation, JobLives, Work
+from pipistrelle.server.engine.lives import Dilation, JobLives, LimitChecks, Work
 from pipistrelle.server.engine.observers import Reasons
 from pipistrelle.traces.resilience import Resilience
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:  # most runs need no failure models
 
 
 class Attempts(Kept):
-    """Keeps account of the attempts of jobs that can lose their units.
+    """Records the attempts of jobs that can lose their units.
 
     Args:
         rates: mean failure rate of each node (1/s), shape (nodes,).
@@ -60,6 +60,7 @@ class Attempts(Kept):
         *,
         failures: "FailurePlan | None" = None,
         work: Work | None = None,
+        checks: LimitChecks | None = None,
         dilation: Dilation | None = None,
     ) -> None:
         self._clockwork = clockwork
@@ -71,6 +72,7 @@ class Attempts(Kept):
         self._failures = failures
         self._work = work
         self._dilation = dilation
+        self._checks = checks
         self._rates = rates
         self._mean_rate = float(rates.mean())
         #: largest number of units of a node
@@ -93,7 +95,7 @@ class Attempts(Kept):
 
     @property
     def at_work(self) -> bool:
-        """Whether any job is working, so that an end of a job is certain to come."""
+        """Whether any job is working; if so, the end of a job will certainly come."""
         return len(self._jobs) > len(self._held)
 
     def submitted(self, job: Job) -> None:
@@ -140,8 +142,13 @@ class Attempts(Kept):
             attempt.dilation = self._dilation(job.alloc)
         if resilience.kind == "none":
             runtime = job.runtime * attempt.dilation
-            job.in_time = runtime <= job.walltime
-            attempt.work_ends = attempt.began + min(runtime, job.walltime)
+            if self._checks is None:
+                job.in_time = runtime <= job.walltime
+                attempt.work_ends = attempt.began + min(runtime, job.walltime)
+            else:
+                limit, killed = self._checks.deadline(job, attempt.began)
+                job.in_time = attempt.began + runtime <= limit
+                attempt.work_ends = min(attempt.began + runtime, killed)
             job.ending = self._agenda.put(attempt.work_ends + job.epilogue, END, job.id)
             return
         attempt.progress = self._progress_of(job, attempt)
@@ -185,9 +192,12 @@ class Attempts(Kept):
         attempt, agenda = attempt_of(job), self._agenda
         assert attempt.progress is not None
         self._forget_end(job)
-        finish, limit = attempt.progress.finish, attempt.began + job.walltime
+        finish = attempt.progress.finish
+        limit = killed = attempt.began + job.walltime
+        if self._checks is not None:
+            limit, killed = self._checks.deadline(job, attempt.began)
         job.in_time = finish <= limit
-        attempt.work_ends = finish if job.in_time else limit
+        attempt.work_ends = finish if job.in_time else min(finish, killed)
         if attempt.work_ends < inf:
             job.ending = agenda.put(attempt.work_ends + job.epilogue, END, job.id)
 

@@ -1,4 +1,4 @@
-"""The profiles and jobs of a run: those of the workloads, and those that the scheduler registers."""
+"""The profiles and jobs of a run, from the workloads or registered by the scheduler."""
 
 from collections import Counter, deque
 from collections.abc import Iterable

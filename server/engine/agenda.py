@@ -70,7 +70,7 @@ class Agenda:
         return None
 
     def happen(self, time: float, handlers: Handlers) -> None:
-        """Handle all entries at exactly this time, including entries added meanwhile."""
+        """Handle all entries at exactly this time, including entries that the handlers add."""
         heap = self.heap
         while heap and heap[0][0] == time:
             _, kind, _, subject = heappop(heap)
@@ -82,7 +82,7 @@ class Agenda:
         return {entry[2]: entry for entry in sorted(self.heap) if entry[3] is not None}
 
     def of(self, kind: int) -> dict[Any, Entry]:
-        """Return {subject: entry} of one class of entries, for example to find them after `restore`."""
+        """Return {subject: entry} of all entries of one class, for example to find them after `restore`."""
         return {entry[3]: entry for entry in self.heap if entry[1] == kind and entry[3] is not None}
 
     def state(self) -> dict[str, Any]:

@@ -54,7 +54,7 @@ class Arrivals(Kept):
             self.tell_the_last()
 
     def tell_the_last(self) -> None:
-        """Report, once, that the workload has no more jobs; not before all held jobs are released."""
+        """Report once that the workload has no more jobs, but only when no held job is left."""
         if self.drained and not self.exhausted and not self._dependencies.held:
             self.exhausted = True
             self._clockwork.tell_apart(NoMoreJobs(self._clockwork.now))

@@ -259,7 +259,7 @@ class Engine(Kept):
         return Notice(1, 0.0, [SimulationBegins(0.0, self._begins)])
 
     def hand_over(self, past: Callable[[], list[Event]]) -> None:
-        """Let another scheduler decide from now on.
+        """Replace the scheduler by another one, which decides from now on.
 
         Call this between a reply and the next notice, after sending the new scheduler its first notice. Calls, dated
         decisions and wake conditions of the previous scheduler are dropped. ``past`` returns the events at the start of

@@ -109,7 +109,7 @@ class Ledger:
         self.idle += alloc.count
 
     def resources_of(self, job: JobDescription, allowed: NodeSet | None) -> Request | None:
-        """Return what a registered job takes of nodes with resources; None on other machines.
+        """Return the request of a registered job on nodes with resources; None on other machines.
 
         Args:
             allowed: the nodes that the job may use; None: all.
@@ -122,7 +122,7 @@ class Ledger:
         return None
 
     def told_takes(self, job: Job) -> tuple[NodeTake, ...]:
-        """Return what a running job takes of its nodes, as in EXECUTE_JOB; empty if it has whole units."""
+        """Return what a running job takes of its nodes, in the form of EXECUTE_JOB; empty if it has whole units."""
         return ()
 
     def is_used(self, units: NodeSet) -> bool:
@@ -144,7 +144,7 @@ class Ledger:
         self.idle -= len(new) - len(busy)
 
     def unblock(self, units: NodeSet) -> None:
-        """Allow jobs to start on these units again, once the units are free."""
+        """Allow jobs to start on these units again; units that jobs still hold become free later."""
         old = units & self.blocked
         free = old - self._held_blocked
         for low, high in free.intervals:

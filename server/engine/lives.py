@@ -1,6 +1,7 @@
 """Submit, start and end jobs, with their prologue and epilogue."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import ceil, inf
 from typing import Any, ClassVar, Final, Protocol
 
 from pipistrelle.platforms.description import Platform
@@ -18,6 +19,29 @@ from pipistrelle.traces.profiles import Profile
 _NO_TIME: Final = (0.0, 0.0)
 #: returns the factor on the runtime of a job that holds these units, at least 1
 Dilation = Callable[[NodeSet], float]
+
+
+class LimitChecks:
+    """Checks of walltimes at regular times: a job over its limit is killed at the next check, not at once.
+
+    Args:
+        period, phase: s between two checks, and the time (s) of one of them.
+        grace: time (s) that jobs may run beyond their walltime; inf: jobs are never killed.
+        graces: {queue: grace of its jobs}, where it differs.
+    """
+
+    def __init__(self, period: float, phase: float, grace: float, graces: Mapping[str, float]) -> None:
+        self._period = period
+        self._phase = phase
+        self._grace = grace
+        self._graces = dict(graces)
+
+    def deadline(self, job: Job, begun: float) -> tuple[float, float]:
+        """Return until when a job that began its work at ``begun`` is in time, and when it is killed (s)."""
+        limit = begun + job.walltime + self._graces.get(job.queue or "", self._grace)
+        if limit == inf:
+            return inf, inf
+        return limit, self._phase + max(0, ceil((limit - self._phase) / self._period)) * self._period
 
 
 class Overheads:
@@ -132,13 +156,19 @@ class JobLives(Kept):
     _kept: ClassVar[tuple[str, ...]] = ("_work", "attempts", "preemption")
 
     def __init__(
-        self, clockwork: Clockwork, overheads: Overheads, work: Work | None = None, dilation: Dilation | None = None
+        self,
+        clockwork: Clockwork,
+        overheads: Overheads,
+        work: Work | None = None,
+        dilation: Dilation | None = None,
+        checks: LimitChecks | None = None,
     ) -> None:
         self._clockwork = clockwork
         self._cluster = clockwork.cluster
         self._agenda = clockwork.agenda
         self._overheads = overheads
         self._dilation = dilation
+        self._checks = checks
         self._work = work
         if work is not None:
             self._cluster.work_of = work.work_of
@@ -185,8 +215,14 @@ class JobLives(Kept):
             runtime = job.runtime if self._dilation is None else self._runtime(job)
             walltime = job.walltime
             if runtime > walltime:
-                job.in_time = False
-                runtime = walltime
+                if self._checks is None:
+                    job.in_time = False
+                    runtime = walltime
+                else:
+                    begun = self._clockwork.now + job.prologue
+                    limit, killed = self._checks.deadline(job, begun)
+                    job.in_time = begun + runtime <= limit
+                    runtime = min(runtime, killed - begun)
             time = self._clockwork.now + (runtime + (job.prologue + job.epilogue))
             job.ending = self._agenda.put(time, END, job.id)
 

@@ -1,1 +1,1 @@
-"""Simulated hosts that decide how long jobs take."""
+"""Simulated hosts whose speed and load determine how long jobs take."""

@@ -1,4 +1,4 @@
-"""Run the work of jobs on simulated hosts, which determine how long it takes."""
+"""Run the work of jobs on simulated hosts."""
 
 from collections.abc import Callable, Iterable
 from math import inf
@@ -62,7 +62,7 @@ class Executor:
         self._at_work: dict[int, dict[Task, None]] = {}
 
     def work_of(self, job_id: str, profile: str) -> Profile:
-        """Return the work that a profile describes for a job."""
+        """Return the work (profile) with this name for a job."""
         return outcome(self._profile_of(job_id.partition("!")[0], profile))[0]
 
     def begins(self, job: Job) -> None:
@@ -107,7 +107,7 @@ class Executor:
         self._replace(self._clockwork.now, run, run.phase.tasks, [])
 
     def progress(self, job: Job) -> Progress:
-        """Return a running job's progress, by profile if the dialect includes profiles."""
+        """Return a running job's progress, nested like its profiles if the dialect includes profiles."""
         run = self._runs[job.id]
         assert run.phase is not None
         progress = run.path.progress(run.phase.leaf, run.phase.share(self._clockwork.now))
@@ -141,7 +141,7 @@ class Executor:
         return Execution(job.id, places, len(set(places)) < len(places), limit, Path())
 
     def speed_changed(self, now: float, hosts: Iterable[int]) -> None:
-        """Adapt tasks to new speeds of metered hosts; Stalled if a task would never end."""
+        """Adapt the tasks on these hosts to the hosts' new speeds; Stalled if a task would never end."""
         tasks = {task: None for host in hosts for task in self._at_work.get(host, ())}
         for task in tasks:
             task.alone = self._alone(task)
@@ -225,7 +225,7 @@ class Executor:
         return list(found)
 
     def _together(self, tasks: list[Task]) -> list[float]:
-        """Return how long (s) each task takes if only these tasks share their hosts."""
+        """Return how long (s) each task takes if no other tasks use their hosts."""
         if len(tasks) == 1:
             return [tasks[0].alone]
         using = [task for task in tasks if task.alone > _NO_TIME]
@@ -237,7 +237,7 @@ class Executor:
         return [slowed.get(task, task.alone) for task in tasks]
 
     def _go_on(self, now: float, task: Task, seconds: float) -> None:
-        """Continue a task at the pace at which the whole task takes ``seconds``."""
+        """Continue a task at a new pace: the whole task would take ``seconds``."""
         if task.ends <= now * (1 + _ROUNDING) + _AT_ONCE:
             task.ends = now
         elif seconds != task.seconds:
@@ -250,7 +250,7 @@ class Executor:
                 raise _never_ends(task)
 
     def _announce(self, tasks: list[Task]) -> None:
-        """Put the earliest end among tasks that share hosts on the agenda."""
+        """Put the earliest end among these tasks, which share hosts, on the agenda."""
         first = min(tasks, key=lambda task: task.ends)
         time = first.ends
         for task in tasks:

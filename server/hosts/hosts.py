@@ -1,4 +1,4 @@
-"""The simulated hosts: their speed, load, power and energy."""
+"""The simulated hosts, with their speed, load, power and energy."""
 
 from collections.abc import Iterable, Sequence
 from math import fsum, isfinite
@@ -92,11 +92,11 @@ class Hosts(Part):
         return self._hosts[host].cores
 
     def pstate(self, host: int) -> int:
-        """Return the number of a host's power state."""
+        """Return the number of a host's present power state."""
         return self._pstate[host]
 
     def pstates(self) -> Sequence[int]:
-        """Return the number of each host's power state."""
+        """Return the number of each host's present power state."""
         return self._pstate
 
     def speed(self, host: int) -> float:
@@ -124,7 +124,7 @@ class Hosts(Part):
         return 1.0 / self._hosts[host].speeds[pstate]
 
     def set_load(self, now: float, host: int, load: float) -> None:
-        """Set a host's load from ``now`` (s) on: the flop/s in use divided by `speed`."""
+        """Set a host's load from ``now`` (s) on; the load is the flop/s in use divided by `speed`."""
         cores = self._hosts[host].cores
         share = min(load / cores, 1.0) if cores > 1 or load > 1.0 else load
         if share != self._load[host]:
@@ -187,7 +187,7 @@ class Hosts(Part):
 
 
 class JobMeter(Part, Observer):
-    """Sets the energy (J) of each job; the engine must call it before the observers that read this value."""
+    """Computes the energy (J) of each job; the engine must call it before observers that read the energy."""
 
     _kept = ("_before",)
 

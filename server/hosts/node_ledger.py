@@ -1,4 +1,4 @@
-"""A ledger of nodes that jobs share: who takes how much of which resource."""
+"""A ledger of nodes that jobs share: which job holds how much of which resource."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -24,7 +24,7 @@ from pipistrelle.server.hosts.shared_ledger import SharedLedger
 
 
 class NodeLedger(SharedLedger):
-    """Nodes with cores, memory and GPUs, of which each job takes what its request says.
+    """Records what jobs hold of nodes with cores, memory and GPUs; each job takes what its request says.
 
     A unit is a node. ``idle`` counts unblocked nodes without jobs.
     """
@@ -42,11 +42,11 @@ class NodeLedger(SharedLedger):
         self._takes: dict[str, tuple[Take, ...]] = {}
 
     def take(self, job: Job, text: str, takes: Sequence[NodeTake] = ()) -> NodeSet:
-        """Give a job what it takes of the nodes written in ``text``.
+        """Give a job its resources on the nodes written in ``text``, and return these nodes.
 
         Args:
-            takes: the job's tasks and GPUs on each node; empty: the same number of tasks on each node, and the fullest
-                GPUs that suffice.
+            takes: the job's tasks and GPUs on each node; empty: the same number of tasks on each node, and the GPUs
+                with the least free capacity that suffices.
 
         Raises:
             Illegal: the text is not a set of nodes, a node does not exist or is blocked, the takes do not satisfy the
@@ -79,7 +79,7 @@ class NodeLedger(SharedLedger):
         return alloc
 
     def give_back(self, job: Job) -> None:
-        """Free what an ended job took."""
+        """Free the resources that an ended job held."""
         takes = self._takes.pop(job.id)
         shape = self._shape(job)
         self.free.give_back_rows(*shape.rows(takes))
@@ -88,11 +88,11 @@ class NodeLedger(SharedLedger):
         super().give_back(job)
 
     def told_takes(self, job: Job) -> tuple[NodeTake, ...]:
-        """Return what a running job takes of its nodes, as in EXECUTE_JOB."""
+        """Return what a running job holds of its nodes, in the form of EXECUTE_JOB."""
         return told_takes(self._takes[job.id])
 
     def resources_of(self, job: JobDescription, allowed: NodeSet | None) -> Request:
-        """Return what a registered job takes; without a request, that is all of ``res`` nodes."""
+        """Return the request of a registered job; without one, the job takes ``res`` whole nodes."""
         request = job.request or Request(nodes=job.res, most_nodes=job.res, exclusive=True)
         if request.least_nodes > job.res:
             raise Illegal(
@@ -135,7 +135,7 @@ class NodeLedger(SharedLedger):
         }
 
     def check_invariants(self, running: Iterable[Job]) -> None:
-        """Assert that what jobs take and what is free make up what the nodes have."""
+        """Assert that what running jobs hold plus what is free equals what the nodes have."""
         self.free.check()
         jobs = list(running)
         assert {job.id for job in jobs} == self._takes.keys()
@@ -168,7 +168,7 @@ class NodeLedger(SharedLedger):
         return found
 
     def _divided(self, job: Job, alloc: NodeSet, shape: Shape) -> tuple[Take, ...]:
-        """Return the takes of a job whose scheduler names its nodes alone."""
+        """Return the takes of a job for which the scheduler named only the nodes."""
         nodes = list(alloc)
         if shape.request.exclusive:
             return self._whole_nodes(job, nodes, shape)
@@ -192,7 +192,7 @@ class NodeLedger(SharedLedger):
         return tuple(found)
 
     def _whole_nodes(self, job: Job, nodes: list[int], shape: Shape) -> tuple[Take, ...]:
-        """Return the takes of an exclusive job, whose tasks fill node by node."""
+        """Return the takes of an exclusive job; its tasks fill one node after the other."""
         left = len(nodes) * shape.exact if shape.tasks is None else shape.tasks
         most = shape.most_tasks(self._nodes.amounts[:], self._nodes.gpus)
         found = []
@@ -218,7 +218,7 @@ class NodeLedger(SharedLedger):
         return self.free.take_rows(nodes, amounts, gpus)
 
     def _take_all(self, job: Job, shape: Shape, takes: Sequence[Take]) -> None:
-        """Take from all nodes and licences, or from none if one is short."""
+        """Take the resources on all nodes and the licences, or nothing if one is short."""
         done: list[Take] = []
         try:
             self.free.take_licenses(shape.request.licenses)

@@ -1,4 +1,4 @@
-"""The work of jobs: each profile is run in phases, and each phase has tasks on hosts."""
+"""The work of jobs: a profile runs in phases, and each phase has tasks on hosts."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -68,7 +68,7 @@ class Task(Struct, eq=False):
         self.alone, self.done, self.since, self.seconds, self.ends = state["times"]
 
     def share(self, now: float) -> float:
-        """Return how much of the task is done, from 0 to 1."""
+        """Return the share of the task that is done, 0 to 1."""
         if now >= self.ends:
             return 1.0
         return min(self.done + (now - self.since) / self.seconds, 1.0)
@@ -121,14 +121,14 @@ class Path:
         self._frames: list[tuple[Composed, int]] = []
 
     def descend(self, profile: Profile) -> Leaf:
-        """Go to the first profile without parts inside a profile, and return it."""
+        """Go to the first leaf (profile without parts) inside a profile, and return it."""
         while isinstance(profile, Composed):
             self._frames.append((profile, 1))
             profile = profile.seq[0]
         return profile
 
     def next(self) -> Leaf | None:
-        """Go to the next profile without parts and return it; None at the end."""
+        """Go to the next leaf (profile without parts) and return it; None at the end."""
         while self._frames:
             composed, begun = self._frames.pop()
             if begun < composed.repeat * len(composed.seq):
@@ -137,11 +137,11 @@ class Path:
         return None
 
     def begun(self) -> list[int]:
-        """Return, for each composed profile around the position, the number of the part that was begun."""
+        """Return, for each composed profile around the position, the index of the part that is running."""
         return [begun for _, begun in self._frames]
 
     def enter(self, profile: Profile, begun: Sequence[int]) -> Leaf:
-        """Go to a position that `begun` returned, and return the leaf there."""
+        """Go to a position that `begun` returned, and return its leaf (profile without parts)."""
         for number in begun:
             assert isinstance(profile, Composed)
             self._frames.append((profile, number))
@@ -186,7 +186,7 @@ def begin_phase(run: Execution, leaf: Leaf, hosts: Hosts, bandwidth: float | Non
 
 
 def phase_of(run: Execution, leaf: Leaf, hosts: Hosts, bandwidth: float | None, state: Any, entries: Any) -> Phase:
-    """Return a phase restored from ``state``: (finished flops, states of its tasks)."""
+    """Return a phase restored from its saved state: (finished flops, states of its tasks)."""
     phase = begin_phase(run, leaf, hosts, bandwidth)
     phase.over, tasks = state
     (only, *_) = phase.tasks
@@ -228,7 +228,7 @@ def _cores_used(share: float, cores: int) -> int:
 
 
 def _parallel_task(phase: Phase, leaf: ParallelTask, bandwidth: float | None) -> Task:
-    """Return the task of a leaf; its ranks on one host are added up."""
+    """Return the task of a parallel profile; ranks on the same host are added up."""
     run = phase.run
     places = run.places
     least = _seconds_of_sending(leaf, places, bandwidth)

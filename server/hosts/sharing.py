@@ -1,4 +1,4 @@
-"""Fair shares of hosts for parallel tasks."""
+"""Compute fair shares of hosts for parallel tasks."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
@@ -8,7 +8,7 @@ _NOTHING: Final = 1e-14
 
 
 class Demand(NamedTuple):
-    """Work of a task's ranks on one host.
+    """The work of a task's ranks on one host.
 
     Attributes:
         flops: flops of all these ranks together, above 0.
@@ -26,9 +26,9 @@ def fair_rates(
 ) -> list[float]:
     """Return the rate of each task: the share of its work done per second.
 
-    In each round, every host shares its remaining capacity equally among the active ranks. A task's rate grows by what
-    its scarcest share allows, up to its bound. Capacity that it does not use on other hosts is available in the next
-    round. A task is finished at its bound, or when one of its hosts has no capacity left. This is SimGrid's solver
+    In each round, every host shares its remaining capacity equally among the active ranks. Each task's rate grows as
+    much as its scarcest share allows, up to its bound. Other hosts may then have capacity left; it is shared in the
+    next round. A task is finished at its bound, or when one of its hosts has no capacity left. This is SimGrid's solver
     "fair bottleneck", the default of its parallel tasks (``ptask_L07``).
 
     Each round uses up a rank's share on some host or brings a task to its bound, so the rounds end.

@@ -1,4 +1,4 @@
-"""Changes of hosts' power states, and units that become unavailable."""
+"""Switch hosts between power states, and make units unavailable."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -17,7 +17,7 @@ from pipistrelle.server.hosts.hosts import Hosts
 
 
 class SwitchRequest(Struct, eq=False):
-    """A request to bring units into a power state; ``left`` units have not reached it."""
+    """A request to bring units into a power state; ``left`` is the number of units that have not reached it."""
 
     units: NodeSet
     pstate: int
@@ -25,7 +25,7 @@ class SwitchRequest(Struct, eq=False):
 
 
 class Leg(Struct, eq=False):
-    """Units of a request that reach their power state together; the agenda refers to it by its number."""
+    """Units of a request that reach their power state together; an agenda entry names it by number."""
 
     request: SwitchRequest
     units: NodeSet
@@ -87,7 +87,7 @@ class Switchboard(Part):
         self._legs = {number: Leg(requests[at], NodeSet.parse(units)) for number, at, units in state["legs"]}
 
     def request(self, now: float, resources: str, state: str) -> None:
-        """Bring units into a power state, both given as in the message, or raise `Illegal`."""
+        """Bring units into a power state; both are texts as in the message. Raise `Illegal` if that is impossible."""
         hosts = self._hosts
         if hosts is None:
             raise Illegal("feature_off", "SET_RESOURCE_STATE needs --energy and a platform whose hosts have pstates")
@@ -170,7 +170,7 @@ class Switchboard(Part):
         return pstate, kind
 
     def _check_sleep(self, units: NodeSet, there: NodeSet, pstate: int) -> None:
-        """Raise `Illegal` unless the units can fall asleep now."""
+        """Raise `Illegal` unless the units can enter the sleep state now."""
         if there != units:
             raise Illegal("wrong_state", f"units sleep already, and cannot go to pstate {pstate} so: {units - there}")
         if self._cluster.ledger.is_used(units):

@@ -32,7 +32,7 @@ from pipistrelle.server.engine.arrivals import Arrivals
 from pipistrelle.server.engine.clockwork import Clockwork
 from pipistrelle.server.engine.dependencies import Dependencies
 from pipistrelle.server.engine.jobs import Job
-from pipistrelle.server.engine.lives import Dilation, JobLives, Overheads, Work
+from pipistrelle.server.engine.lives import Dilation, JobLives, LimitChecks, Overheads, Work
 from pipistrelle.server.engine.observers import Reasons
 from pipistrelle.server.engine.stalls import MAX_FRUITLESS, describe_waiting
 from pipistrelle.server.errors import Stalled
@@ -60,9 +60,10 @@ def lives_of(
     holds: bool,
     dilation: Dilation | None = None,
     preempts: bool = False,
+    checks: LimitChecks | None = None,
 ) -> "tuple[JobLives, Arrivals, list[Failures]]":
     """Create the parts of a run that handle jobs, arrivals and, if any, failures."""
-    lives = JobLives(clockwork, Overheads(platform), work, dilation)
+    lives = JobLives(clockwork, Overheads(platform), work, dilation, checks)
     arrivals = Arrivals(clockwork, lives, jobs, dependencies)
     if reliability is None and not preempts:
         return lives, arrivals, []
@@ -71,7 +72,16 @@ def lives_of(
     rates = np.zeros(platform.nodes) if reliability is None else reliability.rates(platform)
     plan = None if reliability is None else reliability.failures
     lives.attempts = attempts = Attempts(
-        clockwork, lives, platform, node_units, rules, rates, failures=plan, work=work, dilation=dilation
+        clockwork,
+        lives,
+        platform,
+        node_units,
+        rules,
+        rates,
+        failures=plan,
+        work=work,
+        dilation=dilation,
+        checks=checks,
     )
     if preempts:
         from pipistrelle.server.attempts.preemption import Preemption  # most runs do not need it
@@ -188,7 +198,7 @@ class Failures(Part):
             self._clockwork.agenda.put(self._next[0].down, FAILURE, len(self._next))
 
     def _fail(self, _: int) -> None:
-        """Let all nodes that fail at this instant go down together, so that a job with several of them ends once."""
+        """Take down all nodes that fail at this instant together, so that a job with several of them ends once."""
         self._watch()
         outages = self._next
         repairs: dict[float, list[int]] = {}
@@ -231,7 +241,7 @@ class Failures(Part):
         self._clockwork.tell(NodesRepaired(self._clockwork.now, NodesRepairedData(str(nodes), str(units))))
 
     def _bury(self, nodes: NodeSet) -> None:
-        """Note that nodes will never be repaired, so that no job waits for them."""
+        """Record that nodes will never be repaired, so that no job waits for them."""
         if nodes and self._holds:
             self._clockwork.cluster.ledger.block(self._node_units.units_of(nodes))
             self._attempts.forsake(nodes, "a node that is not repaired any more")

@@ -1,4 +1,4 @@
-"""How each node spent its time: busy, idle or down."""
+"""Record how long each node was busy, idle or down."""
 
 from collections.abc import Mapping
 from math import inf
@@ -190,7 +190,10 @@ class NodeBook(Kept, Observer):
 
 
 class SharedNodeBook(NodeBook):
-    """Records the same of nodes that jobs share: a node is busy while any job has a part of it."""
+    """Records how long each node that jobs share was busy, idle or down.
+
+    A node is busy while any job has a part of it.
+    """
 
     _kept: ClassVar[tuple[str, ...]] = (*NodeBook._kept, "_jobs", "_since")
 

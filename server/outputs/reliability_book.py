@@ -19,7 +19,7 @@ _KINDS: Final = tuple(Spending.__struct_fields__)
 
 
 class SizeClass(Struct, frozen=True, kw_only=True):
-    """How often jobs of ``smallest`` to ``largest`` units were interrupted.
+    """How often jobs with ``smallest`` to ``largest`` units were interrupted.
 
     ``running`` is the total time of their attempts (s), ``mean_time_to_interruption`` (s) is ``running`` /
     ``interruptions`` or None. An interruption is a failure or maintenance that hits a working job, even if the job

@@ -193,7 +193,10 @@ class ResourceBook(Observer):
         self._sum_stranded += sign * (self._open[at].T @ self._short[at])
 
     def _short_of(self, at: NDArray[np.intp]) -> Amounts:
-        """Return 1 where a node has a resource, but less of it left than any job takes, shape (nodes, resources)."""
+        """Return 1 for each node and resource of which less is free than any job takes, shape (nodes, resources).
+
+        The result is 0 for resources that a node does not have.
+        """
         left = self._left[at]
         if len(self._names) > len(self._nodes.resources):  # one GPU must have enough, not all together
             left[:, -1] = self._free.gpus[at].max(axis=1, initial=0)

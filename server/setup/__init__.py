@@ -1,1 +1,1 @@
-"""What a run consists of, before its scheduler is known: machine, jobs, dependencies, node requests and failures."""
+"""Everything that a run needs except its scheduler: machine, jobs, dependencies, node requests, failures."""

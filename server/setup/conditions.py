@@ -32,8 +32,11 @@ def conditions_of(workloads: Mapping[str, Workload]) -> dict[str, tuple[Conditio
 
     A dependency on a job that is not in the workload counts as fulfilled: the job ended earlier or was dropped.
     Dependencies of kinds other than `KINDS`, such as ``singleton``, count as fulfilled, too. A dependency on an array
-    is one on each of its tasks. In SWF, a job waits for the end of its preceding job, plus its think time. A job with
-    the option ``begin`` waits for that time. Raises SetupError if jobs wait for each other.
+    becomes a dependency on each of its tasks. In SWF, a job waits for the end of its preceding job, plus its think
+    time. A job with the option ``begin`` waits for that time.
+
+    Raises:
+        SetupError: jobs wait for each other.
     """
     found: dict[str, tuple[Condition, ...]] = {}
     for prefix, name, wishes, known in _wishes_of(workloads):
@@ -80,7 +83,7 @@ def dependency_remarks(workloads: Mapping[str, Workload]) -> list[str]:
 
 
 def options_remarks(workloads: Mapping[str, Workload]) -> list[str]:
-    """Return a warning about options of submissions that a scheduler does not get, with counts."""
+    """Return a warning that counts the options of submissions that no scheduler will receive."""
     counts: Counter[str] = Counter()
     for workload in workloads.values():
         if OPTIONS in workload.labels:

@@ -1,4 +1,4 @@
-"""Recorded starts and nodes of jobs, and how closely a run follows them."""
+"""Read recorded starts and nodes of jobs, and measure how closely a run follows them."""
 
 from array import array
 from collections.abc import Iterable, Sequence
@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.naming.node_names import NodeNames
 from pipistrelle.platforms.naming.numbering import NodeUnits
+from pipistrelle.platforms.resources.shared_nodes import shared_nodes_of
 from pipistrelle.platforms.topology.nodes import numbers_by_name
 from pipistrelle.protocol.base.state import Kept
+from pipistrelle.protocol.resources.amounts import CORES, MILLI
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.engine.jobs import Job, LogRecord
 from pipistrelle.server.engine.observers import Observer
@@ -36,7 +38,7 @@ def starts_of(workload: Workload) -> Floats:
 
 
 def records_of(workload: Workload, platform: Platform) -> list[LogRecord]:
-    """Return each job's recorded start and nodes, without nodes that do not exist.
+    """Return each job's recorded start and nodes, without nodes that do not exist on the machine.
 
     A job that did not fit at its recorded start, or has none, also gets the first time at which it fits.
     """
@@ -48,11 +50,30 @@ def records_of(workload: Workload, platform: Platform) -> list[LogRecord]:
         gone = (workload.submit + cancelled).tolist()
         return [next(told) if after < 0 else LogRecord(room=gone[row]) for row, after in enumerate(cancelled.tolist())]
     lengths = np.minimum(workload.runtime, workload.walltime)
-    room = {} if np.isnan(lengths).any() else rooms(starts, workload.submit, workload.size, lengths, platform.units)
+    sizes, units = _sizes(workload, platform)
+    room = {} if np.isnan(lengths).any() else rooms(starts, workload.submit, sizes, lengths, units)
     return [
         LogRecord(None if isnan(start) else start, nodes or None, room.get(row))
         for row, (start, nodes) in enumerate(zip(starts.tolist(), _nodes(workload, platform), strict=True))
     ]
+
+
+def _sizes(workload: Workload, platform: Platform) -> tuple[Ints, int]:
+    """Return how much each job takes, shape (jobs,), and how much there is: units, or cores of shared nodes."""
+    nodes = shared_nodes_of(platform.info)
+    if nodes is None or workload.requests is None:
+        return workload.size, platform.units
+    column = nodes.column(CORES)
+    assert column is not None
+    cores = nodes.amounts[:, column]
+    whole = int(cores.min())
+    known = {
+        one: max(one.cores * MILLI, one.least_nodes * whole if one.exclusive else 0)
+        for one in workload.requests
+        if one is not None
+    }
+    sizes = [0 if one is None else known[one] for one in workload.requests]
+    return np.array(sizes, dtype=np.int64), int(cores.sum())
 
 
 def _without(workload: Workload, jobs: NDArray[np.intp]) -> Workload:
@@ -79,8 +100,8 @@ def _nodes(workload: Workload, platform: Platform) -> list[str]:
 def rooms(starts: Floats, submits: Floats, sizes: Ints, lengths: Floats, units: int) -> dict[int, float]:
     """Return {row: first time (s) at which the job fits} for the jobs that do not fit at their recorded start.
 
-    Jobs are placed by start, then row; a job that fits keeps its units. Every other job gets the first time, from its
-    start or submission on, at which it fits for its whole length beside all jobs placed before.
+    Jobs that fit at their recorded start are placed first, ordered by start, then row. Every other job then gets the
+    first time, from its start or submission on, at which it fits for its whole length beside all jobs placed before.
 
     Args:
         starts: recorded starts (s), shape (jobs,); NaN if unknown.
@@ -123,7 +144,7 @@ class _Load:
         self._held = np.cumsum(np.bincount(places, weights=changes, minlength=len(self._times)))
 
     def first_room(self, since: float, length: float, most: int) -> float:
-        """Return the first time (s), from ``since`` on, at which at most ``most`` units are held for ``length`` s."""
+        """Return the first time (s) from ``since`` on at which at most ``most`` units are held for ``length`` s."""
         time = since
         at = max(int(np.searchsorted(self._times, since, "right")) - 1, 0)
         steps = _STEPS
@@ -173,7 +194,7 @@ class RecordedFigures(Struct, frozen=True, kw_only=True):
 
 
 class RecordedBook(Kept, Observer):
-    """Counts jobs that start at their recorded time and on their recorded nodes."""
+    """Counts the jobs that start at their recorded time, and those that run on their recorded nodes."""
 
     _kept = ("_recorded", "_unrecorded", "_on_time", "_delays", "_no_room", "_own", "_other")
 

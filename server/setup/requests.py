@@ -1,4 +1,4 @@
-"""Node requests of jobs, resolved before the run."""
+"""Resolve the node requests of jobs before the run."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -83,9 +83,9 @@ def settle_requests(workload: Workload, platform: Platform) -> tuple[Workload, i
 
 
 def _whole(book: RequestBook, asked: NodeRequest, size: int) -> tuple[NodeRequest, int]:
-    """Return a request for whole nodes with the number of units it then has.
+    """Return a job's request for whole nodes, and the number of units that it then has.
 
-    The machine may still refuse it.
+    The machine may still have no nodes for this request.
     """
     shared = structs.replace(asked, whole_nodes=False)
     try:

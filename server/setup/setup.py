@@ -1,4 +1,4 @@
-"""All that a run needs, except its scheduler."""
+"""Everything that a run needs except its scheduler."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -14,6 +14,7 @@ from pipistrelle.protocol.fields import Feature
 from pipistrelle.protocol.units.indices import numbers
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.engine.dependencies import Condition
+from pipistrelle.server.engine.lives import LimitChecks
 from pipistrelle.server.errors import SetupError
 from pipistrelle.server.outages.reliability import Reliability
 from pipistrelle.server.setup.conditions import conditions_of, dependency_remarks, first_of
@@ -93,19 +94,20 @@ class Dispersion:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """All that a run needs except its scheduler.
+    """Everything that a run needs except its scheduler.
 
     Attributes:
         workloads: {prefix of the job ids: the jobs that can run}.
         dropped: {reason: number of jobs that cannot run}.
         machine: the machine's hosts, if known; needed if hosts decide how long jobs take.
         batsim: Batsim's options; None: the native dialect.
-        reliability: failures and the rules for jobs; None: no failures.
+        reliability: failures, and the options for jobs that lose nodes; None: no failures.
         conditions: {job id: its dependencies}.
         resiliences: {job id: its own resilience options}.
         remarks: warnings for the user.
         until: horizon (s): nothing happens at or after it.
         dispersion: slowdown of jobs on distant nodes; None: none.
+        checks: when walltimes are checked; None: a job is killed at its walltime.
         named: whether the table of jobs has the names of jobs and of their nodes.
     """
 
@@ -122,6 +124,7 @@ class Setup:
     until: float = inf
     queue_lengths: bool = False
     dispersion: Dispersion | None = None
+    checks: LimitChecks | None = None
     named: bool = False
 
     @classmethod
@@ -145,10 +148,11 @@ class Setup:
         batsim: BatsimOptions | None = None,
         cancellations: bool = False,
     ) -> "Setup":
-        """Return the setup of a run on a machine that never fails, or raise SetupError.
+        """Return the setup of a run on a machine that never fails; SetupError if it is impossible.
 
-        Jobs that cannot run are dropped. As in Batsim, the batsim dialect submits jobs larger than the machine. With
-        ``cancellations``, jobs cancelled while queued are submitted, and leave the queue at the recorded time.
+        Jobs that cannot run are dropped. In Batsim's dialect, jobs larger than the machine are submitted nevertheless,
+        as in Batsim. With ``cancellations``, jobs that were cancelled while queued are submitted, and leave the queue
+        at the recorded time.
         """
         hosts = None if isinstance(machine, Platform) else machine
         platform = machine if isinstance(machine, Platform) else machine.to_platform()
@@ -221,7 +225,7 @@ class Setup:
 
     @property
     def needed(self) -> dict[Feature, str]:
-        """The features without which no scheduler can run these jobs: {feature: why}."""
+        """{feature: why} of the features without which no scheduler can run these jobs."""
         return needed_features(self.platform, self.workloads)
 
     @property
@@ -306,7 +310,7 @@ def _class_remarks(platform: Platform, workloads: Mapping[str, Workload]) -> lis
 
 
 def _as_batsim(workload: Workload) -> Workload:
-    """Follow Batsim: a job whose runtime equals its walltime is killed at the walltime."""
+    """Make jobs whose runtime equals their walltime end as killed at the walltime, as Batsim does."""
     exact = workload.runtime == workload.walltime
     return replace(workload, runtime=np.where(exact, np.nextafter(workload.runtime, np.inf), workload.runtime))
 

@@ -1,4 +1,4 @@
-"""What jobs take of shared nodes, resolved before the run; and what other machines ignore of it."""
+"""Resolve before the run what jobs take of shared nodes, or warn that the machine ignores it."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -30,7 +30,7 @@ _IGNORED: Final[tuple[tuple[str, Callable[[Request], bool]], ...]] = (
 
 
 def ignored_requests(workload: Workload, platform: Platform) -> list[str]:
-    """Return warnings about what jobs request and a machine without resources ignores."""
+    """Return warnings about requests for resources that a machine without resources ignores."""
     if platform.shares_nodes or workload.requests is None:
         return []
     asked = [one for one in workload.requests if one is not None]
@@ -44,7 +44,7 @@ def ignored_requests(workload: Workload, platform: Platform) -> list[str]:
 
 
 def said(count: int) -> str:
-    """Return how many jobs something holds for, with its verb: ``1 job is``, ``7 jobs are``."""
+    """Return a number of jobs as the begin of a sentence: ``1 job is``, ``7 jobs are``."""
     return f"{count:,} job{'s are' if count != 1 else ' is'}"
 
 
@@ -71,7 +71,7 @@ def job_request(workload: Workload, row: int) -> Request:
 
 
 def sized_for_nodes(workload: Workload, platform: Platform) -> Workload:
-    """Return the jobs with a request each, and the least number of nodes as their size."""
+    """Return the jobs with a request each; their size becomes the least number of nodes."""
     nodes = shared_nodes_of(platform.info)
     if nodes is None:
         return workload
@@ -84,7 +84,7 @@ def sized_for_nodes(workload: Workload, platform: Platform) -> Workload:
 
 
 def _least(request: Request, nodes: SharedNodes) -> int:
-    """Return the least number of empty nodes on which a request fits; as it says itself if it never fits."""
+    """Return the least number of nodes on which a request fits if they are empty; if none, the requested number."""
     try:
         shape = Shape(request, nodes)
     except PlatformError:
@@ -131,7 +131,7 @@ def settle_shared(workload: Workload, platform: Platform) -> tuple[Workload, int
 def _fate(
     request: Request, constraint: str | None, book: RequestBook, nodes: SharedNodes
 ) -> tuple[str | None, str | None]:
-    """Return the plain constraint of a job, and why it never fits, or None."""
+    """Return (the plain constraint of a job or None, the reason why it never fits or None)."""
     try:
         plain = book.plain(NodeRequest(constraint), request.least_nodes)
         if plain.constraint is not None and (why := book.refusal(plain, request.least_nodes)) is not None:

@@ -1,4 +1,4 @@
-"""Whether a scheduler that does not know resources can run a workload on nodes with resources."""
+"""Decide whether a scheduler without the feature `resources` can run a workload on shared nodes."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -19,10 +19,10 @@ _RESOURCES: Final[Feature] = "resources"
 
 
 def needed_features(platform: Platform, workloads: Mapping[str, Workload]) -> dict[Feature, str]:
-    """Return the features without which no scheduler can run these jobs: {feature: why}.
+    """Return {feature: why} of the features without which no scheduler can run these jobs.
 
-    On nodes with resources, a scheduler without the feature ``resources`` knows a job's number of nodes alone. It can
-    run only jobs that have their nodes to themselves, see `takes_whole_nodes`.
+    On nodes with resources, a scheduler without the feature ``resources`` knows only a job's number of nodes. It can
+    run only jobs that do not share their nodes; see `takes_whole_nodes`.
     """
     nodes = shared_nodes_of(platform.info)
     if nodes is None:
@@ -44,10 +44,10 @@ def needed_features(platform: Platform, workloads: Mapping[str, Workload]) -> di
 
 
 def takes_whole_nodes(request: Request, nodes: SharedNodes) -> bool:
-    """Return whether a job can run on any idle nodes of its least number, and never shares one of them.
+    """Return whether a job can run on any idle nodes, and never shares one of them.
 
-    That holds for an exclusive job, and for a job that takes all cores of each of its nodes, if it fits on all nodes of
-    the machine and holds no licences.
+    This is true for an exclusive job, and for a job that takes all cores of each of its nodes. The job must also fit on
+    any nodes of the machine and hold no licences.
     """
     shape = Shape(request, nodes)
     if request.licenses:

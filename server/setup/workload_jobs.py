@@ -1,4 +1,4 @@
-"""Creates the server's jobs from a workload, in blocks and in the workload's order."""
+"""Create the server's jobs from a workload, in blocks and in the workload's order."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import isnan

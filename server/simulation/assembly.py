@@ -14,6 +14,7 @@ from pipistrelle.server.engine.cluster import Cluster
 from pipistrelle.server.engine.dependencies import Condition, Dependencies
 from pipistrelle.server.engine.engine import Engine
 from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.lives import LimitChecks
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.engine.verdicts import Verdicts
 from pipistrelle.server.hosts.node_ledger import NodeLedger
@@ -68,6 +69,7 @@ def make_engine(
         # A scheduler that takes the options of submissions decides on dependencies and begin times.
         conditions={} if "options" in features else setup.conditions,
         dispersion=setup.dispersion,
+        checks=setup.checks,
     )
 
 
@@ -85,6 +87,7 @@ def native_engine(
     reliability: Reliability | None = None,
     conditions: Mapping[str, tuple[Condition, ...]] | None = None,
     dispersion: Dispersion | None = None,
+    checks: LimitChecks | None = None,
 ) -> Engine:
     """Return the engine of a run in the native dialect; see `Setup` and `Engine`.
 
@@ -119,6 +122,7 @@ def native_engine(
         holds=not aware,
         dilation=None if dispersion is None else dispersion.factor,
         preempts="preemption" in clockwork.features,
+        checks=checks,
     )
     verdicts = Verdicts(clockwork, lives, begins.workloads)
     return Engine(begins, clockwork, lives, arrivals, verdicts, failures, strict=strict, until=until)

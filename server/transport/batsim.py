@@ -174,9 +174,10 @@ class BatsimTransport(Peer[BatsimServerSession]):
         """Do nothing: Batsim has no error message, and the last notice can still be sent."""
 
     def farewell(self, notice: Notice) -> None:
-        """Send the last notice; wait briefly for a reply that is still missing before it, and for its reply after it.
+        """Send the last notice.
 
-        Other pending events are not sent: schedulers expect only SIMULATION_ENDS.
+        The method waits briefly for a reply that is still missing, and later for the reply to the last notice. Other
+        pending events are not sent: schedulers expect only SIMULATION_ENDS.
         """
         if not self._reachable:
             return

@@ -81,7 +81,7 @@ class RouterConnection:
         return message
 
     def serve(self, route: list[bytes], longest: int = MAX_FRAME_BYTES) -> None:
-        """Let reads block for up to a tick (0.1 s); messages begin with the ``route``.
+        """Prepare for reads that block up to a tick (0.1 s); messages begin with the ``route``.
 
         A message of more than ``longest`` bytes is skipped.
         """

@@ -57,7 +57,7 @@ class CurveStranger:
         self.lost = False
 
     def serve(self, route: list[bytes], longest: int) -> None:
-        """Let reads block for up to a tick (0.1 s); messages begin with the ``route``."""
+        """Prepare for reads that block up to a tick (0.1 s); messages begin with the ``route``."""
         self._route, self._longest = route, longest
         with contextlib.suppress(OSError):
             # libzmq reports a closed connection only among other events, which unknown peers could flood.
@@ -178,7 +178,7 @@ class CurveListener:
         return bool(self._strangers) or self.readable()
 
     def release(self, stranger: CurveStranger) -> None:
-        """Let the caller read this peer's messages; `look` still returns when one arrives."""
+        """Stop reading this peer's messages, so that the caller can; `look` still returns when one arrives."""
         self._served = stranger
         self._hush()
 

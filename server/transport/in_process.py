@@ -18,7 +18,7 @@ class Transport(Protocol):
 
     @property
     def apart(self) -> bool:
-        """Whether the scheduler is another process that works in parallel, so that observers can run meanwhile."""
+        """Whether the scheduler is another process that works in parallel; observers can then run while it decides."""
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
         """Wait for a scheduler, negotiate, and return both sides' greetings.

@@ -150,7 +150,7 @@ class Listener:
         return None
 
     def answer(self, stranger: RouterConnection, route: list[bytes], frame: bytes) -> None:
-        """Send a message; a peer that does not accept it at once is rejected."""
+        """Send a message to a peer; reject a peer that does not accept the message at once."""
         if stranger in self._strangers and not stranger.send(parts_before(route) + framed(frame)):
             self._send_away(stranger, "does not read its messages")
 
@@ -168,7 +168,7 @@ class Listener:
         self.unwatch(stranger)
 
     def release(self, stranger: RouterConnection) -> None:
-        """Let the caller read this peer's messages; `look` still returns when one arrives."""
+        """Stop reading this peer's messages, so that the caller can; `look` still returns when one arrives."""
         del self._strangers[stranger]
         self._heard.pop(stranger, None)
         if self._paused is not None:  # there is room for a peer now

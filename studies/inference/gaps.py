@@ -1,4 +1,4 @@
-"""Trials without a figure: which ones, why, and how to say it."""
+"""Trials without a figure: which ones, why, and the remarks about them."""
 
 from collections.abc import Iterable
 from typing import Final

@@ -46,14 +46,15 @@ def curves_picture(
 ) -> bytes:
     """Return a picture of curves with intervals, as in figures 7 and 8 of paper 000.
 
-    A hollow point is a mean of fewer replicas than the cell has. A cell without any figure is written at the foot.
+    A hollow point is a mean that leaves out replicas without a figure. A note at the foot names cells without any
+    figure.
 
     Args:
         x: the numeric axis.
         by: the axis with a curve per value, or None.
         metric: the column.
         panels: the axis with a panel per value, or None.
-        normalised: divide each curve by its value at the least number.
+        normalised: divide each curve by its value at the least number on the axis.
         targets: values of the metric, drawn as lines, with the points where curves reach them.
 
     Raises:

@@ -62,9 +62,9 @@ def ecdf_picture(
 ) -> bytes:
     """Return a picture of distribution functions, one curve per value of an axis.
 
-    Of a figure of jobs, such as ``wait``, it shows the share of jobs at or below each value: the mean over replicas,
-    with Student's interval in each point. Of a metric, such as ``mean_wait``, it shows the share of all replicas, so a
-    curve with trials without a figure ends below 1.
+    For a figure of jobs, such as ``wait``, a curve shows the share of jobs at or below each value: the mean over
+    replicas, with Student's interval at each point. For a metric, such as ``mean_wait``, a curve shows the share of all
+    replicas. So it ends below 1 if some trials have no figure.
 
     Args:
         by: the axis with a curve per value, or None.

@@ -1,4 +1,4 @@
-"""What all pictures of a study share: labels with units, panels, marks of missing trials."""
+"""The common parts of all pictures of a study: labels with units, panels, marks of missing trials."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -67,7 +67,7 @@ class AxisScale(Struct, frozen=True):
 
 
 def short_labels(values: Sequence[Value]) -> list[str]:
-    """Return the values of an axis as short texts: of files their names, if these differ."""
+    """Return the values of an axis as short texts; paths become file names if these differ."""
     texts = [label(value) for value in values]
     names = [trace_name(text).removesuffix(".toml") if "/" in text or text.endswith(_FILES) else text for text in texts]
     return names if len(set(names)) == len(names) else texts
@@ -96,7 +96,7 @@ def picture(
         size: width and height in inches, unless the look has one.
         title: the title, unless the look has one.
         gaps: the trials without a figure, whose causes the note names.
-        mark: how they are marked in the picture.
+        mark: how the picture marks these trials, for the note.
 
     Raises:
         PipistrelleError: matplotlib is not installed.
@@ -125,7 +125,7 @@ def _note(gaps: Sequence[Gap], mark: str) -> str:
 
 
 def panels_of(figure: "Figure", rows: int, columns: int, *, share: bool = False) -> Iterator[tuple[int, int, "Axes"]]:
-    """Yield row, column and axes of small multiples; one row with many columns is broken into several.
+    """Yield row, column and axes of small multiples; a single row with many columns is broken into several rows.
 
     Args:
         share: all panels have the same scales.
@@ -156,7 +156,7 @@ def size_of(rows: int, columns: int, *, width: float, height: float) -> tuple[fl
 
 
 def mark_missing(axes: "Axes", x: float, y: float | None, known: int, every: int, colour: str = "C3") -> None:
-    """Write how many replicas have a figure: above the value, or at the foot of the axes if none has."""
+    """Write how many replicas have a figure: above the mean, or at the foot of the axes if none has."""
     if known == every:
         return
     if y is None or known == 0:
@@ -172,12 +172,12 @@ def mark_missing(axes: "Axes", x: float, y: float | None, known: int, every: int
 
 
 def log_scaled(values: Iterable[float]) -> bool:
-    """Return whether positive values span so many sizes that a logarithmic scale shows more."""
+    """Return whether positive values span so many orders of magnitude that a logarithmic scale is better."""
     known = [value for value in values if math.isfinite(value)]
     positive = [value for value in known if value > 0]
     return bool(known) and len(positive) == len(known) and max(positive) > 100 * min(positive)
 
 
 def offsets(count: int, *, whole: float = 0.8) -> np.ndarray:
-    """Return the offsets of ``count`` bars beside each other from the middle of their group."""
+    """Return the offsets of ``count`` bars beside each other, from the middle of their group."""
     return (np.arange(count) - (count - 1) / 2) * whole / count

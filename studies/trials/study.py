@@ -214,7 +214,7 @@ class Study:
     def varied(self) -> list[str]:
         """The names that distinguish points: axes of variants, and the options that other axes set.
 
-        What a variant sets follows from its name, so it distinguishes nothing more.
+        The options that a variant sets follow from its name, so they are not included.
         """
         names: dict[str, None] = {}
         for axis in self.axes:

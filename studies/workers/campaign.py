@@ -1,4 +1,4 @@
-"""Carry out a study: check it, run its trials on workers, and write the table of results."""
+"""Run a study: check it, run its trials on workers, and write the table of results."""
 
 import os
 import tempfile
@@ -62,12 +62,12 @@ def run(
     overwrite: bool = False,
     watch: Callable[[Headway], None] = lambda progress: None,
 ) -> Results:
-    """Carry out a study, or the rest of an interrupted one, and return its results.
+    """Run a study, or the rest of an interrupted study, and return its results.
 
     Args:
         study: the study, its file, or the values of its file.
-        out: folder of the journal and of ``trials.parquet``, made if missing. A study continues from the trials in it.
-            None keeps no files.
+        out: folder of the journal and of ``trials.parquet``, created if missing. If it already has trials of the study,
+            the study continues. None keeps no files.
         jobs: number of worker processes on this machine; None for one per processor.
         dask: address of a Dask scheduler whose workers are used instead.
         slurm, slurm_options: number of Slurm jobs used as workers instead, and their options (docs/how-to/studies.md).

@@ -142,21 +142,21 @@ def runs(draw, *, failing: bool, planned: bool = False) -> tuple[Setup, RunSpec]
     return Setup(**{name: getattr(setup, name) for name in Setup.__slots__} | {"until": until}), spec
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=50)
 @given(runs(failing=False))
 def test_the_kernel_does_what_the_reference_engine_does(compare, run: tuple[Setup, RunSpec]) -> None:
     """Starts, ends, states and units of all jobs are the same, up to a horizon or the end."""
     compare(*run)
 
 
-@settings(deadline=None, max_examples=250)
+@settings(deadline=None, max_examples=80)
 @given(runs(failing=True))
 def test_the_kernel_does_the_same_when_nodes_fail(compare, run: tuple[Setup, RunSpec]) -> None:
     """The same holds for all attempts, their use of time, the figures of nodes, and runs that never end."""
     compare(*run)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @given(st.booleans().flatmap(lambda failing: runs(failing=failing, planned=True)))
 def test_the_kernel_does_the_same_around_maintenance(compare, run: tuple[Setup, RunSpec]) -> None:
     """Jobs avoid announced maintenance, lose nodes to unannounced maintenance, and reserve units for later."""
@@ -226,6 +226,7 @@ def test_outages_and_attempts_without_end_in_sight(compare) -> None:
     assert made.end > 3e6
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not TRACES, reason="no PIPISTRELLE_TRACES")
 @pytest.mark.parametrize("platform", LOGS)
 def test_logs_give_the_same_runs(compare, platform: str) -> None:

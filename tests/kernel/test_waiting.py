@@ -92,6 +92,7 @@ def test_the_queue_is_a_sorted_list(seed: int, ranks: int, in_turn: bool) -> Non
     assert in_order(queue) == [row[2] for row in twin.rows]
 
 
+@pytest.mark.slow
 def test_the_plain_functions_give_the_same_run(tmp_path) -> None:
     """With NUMBA_DISABLE_JIT=1 nothing is compiled, and the run has the same results."""
     program = (

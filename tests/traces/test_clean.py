@@ -132,8 +132,10 @@ def test_result_does_not_depend_on_the_order_of_the_input(jobs, random):
     ("file", "units", "jobs", "expected"),
     [
         ("KTH-SP2-1996-2.1-cln.swf.gz", 100, 28476, (28467, {NO_RUNTIME: 8, NO_SIZE: 1}, 475)),
-        ("CEA-Curie-2011-2.1-cln.swf.gz", 93312, 312826, (295540, {NO_RUNTIME: 17286}, 5416)),
-        ("HPC2N-2002-2.2-cln.swf.gz", 240, 202871, (202871, {}, 14817)),
+        pytest.param(
+            "CEA-Curie-2011-2.1-cln.swf.gz", 93312, 312826, (295540, {NO_RUNTIME: 17286}, 5416), marks=pytest.mark.slow
+        ),
+        pytest.param("HPC2N-2002-2.2-cln.swf.gz", 240, 202871, (202871, {}, 14817), marks=pytest.mark.slow),
         ("ALCF-Theta-2022.swf.gz", 4360, 23911, (23911, {}, 6264)),
         ("LANL-Grizzly-2018-01.swf", 1490, 774, (774, {}, 0)),
     ],

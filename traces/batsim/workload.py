@@ -9,12 +9,12 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from pipistrelle.protocol.base.errors import printable, quoted
+from pipistrelle.protocol.base.errors import did_you_mean, printable, quoted
 from pipistrelle.protocol.resources.amounts import AmountError
 from pipistrelle.protocol.resources.request import Request
 from pipistrelle.traces.batsim.json_faults import json_faults
 from pipistrelle.traces.batsim.profile_reader import ProfileTable, closest
-from pipistrelle.traces.errors import TraceError, line_fault, out_of_range
+from pipistrelle.traces.errors import TraceError, counted, line_fault, out_of_range
 from pipistrelle.traces.files import PathText, trace_name
 from pipistrelle.traces.profiles import ranks_of, require_ranks, runtime_of
 from pipistrelle.traces.workload import LABELS, LARGEST, PER_NODE, WHOLE, Ints, Workload, decimal_text
@@ -53,6 +53,10 @@ class _File(msgspec.Struct):
     nb_res: int | None = None
 
 
+class _Asking(msgspec.Struct, gc=False):
+    request: dict[str, msgspec.Raw] | None = None
+
+
 class _Texts(msgspec.Struct):
     jobs: list[msgspec.Raw]
 
@@ -69,6 +73,7 @@ class RegisteredJob(msgspec.Struct, frozen=True):
 
 _DECODER = msgspec.json.Decoder(_File)
 _TEXTS = msgspec.json.Decoder(_Texts)
+_ASKING = msgspec.json.Decoder(_Asking)
 _JOB = msgspec.json.Decoder(_Job)
 _TEXT = msgspec.json.Decoder(str)
 _WHOLE = re.compile(rb"-?[0-9]{1,18}")
@@ -141,8 +146,24 @@ def parse_batsim(data: bytes, path: PathText) -> Workload:
         labels=_labels(jobs),
         requests=[job.request for job in jobs] if any(job.request is not None for job in jobs) else None,
         format=FORMAT,
+        remarks=tuple(_unknown_members(jobs, texts)),
     )
     return workload.select(np.argsort(submit, kind="stable"))
+
+
+def _unknown_members(jobs: list[_Job], texts: list[msgspec.Raw]) -> list[str]:
+    """Return a message for each unknown member of the jobs' requests: name, number of jobs, and a similar name."""
+    known = list(Request.__struct_fields__)
+    counts: dict[str, int] = {}
+    for job, text in zip(jobs, texts, strict=True):
+        if job.request is not None:
+            for name in (_ASKING.decode(text).request or {}).keys() - set(known):
+                counts[name] = counts.get(name, 0) + 1
+    return [
+        f"the unknown member {quoted(name)} in the request of {counted(counts[name], 'job')} is ignored. "
+        f"{did_you_mean(name, known)}".rstrip()
+        for name in sorted(counts)
+    ]
 
 
 def job_of_json(raw: bytes | msgspec.Raw, where: str) -> RegisteredJob:

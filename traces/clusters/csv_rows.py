@@ -1,4 +1,4 @@
-"""Read the rows of CSV files as cells by column."""
+"""Read the rows of CSV files as {column: cell}."""
 
 import csv
 from collections.abc import Iterable, Iterator
@@ -21,7 +21,7 @@ class Cells(dict[str, str]):
         self._hint = hint
 
     def fault(self, what: str, expected: str, column: str) -> TraceError:
-        """Return the error for a row; it quotes the cell of `column`, or `column` itself."""
+        """Return an error about this row that quotes the cell of `column`; if there is no such column, its name."""
         return line_fault(f"{self._where}, line {self.line}", what, expected, self.get(column, column), self._hint)
 
 

@@ -1,4 +1,4 @@
-"""What the readers of job logs of GPU clusters share."""
+"""The common part of the readers of job logs of GPU clusters."""
 
 import re
 from typing import Any, Final
@@ -25,7 +25,7 @@ NONE: Final = -1.0
 
 
 def whole_cell(cells: Cells, column: str, *, most: int = MOST) -> int:
-    """Return a whole number of a row, 0 if it is empty; TraceError if it is malformed or above ``most``."""
+    """Parse the whole number in a cell, 0 if the cell is empty; TraceError if malformed or above ``most``."""
     text = cells.get(column, "")
     if not text:
         return 0
@@ -64,7 +64,7 @@ class GpuLog(JobLog):
 
 
 def spread(nodes: int, cores: int, gpus: int) -> dict[str, int]:
-    """Return the fields of a request for cores and GPUs, evenly on its nodes where the nodes divide them."""
+    """Return the fields of a request with these cores and GPUs, evenly per node if the number of nodes divides them."""
     tasks = max(cores, nodes)
     each = {"tasks_per_node": tasks // nodes} if tasks % nodes == 0 else {}
     held = {"gpus": gpus} if gpus % nodes else {"gpus_per_node": gpus // nodes}

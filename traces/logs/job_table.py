@@ -215,7 +215,7 @@ class JobLog(ABC):
 
     @classmethod
     def parse(cls, stream: io.BufferedReader, path: PathText, options: LogOptions | None = None) -> Workload:
-        """Parse a log of one file; jobs are sorted by submit time, `path` gives the name."""
+        """Read a log that is a single file; `path` gives its name. Jobs are sorted by submit time."""
         log = cls(options)
         log.read(stream, str(path))
         return log.workload(path)

@@ -49,7 +49,7 @@ def numbered(workload: Workload) -> Workload:
 
 
 def loses_dependencies(workload: Workload) -> bool:
-    """Return whether a job waits for more than SWF can express: the end of one job."""
+    """Return whether some job's dependencies cannot be written as SWF, which has only the end of one job."""
     known = set(workload.ids)
     for text in workload.labels.get("dependency", ()):
         parts = parse_dependency(text) if text else []

@@ -1,1 +1,1 @@
-"""Slurm: its accounting, read and written, options of sbatch, and files of events."""
+"""Slurm's logs: read and write its accounting, parse options of sbatch, read files of events."""

@@ -1,6 +1,6 @@
-"""Read files of events in the form of the University at Buffalo's Slurm simulator.
+"""Read files of events in the format of the University at Buffalo's Slurm simulator.
 
-One line is one event: ``-dt SECONDS -e submit_batch_job | OPTIONS pseudo.job``, where OPTIONS are those of sbatch and
+One line is one event: ``-dt SECONDS -e submit_batch_job | OPTIONS pseudo.job``. OPTIONS are options of sbatch, and
 ``-sim-walltime SECONDS``, the time that the job takes. Times count from the start of the controller.
 """
 
@@ -87,10 +87,11 @@ def read_events(stream: io.BufferedReader, where: str) -> Iterator[EventLine | s
 class EventsLog(JobLog):
     """Reader of files of events.
 
-    - The id of a job is N if its name is ``jobid_N``, or else its number in the order of submissions, as Slurm counts.
+    - If the names of all jobs have the form ``jobid_N``, the id of a job is N, else its number in the order of
+      submissions, as Slurm counts.
     - Each task of an array is a job ``ARRAY_TASK``, such as ``34_0``.
     - ``-sim-walltime -1`` means until the time limit. 0 is read as 0.001 s.
-    - Options that only the scheduler decides on become the label ``options``, ``--dependency`` the label of its name.
+    - Options that only the scheduler decides on become the label ``options``; ``--dependency`` becomes ``dependency``.
     - ``scancel`` events cancel jobs. ``scontrol`` events are for the option ``--reservations``.
     - A comment ``# start: DATE`` gives the date of time 0.
     """
@@ -142,7 +143,7 @@ class EventsLog(JobLog):
         return found
 
     def workload(self, path: PathText) -> Workload:
-        """Return the workload, with the times at which jobs are cancelled, and warnings about what is ignored."""
+        """Return the workload, with times of cancellations and with warnings about ignored options."""
         made = super().workload(path)
         measures = dict(made.measures)
         cancelled = self._cancellations(made)
@@ -194,7 +195,12 @@ class EventsLog(JobLog):
         )
 
     def _options(self, event: EventLine, values: dict[str, str], rest: dict[str, str]) -> dict[str, str]:
-        """Return the options that the scheduler decides on, and those that say what the job takes of nodes."""
+        """Return the options of a submission that are passed to the scheduler.
+
+        Args:
+            values: all options, by long name.
+            rest: the options about nodes that a `Request` cannot hold; they are passed, too.
+        """
         passed = {
             name: value
             for name, value in values.items()
@@ -243,7 +249,9 @@ class EventsLog(JobLog):
         return max(seconds, LEAST_RUNTIME)
 
     def _cancellations(self, made: Workload) -> "np.ndarray[tuple[int], np.dtype[np.float64]] | None":
-        """Return the time (s) from each job's submission to its cancellation, -1 if there is none; None: no events."""
+        """Return the time (s) from each job's submission to its cancellation, -1 for others; None if no job is
+        cancelled.
+        """
         if not self._cancelled:
             return None
         after = np.full(len(made), -1.0)

@@ -1,6 +1,6 @@
-"""Options of a submission that only the scheduler decides on, as a label of the job.
+"""Convert the options of a submission that only the scheduler decides on to and from a label of the job.
 
-The label is text in the form of sbatch's long options: ``--begin=now+90 --array=0-7%2 --nice=50``.
+The label is a text of sbatch's long options: ``--begin=now+90 --array=0-7%2 --nice=50``.
 """
 
 import shlex
@@ -27,7 +27,7 @@ def options_text(options: Mapping[str, str]) -> str:
 
 
 def parse_options(text: str, where: str) -> dict[str, str]:
-    """Return {long name: value} of a label; TraceError if it is malformed."""
+    """Parse the text of a label; return {long name: value}. TraceError if it is malformed."""
     found: dict[str, str] = {}
     try:
         words = shlex.split(text)
@@ -47,9 +47,10 @@ def parse_options(text: str, where: str) -> dict[str, str]:
 
 
 def options_of(workload: Workload) -> list[dict[str, str] | None] | None:
-    """Return the options of each job, with its dependency; None if no job has any.
+    """Return the options of each job, including its dependency; None if no job has any.
 
-    The names of all jobs are among them if a dependency is ``singleton``, because that concerns jobs of equal names.
+    If a dependency is ``singleton``, the options of all jobs include their names, because it concerns jobs of equal
+    names.
 
     Raises:
         TraceError: if a label is malformed.

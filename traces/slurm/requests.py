@@ -1,4 +1,4 @@
-"""What a job requested of its nodes, from the columns of Slurm's accounting."""
+"""Read what jobs requested of nodes from the columns of Slurm's accounting."""
 
 import re
 from collections.abc import Callable
@@ -32,7 +32,7 @@ _PER_NODE_MEMORY: Final = re.compile(r"\s--mem[= ]")
 
 
 def parse_tres(text: str) -> dict[str, str]:
-    """Parse TRES, such as ``cpu=8,gres/gpu:a100=4,node=1``, as {name: number}."""
+    """Parse TRES such as ``cpu=8,gres/gpu:a100=4,node=1``; return {name: number}."""
     pairs = (part.partition("=") for part in text.split(",") if part)
     return {name.strip(): value.strip() for name, _, value in pairs}
 
@@ -61,7 +61,7 @@ def scaled_number(text: str, place: str, column: str) -> int:
 
 
 class SacctRequests:
-    """Reads the requests of jobs; equal requests share one object."""
+    """Reads the requests of jobs; jobs with equal requests share one object."""
 
     def __init__(self) -> None:
         self._known: dict[Request, Request] = {}
@@ -69,11 +69,11 @@ class SacctRequests:
     def of(self, cell: Cell, nodes: int, processors: int, place: str) -> Request | None:
         """Return what a job requested of its nodes; None if the row has neither TRES nor memory.
 
-        The request counts first: ReqTRES, ReqMem, then what was allocated. A total of memory is divided by the job's
-        nodes, or by its cores if it has several nodes, unless SubmitLine has ``--mem``.
+        ReqTRES and ReqMem count first. What they lack comes from the allocation. A total of memory is divided by the
+        job's nodes, or by its cores if it has several nodes, unless SubmitLine has ``--mem``.
 
         Args:
-            nodes, processors: requested numbers by other columns, -1 if missing.
+            nodes, processors: requested numbers according to other columns, -1 if missing.
 
         Raises:
             TraceError: a number or an amount cannot be read.
@@ -126,7 +126,7 @@ class SacctRequests:
 
     @staticmethod
     def _memory(memory: str, tres: dict[str, str], nodes: int, cores: int, line: str, place: str) -> dict[str, int]:
-        """Return the field of `Request` for the memory, empty if none was requested."""
+        """Return the field of `Request` that holds the memory; empty if none was requested."""
         found = None if memory in _NO_MEMORY else _REQMEM.fullmatch(memory)
         if found is None and memory not in _NO_MEMORY:
             raise fault(place, "ReqMem", "is not an amount of memory", "such as 4000Mn, 2Gc or 16G", memory)
@@ -147,7 +147,7 @@ class SacctRequests:
 
     @staticmethod
     def _gpus(tres: dict[str, str], nodes: int, fields: dict[str, Any], place: str, column: str) -> dict[str, Any]:
-        """Return the fields of `Request` for the GPUs; they replace ``gpus_per_task`` where both are known."""
+        """Return the fields of `Request` that hold the GPUs; if both are known, they replace ``gpus_per_task``."""
         gpus = gpu_count(tres, place, column)
         if not gpus:
             fields.pop("gpus_per_task", None)
@@ -161,7 +161,7 @@ class SacctRequests:
 
 
 def tres_text(request: Request) -> tuple[str, str]:
-    """Return a request as ReqTRES, and as sbatch's options in SubmitLine for what ReqTRES cannot say."""
+    """Return a request as (ReqTRES, SubmitLine); SubmitLine has options for what ReqTRES cannot express."""
     nodes, cores = request.least_nodes, request.cores
     gpus = request.gpus or request.gpus_per_node * nodes or request.gpus_per_task * request.all_tasks
     memory = 0

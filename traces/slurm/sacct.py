@@ -157,7 +157,7 @@ class SacctLog(JobLog):
         )
 
     def _mended(self, cells: list[str], width: int, place: str) -> list[str]:
-        """Return the cells of a row whose text has bars, or which ends with a bar."""
+        """Return the cells of a row that ends with a bar, or in which a text contains bars."""
         surplus = len(cells) - width
         if surplus == 1 and not cells[-1]:
             return cells[:-1]

@@ -73,7 +73,7 @@ def _chunks(workload: Workload) -> Iterator[bytes]:
 
 
 def _state(text: str, ran: bool) -> str:
-    """Return Slurm's state; it is replaced if it contradicts whether the job `ran`."""
+    """Return the job's state in Slurm's words; replace it if it contradicts ``ran``, whether the job ran."""
     word = _WORDS.get(text.upper(), text.upper())
     if word in _ENDED or (word in GOING_ON and not ran):
         return word

@@ -26,7 +26,7 @@ class OptionRole(Enum):
 
 
 class SbatchOption(NamedTuple):
-    """An option of sbatch; ``value`` is "VALUE", "[VALUE]" for an optional one, or "" for none."""
+    """An option of sbatch; ``value`` is "VALUE", "[VALUE]" if the value is optional, or "" if there is none."""
 
     name: str
     role: OptionRole

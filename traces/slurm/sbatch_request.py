@@ -1,4 +1,4 @@
-"""What a submission asks of nodes, from the options of sbatch."""
+"""Convert sbatch's options about nodes to a request."""
 
 import re
 from collections.abc import Mapping
@@ -88,7 +88,7 @@ def _count(values: Mapping[str, str], name: str, where: str) -> int | None:
 
 
 def _memory(values: Mapping[str, str], where: str, rest: dict[str, str]) -> dict[str, int]:
-    """Return the amount of memory (MiB); 0 per node means all memory of the node, which is passed on."""
+    """Return the amount of memory (MiB); pass 0 per node on in ``rest``, because it means all memory of the node."""
     found = {}
     for name, member in (
         ("mem", "memory_per_node"),
@@ -109,7 +109,7 @@ def _memory(values: Mapping[str, str], where: str, rest: dict[str, str]) -> dict
 
 
 def _gpus(values: Mapping[str, str], where: str) -> tuple[dict[str, int], tuple[str, ...]]:
-    """Return the numbers of GPUs by member of `Request`, and their models."""
+    """Return {field of `Request`: number of GPUs}, and the GPU models."""
     found: dict[str, int] = {}
     models: dict[str, None] = {}  # an ordered set
     for name, member in (("gpus", "gpus"), ("gpus-per-node", "gpus_per_node"), ("gpus-per-task", "gpus_per_task")):
@@ -132,7 +132,7 @@ def _gpus_in_all(gpus: Mapping[str, int], nodes: int | None, tasks: int | None) 
 
 
 def _typed(text: str, name: str, where: str) -> list[tuple[str, int]]:
-    """Parse ``4`` or ``a100:4``, several separated by commas."""
+    """Parse a list such as ``4`` or ``a100:4,v100:2``; return (type, count) of each entry."""
     found = []
     for part in filter(None, text.split(",")):
         model, _, count = part.rpartition(":")

@@ -1,4 +1,4 @@
-"""Merge several workloads, and copy the jobs of one. Pure functions."""
+"""Merge several workloads, and copy the jobs of a workload. Pure functions."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -88,7 +88,7 @@ def read_names(text: str) -> tuple[str, ...]:
 
 
 def read_value(parameter: Parameter, text: str) -> Value:
-    """Return the value of a parameter; BadValue if it is wrong, NotSupported if only Maui supports it."""
+    """Parse the value of a parameter; BadValue if it is wrong, NotSupported if only Maui supports it."""
     if parameter.kind is Kind.CHOICE:
         upper = SYNONYMS.get(parameter.name, {}).get(text.upper(), text.upper())
         if upper in parameter.lacking:

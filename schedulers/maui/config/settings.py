@@ -39,7 +39,7 @@ class Limit(NamedTuple):
 
     Attributes:
         metric: JOB, NODE, PROC, PS (unit x s), WC (s) or IJOB.
-        per: kind of credential of which each one has its own limit, or None.
+        per: a kind of credential: each credential of this kind has its own limit; None: one limit.
     """
 
     metric: str

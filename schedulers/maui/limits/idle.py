@@ -108,7 +108,7 @@ class IdleRows:
         return np.flatnonzero(found).tolist()
 
     def _choose(self, chosen: Bools, number: int, eligible: Bools, ranks: Floats, limit: float) -> None:
-        """Choose the first eligible rows of one counter by rank, ties by submission."""
+        """Choose the eligible rows of one counter with the highest ranks; ties by submission."""
         every = self._by_counter.rows[number].array()
         others = every[np.flatnonzero(eligible[every] & ~chosen[every])]
         mine = every[np.flatnonzero(chosen[every])]

@@ -24,7 +24,6 @@ from pipistrelle.schedulers.maui.limits.arrays import (
 from pipistrelle.schedulers.maui.limits.idle import IdleRows
 from pipistrelle.schedulers.maui.priority.credentials import Credentials
 from pipistrelle.schedulers.maui.priority.waiting import Bools, MauiQueue
-from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Floats
 
 #: kind of credential (or SYS), its name, and the kind and name within it that have their own limits, or None
@@ -193,26 +192,26 @@ class Limits:
             if name is not None:
                 yield kind, name, self._settings.own(kind, name), self._settings.default(kind)
 
-    def started(self, job: SchedulerJob, code: int, end: float) -> None:
-        """Count a job that starts; ``end`` (s) is its latest end."""
+    def started(self, job: int, size: int, code: int, end: float) -> None:
+        """Count a job (by number) of ``size`` processors that starts; ``end`` (s) is its latest end."""
         self._extend()
-        for number in self._count(job, code, 1):
-            self._outstanding.started(number, job.number, job.size, end)
+        for number in self._count(size, code, 1):
+            self._outstanding.started(number, job, size, end)
 
-    def ended(self, job: SchedulerJob, code: int) -> None:
+    def ended(self, job: int, size: int, code: int) -> None:
         """Stop counting a job that has ended."""
-        for number in self._count(job, code, -1):
-            self._outstanding.ended(number, job.number)
+        for number in self._count(size, code, -1):
+            self._outstanding.ended(number, job)
 
-    def _count(self, job: SchedulerJob, code: int, sign: int) -> list[int]:
+    def _count(self, size: int, code: int, sign: int) -> list[int]:
         """Add a job to its counters (``sign`` 1), or remove it (-1); return the numbers of the counters."""
         if not self._counters[code]:
             return []
         usages = {counter: self._usage[counter] for counter in self._counters[code]}
-        nodes = self._nodes(job.size)
+        nodes = self._nodes(size)
         for counter, usage in usages.items():
             jobs_before, units_before, nodes_before = usage.running
-            usage.running = (jobs_before + sign, units_before + sign * job.size, nodes_before + sign * nodes)
+            usage.running = (jobs_before + sign, units_before + sign * size, nodes_before + sign * nodes)
             if counter != _SYSTEM:
                 self._allowed.set_usage(usage.number, usage.running)
         return [usage.number for usage in usages.values()] if self.outstanding else []

@@ -1,1 +1,1 @@
-"""Compute Maui's job priorities and the terms of which they consist."""
+"""Compute Maui's job priorities and the terms that add up to them."""

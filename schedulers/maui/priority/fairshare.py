@@ -41,7 +41,7 @@ class _Targets(NamedTuple):
 
 
 class _Counters(Kept):
-    """Usage (unit x s) of the names of one kind, shape (windows newest first, names)."""
+    """Usage (unit x s) of all credentials of one kind, such as users; shape (windows newest first, names)."""
 
     _kept = ("usage", "rates", "older")
 

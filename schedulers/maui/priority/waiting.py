@@ -53,7 +53,7 @@ class MauiQueue:
     Empty rows are removed when there are many. Row numbers are valid until the next `add`.
 
     Attributes:
-        size: units; `GONE` in an empty row.
+        size: processors; `GONE` in an empty row.
         walltime: planned, s.
         since: time from which queue time counts, s.
         code: combination of credentials.
@@ -61,9 +61,13 @@ class MauiQueue:
         bypass: number of jobs of lower priority backfilled before it.
         held: end of the deferral, s.
         live: whether the row has a job.
+
+    Args:
+        size_of: returns a job's size.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, size_of: Callable[[SchedulerJob], int] = lambda job: job.size) -> None:
+        self._size_of = size_of
         self.rows = 0
         #: number of renumberings of the rows
         self.generation = 0
@@ -129,7 +133,7 @@ class MauiQueue:
         if self.rows == len(self._size):
             self._make_room()
         row = self.rows
-        self._size[row], self._code[row], self._access[row] = job.size, code, access
+        self._size[row], self._code[row], self._access[row] = self._size_of(job), code, access
         self._walltime[row], self._since[row] = walltime, since
         self._bypass[row] = self._held[row] = 0.0
         self._live[row] = True
@@ -190,10 +194,7 @@ class FixedColumn(Generic[_Scalar]):
 
 
 class RowsByCounter:
-    """The rows of the queue by the limit's counter for which their jobs count.
-
-    A job can count for several.
-    """
+    """The rows of the queue, grouped by the counters of limits to which their jobs add; a job can add to several."""
 
     def __init__(self) -> None:
         #: counters by combination

@@ -15,7 +15,7 @@ from pipistrelle.schedulers.sharing.plan.loops import Bools, Floats, Ints, Need,
 
 
 def enough_loop(table: Ints, row: int, node: int, has: Ints, need: Need) -> bool:
-    """Return whether a node has enough free in one slice."""
+    """Return whether a node has enough free in one time slice."""
     width = len(need.least)
     for column in range(width):
         if table[row, node, column] < need.least[column]:
@@ -35,7 +35,7 @@ def enough_loop(table: Ints, row: int, node: int, has: Ints, need: Need) -> bool
 
 
 def room_loop(table: Ints, row: int, node: int, need: Need) -> int:
-    """Return how many tasks a node has room for, GPUs not counted."""
+    """Return how many tasks fit on a node, without regard to GPUs."""
     found = need.most
     for column in range(len(need.each)):
         if need.each[column]:
@@ -46,7 +46,7 @@ def room_loop(table: Ints, row: int, node: int, need: Need) -> int:
 def first_begin_loop(
     table: Ints, order: Ints, begins: Floats, has: Ints, need: Need, among: Ints, shut: Shut, at: int, last: int
 ) -> tuple[int, Bools]:
-    """Do as `loops.first_begin`."""
+    """Return the same as `loops.first_begin`."""
     count, upto, number = len(order), at, len(among)
     bad = np.full(number, -1, dtype=np.int64)
     fits = np.zeros(number, dtype=np.bool_)
@@ -88,7 +88,7 @@ def first_begin_loop(
 
 
 def extreme_free_loop(table: Ints, order: Ints, first: int, after: int, nodes: Ints, most: bool) -> Ints:
-    """Do as `loops.extreme_free`."""
+    """Return the same as `loops.extreme_free`."""
     columns = table.shape[2]
     found = np.empty((len(nodes), columns), dtype=np.int64)
     for at in range(first, after):
@@ -101,7 +101,7 @@ def extreme_free_loop(table: Ints, order: Ints, first: int, after: int, nodes: I
 
 
 def change_loop(table: Ints, order: Ints, first: int, after: int, nodes: Ints, taken: Ints) -> None:
-    """Do as `loops.change`."""
+    """Change the table in the same way as `loops.change`."""
     for at in range(first, after):
         for place in range(len(nodes)):
             for column in range(table.shape[2]):
@@ -109,7 +109,7 @@ def change_loop(table: Ints, order: Ints, first: int, after: int, nodes: Ints, t
 
 
 def same_loop(table: Ints, one: int, other: int) -> bool:
-    """Do as `loops.same`."""
+    """Return the same as `loops.same`."""
     for node in range(table.shape[1]):
         for column in range(table.shape[2]):
             if table[one, node, column] != table[other, node, column]:

@@ -16,11 +16,12 @@ from pipistrelle.schedulers.sharing.plan.slices import NodePlace
 
 
 class ConservativeOnNodes:
-    """Every waiting job has a reservation on fixed nodes, and no other job ever delays it.
+    """Gives every waiting job a reservation on fixed nodes, which no other job ever delays.
 
-    A new job gets a reservation behind all others. When a job ends, the waiting jobs are planned again, in the order of
-    the queue, while all others keep their reservations. A job keeps its reservation unless it can start earlier, or at
-    the same time on preferred nodes. Only jobs that may gain from what was freed are planned again.
+    A new job gets a reservation that delays no earlier one. When a job ends, the waiting jobs are planned again, one by
+    one in the order of the queue. Meanwhile all other jobs keep their reservations. A job changes its reservation only
+    if it can start earlier, or at the same time on preferred nodes. Jobs that cannot gain from the freed resources are
+    skipped.
     """
 
     def __init__(self) -> None:
@@ -32,7 +33,7 @@ class ConservativeOnNodes:
         return inf if self._plan is None else self._plan.begin(job)
 
     def state(self) -> Any:
-        """Return the plan and all reservations; None if it is certain that no job waits."""
+        """Return the plan and all reservations; None if no job can be waiting."""
         return None if self._plan is None else self._plan.state()
 
     def restore(self, state: Any, view: View, placement: Placement) -> None:
@@ -78,7 +79,7 @@ class _Reserved(NodePlan):
         return inf if place is None else place.begin
 
     def state(self) -> dict[str, Any]:
-        """Return the plan, the reservations of waiting jobs, and which of them may move."""
+        """Return the plan, the reservations of waiting jobs, and which of these jobs may move."""
         places = [[number, plain(place)] for number, place in self._places.items()]
         return {**super().state(), "places": places, "marks": self._marks.state()}
 
@@ -97,7 +98,7 @@ class _Reserved(NodePlan):
         return super().holds_for(view) and not any(place.begin < view.now for place in self._places.values())
 
     def schedule(self, *, anew: bool) -> None:
-        """Reserve for new jobs in the queue's order, and after a release for all jobs that may move."""
+        """Reserve for new jobs in the queue's order, and for all jobs that may move if something was freed."""
         view, marks = self.view, self._marks
         for place in self.follow():
             self._freed(place)
@@ -120,7 +121,7 @@ class _Reserved(NodePlan):
         self.look_ahead()
 
     def _drop(self, job: SchedulerJob) -> NodePlace:
-        """Remove a job's reservation; jobs that may gain from it are marked."""
+        """Remove a job's reservation, and mark the jobs that may gain from it."""
         place = self._places.pop(job.number)
         self.clear(place)
         self._freed(place)
@@ -196,7 +197,7 @@ class _Reserved(NodePlan):
 
 
 class _Marks:
-    """The waiting jobs that may move because something was freed, and the nodes where.
+    """The waiting jobs that may move because something was freed, and on which nodes it was freed.
 
     Args:
         nodes: number of nodes.
@@ -228,7 +229,7 @@ class _Marks:
             self._nodes[self._column[number], nodes] = True
 
     def join(self, job: SchedulerJob, plan: NodePlan, end: float) -> None:
-        """Add a job, or change the end (s) of its reservation; it loses its mark."""
+        """Add a job, or change the end (s) of its reservation; in both cases remove its mark."""
         row = self._column.get(job.number)
         if row is None:
             if not self._unused:
@@ -280,8 +281,8 @@ class _Marks:
         """Mark the jobs that may use what was freed.
 
         Args:
-            nodes: the nodes, shape (n,).
-            most: the most that is free there now at any time of the period, shape (n, columns).
+            nodes: the nodes with freed resources, shape (n,).
+            most: the largest amount that is free there at any time of the period, shape (n, columns).
             begin: begin of the period, s.
             everyone: whether licences were freed too, so that the jobs may move on any node.
         """

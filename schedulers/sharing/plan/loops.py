@@ -1,7 +1,7 @@
-"""The loops over the free resources of time slices, for numpy; `compiled` has the same for numba.
+"""The loops over the free resources of time slices, with numpy; `compiled` has the same for numba.
 
-A table has shape (rows, nodes, columns): what is free on each node during one slice. ``order`` has the row of each
-slice, from the earliest.
+A table has shape (rows, nodes, columns). Each row is one slice of time and holds what is free on each node during it.
+``order`` has the row of each slice, the earliest slice first.
 """
 
 from typing import NamedTuple
@@ -17,15 +17,15 @@ Bools = NDArray[np.bool_]
 
 
 class Need(NamedTuple):
-    """What each node of a job must have free at least.
+    """What must be free on each node of a job.
 
     Attributes:
         least: amounts of the resources, shape (resources,).
         gpus: number of GPUs.
         share: thousandths of each GPU.
-        idle: whether no other job may be there.
+        idle: whether no other job may be on the node.
         low: number of nodes.
-        length: how long, s.
+        length: for how long, s.
         tasks: number of tasks on all nodes together; 0 if it does not matter.
         most: the most tasks on one node.
         base: what the job takes of a node besides its tasks, shape (resources,).
@@ -60,11 +60,11 @@ class Shut(NamedTuple):
 
 
 def suffices(free: Ints, has: Ints, need: Need) -> Bools:
-    """Return which nodes have enough free for one node's part of a job, shape (nodes,).
+    """Return which nodes have enough free for the job's part on one node, shape (nodes,).
 
     Args:
-        free: shape (nodes, columns).
-        has: what the nodes have in all, same shape.
+        free: free amounts, shape (nodes, columns).
+        has: all amounts of the nodes, same shape.
     """
     width = len(need.least)
     found: Bools = np.all(free[:, :width] >= need.least, axis=1)
@@ -76,7 +76,11 @@ def suffices(free: Ints, has: Ints, need: Need) -> Bools:
 
 
 def room(free: Ints, good: Bools, need: Need) -> int:
-    """Return how many tasks the good nodes have room for, GPUs not counted; ``free`` has shape (nodes, columns)."""
+    """Return how many tasks fit on the good nodes together, without regard to GPUs.
+
+    Args:
+        free: free amounts, shape (nodes, columns).
+    """
     found = np.where(good, need.most, 0)
     for column in np.flatnonzero(need.each).tolist():
         found = np.minimum(found, np.maximum(free[:, column] - need.base[column], 0) // need.each[column])
@@ -86,15 +90,14 @@ def room(free: Ints, good: Bools, need: Need) -> int:
 def first_begin(
     table: Ints, order: Ints, begins: Floats, has: Ints, need: Need, among: Ints, shut: Shut, at: int, last: int
 ) -> tuple[int, Bools]:
-    """Return the first slice from ``at`` to ``last`` in which a job may start, and the nodes that it may use from then
-    on.
+    """Return the first slice in which a job may start, from ``at`` to ``last``, and its nodes; -1 if there is none.
 
-    The slice is -1 if there is none. Each of the nodes has enough free resources in every slice until the job ends. The
-    caller must check two more things: that a node has the same GPUs free in all slices, and that all the tasks fit.
+    Each of these nodes has enough free resources in every slice until the job ends. The caller must check two more
+    things: that a node has the same GPUs free in all slices, and that all the tasks fit.
 
     Args:
-        has: what the nodes have in all, shape (nodes, columns).
-        among: the nodes to use.
+        has: all amounts of the nodes, shape (nodes, columns).
+        among: the nodes that may be used.
     """
     count, upto = len(order), at
     bad: Ints = np.full(len(among), -1, dtype=np.int64)
@@ -123,7 +126,7 @@ def first_begin(
 
 
 def extreme_free(table: Ints, order: Ints, first: int, after: int, nodes: Ints, most: bool) -> Ints:
-    """Return the least (or the most) that is free in any slice from ``first`` to ``after``, shape (nodes, columns)."""
+    """Return the least (or most) that is free in any slice from ``first`` up to ``after``, shape (nodes, columns)."""
     found: Ints = table[order[first]][nodes]
     for at in range(first + 1, after):
         (np.maximum if most else np.minimum)(found, table[order[at]][nodes], out=found)
@@ -131,7 +134,7 @@ def extreme_free(table: Ints, order: Ints, first: int, after: int, nodes: Ints, 
 
 
 def change(table: Ints, order: Ints, first: int, after: int, nodes: Ints, taken: Ints) -> None:
-    """Add amounts, shape (nodes, columns), to different nodes in the slices from ``first`` to ``after``."""
+    """Add amounts, shape (nodes, columns), to nodes in the slices from ``first`` up to ``after``; each node once."""
     table[order[first:after, None], nodes] += taken
 
 

@@ -1,4 +1,4 @@
-"""The plan of the rules that reserve shared nodes: what is free of each node at which time."""
+"""The plan for rules that reserve shared nodes: what is free on each node at each time."""
 
 from collections.abc import Mapping, Sequence
 from math import inf
@@ -22,18 +22,18 @@ from pipistrelle.schedulers.sharing.plan.slices import NodePlace, NodeSlices, Ro
 
 
 class NodeFit(NamedTuple):
-    """A time (s) from which a job fits, and what it takes then."""
+    """The time (s) from which a job fits, and what the job takes then."""
 
     begin: float
     takes: Takes
 
 
 class Access(NamedTuple):
-    """The nodes that a job may use at any time, and the windows that close more nodes for some time.
+    """The nodes that a job may ever use, and the windows that close some of them for a time.
 
     Attributes:
-        allowed: shape (nodes,).
-        nodes: the same as numbers.
+        allowed: which nodes, shape (nodes,).
+        nodes: the same nodes as numbers.
         windows: those that exclude the job and do not last for ever.
     """
 
@@ -70,7 +70,7 @@ class NodeSearch:
         self.slices = self.empty(view.now)
 
     def empty(self, now: float) -> NodeSlices:
-        """Return slices from ``now`` (s) on without any job."""
+        """Return slices of the time from ``now`` (s) on, without any job."""
         nodes = self.shared.nodes
         has = np.hstack([nodes.amounts, nodes.gpus])
         licenses = np.array(list(nodes.licenses.values()), dtype=np.int64)
@@ -86,7 +86,7 @@ class NodeSearch:
         return np.array([wanted.get(name, 0) for name in self._names], dtype=np.int64)
 
     def need(self, job: SchedulerJob) -> Need:
-        """Return what a job needs of each node at least."""
+        """Return what must be free on each node of a job."""
         known = self._needs.get(job.number)
         if known is None:
             shape = self.shared.shape(job)
@@ -107,17 +107,17 @@ class NodeSearch:
         return known
 
     def forget_need(self, job: SchedulerJob) -> None:
-        """Forget what is known of a job that no longer waits."""
+        """Drop the stored need of a job that no longer waits."""
         self._needs.pop(job.number, None)
 
     def earliest(
         self, job: SchedulerJob, need: Need, among: Ints, periods: Sequence[Period] = (), before: float = inf
     ) -> NodeFit | None:
-        """Return the earliest time at which a job fits, and what it takes then, or None.
+        """Return the earliest time at which a job fits, and what it takes then; None if there is none.
 
         Args:
-            among: the only nodes to use.
-            periods: periods in which the job may not use some of them.
+            among: the nodes that may be used.
+            periods: periods in which the job may not use some of these nodes.
             before: the latest time to try, s.
         """
         slices, shape = self.slices, self.shared.shape(job)
@@ -137,7 +137,7 @@ class NodeSearch:
         return None
 
     def _choose(self, shape: Shape, at: int, length: float, good: Ints) -> Takes | None:
-        """Return what a job takes of the good nodes from a slice on; None if it does not fit."""
+        """Return what a job takes of the good nodes from slice ``at`` on; None if it does not fit."""
         has, width = self.slices.has, len(self.shared.nodes.resources)
         table = np.zeros_like(has)
         table[good] = self.slices.least_free(at, length, good)
@@ -145,11 +145,14 @@ class NodeSearch:
         most[good] = shape.most_tasks(table[:, :width], table[:, width:])[good]
         if not most.any():
             return None
-        order = self.shared.by_weight if at else self.placer.order(shape)
-        return shape.choose(order, most, table[:, width:])
+        return shape.choose(self.order(shape, at, length, good), most, table[:, width:])
+
+    def order(self, shape: Shape, at: int, length: float, good: Ints) -> Ints:
+        """Return the nodes, preferred ones first, for a job that would start with a slice on some good nodes."""
+        return self.shared.by_weight if at else self.placer.order(shape)
 
     def _shut(self, shape: Shape, periods: Sequence[Period]) -> Shut:
-        """Return the periods in slices, and when a job is short of licences."""
+        """Convert periods to slices, and add the slices in which too few licences are free for a job."""
         slices = self.slices
         periods = [one for one in periods if one.end > slices.now]
         for one in periods:
@@ -167,9 +170,9 @@ class NodeSearch:
 
 
 class NodePlan(NodeSearch):
-    """What is free over time, beside running jobs and reservations of waiting jobs.
+    """What is free at each time beside running jobs and the reservations of waiting jobs.
 
-    A running job takes what it holds until its expected end (start + walltime), or until maintenance kills it. It is
+    A running job holds its resources until its expected end (start + walltime), or until maintenance kills it. It is
     removed when it ends. The plan does not contain windows, because a window may admit some jobs.
 
     Args:
@@ -195,7 +198,7 @@ class NodePlan(NodeSearch):
         self.windows_changed = True
 
     def _sliced(self, now: float) -> NodeSlices:
-        """Return slices from ``now`` (s) on that contain only the running jobs."""
+        """Return slices of the time from ``now`` (s) on that contain only the running jobs."""
         slices = self.empty(now)
         # The latest end first: each job then changes only slices that exist already.
         for place in sorted(self._running.values(), key=lambda one: -one.end):
@@ -260,7 +263,7 @@ class NodePlan(NodeSearch):
         self._next_end = windows.next_end(self.view.now) if windows else inf
 
     def _ends_at(self, job: SchedulerJob) -> float:
-        """Return when (s) a running job ends at the latest; note whether maintenance kills it."""
+        """Return when (s) a running job ends at the latest; record whether maintenance kills it."""
         end = self.view.windows.ends_at(job, self.view.now)
         if end < job.expected_end:
             self._killed[job.id] = end
@@ -277,7 +280,7 @@ class NodePlan(NodeSearch):
     # -- one job ----------------------------------------------------------------------------------------------------
 
     def access(self, job: SchedulerJob) -> Access:
-        """Return the nodes that a job may use, and the windows against it."""
+        """Return the nodes that a job may use, and the windows that exclude it."""
         known = self._accesses.get(job.number)
         if known is None:
             allowed = self.shared.shape(job).able.copy()
@@ -294,16 +297,16 @@ class NodePlan(NodeSearch):
         return known
 
     def forget(self, job: SchedulerJob) -> None:
-        """Forget what is known of a job that no longer waits."""
+        """Drop what is stored about a job that no longer waits."""
         self._accesses.pop(job.number, None)
         self.forget_need(job)
 
     def fit(self, job: SchedulerJob, before: float = inf, among: Ints | None = None) -> NodeFit | None:
-        """Return the earliest time at which a job fits, and what it takes then, or None.
+        """Return the earliest time at which a job fits, and what it takes then; None if there is none.
 
         Args:
             before: the latest time to try, s.
-            among: the only nodes to use; None: all that the job may use.
+            among: the nodes that may be used; None: all that the job may use.
         """
         access = self.access(job)
         periods = [Period(one.begin, one.end, numbers(one.units)) for one in access.windows]
@@ -327,7 +330,7 @@ class NodePlan(NodeSearch):
         self.slices.give_back(place.rows, place.begin, place.end)
 
     def start(self, job: SchedulerJob, takes: Takes) -> None:
-        """Start a job now; what it takes must be free long enough."""
+        """Start a job now; the caller ensures that what it takes is free for its whole length."""
         view = self.view
         first = view.waiting.first
         self._running[job.id] = self.take(job, view.now, takes)

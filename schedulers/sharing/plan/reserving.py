@@ -1,6 +1,7 @@
-"""Backfilling around some reservations on nodes that jobs share: the rules easy-slices, depth and fill."""
+"""Backfilling around a few reservations on nodes that jobs share: the rules easy-slices, depth and fill."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from functools import partial
 from math import inf
 from typing import Any, ClassVar, Final, Literal
 
@@ -9,11 +10,10 @@ from pipistrelle.schedulers.policy.interfaces import KeepsBegins, Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.sharing.open_nodes import OpenNodes, opened
+from pipistrelle.schedulers.sharing.plan.filling import FillPolicy, Release, fill
 from pipistrelle.schedulers.sharing.plan.plan import NodePlan
 from pipistrelle.schedulers.sharing.plan.slices import NodePlace
 
-#: most checks by GREEDY of whether a job fits beside others
-_MOST_QUESTIONS: Final = 1000
 #: number of jobs beyond the depth to read at a time from the queue
 _BEYOND: Final = 4
 
@@ -29,7 +29,7 @@ METRICS: Final[dict[str, Metric]] = {
 class EasySlicesOnNodes:
     """EASY backfilling with one reservation on chosen nodes, in time slices.
 
-    A job that would run past the reserved start cannot use what is reserved, even if enough else will be free.
+    A job that would run beyond the reserved start cannot use the reserved resources, even if others will be free then.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class EasySlicesOnNodes:
         self._place: NodePlace | None = None
 
     def reservation(self, job: SchedulerJob) -> float | None:
-        """Return the first job's latest expected start (s); None for any other job."""
+        """Return the latest expected start (s) of the first job in the queue; None for any other job."""
         return self._place.begin if self._place is not None and job.number == self._reserved_for else None
 
     def state(self) -> Any:
@@ -96,14 +96,16 @@ class EasySlicesOnNodes:
 
 
 class ReservingOnNodes(KeepsBegins):
-    """The first jobs that do not fit get reservations, new at each decision; others start around them.
+    """Reserves for the first jobs that do not fit, and starts other jobs around these reservations.
+
+    The reservations are computed again at each decision.
 
     Args:
         depth: number of jobs that get a reservation.
-        policy: how the others are chosen: in the order of the queue (``firstfit``), by falling metric (``bestfit``), or
+        policy: how other jobs are chosen: in the order of the queue (``firstfit``), by falling metric (``bestfit``), or
             the set with the largest sum of metrics among the sets tried (``greedy``).
         metric: a key of `METRICS`.
-        most: how many of the others, that fit one by one, may be started at a decision (0: all).
+        most: how many other jobs may be started at a decision, of those that fit one by one; 0: all.
     """
 
     _kept: ClassVar[tuple[str, ...]] = ("_begins",)
@@ -111,7 +113,7 @@ class ReservingOnNodes(KeepsBegins):
     def __init__(
         self,
         depth: int,
-        policy: Literal["firstfit", "bestfit", "greedy"] = "firstfit",
+        policy: FillPolicy = "firstfit",
         metric: Literal["procs", "seconds", "procseconds"] = "procs",
         most: int = 0,
     ) -> None:
@@ -168,43 +170,8 @@ class ReservingOnNodes(KeepsBegins):
                         return
 
     def _fill(self, plan: NodePlan, jobs: list[SchedulerJob]) -> None:
-        if self._most:
-            fitting: list[SchedulerJob] = []
-            for job in jobs:
-                if len(fitting) < self._most and plan.fit(job, plan.view.now) is not None:
-                    fitting.append(job)
-            jobs = fitting
-        if self._policy == "greedy":
-            jobs = self._best_set(plan, jobs)
-        elif self._policy == "bestfit":
-            jobs = sorted(jobs, key=self._metric, reverse=True)
-        for job in jobs:
-            plan.start_if_fits(job)
+        def hold(job: SchedulerJob) -> Release | None:
+            fit = plan.fit(job, plan.view.now)
+            return None if fit is None else partial(plan.clear, plan.take(job, plan.view.now, fit.takes))
 
-    def _best_set(self, plan: NodePlan, jobs: Sequence[SchedulerJob]) -> list[SchedulerJob]:
-        """Return the set of jobs with the largest sum of metrics among the sets tried.
-
-        Sets are searched depth first in the order of the queue. After a set is full, its last job is replaced by a
-        later job, until the limit of checks is reached.
-        """
-        now, questions, at = plan.view.now, 0, 0
-        chosen: list[tuple[int, NodePlace]] = []
-        best: list[SchedulerJob] = []
-        best_value = 0.0
-        while questions < _MOST_QUESTIONS:
-            for position in range(at, len(jobs)):
-                questions += 1
-                fit = plan.fit(jobs[position], now)
-                if fit is not None:
-                    chosen.append((position, plan.take(jobs[position], now, fit.takes)))
-            value = sum(self._metric(jobs[position]) for position, _ in chosen)
-            if value > best_value:
-                best, best_value = [jobs[position] for position, _ in chosen], value
-            if not chosen:
-                break
-            at, place = chosen.pop()
-            plan.clear(place)
-            at += 1
-        for _, place in chosen:
-            plan.clear(place)
-        return best
+        fill(jobs, self._policy, self._metric, self._most, hold, plan.start_if_fits)

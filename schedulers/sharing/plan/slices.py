@@ -1,4 +1,4 @@
-"""What is free of shared nodes over time, as a list of time slices."""
+"""The free resources of shared nodes over time, as a list of time slices."""
 
 from math import inf
 from typing import Any, NamedTuple
@@ -15,12 +15,12 @@ _ROOM = 16
 
 
 class Rows(NamedTuple):
-    """What a job takes.
+    """What a job takes, as rows of the plan's columns.
 
     Attributes:
         takes: its tasks and GPUs on each node.
         nodes: the nodes, shape (takes,).
-        taken: what it takes of each column there, shape (takes, columns).
+        taken: what it takes of each column on these nodes, shape (takes, columns).
         licenses: numbers of each licence of the machine, shape (licences,).
     """
 
@@ -61,15 +61,15 @@ register(
 
 
 class NodeSlices:
-    """What is free from now on.
+    """What is free from now on, in slices of time.
 
     A slice begins where the previous slice ends; the last slice never ends. Adjacent slices that are equal may remain
     separate, which changes no result.
 
     Args:
         now: begin of the first slice, s.
-        free: what is free then, shape (nodes, columns).
-        has: what the nodes have in all, same shape.
+        free: what is free at ``now``, shape (nodes, columns).
+        has: all amounts of the nodes, same shape.
         licenses: free licences, shape (licences,).
         form: the functions of `loops`, plain or compiled.
     """
@@ -124,14 +124,14 @@ class NodeSlices:
         self._begins[0] = now
 
     def _shift(self, source: int, target: int) -> None:
-        """Move the slices from ``source`` on to ``target``."""
+        """Move the slices with index ``source`` and higher to index ``target`` and higher."""
         count, end = self._count, self._count + target - source
         self._begins[target:end] = self._begins[source:count].copy()
         self._order[target:end] = self._order[source:count].copy()
         self._count = end
 
     def cut(self, time: float) -> int:
-        """Return the slice that begins at ``time`` (s), made if necessary; 0 for past times."""
+        """Return the index of the slice that begins at ``time`` (s); split a slice if necessary. 0 for past times."""
         if time == inf:
             return self._count
         at = int(np.searchsorted(self.begins, time))
@@ -174,7 +174,7 @@ class NodeSlices:
             self._join(first)
 
     def _join(self, at: int) -> None:
-        """Drop a slice that is equal to the one before."""
+        """Drop a slice that is equal to the previous one."""
         if not 0 < at < self._count:
             return
         one, other = int(self._order[at - 1]), int(self._order[at])
@@ -183,17 +183,29 @@ class NodeSlices:
             self._shift(at + 1, at)
 
     def first_begin(self, need: Need, among: Ints, shut: Shut, at: int, last: int) -> tuple[int, Ints]:
-        """Return the first slice from ``at`` to ``last`` at which a job may fit, and the good nodes; see `loops`."""
+        """Return the first slice in which a job may fit, from ``at`` to ``last``, and its nodes; see `loops`."""
         found, good = self.form.first_begin(
             self._table, self.order, self._begins, self.has, need, among, shut, at, min(last, self._count - 1)
         )
         return found, among[good]
 
     def least_free(self, at: int, length: float, nodes: Ints) -> Ints:
-        """Return what is free on some nodes for ``length`` seconds from a slice on, shape (nodes, columns)."""
+        """Return what is free on some nodes for ``length`` seconds from slice ``at`` on, shape (nodes, columns)."""
         end = end_of(float(self._begins[at]), length)
         after = int(np.searchsorted(self.begins, end))
         found: Ints = self.form.extreme_free(self._table, self.order, at, max(after, at + 1), nodes, False)
+        return found
+
+    def enough_until(self, length: float, nodes: Ints, least: Ints) -> Ints:
+        """Return for some nodes until which slice they have enough free after ``length`` seconds from now.
+
+        ``least`` are amounts of the first columns. The result has shape (nodes,): the first slice without enough, or
+        the number of slices.
+        """
+        after = int(np.searchsorted(self.begins, end_of(float(self._begins[0]), length)))
+        free = self._table[self.order[after:]][:, nodes, : len(least)]
+        short = np.any(free < least, axis=2)
+        found: Ints = np.where(short.any(axis=0), short.argmax(axis=0), len(short)) + after if len(short) else nodes * 0
         return found
 
     def most_free(self, begin: float, end: float, nodes: Ints) -> Ints:

@@ -1,1 +1,1 @@
-"""Accounts, users and QOS: what they use, and the limits that hold their jobs."""
+"""Accounts, users and QOS of Slurm: their usage, and the limits that keep their jobs waiting."""

@@ -19,15 +19,14 @@ RunningSeconds = Callable[[Callable[[SlurmJob], bool]], Tres]
 
 
 class SlurmLimits:
-    """Tests jobs against the limits; a limit of the first QOS hides the same limit of what comes later.
+    """Tests jobs against the limits of QOS and associations, in Slurm's order.
 
-    The order is: the partition's QOS (or the job's, with the flag OverPartQOS), the other QOS, then the association and
-    its accounts up to root. The first of these that sets a limit decides; the same limit of the later ones is not
-    tested.
+    The order is: the partition's QOS (or the job's, with the flag OverPartQOS), the other QOS, the association, then
+    its accounts up to root. The first of these that sets a limit decides. The same limit of later ones is not tested.
 
     Args:
         partition_qos: returns the position of the QOS of a job's partition; -1: none.
-        running_seconds: returns what the running jobs that a test selects may still use.
+        running_seconds: returns the TRES-seconds that selected running jobs may still use.
     """
 
     def __init__(
@@ -40,7 +39,7 @@ class SlurmLimits:
         self.idle = not accounts.enforces_limits
 
     def qos_of(self, job: SlurmJob) -> list[Qos]:
-        """Return the QOS whose limits hold for a job, the strongest first."""
+        """Return the QOS whose limits apply to a job; the QOS that is tested first comes first."""
         accounts = self.accounts
         own = accounts.qos[job.qos] if job.qos >= 0 else None
         at = self.partition_qos(job)
@@ -50,7 +49,7 @@ class SlurmLimits:
         return [own, of_part] if "OverPartQOS" in own.settings.flags else [of_part, own]
 
     def before(self, job: SlurmJob) -> str:
-        """Return the reason that holds a job before nodes are chosen; "" if none does."""
+        """Return the reason that keeps a job waiting before nodes are chosen; "" if there is none."""
         if self.idle or job.assoc < 0:
             return ""
         hidden: set[str] = set()
@@ -100,7 +99,7 @@ class SlurmLimits:
         return ""
 
     def after(self, job: SlurmJob, tres: Tres) -> str:
-        """Return the reason that holds a job that would get these TRES; "" if none does."""
+        """Return the reason that keeps a job waiting once its TRES are known; "" if there is none."""
         if self.idle or job.assoc < 0:
             return ""
         hidden: set[str] = set()
@@ -129,7 +128,7 @@ class SlurmLimits:
         return ""
 
     def _own(self, job: SlurmJob, tres: Tres, hidden: set[str]) -> str:
-        """Test the limits of the association itself; those it lacks come from its accounts."""
+        """Test the limits of the job's association; a limit that it lacks comes from its accounts."""
         inherited = self.accounts.inherited
         minutes = inherited(job.assoc, "max_tres_mins_pj") or {}
         name = _alone_minutes(minutes, tres, job, "pj_mins", hidden)
@@ -223,7 +222,10 @@ class SlurmLimits:
         return lambda job: any(one.index == index for one in line(job.assoc))
 
     def refusal(self, job: SlurmJob, tres: Tres) -> str:
-        """Return why a submission is refused permanently: limits on submitted jobs, or DenyOnLimit; "" if it is not."""
+        """Return why a submission is refused permanently; "" if it is accepted.
+
+        Limits on submitted jobs refuse, and other limits with the flag DenyOnLimit.
+        """
         if self.idle or job.assoc < 0:
             return ""
         hidden: set[str] = set()
@@ -292,20 +294,20 @@ class SlurmLimits:
 
 
 class _Holder:
-    """Selects the jobs of a QOS that belong to one user or account."""
+    """A test whether a job of a QOS belongs to one user or account."""
 
     def __init__(self, qos: int, kind: str, name: str) -> None:
         self.qos, self.kind, self.name = qos, kind, name
 
     def __call__(self, job: SlurmJob) -> bool:
-        """Return whether a job is one of these."""
+        """Return whether the job belongs to the user or account."""
         return job.qos == self.qos and getattr(job, self.kind) == self.name
 
 
 def _over(
     limit: Mapping[str, float], used: Tres, tres: Tres, kind: str, hidden: set[str], *, mark: bool = False
 ) -> str:
-    """Return the first TRES whose used plus requested amount exceeds the limit; "" if there is none."""
+    """Return the first TRES whose used plus requested amount exceeds its limit; "" if there is none."""
     for name, most in limit.items():
         key = f"{kind}/{name}"
         if key in hidden:

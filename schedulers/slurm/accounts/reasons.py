@@ -69,3 +69,8 @@ def holder_reason(tres: str, holder: str) -> str:
 def is_limit(reason: str) -> bool:
     """Return whether a reason comes from a limit of a QOS or association."""
     return reason.startswith(("QOS", "Assoc"))
+
+
+def is_of_usage(reason: str) -> bool:
+    """Return whether a reason comes from a limit of past usage, which decays or is reset."""
+    return is_limit(reason) and ("Minutes" in reason or "GrpWall" in reason)

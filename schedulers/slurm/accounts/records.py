@@ -1,4 +1,4 @@
-"""The associations and QOS of a cluster, with what their jobs use."""
+"""The associations and QOS of a cluster, with the usage of their jobs."""
 
 from collections.abc import Iterator, Mapping
 from math import inf
@@ -12,7 +12,7 @@ Tres = dict[str, float]
 
 
 class Used:
-    """What jobs use at this moment: running jobs, their TRES, submitted jobs."""
+    """The present usage by jobs: running jobs, their TRES, and submitted jobs."""
 
     __slots__ = ("jobs", "submitted", "tres")
 
@@ -52,7 +52,9 @@ class Association:
 
     Attributes:
         parent, children: positions in the table; -1 for no parent.
-        usage: decayed billing-seconds. ``wall``: decayed seconds of jobs. ``minutes``: {TRES: decayed seconds}.
+        usage: decayed billing-seconds of the jobs.
+        wall: decayed run time of the jobs, s.
+        minutes: {TRES: decayed TRES-seconds}.
         shares: its own shares; inf if it uses its parent's.
         level_fs, factor: results of the last calculation of fairshare.
     """
@@ -95,7 +97,7 @@ class Association:
 
 
 class Qos:
-    """A QOS with its usage: in total, by user and by account."""
+    """A QOS with its usage: in total, per user and per account."""
 
     __slots__ = ("by_account", "by_user", "index", "minutes", "settings", "usage", "used", "wall")
 
@@ -110,21 +112,22 @@ class Qos:
         self.by_account: dict[str, Used] = {}
 
     def user(self, name: str) -> Used:
-        """Return what a user's jobs of this QOS use."""
+        """Return the present usage by a user's jobs of this QOS."""
         return self.by_user.setdefault(name, Used())
 
     def account(self, name: str) -> Used:
-        """Return what an account's jobs of this QOS use."""
+        """Return the present usage by an account's jobs of this QOS."""
         return self.by_account.setdefault(name, Used())
 
 
 class Accounts:
-    """All associations and QOS.
+    """All associations and QOS of a cluster.
 
     Attributes:
         associations: in the order of the settings. An account that is only named as a parent is added.
-        by_user: {(user, account): position}. ``default_account``: {user: account}.
-        wanted_minutes: TRES of which decayed usage is kept, because a limit needs it.
+        by_user: {(user, account): position}.
+        default_account: {user: account}.
+        wanted_minutes: the TRES whose decayed usage is recorded, because a limit needs it.
     """
 
     def __init__(self, config: SlurmConfig) -> None:
@@ -183,9 +186,7 @@ class Accounts:
             index = one.parent
 
     def inherited(self, index: int, name: str) -> Any:
-        """Return a limit per user (``max_*``): that of an association, or else of the nearest account above that has
-        one.
-        """
+        """Return a limit per user (``max_*``) of an association, or of the nearest account above it that has one."""
         for one in self.line(index):
             value = getattr(one.settings, name)
             if value is not None and value != {}:

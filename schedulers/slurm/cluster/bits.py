@@ -1,10 +1,10 @@
-"""Sets of nodes as integers: bit i is node i in Slurm's order, which is by name."""
+"""Sets of nodes as integers: bit i is the node with index i, and nodes are sorted by name as Slurm does."""
 
 from collections.abc import Iterable, Iterator
 
 
 def mask_of(indices: Iterable[int]) -> int:
-    """Return the set of these nodes."""
+    """Return the set of the nodes with these indices."""
     mask = 0
     for index in indices:
         mask |= 1 << index
@@ -12,7 +12,7 @@ def mask_of(indices: Iterable[int]) -> int:
 
 
 def indices_of(mask: int) -> Iterator[int]:
-    """Iterate over the nodes of a set, from the lowest."""
+    """Iterate over the indices of the nodes in a set, in ascending order."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1
@@ -20,7 +20,7 @@ def indices_of(mask: int) -> Iterator[int]:
 
 
 def runs_of(mask: int) -> list[tuple[int, int]]:
-    """Return the runs of consecutive nodes as (first, length), from the lowest."""
+    """Return the runs of consecutive nodes in a set as (first index, length), in ascending order."""
     runs = []
     base = 0
     while mask:
@@ -35,12 +35,12 @@ def runs_of(mask: int) -> list[tuple[int, int]]:
 
 
 def span(first: int, length: int) -> int:
-    """Return the set of ``length`` nodes from ``first`` on."""
+    """Return the set of ``length`` consecutive nodes that begins with node ``first``."""
     return ((1 << length) - 1) << first
 
 
 def lowest(mask: int, count: int) -> int:
-    """Return the lowest ``count`` nodes of a set that has as many."""
+    """Return the ``count`` nodes with the lowest indices of a set; the set must have that many."""
     taken = 0
     for _ in range(count):
         low = mask & -mask

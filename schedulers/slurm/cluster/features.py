@@ -1,4 +1,4 @@
-"""Constraints on features as sbatch takes them: and, or, counts, matching sets."""
+"""Parse constraints on node features as sbatch takes them: and, or, counts, matching sets."""
 
 from typing import Final
 
@@ -20,10 +20,14 @@ class Wanted(Struct, frozen=True):
 
 
 def parse_constraint(text: str, features: dict[str, int], everything: int) -> list[Wanted]:
-    """Return the ways to satisfy a constraint, in the order in which they are tried.
+    """Return the alternative ways to satisfy a constraint, in the order in which Slurm tries them.
 
-    ``a&b`` and ``a|b`` give one way; ``[a|b]`` gives one per feature, because all nodes must have the same one;
-    ``[a*2&b*1]`` gives counts.
+    ``a&b`` and ``a|b`` give one way. ``[a|b]`` gives one way per feature, because all nodes must have the same feature.
+    ``[a*2&b*1]`` gives a way with counts.
+
+    Args:
+        features: {feature: set of the nodes that have it}.
+        everything: set of all nodes.
 
     Raises:
         ValueError: brackets do not match.
@@ -57,7 +61,7 @@ class _Reader:
         return self.words[self.at] if self.at < len(self.words) else ""
 
     def any_of(self, *, matching: bool = False) -> list[Wanted]:
-        """Read ``a|b|c``; with ``matching`` each is a way of its own."""
+        """Read alternatives ``a|b|c``; with ``matching``, return a way for each of them."""
         ways = self._all_of()
         while self._peek() == "|":
             self.at += 1

@@ -1,4 +1,4 @@
-"""A job as slurmctld keeps it: its request, its state, the reason why it waits, and what it holds."""
+"""The record of a job as slurmctld keeps it: request, state, reason to wait, and allocation."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -22,26 +22,27 @@ ENDED: Final = frozenset({COMPLETED, FAILED, TIMEOUT, CANCELLED, PREEMPTED, NODE
 
 
 class SlurmJob:
-    """A job, a task of an array that runs, or an array's tasks that wait.
+    """The record of a job, of a running task of an array, or of an array's waiting tasks.
 
     Attributes:
-        serial: order in which the controller made its record; ties between running jobs follow it.
+        serial: order in which the controller made the record; ties between running jobs follow it.
         ids: names of the waiting tasks as the caller knows them, in order of start; a plain job has one.
         tasks_waiting: array indices of ``ids``; empty for plain jobs.
-        parts: indices of the partitions, in the order tried.
+        parts: indices of the partitions, in the order in which they are tried.
         assoc, qos: positions in the tables of associations and QOS; -1: none.
         limit: time limit, s.
         min_nodes, max_nodes, tasks, cpus_per_task, min_cpus: from the request.
         mem, mem_kind: MiB per "cpu", "node" or "gpu".
         gres: {gres: count per node}.
-        whole: whether it takes whole nodes. ``shares``: whether it holds CPUs that others may hold, too.
-        eligible: time from which it may run, s; 0: not known yet, inf while it depends on others.
-        accrued: time from which its age counts, set by the first pass that finds it eligible, s.
-        reason: why it waits, by Slurm's name.
+        whole: whether the job takes whole nodes.
+        shares: whether the job holds CPUs that other jobs may hold, too.
+        eligible: time from which the job may run, s; 0: not known yet, inf while it depends on others.
+        accrued: time from which the job's age counts, set by the first pass that finds it eligible, s.
+        reason: why the job waits, by Slurm's name.
         start, limit_end: start, and start + limit, s.
-        nodes, alloc: what it holds.
-        cpus: CPUs it holds, or that the last test would give it; 0: not tested.
-        preempts_since: time at which others were first preempted for it, s; 0: never.
+        nodes, alloc: the nodes that the job holds, and its amounts on each.
+        cpus: CPUs that the job holds, or that the last test would give it; 0: not tested.
+        preempts_since: time at which jobs were first preempted for this one, s; 0: never.
         expected: expected start by the last backfill pass, s; 0: none.
     """
 
@@ -153,7 +154,7 @@ class SlurmJob:
 
     @property
     def order_number(self) -> int:
-        """The number that orders jobs of equal priority; all tasks of an array have the array's number."""
+        """The number that orders jobs of equal priority: the job's id, or for a task the array's id."""
         return self.array or self.number
 
     @property
@@ -162,7 +163,7 @@ class SlurmJob:
         return self.priority == 0
 
     def state_of(self) -> dict[str, Any]:
-        """Return everything as values that JSON can hold."""
+        """Return the record as values that JSON can hold."""
         known = {name: getattr(self, name) for name in self.__slots__ if name not in _APART}
         known["sub"] = to_builtins(self.sub)
         known["alloc"] = [[at, cpus, memory, gres] for at, (cpus, memory, gres) in self.alloc.items()]
@@ -172,7 +173,11 @@ class SlurmJob:
 
     @classmethod
     def restored(cls, known: dict[str, Any], parse: Callable[["SlurmJob"], None]) -> "SlurmJob":
-        """Return the job that `state_of` returned; ``parse`` makes again what its texts say."""
+        """Return the job that `state_of` saved.
+
+        Args:
+            parse: computes again the attributes that follow from the job's texts, such as sets of nodes.
+        """
         job = cls(known["serial"], convert(known["sub"], Submission))
         for name, value in known.items():
             if name not in _APART and name not in _MASKS:

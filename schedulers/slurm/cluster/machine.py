@@ -1,4 +1,4 @@
-"""The nodes and partitions of a cluster in Slurm's order, and what is free on each node."""
+"""The nodes and partitions of a cluster in Slurm's order, and the free amounts on each node."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,7 +12,7 @@ Amounts = tuple[int, int, dict[str, int]]
 
 
 class SlurmPartition:
-    """A partition with its nodes as a set."""
+    """A partition, with its nodes as a bit set."""
 
     __slots__ = ("exclusive", "index", "mask", "name", "settings", "size")
 
@@ -26,21 +26,22 @@ class SlurmPartition:
 
     @property
     def runs_jobs(self) -> bool:
-        """Whether queued jobs of the partition may start: not if its state is DOWN or INACTIVE."""
+        """Whether queued jobs of the partition may start: false if its state is DOWN or INACTIVE."""
         return self.settings.state in ("UP", "DRAIN")
 
 
 class SlurmMachine:
-    """All nodes: what each has, and what jobs hold of it.
+    """All nodes of a cluster: their amounts, and what jobs hold of them.
 
     Attributes:
         names: names of the nodes, sorted as Slurm sorts them; a node's index is its bit in all sets.
-        cpus, memory: of each node, MiB.
+        cpus, memory: CPUs and memory (MiB) of each node.
         threads: CPUs per core of each node.
-        free_cpus, free_memory, free_gres: what no job holds.
+        free_cpus, free_memory, free_gres: amounts that no job holds, per node.
         busy: nodes on which a job holds anything.
         whole: nodes that one job holds as a whole.
-        down: nodes that cannot be used. ``completing``: nodes on which a killed job has not ended yet.
+        down: nodes that cannot be used.
+        completing: nodes on which a killed job has not ended yet.
     """
 
     def __init__(self, config: SlurmConfig) -> None:
@@ -89,11 +90,11 @@ class SlurmMachine:
 
     @property
     def idle(self) -> int:
-        """Nodes on which no job holds anything and that are up."""
+        """The nodes that are up and on which no job holds anything."""
         return self.all & ~(self.busy | self.down)
 
     def take(self, alloc: dict[int, Amounts], *, whole: bool) -> None:
-        """Record that a job holds these amounts on these nodes."""
+        """Record that a job now holds these amounts, {node: amounts}."""
         mask = 0
         for at, (cpus, memory, gres) in alloc.items():
             self.free_cpus[at] -= cpus
@@ -109,7 +110,7 @@ class SlurmMachine:
             self.whole |= mask
 
     def give(self, alloc: dict[int, Amounts]) -> None:
-        """Record that a job released these amounts."""
+        """Record that a job has released these amounts, {node: amounts}."""
         for at, (cpus, memory, gres) in alloc.items():
             self.free_cpus[at] += cpus
             self.free_memory[at] += memory
@@ -131,11 +132,11 @@ class SlurmMachine:
         return [self.names[at] for at in indices_of(mask)]
 
     def state(self) -> dict[str, Any]:
-        """Return which nodes are down or completing; the rest follows from the running jobs."""
+        """Return which nodes are down or completing; all else follows from the running jobs."""
         return {"down": hex(self.down), "completing": hex(self.completing)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore `state`; the caller must take the nodes of the running jobs again."""
+        """Restore what `state` returned; the caller must then call `take` for each running job."""
         self.down = int(state["down"], 16)
         self.completing = int(state["completing"], 16)
 

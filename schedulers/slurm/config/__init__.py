@@ -1,1 +1,1 @@
-"""The settings of Slurm that the scheduler reads, as values."""
+"""The settings of a Slurm cluster that the scheduler reads, as plain values."""

@@ -7,7 +7,10 @@ from msgspec import Struct, field
 
 
 class QosSettings(Struct, frozen=True, kw_only=True):
-    """A QOS as ``sacctmgr`` has it; None: no limit; TRES maps are {"cpu": 32, "gres/gpu": 4, "mem": MiB}.
+    """A QOS as ``sacctmgr`` prints it; a limit that is None does not exist.
+
+    TRES maps are such as {"cpu": 32, "gres/gpu": 4, "mem": MiB}. Fields that end in ``_pu`` are limits per user, in
+    ``_pa`` per account, in ``_pj`` per job, in ``_pn`` per node.
 
     Attributes:
         preempt: names of the QOS whose jobs this one's jobs may preempt.
@@ -16,7 +19,6 @@ class QosSettings(Struct, frozen=True, kw_only=True):
         flags: by Slurm's names, such as DenyOnLimit, NoReserve, OverPartQOS, UsageFactorSafe, NoDecay.
         grace_time, max_wall, grp_wall: s.
         *_tres_mins: {TRES: minutes}; ``*_tres_run_mins`` limit what running jobs may still use.
-        *_pu, *_pa: per user, per account.
         limit_factor: factor of the associations' limits; None: 1.
     """
 
@@ -56,7 +58,7 @@ class QosSettings(Struct, frozen=True, kw_only=True):
 
 
 class AssociationSettings(Struct, frozen=True, kw_only=True):
-    """An account (``user`` is "") or a user in an account; None: no limit of its own.
+    """An account (``user`` is "") or a user in an account; a limit that is None is not set here.
 
     Attributes:
         parent: name of the account above; "" for root.

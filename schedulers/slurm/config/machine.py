@@ -7,7 +7,7 @@ from msgspec import Struct, field
 
 
 class NodeSettings(Struct, frozen=True, kw_only=True):
-    """One node of a ``NodeName`` line; lines of several nodes are written out.
+    """One node of a slurm.conf; a ``NodeName`` line for several nodes gives one of these per node.
 
     Attributes:
         cpus: CPUs (threads) of the node.
@@ -36,10 +36,10 @@ class NodeSettings(Struct, frozen=True, kw_only=True):
 
 
 class PartitionSettings(Struct, frozen=True, kw_only=True):
-    """One ``PartitionName`` line, with what ``PartitionName=DEFAULT`` set before it.
+    """One ``PartitionName`` line, including the defaults of an earlier ``PartitionName=DEFAULT``.
 
     Attributes:
-        nodes: names of the nodes, in any order; ALL and node sets are written out.
+        nodes: names of the nodes, in any order; ALL and node sets are replaced by names.
         max_time: longest time limit, s; inf for UNLIMITED.
         default_time: time limit of jobs without one, s; None: ``max_time``.
         over_time_limit: time after the limit before a job is killed, s; None: the cluster's.
@@ -51,7 +51,7 @@ class PartitionSettings(Struct, frozen=True, kw_only=True):
         over_subscribe: NO, EXCLUSIVE, YES or FORCE.
         max_share: jobs per resource with YES:n and FORCE:n; 1 otherwise.
         qos: name of the partition's QOS, or "".
-        allow_*: None for ALL; ``deny_*`` are ignored by Slurm where the list of allowed ones is given.
+        allow_*: None for ALL. If ``allow_*`` is given, Slurm ignores ``deny_*``.
         preempt_mode: None: the cluster's.
         grace_time: grace of preempted jobs, s.
         select_type_parameters: CR_Core or CR_Socket for this partition; None: the cluster's.

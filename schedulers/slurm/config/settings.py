@@ -1,4 +1,4 @@
-"""All settings of a Slurm cluster that decide anything, as one value."""
+"""All settings of a Slurm cluster that affect a decision, as one value."""
 
 from collections.abc import Mapping
 from math import inf
@@ -20,6 +20,23 @@ from pipistrelle.schedulers.slurm.config.parameters import (
 )
 
 
+class AnswerDelay(Struct, frozen=True, kw_only=True):
+    """The time from a job's end to the request for a pass of the main loop, s.
+
+    slurmctld asks for the pass when the nodes have answered that the job is gone, and polls for these answers. The
+    model was fitted to recordings: ``least`` s for jobs of up to ``free_nodes`` nodes, and ``per_node`` s more for each
+    further node.
+    """
+
+    least: float = 0.02
+    per_node: float = 0.08
+    free_nodes: int = 4
+
+    def delay(self, nodes: int) -> float:
+        """Return the delay (s) of a job of this many nodes."""
+        return self.least + self.per_node * max(0, nodes - self.free_nodes)
+
+
 class SlurmConfig(Struct, frozen=True, kw_only=True):
     """A cluster's configuration; times are s of simulated time, durations s.
 
@@ -32,9 +49,11 @@ class SlurmConfig(Struct, frozen=True, kw_only=True):
         start: time at which the controller starts, s: the phase of its ticks and of its other periods.
         min_job_age, kill_wait, complete_wait, message_timeout: s.
         over_time_limit: s after the time limit before a job is killed; inf for UNLIMITED.
+        limit_check: s between two checks of time limits.
         enforce_part_limits: NO, ANY or ALL.
         max_array_size: the key's value; the largest index is one less.
         licenses: {licence: count}.
+        answers: the time from a job's end to the request for a pass.
         epoch: date of time 0 as s since 1970-01-01 UTC, for daily and weekly periods; None: a Monday at 00:00.
     """
 
@@ -62,7 +81,9 @@ class SlurmConfig(Struct, frozen=True, kw_only=True):
     complete_wait: float = 0.0
     message_timeout: float = 10.0
     over_time_limit: float = 0.0
+    limit_check: float = 30.0
     enforce_part_limits: str = "NO"
+    answers: AnswerDelay = AnswerDelay()
     epoch: float | None = None
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What a job asks of Slurm: the options of one sbatch that the scheduler reads."""
+"""A job submission to Slurm: the options of sbatch that the scheduler reads."""
 
 from collections.abc import Mapping
 from math import inf

@@ -37,7 +37,7 @@ _EXAMPLE: Final = "a file of 'sacctmgr dump', a table of 'sacctmgr -P show assoc
 
 
 class Accounting(Struct, frozen=True):
-    """What files of accounting describe, and what happens to their options."""
+    """The content of accounting files, and what happens to each of their options."""
 
     associations: tuple[AssociationSettings, ...] = ()
     qos: tuple[QosSettings, ...] = ()
@@ -56,7 +56,7 @@ def is_accounting(text: str) -> bool:
 
 
 def read_accounting(files: Sequence[tuple[str, str]], cluster: str = "") -> Accounting:
-    """Return the associations and QOS of files, in which later values override earlier ones.
+    """Return the associations and QOS of accounting files; later values override earlier ones.
 
     A QOS that an association names and no file describes has no limits. ``root`` always exists.
 
@@ -108,7 +108,7 @@ class _Reader:
         return Accounting(associations, settings, tuple(self._options.findings))
 
     def read(self, name: str, text: str) -> None:
-        """Read a file; its first line tells its kind."""
+        """Read an accounting file, whose first line tells its kind."""
         if len(text) > LONGEST or "\0" in text:
             raise SlurmConfigError("the file is binary or too large", where=name, expected=_EXAMPLE)
         lines = [
@@ -305,7 +305,7 @@ class _Reader:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yield the parts of a line of a dump, which colons separate; quotes may contain colons."""
+    """Yield the parts of a line of a dump; colons separate them, except inside quotes."""
     for part in re.findall(r"(?:[^:']|'[^']*')+", text):
         plain = part.strip()
         yield plain[1:-1] if plain[:1] == plain[-1:] == "'" and len(plain) > 1 else plain

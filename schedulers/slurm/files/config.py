@@ -1,4 +1,4 @@
-"""Make the settings of the scheduler from a slurm.conf, the files beside it and accounting."""
+"""Make the scheduler's settings from a slurm.conf, the files beside it, and accounting files."""
 
 from collections.abc import Mapping, Sequence
 from math import inf
@@ -43,7 +43,7 @@ _ENFORCE_LIMITS: Final = {"YES": "ALL"}
 
 
 class FilesBeside(Struct, frozen=True):
-    """What the files beside a slurm.conf describe."""
+    """The content of the files beside a slurm.conf."""
 
     gres: Sequence[GresLine] = ()
     switches: tuple[SwitchSettings, ...] = ()
@@ -52,7 +52,7 @@ class FilesBeside(Struct, frozen=True):
 
 
 def slurm_config(conf: SlurmConf, beside: FilesBeside | None = None) -> tuple[SlurmConfig, list[KeyFinding]]:
-    """Return the settings of the scheduler, and what happens to the keys of ``SchedulerParameters``.
+    """Return the scheduler's settings, and what happens to the keys of ``SchedulerParameters``.
 
     Raises:
         SlurmConfigError: with file and line, if a value is wrong or not supported, or a name is unknown.

@@ -1,4 +1,4 @@
-"""Options of associations and QOS, by all their names, and their values.
+"""Parse options of associations and QOS, under all their names.
 
 Source: manual of sacctmgr, Slurm 22.05.
 """
@@ -55,7 +55,7 @@ _COUNTS: Final = ("priority", "min_prio_thresh")
 
 
 def plain_name(text: str) -> str:
-    """Return a name of an option as in the table: lower case, without blanks and underscores."""
+    """Return an option's name as in the table of names: lower case, without blanks and underscores."""
     return text.lower().replace(" ", "").replace("_", "")
 
 
@@ -144,7 +144,7 @@ class LimitOptions:
 
 
 def _put(settings: dict[str, Any], field: str, value: Any) -> None:
-    """Set a field; None stands for no limit and restores the field's default."""
+    """Set a field; if the value is None (no limit), restore the field's default."""
     if value is None:
         settings.pop(field, None)
     else:

@@ -1,26 +1,60 @@
 """Change single keys of a cluster's configuration, for studies and the option --slurm.
 
 A key is a parameter of slurm.conf (``PriorityWeightAge``), one of ``SchedulerParameters`` (``bf_window``), or a key of
-an object: ``partition.debug.MaxTime``, ``qos.high.MaxTRESPU``, ``account.bio.GrpTRES``, ``user.u1.Fairshare``.
+an object: ``partition.debug.MaxTime``, ``qos.high.MaxTRESPU``, ``account.bio.GrpTRES``, ``user.u1.Fairshare``. Keys
+``simulation.NAME`` set what no file of Slurm says: when the controller starts, and how fast nodes answer it.
 """
 
 from collections.abc import Mapping
+from math import inf
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pipistrelle.platforms.slurm.conf import ConfEntry, ConfSetting, SlurmConf, SlurmConfigError
 from pipistrelle.platforms.slurm.keys import KEYS, ConfKey, KeySupport
 from pipistrelle.platforms.slurm.lines import WORD
 from pipistrelle.platforms.slurm.values import SlurmValueError, read_names, read_value
 from pipistrelle.protocol.base.errors import did_you_mean, legible
+from pipistrelle.schedulers.slurm.config.settings import AnswerDelay, SlurmConfig
 
 _OBJECTS: Final = ("partition", "qos", "account", "user")
 _SCHEDULER: Final = "schedulerparameters"
+_SIMULATION: Final = "simulation"
 #: option of the command line, for messages
 OPTION: Final = "--slurm"
+#: {key after ``simulation.``: (meaning, default as text)}
+SIMULATION_KEYS: Final = {
+    "start": ("when the controller starts: the phase of its ticks and periods, s", "4 with slurmdbd, else 0"),
+    "answer_delay": ("time from a job's end to the request for a scheduling pass, s", "0.02"),
+    "answer_delay_per_node": ("further time for each node of the job after the fourth, s", "0.08"),
+}
+#: s after time 0 at which a controller with slurmdbd starts, because it waits for slurmdbd
+_START_WITH_DBD: Final = 4.0
+#: longest time of a key ``simulation.NAME``, s
+_LONGEST: Final = 1e6
 
 
-def overridden(conf: SlurmConf, changes: Mapping[str, str]) -> tuple[SlurmConf, list[tuple[str, str]]]:
-    """Return the configuration with changes, and the changes of accounting as files of commands.
+class Overrides(Struct, frozen=True):
+    """A configuration with changes, changes of accounting as files of commands, and keys ``simulation.NAME``."""
+
+    conf: SlurmConf
+    commands: list[tuple[str, str]]
+    simulation: Mapping[str, float]
+
+    def timed(self, config: SlurmConfig) -> SlurmConfig:
+        """Return the settings of the scheduler with the times of the simulation."""
+        told, usual = self.simulation, AnswerDelay()
+        answers = AnswerDelay(
+            least=told.get("answer_delay", usual.least), per_node=told.get("answer_delay_per_node", usual.per_node)
+        )
+        start = told.get("start", _START_WITH_DBD if config.accounting_storage else 0.0)
+        return replace(config, start=start, answers=answers)
+
+
+def overridden(conf: SlurmConf, changes: Mapping[str, str]) -> Overrides:
+    """Return the configuration with changes.
 
     Args:
         changes: {key: value as text}.
@@ -30,6 +64,7 @@ def overridden(conf: SlurmConf, changes: Mapping[str, str]) -> tuple[SlurmConf, 
     """
     made = SlurmConf(conf.name, dict(conf.parameters), {**conf.entries}, list(conf.findings))
     commands: list[tuple[str, str]] = []
+    simulation: dict[str, float] = {}
     for key, text in changes.items():
         where = f"{OPTION} {legible(key, WORD)}"
         kind, *rest = key.split(".")
@@ -40,6 +75,8 @@ def overridden(conf: SlurmConf, changes: Mapping[str, str]) -> tuple[SlurmConf, 
                 _partition(made, name, option, text, where)
             else:
                 commands.append((where, f"modify {kind} '{name}' set '{option}={text}'"))
+        elif len(rest) == 1 and kind == _SIMULATION and rest[0] in SIMULATION_KEYS:
+            simulation[rest[0]] = _simulated(text, where)
         elif len(rest) == 1 and kind == _SCHEDULER:
             _scheduler(made, rest[0], text, where)
         elif not rest and kind in KEYS["parameters"]:
@@ -48,14 +85,31 @@ def overridden(conf: SlurmConf, changes: Mapping[str, str]) -> tuple[SlurmConf, 
             _scheduler(made, key, text, where)
         else:
             known = [one.name for section in ("parameters", "scheduler") for one in KEYS[section].values()]
+            known += [f"{_SIMULATION}.{name}" for name in SIMULATION_KEYS]
             hint = did_you_mean(key, known)
             raise SlurmConfigError(
                 "the configuration has no such key",
                 where=where,
-                expected="KEY, partition.NAME.KEY, qos.NAME.OPTION, account.NAME.OPTION or user.NAME.OPTION",
+                expected="KEY, partition.NAME.KEY, qos.NAME.OPTION, account.NAME.OPTION, user.NAME.OPTION or"
+                " simulation.NAME",
                 hint=hint if hint.startswith("Did") else "'pipistrelle help slurm' lists the keys.",
             )
-    return made, commands
+    return Overrides(made, commands, simulation)
+
+
+def _simulated(text: str, where: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = inf
+    if not 0 <= value <= _LONGEST:
+        raise SlurmConfigError(
+            "a time of the simulation is wrong",
+            where=where,
+            expected=f"0 to {_LONGEST:.0f} s",
+            found=f"'{legible(text, WORD)}'",
+        )
+    return value
 
 
 def _partition(made: SlurmConf, name: str, option: str, text: str, where: str) -> None:
@@ -108,7 +162,7 @@ def _setting(key: ConfKey, text: str, where: str) -> ConfSetting:
 
 
 def text_of(value: object) -> str:
-    """Return a plain value of a study as a configuration file would have it."""
+    """Return a plain value from a study's file as the text that a configuration file would have."""
     if isinstance(value, bool):
         return "YES" if value else "NO"
     if isinstance(value, float) and value.is_integer():

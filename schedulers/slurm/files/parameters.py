@@ -148,7 +148,7 @@ def select_settings(conf: SlurmConf) -> SelectSettings:
 
 
 def doubtful_values(conf: SlurmConf) -> list[KeyFinding]:
-    """Return findings about flags that are not supported, and might change what Slurm decides."""
+    """Return findings about flags that are not supported although Slurm might decide differently with them."""
     return [
         KeyFinding(conf.where(key), f"{key} {name}", KeySupport.WARNED, why)
         for key, reasons in _DOUBTFUL.items()
@@ -158,7 +158,11 @@ def doubtful_values(conf: SlurmConf) -> list[KeyFinding]:
 
 
 def memory_defaults(of: Any) -> dict[str, int]:
-    """Return the defaults and limits of memory and of CPUs per GPU that are given; 0 means none."""
+    """Return the given defaults and limits of memory and of CPUs per GPU; 0 means none.
+
+    Args:
+        of: a slurm.conf, or one of its partitions.
+    """
     keys = {
         "def_mem_per_cpu": "DefMemPerCPU",
         "def_mem_per_node": "DefMemPerNode",
@@ -170,7 +174,7 @@ def memory_defaults(of: Any) -> dict[str, int]:
 
 
 def preempt_settings(conf: SlurmConf) -> PreemptSettings:
-    """Return who preempts whom; SlurmConfigError for modes that are not supported."""
+    """Return the settings of preemption; SlurmConfigError for modes that are not supported."""
     exempt = _seconds(conf, "PreemptExemptTime", 0.0)
     return PreemptSettings(
         type=str(conf.value("PreemptType", "preempt/none")),
@@ -193,7 +197,7 @@ def preempt_modes(text: str, where: str) -> tuple[str, ...]:
 
 
 def enforced(conf: SlurmConf) -> frozenset[str]:
-    """Return the values of ``AccountingStorageEnforce`` with those that they imply."""
+    """Return the values of ``AccountingStorageEnforce``, including the values that they imply."""
     names = {name.lower() for name in read_names(conf.text("AccountingStorageEnforce"))}
     names = {"none" if name in ("0", "no") else "associations" if name in ("1", "yes") else name for name in names}
     _known("AccountingStorageEnforce", names, ENFORCE, conf)
@@ -201,7 +205,11 @@ def enforced(conf: SlurmConf) -> frozenset[str]:
 
 
 def billing_weights(text: str, where: str) -> dict[str, float]:
-    """Return ``TRESBillingWeights`` per CPU, MiB, ...; SlurmConfigError if they are malformed."""
+    """Parse ``TRESBillingWeights``; return the weight per CPU, MiB and so on.
+
+    Raises:
+        SlurmConfigError: the text is malformed.
+    """
     try:
         return read_tres(text, memory=False)
     except SlurmValueError as error:

@@ -1,6 +1,6 @@
-"""Read reservations: commands ``scontrol create reservation``, alone, with times, or in a file of events.
+"""Read advance reservations from commands ``scontrol create reservation``.
 
-Source: manual of scontrol, Slurm 22.05.
+The commands stand alone, after a time, or in a file of events. Source: manual of scontrol, Slurm 22.05.
 """
 
 import re
@@ -77,11 +77,11 @@ DateReader = Callable[[str], float | None]
 def read_reservations(
     text: str, name: str, dates: DateReader, nodes: Mapping[str, int] | None = None
 ) -> tuple[ReservationSettings, ...]:
-    """Return the reservations that the commands of a file make.
+    """Return the reservations that the commands of a file create.
 
-    A line is a command, with or without ``scontrol``; ``TIME,COMMAND`` with the simulated time (s) at which it is
-    given; or an event ``-dt TIME -e scontrol | COMMAND``. Other lines of a file of events are ignored. A command
-    without time is given before the run.
+    A line has one of three forms: a command, with or without the word ``scontrol``; ``TIME,COMMAND``, where TIME is the
+    simulated time (s) of the command; or an event ``-dt TIME -e scontrol | COMMAND``. Other lines of a file of events
+    are ignored. A command without a time is given before the run.
 
     Args:
         name: the file's name in messages.

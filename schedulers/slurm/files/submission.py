@@ -1,4 +1,4 @@
-"""What a job submitted to the scheduler asks of Slurm, from its description in the protocol."""
+"""Convert a job description of the protocol to a submission to Slurm."""
 
 import re
 from collections.abc import Mapping
@@ -25,8 +25,8 @@ _GPU: Final = "gpu"
 def submission_of(job: JobDescription, now: float) -> Submission:
     """Return the submission of a job.
 
-    What the job takes of nodes comes from its sbatch options, or else from its request, or else from its number of
-    nodes. If the job's id is not a number, its number is 0.
+    The resources come from the job's sbatch options, or else from its request, or else from its number of nodes. If the
+    job's id is not a number, its number is 0.
 
     Args:
         now: the time of submission (s).
@@ -79,7 +79,7 @@ def _tells_nodes(options: Mapping[str, str]) -> bool:
 
 
 def _taken(options: Mapping[str, str], where: str) -> dict[str, Any]:
-    """Return what the options of sbatch say about nodes."""
+    """Return the fields of a submission that sbatch options about nodes set."""
     found = _NODES.fullmatch(options.get("nodes", ""))
     gres = read_gres(options["gres"], where) if options.get("gres", "none").lower() != "none" else {}
     for model, count in _typed(options.get("gpus-per-node", "")):
@@ -108,7 +108,7 @@ def _taken(options: Mapping[str, str], where: str) -> dict[str, Any]:
 
 
 def _requested(request: Request | None, nodes: int) -> dict[str, Any]:
-    """Return what a request says about nodes; without one, the job takes whole nodes."""
+    """Return the fields of a submission that a request sets; without a request, the job takes whole nodes."""
     if request is None:
         return {"nodes": nodes, "max_nodes": nodes}
     models = request.gpu_models[:1]
@@ -138,7 +138,7 @@ def _count(options: Mapping[str, str], name: str) -> int | None:
 
 
 def _typed(text: str) -> list[tuple[str, int]]:
-    """Parse ``4`` or ``a100:4``, several separated by commas."""
+    """Parse a list such as ``4`` or ``a100:4,v100:2`` into (type, count)."""
     parts = [part.rpartition(":") for part in read_names(text)]
     return [(model, int(count)) for model, _, count in parts]
 

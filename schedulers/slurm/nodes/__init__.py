@@ -1,1 +1,1 @@
-"""The choice of nodes: which ones a job gets now, and when it can start at the earliest."""
+"""Choose nodes: which nodes a job gets now, and the earliest time at which it can start."""

@@ -1,4 +1,4 @@
-"""What the choice of nodes needs to know of a job, and the interface of selectors."""
+"""The request of a job as node selectors see it, and the interface of selectors."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -13,19 +13,21 @@ Alloc = dict[int, Amounts]
 
 
 class NodesAsked(Struct):
-    """A job's request, settled for one partition and one way to satisfy its constraint.
+    """A job's request in one partition, for one of the ways to satisfy its constraint.
 
     Attributes:
-        nodes: nodes it may use.
-        min_nodes, want_nodes, max_nodes: of ``-N``; ``want_nodes`` is tried first.
-        cpus: CPUs in all, at least.
-        cpus_per_task: of one task, all on one node.
+        nodes: set of the nodes that the job may use.
+        min_nodes, want_nodes, max_nodes: numbers of nodes from ``-N``; ``want_nodes`` is tried first.
+        cpus: CPUs on all nodes together, at least.
+        cpus_per_task: CPUs of one task, all on one node.
         tasks_per_node: most tasks per node; 0: no limit.
         mem, mem_kind: MiB per "cpu", "node" or "gpu"; "all": all memory of each node.
         gres: {gres: count per node}.
-        whole: whether nodes are taken as a whole. ``fixed_cpus``: CPUs used per node with gres; 0: any number.
+        whole: whether nodes are taken as a whole.
+        fixed_cpus: CPUs used per node with gres; 0: any number.
         max_cpus_per_node: limit of the partition; 0: none.
-        share: jobs per resource if the job may share, else 1; ``part`` is the partition's index.
+        share: jobs per resource if the job may share, else 1.
+        part: the partition's index.
         counts: ((set of nodes, number needed), ...) of ``feature*N``.
     """
 
@@ -52,23 +54,23 @@ class NodesAsked(Struct):
 
 
 class Selector(Protocol):
-    """Chooses the nodes of jobs."""
+    """The interface of node selectors."""
 
     def now(self, asked: NodesAsked, usable: int) -> Alloc | None:
-        """Return what the job gets of the ``usable`` nodes at this moment; None if it does not fit."""
+        """Return the allocation of a job that starts now on some of the ``usable`` nodes; None if it does not fit."""
 
     def without(self, asked: NodesAsked, usable: int, gone: Sequence[SlurmJob]) -> Alloc | None:
-        """Return the same, as if the jobs ``gone`` had ended."""
+        """Return the allocation of a job if the jobs in ``gone`` had ended; None if it does not fit."""
 
     def expected(
         self, asked: NodesAsked, usable: int, running: Sequence[SlurmJob], now: int, gone: Sequence[SlurmJob] = ()
     ) -> tuple[int, Alloc] | None:
-        """Return when and on which nodes the job can start, if running jobs end at their limits.
+        """Return the expected start of a job and its allocation, assuming that running jobs end at their limits.
 
         Args:
             running: the running jobs, ordered by the end of their limits.
-            gone: running jobs, not among these, that are taken as ended.
+            gone: further running jobs that are assumed to have ended.
         """
 
     def ever(self, asked: NodesAsked) -> Alloc | None:
-        """Return what the job would get of the empty cluster; None if it does not fit."""
+        """Return the allocation of a job on the empty cluster; None if it does not fit."""

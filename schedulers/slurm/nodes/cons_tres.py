@@ -1,4 +1,4 @@
-"""The choice of cores, memory and GPUs of shared nodes, as select/cons_tres makes it."""
+"""Choose cores, memory and GPUs of shared nodes, as select/cons_tres does."""
 
 from collections.abc import Mapping, Sequence
 
@@ -18,8 +18,8 @@ class ConsTres:
 
     Args:
         parameters: ``SelectTypeParameters``.
-        shared: {partition: CPUs of each node that its sharing jobs hold}, kept by the controller.
-        margin: s after its limit at which a job is expected to end (``KillWait`` and ``OverTimeLimit``).
+        shared: {partition: CPUs of each node that its sharing jobs hold}, updated by the controller.
+        margin: time after its limit at which a job is expected to end (``KillWait`` plus ``OverTimeLimit``), s.
     """
 
     def __init__(
@@ -43,27 +43,28 @@ class ConsTres:
         self.lln = "cr_lln" in names
 
     def now(self, asked: NodesAsked, usable: int) -> Alloc | None:
-        """Return what the job gets now; jobs that may share try free CPUs first."""
+        """Return the allocation of a job that starts now; a job that may share CPUs tries free CPUs first."""
         free = Free(self.machine, self.shared)
         return self._fit(asked, usable & asked.nodes, free)
 
     def without(self, asked: NodesAsked, usable: int, gone: Sequence[SlurmJob]) -> Alloc | None:
-        """Return what the job gets as if some jobs had ended."""
+        """Return the allocation of a job if the jobs in ``gone`` had ended."""
         free = Free(self.machine, self.shared, copy=True)
         free.take_away(gone)
         return self._fit(asked, usable & asked.nodes, free)
 
     def ever(self, asked: NodesAsked) -> Alloc | None:
-        """Return what the job gets of the empty cluster."""
+        """Return the allocation of a job on the empty cluster."""
         return self._fit(asked, asked.nodes, Empty(self.machine))
 
     def expected(
         self, asked: NodesAsked, usable: int, running: Sequence[SlurmJob], now: int, gone: Sequence[SlurmJob] = ()
     ) -> tuple[int, Alloc] | None:
-        """Return when and where the job can start.
+        """Return the expected start of a job and its allocation.
 
         The function removes running jobs from a copy of the cluster, in groups whose ends lie within one window of
-        time. The window begins with 30 s and doubles before each test, so the start found may be later than necessary.
+        time. The window begins with 30 s and doubles before each test. So the start found may be later than necessary,
+        as in Slurm.
         """
         usable &= asked.nodes
         found = self._fit(asked, usable, Free(self.machine, self.shared))
@@ -147,7 +148,7 @@ class ConsTres:
         return None if got is None else self._alloc(asked, whole_tasks(asked, got, dict(nodes)), free)
 
     def _choose(self, asked: NodesAsked, nodes: Sequence[tuple[int, int]]) -> dict[int, int] | None:
-        """Return {node: CPUs}; without success, try again without the nodes with the fewest CPUs."""
+        """Return {node: CPUs} for a job; if it does not fit, try again without the nodes with the fewest CPUs."""
         if asked.counts:
             return self._with_counts(asked, nodes)
         got = self._once(asked, nodes)
@@ -185,7 +186,7 @@ class ConsTres:
         return fill(make_runs(nodes, self.machine.weight, asked.required), asked, asked.min_nodes)
 
     def _least_loaded(self, asked: NodesAsked, nodes: Sequence[tuple[int, int]]) -> dict[int, int] | None:
-        """Return the nodes with the most free CPUs first (CR_LLN)."""
+        """Return {node: CPUs} for a job, from the nodes with the most free CPUs (CR_LLN)."""
         got: dict[int, int] = {}
         left, need, most = asked.min_nodes, asked.cpus, asked.max_nodes
         for at, cpus in sorted(nodes, key=lambda one: (not asked.required >> one[0] & 1, -one[1], one[0])):
@@ -201,7 +202,7 @@ class ConsTres:
         return got if left <= 0 and need <= 0 else None
 
     def _below_switch(self, asked: NodesAsked, nodes: Sequence[tuple[int, int]]) -> dict[int, int] | None:
-        """Return nodes below the lowest switch whose nodes suffice."""
+        """Return {node: CPUs} for a job, from nodes below the lowest switch whose nodes suffice."""
         assert self.tree is not None
         cpus = dict(nodes)
         ranked = []
@@ -222,7 +223,7 @@ class ConsTres:
         return None
 
     def _alloc(self, asked: NodesAsked, got: dict[int, int], free: "Free | Empty") -> Alloc:
-        """Return what the job takes of each node: CPUs of whole tasks, memory and gres."""
+        """Return what a job takes of each chosen node: CPUs of whole tasks, memory and gres."""
         machine = self.machine
         alloc: Alloc = {}
         for at in sorted(got):
@@ -246,7 +247,7 @@ class ConsTres:
 
 
 class Empty(Free):
-    """The free amounts of all nodes if no job runs."""
+    """The free amounts of all nodes while no job runs."""
 
     def __init__(self, machine: SlurmMachine) -> None:
         super().__init__(machine, {})
@@ -257,7 +258,7 @@ class Empty(Free):
 
 
 def whole_tasks(asked: NodesAsked, got: dict[int, int], usable: Mapping[int, int]) -> dict[int, int]:
-    """Return {node: CPUs} for whole tasks: nodes in order get as many as fit, later ones at least one."""
+    """Return {node: CPUs} for whole tasks; each node in order gets as many tasks as fit, and at least one."""
     per_task = asked.cpus_per_task
     if asked.whole or per_task <= 1 or len(got) < 2:
         return got
@@ -272,10 +273,10 @@ def whole_tasks(asked: NodesAsked, got: dict[int, int], usable: Mapping[int, int
 
 
 def fill(runs: list[NodeRun], asked: NodesAsked, nodes: int) -> dict[int, int] | None:
-    """Return {node: CPUs} from the best runs; None if they do not suffice.
+    """Return {node: CPUs} from the best runs of nodes; None if the runs do not suffice.
 
-    Tasks fill node by node; each later node keeps at least one CPU. The last node is the one with the fewest CPUs that
-    still fit.
+    Nodes are filled one after the other, but each node keeps at least one CPU. The last node is the node with the
+    fewest CPUs that still suffices.
     """
     left_runs: list[NodeRun | None] = list(runs)
     filling = _Filling(asked, nodes)
@@ -300,7 +301,8 @@ class _Filling:
     """Takes CPUs of nodes until a request is met.
 
     Attributes:
-        nodes, need: nodes and CPUs still to take; ``most``: nodes that may still be taken.
+        nodes, need: nodes and CPUs that the request still lacks.
+        most: number of nodes that may still be taken.
     """
 
     def __init__(self, asked: NodesAsked, nodes: int) -> None:
@@ -315,7 +317,7 @@ class _Filling:
         return self.nodes <= 0 and self.need <= 0
 
     def take(self, at: int, cpus: int) -> None:
-        """Take a node: as many CPUs as are needed, but one is left for each later node."""
+        """Take as many CPUs of a node as are needed, but leave one CPU for each later node."""
         use = cpus if self.whole else min(cpus, max(self.need - max(self.nodes - 1, 0), 1))
         self.got[at] = use
         self.need -= use
@@ -323,7 +325,7 @@ class _Filling:
         self.most -= 1
 
     def take_from(self, run: NodeRun) -> None:
-        """Take nodes of a run, from the lowest; a single last node is the best fit."""
+        """Take nodes of a run in ascending order; if a single node suffices for the rest, take the best fit."""
         usable = run.nodes
         if self.nodes <= 1:
             fitting = [one for one in usable if one[1] >= self.need and one[0] not in self.got]

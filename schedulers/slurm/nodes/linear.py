@@ -1,4 +1,4 @@
-"""The choice of whole nodes, as select/linear makes it."""
+"""Choose whole nodes, as select/linear does."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,8 @@ from pipistrelle.schedulers.slurm.nodes.tree import Tree
 class Linear:
     """Chooses whole nodes: best fit among runs of consecutive idle nodes.
 
-    As in select/linear, a running job is expected to end at its time limit, or one second from now if that has passed.
+    A running job is expected to end at its time limit, or one second from now if the limit has passed, as in
+    select/linear.
 
     Args:
         tree: the switches; None without topology/tree.
@@ -26,7 +27,7 @@ class Linear:
         self.per_node = next(iter(cpus), 1)
 
     def now(self, asked: NodesAsked, usable: int) -> Alloc | None:
-        """Return the nodes, each with all its CPUs; None if too few are idle."""
+        """Return the allocation of a job that starts now, with all CPUs of its nodes; None if too few are idle."""
         machine = self.machine
         nodes = self.pick(asked, usable & asked.nodes & ~machine.busy)
         if not nodes and asked.share > 1:
@@ -41,7 +42,7 @@ class Linear:
         return self.machine.all & ~full
 
     def without(self, asked: NodesAsked, usable: int, gone: Sequence[SlurmJob]) -> Alloc | None:
-        """Return the nodes as if some jobs had ended."""
+        """Return the allocation of a job if the jobs in ``gone`` had ended."""
         nodes = self.pick(asked, usable & asked.nodes & ~self._busy_without(gone))
         return self._whole(asked, nodes) if nodes else None
 
@@ -60,7 +61,7 @@ class Linear:
     def expected(
         self, asked: NodesAsked, usable: int, running: Sequence[SlurmJob], now: int, gone: Sequence[SlurmJob] = ()
     ) -> tuple[int, Alloc] | None:
-        """Return when the job can start: running jobs end one by one at their limits."""
+        """Return the expected start of a job and its allocation; running jobs end one by one at their limits."""
         found = self.now(asked, usable)
         if found is not None:
             return now, found
@@ -85,12 +86,12 @@ class Linear:
         return None
 
     def ever(self, asked: NodesAsked) -> Alloc | None:
-        """Return the nodes that the job gets if all are idle."""
+        """Return the allocation of a job if all nodes are idle."""
         nodes = self.pick(asked, asked.nodes)
         return self._whole(asked, nodes) if nodes else None
 
     def pick(self, asked: NodesAsked, idle: int) -> int:
-        """Return the nodes to use among idle ones; 0 if they do not suffice."""
+        """Return the set of idle nodes that the job gets; 0 if too few are idle."""
         if idle.bit_count() < asked.min_nodes:
             return 0
         if asked.required:
@@ -120,7 +121,7 @@ class Linear:
         return with_counts(asked.counts, count, idle, pick) if asked.counts else pick(idle, count)
 
     def _around(self, asked: NodesAsked, idle: int) -> int:
-        """Return the required nodes and, if the job needs more, others."""
+        """Return the nodes that the job requires by name and, if it needs more, others."""
         if asked.required & ~idle:
             return 0
         left = max(asked.min_nodes, -(-asked.cpus // self.per_node)) - asked.required.bit_count()
@@ -130,7 +131,7 @@ class Linear:
         return asked.required | more if more else 0
 
     def _by_cpus(self, asked: NodesAsked, idle: int) -> int:
-        """Return nodes of different sizes that have enough CPUs together."""
+        """Return idle nodes, of different sizes, that have enough CPUs together; 0 if they do not."""
         cpus = self.machine.cpus
         usable = [(at, cpus[at]) for at in range(self.machine.count) if idle >> at & 1]
         runs: list[NodeRun | None] = list(make_runs(usable, self.machine.weight))

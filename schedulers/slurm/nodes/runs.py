@@ -8,7 +8,7 @@ from pipistrelle.schedulers.slurm.cluster.bits import mask_of, runs_of
 
 
 class NodeRun(Struct):
-    """Consecutive usable nodes of one weight: (node, CPUs it can give) in order."""
+    """A run of consecutive usable nodes of one weight: (node, usable CPUs) in ascending order."""
 
     weight: int
     nodes: list[tuple[int, int]]
@@ -17,7 +17,7 @@ class NodeRun(Struct):
 
 
 def make_runs(usable: Sequence[tuple[int, int]], weight: Sequence[int], required: int = 0) -> list[NodeRun]:
-    """Group usable nodes, given as (node, CPUs) in order, into runs."""
+    """Group usable nodes, given as (node, usable CPUs) in ascending order, into runs."""
     runs: list[NodeRun] = []
     last = -2
     for at, cpus in usable:
@@ -35,9 +35,9 @@ def make_runs(usable: Sequence[tuple[int, int]], weight: Sequence[int], required
 
 
 def best_run(runs: Sequence[NodeRun | None], nodes: int, cpus: int) -> int | None:
-    """Return the position of the run to use next; None if none is left.
+    """Return the position of the run to use next; None if no run is left.
 
-    The lightest runs come first. Among equals the smallest sufficient one wins, or else the largest.
+    Runs of the lowest weight come first. Of these, the smallest run that suffices is used, or else the largest.
     """
     best: int | None = None
     best_cpus = best_weight = 0
@@ -65,9 +65,9 @@ def best_run(runs: Sequence[NodeRun | None], nodes: int, cpus: int) -> int | Non
 
 
 def pick_equal(open_nodes: int, count: int, by_weight: Sequence[tuple[int, int]], *, contiguous: bool = False) -> int:
-    """Return ``count`` of the open nodes if all nodes have equal CPUs; 0 if too few are open.
+    """Return ``count`` of the open nodes, if all nodes have equal CPUs; 0 if too few are open.
 
-    The result equals that of `best_run`, but is computed without looking at single nodes.
+    The result equals that of `best_run`, but is computed faster.
     """
     if open_nodes.bit_count() < count:
         return 0
@@ -96,11 +96,11 @@ def pick_equal(open_nodes: int, count: int, by_weight: Sequence[tuple[int, int]]
 
 
 def with_counts(wanted: Sequence[tuple[int, int]], total: int, open_nodes: int, pick: Callable[[int, int], int]) -> int:
-    """Return nodes that satisfy counts of features, filled up to ``total`` from the others; 0 if impossible.
+    """Return nodes that satisfy the counts of a constraint, plus others up to ``total``; 0 if impossible.
 
     Args:
         wanted: ((set of nodes, number needed), ...).
-        pick: returns so many of a set of open nodes, or 0.
+        pick: returns the given number of nodes from a set of open nodes, or 0.
     """
     taken = 0
     for nodes, count in wanted:

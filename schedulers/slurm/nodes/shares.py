@@ -1,4 +1,4 @@
-"""What nodes can give a job: free CPUs, memory and GPUs, now or after some jobs have ended."""
+"""The free CPUs, memory and GPUs of nodes, now or after some jobs have ended."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -9,7 +9,7 @@ from pipistrelle.schedulers.slurm.nodes.asked import NodesAsked
 
 
 class Free:
-    """The free amounts of all nodes; jobs can be taken away from a copy."""
+    """The free amounts of all nodes; jobs can be removed from a copy."""
 
     __slots__ = ("cpus", "gres", "jobs_on", "machine", "memory", "own", "shared")
 
@@ -25,7 +25,7 @@ class Free:
             self.shared = {part: list(held) for part, held in shared.items()}
 
     def take_away(self, jobs: Iterable[SlurmJob]) -> None:
-        """Free what these running jobs hold."""
+        """Free the amounts that these running jobs hold."""
         for job in jobs:
             held = self.shared.get(job.part) if job.shares else None
             for at, (cpus, memory, gres) in job.alloc.items():
@@ -39,11 +39,11 @@ class Free:
                     held[at] -= cpus  # type: ignore[index]
 
     def usable(self, asked: NodesAsked, nodes: int, *, memory_counts: bool, by_core: bool) -> list[tuple[int, int]]:
-        """Return (node, CPUs that it can give) for the nodes that can give the job any.
+        """Return (node, usable CPUs) for each node on which the job could use any CPU.
 
         Args:
             nodes: set of nodes.
-            memory_counts: whether memory is a resource (CR_Memory and its like).
+            memory_counts: whether memory is allocated (CR_Memory, CR_CPU_Memory, CR_Core_Memory).
             by_core: whether whole cores are allocated.
         """
         found = []
@@ -106,7 +106,7 @@ def fits_gres(wanted: Mapping[str, int], free: Mapping[str, int]) -> bool:
 
 
 def take_gres(wanted: Mapping[str, int], free: Mapping[str, int]) -> dict[str, int]:
-    """Return which gres of a node a job gets; a request without type takes types in the node's order."""
+    """Return which gres of a node a job gets; if it names no type, types are taken in the node's order."""
     taken: dict[str, int] = {}
     for name, count in wanted.items():
         if name in free:

@@ -1,4 +1,4 @@
-"""The choice of nodes below switches, as topology/tree makes it."""
+"""Choose nodes below few switches, as topology/tree does."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from pipistrelle.schedulers.slurm.config.machine import SwitchSettings
 
 
 class Switch(Struct):
-    """A switch with all nodes below it; leaves have level 0."""
+    """A switch with the set of all nodes below it; leaf switches have level 0."""
 
     name: str
     level: int
@@ -49,9 +49,10 @@ class Tree:
         self.weight = machine.by_weight
 
     def pick(self, idle: int, count: int, most_leaves: int = 0) -> int:
-        """Return ``count`` idle nodes below the smallest switch that has them; 0 if none has.
+        """Return ``count`` idle nodes below the smallest switch that has them; 0 if no switch has.
 
-        Below that switch, the leaf that has just enough nodes is used, or else the fullest one, again and again.
+        Below that switch, leaf switches are used one after the other: the one with just enough nodes, or else the one
+        with the most.
 
         Args:
             most_leaves: most leaf switches to use (``--switches``); 0: any number.

@@ -1,1 +1,1 @@
-"""The passes of slurmctld: main loop, backfill, and what decides in them."""
+"""The passes of slurmctld over the queue (main loop, backfill), and the tests that they apply."""

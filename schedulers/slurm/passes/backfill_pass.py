@@ -22,7 +22,7 @@ BEYOND = "window"
 
 
 class TestOutcome(Struct):
-    """What backfill found for a job it tested.
+    """The result of backfill's test of one job.
 
     Attributes:
         kind: "start", "reserve", "window" or "" for nothing.
@@ -38,7 +38,7 @@ class TestOutcome(Struct):
 
 
 class BackfillResult(Struct):
-    """What a pass found and did.
+    """The result of a backfill pass.
 
     Attributes:
         changed: whether the pass changed the table of jobs, which lets the next pass run.
@@ -56,10 +56,10 @@ class BackfillResult(Struct):
 def backfill_pass(
     controller: Controller, now: int, *, preempt: Callable[[SlurmJob, SlurmJob], None] | None = None
 ) -> BackfillResult:
-    """Start jobs that delay no expected start of a job before them in the queue.
+    """Run a backfill pass: start jobs that delay no expected start of a job with a higher place in the queue.
 
     Args:
-        preempt: called for each victim with the job that needs its nodes; it releases the victim.
+        preempt: called with each victim and the job that needs its nodes; it releases the victim.
     """
     return _Pass(controller, now, preempt).run()
 
@@ -84,7 +84,7 @@ class _Pass:
         self.rejected: tuple[int, int] | None = None
 
     def run(self) -> BackfillResult:
-        """Test the queue in order."""
+        """Test the jobs of the queue in order."""
         controller = self.controller
         controller.reservations.advance(self.now)
         queue = build_queue(controller, self.now, backfill=True)
@@ -132,11 +132,11 @@ class _Pass:
         return self.result
 
     def _more_tasks(self, job: SlurmJob, reserved: int) -> bool:
-        """Return whether %N would let another task of an array run besides the reserved ones."""
+        """Return whether the limit of running tasks (%N) lets another task run besides the reserved tasks."""
         return not job.array_limit or reserved < job.array_limit
 
     def _now_only(self, entry: QueueEntry) -> bool:
-        """Return whether a job may only start now, without a reservation."""
+        """Return whether a job may start now but may not get a reservation."""
         parameters, job = self.parameters, entry.job
         least = parameters.bf_min_prio_reserve
         if job.qos >= 0:
@@ -151,7 +151,7 @@ class _Pass:
         return bool(most and self.reserved_in.get(entry.part, 0) >= most)
 
     def _over_counts(self, job: SlurmJob, part: int) -> bool:
-        """Count a job for bf_max_job_part and its like; return whether it is over one of them."""
+        """Count a tested job; return whether one of the limits such as bf_max_job_part is exceeded."""
         parameters = self.parameters
         counts = (
             (parameters.bf_max_job_part, str(part)),
@@ -168,7 +168,7 @@ class _Pass:
         return False
 
     def _test(self, job: SlurmJob, entry: QueueEntry, outcome: TestOutcome, now_only: bool) -> bool:
-        """Test one job; return False if the pass ends."""
+        """Test one job; return False if the pass ends with it."""
         controller, now = self.controller, self.now
         part = entry.part
         job.part = part
@@ -231,7 +231,7 @@ class _Pass:
         return time // self.space.resolution * self.space.resolution
 
     def _open(self, job: SlurmJob, nodes: int, when: int, limit: int) -> tuple[int, int, int]:
-        """Return (start to test, nodes open from then on for the job's time, when to try next)."""
+        """Return (start to test, nodes open from then on for the job's time limit, next start to test)."""
         reservations = self.controller.reservations
         open_nodes, overlap, when = reservations.open_nodes(job, when, limit)
         nodes &= open_nodes & self.usable & ~job.excluded
@@ -245,7 +245,7 @@ class _Pass:
     def _when(
         self, job: SlurmJob, part: int, asked: list[NodesAsked], nodes: int, now_only: bool
     ) -> tuple[int, Alloc] | None:
-        """Return when and where a job can start; with preemption that is now."""
+        """Return the earliest start of a job and its allocation; if it may preempt others, the start is now."""
         controller, now = self.controller, self.now
         selector = controller.selector
         best: tuple[int, Alloc] | None = None
@@ -296,7 +296,7 @@ class _Pass:
         return False
 
     def _longest(self, nodes: int, least: int, most: int) -> int:
-        """Return the longest time limit (s) with which a job disturbs no reservation of this pass (``--time-min``)."""
+        """Return the longest time limit (s) for ``--time-min`` that disturbs no reservation of this pass."""
         space, now = self.space, self.now
         at = 0
         while True:
@@ -318,7 +318,10 @@ class _Pass:
         no_reserve: bool,
         earlier: int,
     ) -> bool:
-        """Reserve nodes for a later start, unless a limit would forbid the start; return False if the table is full."""
+        """Reserve nodes for a later start, unless a limit would forbid the start.
+
+        Returns False if the table of reservations is full.
+        """
         controller = self.controller
         start, begin, until = times
         one = controller.machine.partitions[part]

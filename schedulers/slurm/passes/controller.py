@@ -1,4 +1,4 @@
-"""The state of slurmctld and what changes it: submissions, starts, ends, requeues, recalculations."""
+"""The state of slurmctld, and the operations on it: submit, start, release, requeue, recalculate."""
 
 from bisect import insort
 from collections.abc import Callable, Sequence
@@ -37,9 +37,10 @@ class Controller:
     """The cluster, its jobs and accounts; times are whole seconds.
 
     Attributes:
-        pending: waiting jobs, in the order of their records. ``running``: [(end of its limit, serial, job)], sorted.
+        pending: waiting jobs, in the order of their records.
+        running: [(end of its limit, serial, job)], sorted.
         by_number: {Slurm's job id: records of that job or of an array's tasks}.
-        changed: the number of changes so far that could alter the result of a pass.
+        changed: number of changes so far that could alter the result of a pass.
     """
 
     def __init__(self, config: SlurmConfig) -> None:
@@ -82,6 +83,11 @@ class Controller:
         busy = self.config.scheduler_parameters.bf_busy_nodes
         return ConsTres(self.machine, select.parameters, self.shared, margin, tree=tree, busy_nodes=busy)
 
+    @property
+    def whole_nodes(self) -> bool:
+        """Whether every job gets whole nodes."""
+        return self.requests.linear or all(one.exclusive for one in self.machine.partitions)
+
     def running_jobs(self) -> list[SlurmJob]:
         """Return the running jobs, ordered by the end of their limits."""
         return [job for _, _, job in self.running]
@@ -94,7 +100,7 @@ class Controller:
             tasks: array indices of the tasks; empty: no array.
 
         Returns:
-            The record, and why it is refused permanently ("" if it is queued).
+            The record, and why the submission is refused permanently ("" if it is queued).
         """
         job = self._record(sub)
         job.ids = list(ids)
@@ -154,7 +160,7 @@ class Controller:
         return SlurmJob(self.serial, sub)
 
     def _account(self, job: SlurmJob) -> str:
-        """Find a job's association and QOS; return why it is refused, or ""."""
+        """Find a job's association and QOS; return why the job is refused, or ""."""
         accounts, sub = self.accounts, job.sub
         if not self.config.accounting_storage and not accounts.associations:
             return ""
@@ -173,7 +179,7 @@ class Controller:
         return ""
 
     def _never(self, job: SlurmJob) -> str:
-        """Return why no partition of the job could ever run it on the empty cluster; "" if one could."""
+        """Return why no partition of the job could run it even on the empty cluster; "" if one could."""
         machine = self.machine
         why = ""
         for at in job.parts:
@@ -260,7 +266,7 @@ class Controller:
                 held[at] += sign * cpus
 
     def _split(self, array: SlurmJob) -> SlurmJob:
-        """Return a record for an array's next task, taken from the record of the waiting ones."""
+        """Return a new record for an array's next task, split off the record of the waiting tasks."""
         task = self._record(array.sub)
         for name in SlurmJob.__slots__:
             if name not in ("serial", "ids", "tasks_waiting", "array_task"):
@@ -276,10 +282,10 @@ class Controller:
         return task
 
     def release(self, job: SlurmJob, state: str, now: int, *, completing: bool = False) -> None:
-        """Take a running job off its nodes, because it has ended or was killed.
+        """Free the nodes of a running job that has ended or was killed.
 
         Args:
-            completing: whether its nodes cannot be used until `clean` is called.
+            completing: whether the nodes cannot be used until `clean` is called.
         """
         self.running.remove((job.limit_end, job.serial, job))
         self.machine.give(job.alloc)
@@ -298,7 +304,7 @@ class Controller:
         self.changed += 1
 
     def clean(self, job: SlurmJob) -> None:
-        """Make the nodes of a killed job usable again; it now has its final state."""
+        """Make the nodes of a killed job usable again, and give the job its final state."""
         self.machine.completing &= ~job.nodes
         if job.state == COMPLETING:
             job.state = job.reason
@@ -307,7 +313,7 @@ class Controller:
         self.changed += 1
 
     def _forget(self, job: SlurmJob) -> None:
-        """Count a submitted job as ended."""
+        """Count a job as no longer submitted."""
         self.limits.count_submitted(job, -1)
         same = self.names.get((job.user, job.sub.name))
         if same is not None:
@@ -316,7 +322,7 @@ class Controller:
                 del self.names[job.user, job.sub.name]
 
     def requeue(self, job: SlurmJob, now: int) -> None:
-        """Queue a preempted job again: a new incarnation with a new time of submission."""
+        """Queue a preempted job again, with a new time of submission."""
         job.state = PENDING
         job.reason = "BeginTime"
         job.submit = now
@@ -324,6 +330,8 @@ class Controller:
         job.eligible, job.accrued = job.begin, 0
         job.restarts += 1
         job.alloc, job.nodes, job.start, job.expected = {}, 0, 0, 0
+        self.limits.count_submitted(job, 1)
+        self.names.setdefault((job.user, job.sub.name), {})[job.serial] = job
         self.pending[job.serial] = job
         self.pending = dict(sorted(self.pending.items()))
         if not self.basic:
@@ -348,16 +356,16 @@ class Controller:
         return some or None
 
     def recalculate(self, now: int) -> None:
-        """Decay the usage, add what running jobs used since the last time, and update fairshare and priorities."""
+        """Decay the usage, add the usage of running jobs, and compute fairshare and priorities."""
         self.count_usage(now)
         self.set_priorities(now)
 
     def count_usage(self, now: int) -> None:
-        """Decay the usage and add what running jobs used since the last time: the first half of a recalculation."""
+        """Decay the usage, and add the usage of running jobs: the first half of `recalculate`."""
         self.usage.advance(now, (job for _, _, job in self.running))
 
     def set_priorities(self, now: int) -> None:
-        """Set fairshare factors and priorities of waiting jobs: the second half of a recalculation."""
+        """Compute fairshare factors and priorities of waiting jobs: the second half of `recalculate`."""
         self.usage.settle(now)
         if self.basic:
             return
@@ -382,7 +390,7 @@ class Controller:
         return total
 
     def state(self) -> dict[str, Any]:
-        """Return everything as values that JSON can hold."""
+        """Return the state as values that JSON can hold."""
         jobs = {id(job): job for some in self.by_number.values() for job in some}
         return {
             "jobs": [job.state_of() for job in jobs.values()],

@@ -1,4 +1,4 @@
-"""Dependencies of jobs, as sbatch's --dependency gives them."""
+"""Parse and test dependencies of jobs, as sbatch's --dependency takes them."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -14,12 +14,12 @@ NEVER: Final = "never"
 
 
 class Depends(Struct, frozen=True):
-    """One condition of a dependency.
+    """One condition of a job's dependency.
 
     Attributes:
-        number, task: job id and array index of the other job; 0 for singleton, None for all tasks.
+        number, task: job id and array index of the other job; number 0 for singleton, task None for all tasks.
         delay: s after the other job's start (``after:ID+MINUTES``).
-        any_of: whether one met condition suffices ("?" between them).
+        any_of: whether one met condition suffices ("?" between the conditions).
     """
 
     kind: str
@@ -57,9 +57,10 @@ Find = Callable[[int, int | None], Sequence[SlurmJob] | None]
 
 
 def test_dependencies(job: SlurmJob, find: Find, singles: Callable[[SlurmJob], bool], now: int) -> str:
-    """Return whether a job's conditions are met, wait, or can never be met; drop those that are met.
+    """Return whether a job's conditions are all met, still wait, or can never be met; drop those that are met.
 
     Args:
+        find: returns the records of another job.
         singles: returns whether an earlier job of the same name and user is queued or running.
     """
     left: list[Depends] = []

@@ -1,4 +1,4 @@
-"""Whether a job is eligible at a moment: holds, dependencies, begin times, limits of running tasks."""
+"""Test whether a job is eligible now: holds, dependencies, begin times, limits of running tasks."""
 
 from collections.abc import Sequence
 from typing import Final, Protocol
@@ -14,7 +14,7 @@ _GATES: Final = frozenset(
 
 
 class KnowsJobs(Protocol):
-    """What the tests need to know: a controller.
+    """The part of a controller that these tests need.
 
     Attributes:
         by_number: {job id: records of the job or of an array's tasks}.
@@ -26,7 +26,7 @@ class KnowsJobs(Protocol):
     dropped: list[SlurmJob]
 
     def records(self, number: int, task: int | None) -> Sequence[SlurmJob] | None:
-        """Return the records of a job id, or of one task; None if there is none."""
+        """Return the records of a job id, or of one task of an array; None if there is none."""
 
     def twins(self, job: SlurmJob) -> Sequence[SlurmJob]:
         """Return the jobs of the same user and name that have not ended."""

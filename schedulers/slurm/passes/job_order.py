@@ -1,4 +1,4 @@
-"""The queue of a pass: which jobs may run now, and in which order."""
+"""The jobs that a pass tests, in the order in which it tests them."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -16,7 +16,7 @@ Key = tuple[bool, int, int, int, int, int]
 
 
 class QueueEntry(Struct, frozen=True):
-    """A job in one of its partitions, with its priority there."""
+    """A job in one of its partitions, with its priority in this partition."""
 
     job: SlurmJob
     part: int
@@ -24,7 +24,7 @@ class QueueEntry(Struct, frozen=True):
 
 
 def part_limit(controller: Controller, job: SlurmJob, part: int) -> str:
-    """Return why a partition's settings keep a job waiting; "" if they do not."""
+    """Return the reason for which a partition's settings keep a job waiting; "" if they do not."""
     one = controller.machine.partitions[part]
     settings = one.settings
     if not one.runs_jobs:
@@ -39,7 +39,7 @@ def part_limit(controller: Controller, job: SlurmJob, part: int) -> str:
 
 
 def build_queue(controller: Controller, now: int, *, backfill: bool) -> list[QueueEntry]:
-    """Return the jobs that may run, in the order in which they are tested."""
+    """Return the jobs that may run now, in the order in which a pass tests them."""
     entries: list[QueueEntry] = []
     controller.gated = False
     for job in list(controller.pending.values()):
@@ -64,7 +64,10 @@ def build_queue(controller: Controller, now: int, *, backfill: bool) -> list[Que
 
 
 def sort_queue(controller: Controller, entries: list[QueueEntry]) -> list[QueueEntry]:
-    """Sort as Slurm does: reservation, tier, priority, submission, id; jobs that may preempt others before these."""
+    """Sort as Slurm does: by reservation, tier, priority, submission and id.
+
+    A job that may preempt another comes before it.
+    """
     parts = controller.machine.partitions
     tiers = [one.settings.priority_tier for one in parts]
 
@@ -89,7 +92,7 @@ def sort_queue(controller: Controller, entries: list[QueueEntry]) -> list[QueueE
 
 
 def _merge_sort(items: list[T], first: Callable[[T, T], bool]) -> list[T]:
-    """Sort by a comparison that need not be transitive, splitting as the C library's qsort does."""
+    """Sort by a comparison that need not be transitive, with the same splits as the C library's qsort."""
     if len(items) < 2:
         return items
     half = len(items) // 2

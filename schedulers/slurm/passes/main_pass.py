@@ -13,14 +13,14 @@ from pipistrelle.schedulers.slurm.passes.placing import BUSY, HELD, LICENSES, RE
 
 
 class PassResult(Struct):
-    """What a pass did.
+    """The result of a pass of the main loop.
 
     Attributes:
         started: records of the jobs started, in order.
         preempted: (victim, job that needs its nodes).
         tested: records tested, in order.
         note: why the pass ended early; "" if it did not.
-        seen: whether it passed over jobs of closed partitions.
+        seen: whether the pass skipped jobs of closed partitions.
     """
 
     started: list[SlurmJob]
@@ -33,14 +33,14 @@ class PassResult(Struct):
 def main_pass(
     controller: Controller, now: int, *, full: bool, preempt: Callable[[SlurmJob, SlurmJob], None] | None = None
 ) -> PassResult:
-    """Test jobs in order and start those that fit.
+    """Run a pass of the main loop: test jobs in order and start those that fit.
 
-    A job that does not fit for want of resources closes its partition: no later job of it is tested, and its nodes are
-    taken from every other partition for the rest of the pass.
+    If a job does not fit because resources are short, its partition is closed: later jobs in it are not tested, and its
+    nodes are closed to every other partition for the rest of the pass.
 
     Args:
         full: test the whole queue, not only ``default_queue_depth`` jobs.
-        preempt: called for each victim with the job that needs its nodes; it releases the victim.
+        preempt: called with each victim and the job that needs its nodes; it releases the victim.
     """
     controller.reservations.advance(now)
     return _Pass(controller, now, full=full, preempt=preempt).run()
@@ -78,7 +78,7 @@ class _Pass:
         return self.result
 
     def _is_due(self, job: SlurmJob, part: int) -> bool:
-        """Return whether a job is tested at all; a note ends the pass."""
+        """Return whether a job is to be tested; set the note if the pass ends."""
         parameters = self.parameters
         if parameters.sched_max_job_start and len(self.result.started) >= parameters.sched_max_job_start:
             self.result.note = "sched_max_job_start"
@@ -114,7 +114,7 @@ class _Pass:
         return True
 
     def _test(self, job: SlurmJob, part: int) -> SlurmJob | None:
-        """Test a job; return the record of an array whose next task is to be tested."""
+        """Test a job; return the array's record if its next task is to be tested."""
         self.result.tested.append(job)
         one = self.controller.machine.partitions[part]
         if (self.usable & one.mask).bit_count() < job.min_nodes:
@@ -149,7 +149,7 @@ class _Pass:
         return None
 
     def _close(self, part: int) -> None:
-        """Test no later job of a partition, and take its nodes from every other partition."""
+        """Close a partition for the rest of the pass, and close its nodes to other partitions."""
         self.failed.add(part)
         self.usable &= ~self.controller.machine.partitions[part].mask
 

@@ -1,4 +1,4 @@
-"""The test of one job at one moment: limits, licences, reservations and nodes, as select_nodes makes it."""
+"""Test one job at one moment, as select_nodes does: limits, licences, reservations and nodes."""
 
 from collections.abc import Callable
 from typing import Final
@@ -19,11 +19,11 @@ UNAVAILABLE: Final = "unavailable"
 
 
 class Placed(Struct):
-    """The outcome of a test.
+    """The outcome of `place` for a job.
 
     Attributes:
-        code: one of the words above.
-        alloc: what the job gets if it starts, or once ``victims`` have ended.
+        code: one of the constants of this module.
+        alloc: the job's allocation if it starts, now or once ``victims`` have ended.
     """
 
     code: str
@@ -32,7 +32,7 @@ class Placed(Struct):
 
 
 def licenses_free(controller: Controller, job: SlurmJob, now: int) -> bool:
-    """Return whether the licences that a job asks for are free; sets its reason if not."""
+    """Return whether the licences that a job asks for are free; set the job's reason if not."""
     for name, count in job.sub.licenses.items():
         total = controller.config.licenses.get(name, 0) - controller.reservations.licenses_kept(name, now)
         if controller.licenses_used.get(name, 0) + count > total:
@@ -45,8 +45,8 @@ def place(controller: Controller, job: SlurmJob, part: int, usable: int, now: in
     """Test whether a job can start now.
 
     Args:
-        usable: nodes that the pass still offers.
-        closed: nodes that backfill keeps for other jobs.
+        usable: the set of nodes that the pass still offers.
+        closed: the set of nodes that backfill reserves for other jobs.
     """
     limits, machine = controller.limits, controller.machine
     if is_limit(job.reason):
@@ -105,7 +105,7 @@ def preempt_for(
     preempt: Callable[[SlurmJob, SlurmJob], None],
     now: int,
 ) -> list[tuple[SlurmJob, SlurmJob]]:
-    """Preempt the victims of a job unless earlier ones may still be ending; return (victim, job) of each."""
+    """Preempt the victims of a job, unless earlier victims may still be ending; return (victim, job) of each."""
     if controller.preemption.in_progress(job, now):
         return []
     if not job.preempts_since:

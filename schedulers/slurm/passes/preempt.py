@@ -36,7 +36,11 @@ class SlurmPreemption:
         self.below = [frozenset(names[name] for name in one.settings.preempt if name in names) for one in accounts.qos]
 
     def allows(self, job: SlurmJob, part: int, other: SlurmJob, other_part: int) -> bool:
-        """Return whether a job in a partition may preempt another one in its partition."""
+        """Return whether a job may preempt another one.
+
+        Args:
+            part, other_part: the partitions of the two jobs.
+        """
         if self.by_qos:
             return job.qos >= 0 and other.qos >= 0 and other.qos in self.below[job.qos]
         parts = self.machine.partitions
@@ -67,7 +71,7 @@ class SlurmPreemption:
         return self.machine.partitions[job.part].settings.grace_time
 
     def candidates(self, job: SlurmJob, part: int, running: Sequence[SlurmJob], now: int) -> list[SlurmJob]:
-        """Return the running jobs that a job may preempt, the first to go first."""
+        """Return the running jobs that a job may preempt, in the order in which they are preempted."""
         if not self.enabled:
             return []
         if self.by_qos and (job.qos < 0 or not self.below[job.qos]):
@@ -94,7 +98,7 @@ class SlurmPreemption:
         return self.exempt if own is None else own
 
     def _rank(self, job: SlurmJob) -> tuple[int, int]:
-        """Return what orders victims: the priority of the QOS or tier, then the number of nodes."""
+        """Return the sort key of a victim: the priority of its QOS or tier, then its number of nodes."""
         if self.by_qos:
             rank = self.accounts.qos[job.qos].settings.priority
         else:
@@ -102,16 +106,17 @@ class SlurmPreemption:
         return min(rank, _MOST), min(job.nodes.bit_count(), _MOST)
 
     def in_progress(self, job: SlurmJob, now: int) -> bool:
-        """Return whether jobs preempted for a job may still be ending, so that no more are preempted."""
+        """Return whether jobs preempted for this job may still be ending; then no more are preempted."""
         return bool(job.preempts_since) and job.preempts_since > now - self.patience
 
     def victims(
         self, selector: Selector, asked: NodesAsked, usable: int, candidates: Sequence[SlurmJob]
     ) -> tuple[Alloc, list[SlurmJob]] | None:
-        """Return where a job fits when some candidates make room, and these; None if it never fits.
+        """Return a job's allocation and the candidates to preempt for it; None if it does not fit even without all of
+        them.
 
-        Candidates are taken away one by one until the job fits. They are then reordered, those on most of the chosen
-        nodes first, and the search is repeated, so that few jobs are preempted.
+        Candidates are removed one by one until the job fits. Then those on most of the chosen nodes are moved to the
+        front, and the search is repeated, so that few jobs are preempted.
         """
         order = list(candidates)
         passes = 0

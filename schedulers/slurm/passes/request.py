@@ -1,4 +1,4 @@
-"""The request of a submission, settled for this cluster: nodes, CPUs, memory and GPUs that the job needs."""
+"""Resolve the request of a submission for this cluster: nodes, CPUs, memory and GPUs."""
 
 from math import inf
 from typing import Final
@@ -16,7 +16,7 @@ _MINUTE: Final = 60
 
 
 class Requests:
-    """Settles what jobs request, and computes the TRES of what they get."""
+    """Resolves the requests of jobs, and computes the TRES of their allocations."""
 
     def __init__(self, config: SlurmConfig, machine: SlurmMachine) -> None:
         self.config = config
@@ -78,7 +78,7 @@ class Requests:
         self.parse(job)
 
     def _memory(self, job: SlurmJob, part: SlurmPartition) -> None:
-        """Set memory: the job's own, or the partition's or the cluster's default."""
+        """Set a job's memory: its own request, or the default of its partition or of the cluster."""
         sub, settings, select = job.sub, part.settings, self.config.select
         given = (("cpu", sub.mem_per_cpu), ("node", sub.mem_per_node), ("gpu", sub.mem_per_gpu))
         usual = (
@@ -113,7 +113,7 @@ class Requests:
         return int(-(-limit // _MINUTE) * _MINUTE)
 
     def parse(self, job: SlurmJob) -> None:
-        """Set the sets of nodes that a job's texts name."""
+        """Compute the sets of nodes that the texts of a job's request name."""
         sub, machine = job.sub, self.machine
         job.required = machine.mask_of_names(sub.required)
         job.excluded = machine.mask_of_names(sub.excluded)
@@ -159,7 +159,7 @@ class Requests:
         ]
 
     def tres(self, job: SlurmJob, part: SlurmPartition, alloc: Alloc | None) -> Tres:
-        """Return the TRES of what a job gets, or of what it asks for."""
+        """Return the TRES of a job's allocation, or of its request if there is no allocation."""
         tres: Tres = {}
         if alloc is not None:
             cpus = memory = 0

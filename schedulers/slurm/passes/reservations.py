@@ -1,4 +1,4 @@
-"""Advance reservations of nodes: whom they keep out, and until when."""
+"""Advance reservations of nodes: which jobs they exclude, and until when."""
 
 from typing import Any
 
@@ -11,7 +11,10 @@ _DAY = 86400
 
 
 class SlurmReservation:
-    """A reservation with its nodes and its current interval; daily and weekly ones move on when they end."""
+    """An advance reservation with its nodes and its present interval.
+
+    A daily or weekly reservation moves to its next interval when the present one ends.
+    """
 
     __slots__ = ("end", "flags", "made", "mask", "settings", "start")
 
@@ -85,7 +88,7 @@ class SlurmReservations:
         self.all.append(SlurmReservation(settings, mask, made=True))
 
     def advance(self, now: float) -> bool:
-        """Make the reservations that are due and drop those that ended; return whether any was made."""
+        """Create the reservations that are due and drop those that ended; return whether any was created."""
         made = False
         while self.waiting and self.waiting[0].announced <= now:
             self._make(self.waiting.pop(0))
@@ -99,9 +102,9 @@ class SlurmReservations:
         return next((one for one in self.all if one.settings.name == name), None)
 
     def open_nodes(self, job: SlurmJob, when: int, limit: int) -> tuple[int, bool, int]:
-        """Return (nodes open to a job that starts at ``when``, whether any reservation takes some, start).
+        """Return (nodes open to a job from a start on, whether reservations take some, start).
 
-        The start is later than ``when`` if all nodes, or nodes that the job requires, are reserved until then.
+        The start is ``when``, or later if all nodes, or nodes that the job requires, are reserved until then.
         """
         everything = self.machine.all
         if not self.all:
@@ -126,7 +129,7 @@ class SlurmReservations:
         return open_nodes, overlap, when
 
     def licenses_kept(self, name: str, now: int) -> int:
-        """Return how many licences called ``name`` are reserved now."""
+        """Return the number of licences called ``name`` that are reserved now."""
         return sum(one.settings.licenses.get(name, 0) for one in self.all if one.start <= now < one.end)
 
     def usable(self, job: SlurmJob, now: int) -> bool:
@@ -150,7 +153,7 @@ class SlurmReservations:
         }
 
     def restore(self, state: dict[str, Any], settings: tuple[ReservationSettings, ...]) -> None:
-        """Restore `state`."""
+        """Restore what `state` returned."""
         known = {one.name: one for one in settings}
         self.waiting = [known[name] for name in state["waiting"]]
         self.all = []

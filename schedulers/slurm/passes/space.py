@@ -1,11 +1,13 @@
-"""Backfill's table of node space: which nodes are kept for later jobs, and when."""
+"""Backfill's table of node space: which nodes are reserved for later jobs, and when."""
 
 
 class Space:
-    """Records (begin, end, open nodes) that follow each other in time; the reservations of a pass split them.
+    """Records (begin, end, open nodes) that cover time without gaps; each reservation splits them.
 
     Attributes:
-        begin, end, open: of each record, s and sets of nodes; ``after`` is the position of the next record, 0: none.
+        begin, end: of each record, s.
+        open: set of the open nodes of each record.
+        after: position of the next record; 0: none.
     """
 
     __slots__ = ("after", "begin", "end", "open", "resolution")
@@ -48,7 +50,7 @@ class Space:
         return nodes, later
 
     def overlaps(self, start: int, end: int, nodes: int) -> bool:
-        """Return whether any of the nodes is taken between two times."""
+        """Return whether any of the nodes is reserved between two times."""
         begins, ends, opens, after = self.begin, self.end, self.open, self.after
         at = 0
         while True:
@@ -59,7 +61,10 @@ class Space:
                 return False
 
     def reserve(self, start: int, end: int, nodes: int) -> None:
-        """Take nodes from ``start`` to ``end`` (s, rounded by the caller); join at most one pair of equal records."""
+        """Reserve nodes from ``start`` to ``end`` (s); the caller rounds the times.
+
+        Afterwards at most one pair of equal neighbouring records is joined.
+        """
         begins, ends, opens, after = self.begin, self.end, self.open, self.after
         start = max(start, begins[0])
         end = max(end, start + self.resolution)

@@ -1,1 +1,1 @@
-"""Priorities: factors of jobs, fairshare of associations, decay of usage."""
+"""Priorities of jobs: their factors, the fairshare of associations, and the decay of usage."""

@@ -1,4 +1,4 @@
-"""The priority of a job: a weighted sum of factors, or the order of submission."""
+"""Compute the priority of a job: a weighted sum of factors, or the order of submission."""
 
 from typing import Final
 
@@ -15,11 +15,12 @@ _MOST: Final = 0xFFFFFFFF
 
 
 class Factors(Struct, frozen=True):
-    """The factors of one job in one partition, each from 0 to 1, as ``sprio`` shows them.
+    """The factors of one job in one partition, as ``sprio`` shows them; each is from 0 to 1 unless noted.
 
     Attributes:
         tres: {TRES: factor}.
-        site, nice: added and subtracted as they are.
+        site: added to the priority without a weight.
+        nice: subtracted from the priority without a weight.
     """
 
     age: float

@@ -48,7 +48,8 @@ class _Ranking:
     def rank_below(self, above: list[Association], *, tied: bool = False) -> None:
         """Rank the children of some associations together.
 
-        With ``tied``, the first child gets the same rank as the user that was ranked before it.
+        Args:
+            tied: whether the first child gets the rank of the user that was ranked before it.
         """
         children = [self.associations[at] for one in above for at in one.children]
         children.sort(key=lambda one: (-one.level_fs, not one.is_user))

@@ -1,4 +1,4 @@
-"""Usage of associations and QOS: it decays, and running jobs add to it, once per period."""
+"""Record the usage of associations and QOS: once per period it decays and the usage of running jobs is added."""
 
 import calendar
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ _MONDAY: Final = 4 * _DAY
 
 
 class Usage:
-    """Keeps the usage of all associations and QOS.
+    """The usage of all associations and QOS over time.
 
     Args:
         start: time from which usage counts, s.
@@ -30,7 +30,7 @@ class Usage:
         self.next_reset = self._reset_after(start)
 
     def advance(self, now: int, jobs: Iterable[SlurmJob]) -> None:
-        """Decay all usage up to ``now``, then add what the running jobs used since the last time.
+        """Decay all usage up to ``now`` (s), then add the usage of running jobs since the last call.
 
         Call `settle` afterwards. Slurm's thread works in the same two steps.
         """
@@ -58,14 +58,14 @@ class Usage:
             self.add(job, now)
 
     def settle(self, now: int) -> None:
-        """Let the next period of usage begin at ``now`` (s).
+        """Begin the next period of usage at ``now`` (s).
 
-        The last period of a job that ends between `advance` and this call is counted twice.
+        If a job ends between `advance` and this call, its last period is counted twice.
         """
         self.last = max(self.last, now)
 
     def add(self, job: SlurmJob, now: int) -> None:
-        """Add what a running job used since the last time; called at its end, too."""
+        """Add the usage of a running job since the last period began; also called when the job ends."""
         seconds = now - max(job.start, self.last)
         if seconds <= 0 or job.assoc < 0:
             return
@@ -116,7 +116,7 @@ class Usage:
         return {"last": self.last, "next_reset": self.next_reset}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore `state`."""
+        """Restore what `state` returned."""
         self.last, self.next_reset = state["last"], state["next_reset"]
 
 

@@ -135,9 +135,10 @@ class _Conversation(Generic[_C]):
                 return
 
     def _next_frame(self, interrupts: Interrupts) -> bytes:
-        """Return the server's next message; refuse other servers meanwhile.
+        """Return the server's next message; refuse other servers while waiting for it.
 
-        Raise KeyboardInterrupt if an interrupt was received and no message has arrived.
+        Raises:
+            KeyboardInterrupt: an interrupt was received and no message has arrived.
         """
         while True:
             try:

@@ -203,6 +203,7 @@ class BatsimRuntime(Runtime):
     # -- Batsim's notifications and queries -------------------------------------------------------------------------
 
     def _no_more_jobs(self, view: View, event: NoMoreJobs) -> None:
+        super()._no_more_jobs(view, event)
         self._exhausted = True
 
     def _notified(self, view: View, event: Notify) -> None:

@@ -71,6 +71,7 @@ def test_victims_are_drawn_by_their_rates():
             drawn_outages(np.array([1.0, wrong]), 10.0, 1, 1.0, 1.0)
 
 
+@pytest.mark.slow
 def test_partitions_against_random_nodes():
     """The same jobs and outages: large jobs are hit less, small ones more, each within its interval of the form."""
     found = compare(parse_classes(SMALL, "x"), UNEQUAL, seed=3, duration="1500h")

@@ -89,7 +89,7 @@ def test_a_wrong_line_is_one_message(text, message):
 
 def test_included_files_are_read_in_place_and_circles_refused():
     """Errors name the included file and its line; a file cannot include itself, or 20 levels."""
-    files = {"a": "MaxTasksPerNode=many", "b": "Include b", **{f"f{n}": f"Include f{n + 1}" for n in range(20)}}
+    files = {"a": "KillWait=many", "b": "Include b", **{f"f{n}": f"Include f{n + 1}" for n in range(20)}}
 
     def fetch(path: str, by: str) -> tuple[str, str]:
         return path, files[path]

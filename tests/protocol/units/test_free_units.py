@@ -76,7 +76,7 @@ def test_every_operation_agrees_with_a_set(monkeypatch, long):
     """Both ways to change many intervals, one by one and by rebuilding a stretch, do what a Python set does."""
     monkeypatch.setattr(intervals, "_LONG", long)
     machine = type("Machine", (AgainstSet,), {})
-    machine.TestCase.settings = settings(max_examples=60, database=None)
+    machine.TestCase.settings = settings(max_examples=25, database=None)
     machine.TestCase("runTest").runTest()
 
 

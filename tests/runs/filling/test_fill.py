@@ -45,6 +45,7 @@ def farthest(folder, workload, placement, seeds):
     return max(np.abs(means[name] - expected[name]).max() for name in expected)
 
 
+@pytest.mark.slow
 def test_best_fit_on_the_default_list_is_as_published(openb):
     """A small part of the slow comparison."""
     assert farthest(openb, "default", "best-fit", range(42, 45)) < 0.5

@@ -133,6 +133,7 @@ def test_a_text_alone_cannot_read_a_table() -> None:
         parse_platform("node_table = 3\n" + PLATFORM, "m.toml", lambda _: [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("date", "stable", "known"), [("2017-05-01", 8_434, 18_578), ("2017-08-01", 8_881, 18_069)])
 def test_titans_stable_gpus(traces_dir: Path, date: str, stable: int, known: int) -> None:
     """The number equals that of the lifetimes; the paper's simulation had 8,500, its Table II 9,500."""

@@ -120,6 +120,7 @@ def test_time_0_of_a_log_with_dates(saved):
         clock_time(log, "5d")
 
 
+@pytest.mark.slow
 def test_the_log_of_lanl_replays(traces_dir, saved):
     """System 20's 2,478 failures, 14 of them overlapping, become 2,464 outages, which replay to the same bytes."""
     outages = on_machine(load_outage_log(next(traces_dir.glob("LA-UR-05-7318*"))).only("20"), homogeneous(512, "20"))
@@ -131,6 +132,7 @@ def test_the_log_of_lanl_replays(traces_dir, saved):
     assert len(whole) == 23_580
 
 
+@pytest.mark.slow
 def test_the_lives_of_titan_replay(traces_dir):
     """Their ends are not known: a repair must be given, and bursts of events then become one outage."""
     path = next(traces_dir.glob("Titan-GPU-lives*"))

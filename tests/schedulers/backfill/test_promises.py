@@ -50,7 +50,7 @@ rows: st.SearchStrategy[list[Row]] = st.lists(
 def test_every_accepted_job_runs(run_policy: RunPolicy, order: str, backfill: str) -> None:
     """Each job starts once, not before its submission, on as many units as it requests, which no other job holds."""
 
-    @settings(max_examples=60)
+    @settings(max_examples=30)
     @given(rows=rows)
     def check(rows: list[Row]) -> None:
         run = run_policy(compose(order=order, backfill=backfill), UNITS, rows)
@@ -90,7 +90,7 @@ class Promises(ComposedPolicy):
 def test_no_job_is_delayed_past_its_reservation_under_conservative(run_policy: RunPolicy, order: str) -> None:
     """From the moment a job has one, its reservation only moves forward, and it starts by then."""
 
-    @settings(max_examples=300)
+    @settings(max_examples=100)
     @given(rows=rows)
     def check(rows: list[Row]) -> None:
         policy = Promises(order)
@@ -124,7 +124,7 @@ class FirstOnes(ComposedPolicy):
 def test_the_first_is_never_delayed_by_a_backfill(run_policy: RunPolicy, backfill: str) -> None:
     """Once a job is first, no later start delays it beyond the walltimes of the running jobs."""
 
-    @settings(max_examples=300)
+    @settings(max_examples=100)
     @given(rows=rows)
     def check(rows: list[Row]) -> None:
         policy = FirstOnes(backfill)

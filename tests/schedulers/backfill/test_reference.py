@@ -140,7 +140,7 @@ rows = st.lists(
 def test_small_workloads_with_many_ties(run_policy: RunPolicy, order: str, backfill: str) -> None:
     """Same jobs, same instants, same units, in the same order, as by the definition."""
 
-    @settings(max_examples=150)
+    @settings(max_examples=50)
     @given(rows=rows, units=st.integers(3, 7))
     @example(rows=TWO_ARRIVE, units=4)
     @example(rows=ONE_PASSES, units=4)
@@ -181,7 +181,7 @@ def test_deep_queues(run_policy: RunPolicy, order: str, backfill: str, endless: 
 def test_the_wake_filter_changes_nothing(run_policy: RunPolicy, order: str, backfill: str) -> None:
     """A policy that is woken by every event starts the same jobs at the same times on the same units."""
 
-    @settings(max_examples=60)
+    @settings(max_examples=25)
     @given(rows=rows, units=st.integers(3, 7))
     @example(rows=TWO_ARRIVE, units=4)
     @example(rows=ONE_PASSES, units=4)

@@ -78,8 +78,8 @@ def test_rows_that_may_start_are_those_that_no_limit_blocks(seed: int) -> None:
         for row in startable[: chance.choice([0, 1, 1, 2])]:
             job, code = queue.job(row), int(queue.code[row])
             if limits.blocked(code, job.size, float(queue.walltime[row]), now, hard=True) is None:
-                limits.started(job, code, now + float(queue.walltime[row]))
-                running.append((job, code))
+                limits.started(job.number, job.size, code, now + float(queue.walltime[row]))
+                running.append((job.number, job.size, code))
                 queue.remove(job)
         if running and chance.random() < 0.6:
             limits.ended(*running.pop(chance.randrange(len(running))))

@@ -48,16 +48,16 @@ def test_table_1_of_the_paper_limits_a_class_and_each_user_in_it(make) -> None:
         ((names("ann", "qexp"), 3, 60.0), (names("bob", "qexp"), 9, 60.0), (names("ann", "qprod"), 99, 60.0)),
     )
     ann, bob = credentials.code(names("ann", "qexp")), credentials.code(names("bob", "qexp"))
-    limits.started(job(100, 6), ann, 60.0)
+    limits.started(100, 6, ann, 60.0)
 
     assert limits.allowed(queue, 0.0, hard=True).tolist() == [False, False, True]
     assert str(limits.blocked(ann, 3, 60.0, 0.0, hard=True)) == "CLASSCFG[qexp] MAXNODE[USER]=8 (user ann), in use: 6"
     assert limits.blocked(ann, 2, 60.0, 0.0, hard=True) is None
     for number in range(3):
-        limits.started(job(number, 8), credentials.code(names(f"u{number}", "qexp")), 60.0)
+        limits.started(number, 8, credentials.code(names(f"u{number}", "qexp")), 60.0)
     assert limits.blocked(bob, 2, 60.0, 0.0, hard=True) is None
     assert "MAXNODE=32, in use: 30" in str(limits.blocked(bob, 3, 60.0, 0.0, hard=True))
-    limits.ended(job(100, 6), ann)
+    limits.ended(100, 6, ann)
     assert limits.blocked(bob, 8, 60.0, 0.0, hard=True) is None
     assert limits.never(bob, 9, 60.0) is not None
 
@@ -66,7 +66,7 @@ def test_soft_limits_are_lower(make) -> None:
     """At the soft level the first number counts, at the hard level the second."""
     limits, credentials, queue = make("USERCFG[DEFAULT] MAXPROC=4,8 MAXJOB=5", ((names("ann"), 2, 60.0),))
     ann = credentials.code(names("ann"))
-    limits.started(job(7, 3), ann, 60.0)
+    limits.started(7, 3, ann, 60.0)
 
     assert limits.two_levels
     assert limits.allowed(queue, 0.0, hard=False).tolist() == [False]
@@ -81,7 +81,7 @@ def test_ones_own_limit_replaces_that_of_default(make) -> None:
     ann, bob, eve = (credentials.code(names(who)) for who in ("ann", "bob", "eve"))
 
     assert [limits.blocked(code, 9, 1.0, 0.0, hard=True) is None for code in (ann, bob, eve)] == [True, True, False]
-    limits.started(job(1, 1), bob, 1.0)
+    limits.started(1, 1, bob, 1.0)
     assert limits.blocked(bob, 1, 1.0, 0.0, hard=True) is not None
     assert limits.blocked(ann, 1, 1.0, 0.0, hard=True) is None
 
@@ -92,8 +92,8 @@ def test_outstanding_work_shrinks_while_jobs_run(make) -> None:
         "ACCOUNTCFG[a] MAXPS=1000\nUSERCFG[ann] MAXWC=3:00", ((names(None, None, "a"), 4, 100.0),)
     )
     shared, ann = credentials.code(names(None, None, "a")), credentials.code(names("ann"))
-    limits.started(job(1, 8), shared, 100.0)
-    limits.started(job(2, 1), ann, 100.0)
+    limits.started(1, 8, shared, 100.0)
+    limits.started(2, 1, ann, 100.0)
 
     assert limits.allowed(queue, 0.0, hard=True).tolist() == [False]
     assert limits.next_room(queue, np.array([0]), 0.0) == 25.0
@@ -107,7 +107,7 @@ def test_nodes_are_counted_from_units(make) -> None:
     """A job of 5 units has 2 nodes of 4 units."""
     limits, credentials, _ = make("SYSCFG MAXNODE=3", units_per_node=4)
     code = credentials.code(names())
-    limits.started(job(1, 5), code, 1.0)
+    limits.started(1, 5, code, 1.0)
 
     assert limits.blocked(code, 4, 1.0, 0.0, hard=True) is None
     assert str(limits.blocked(code, 5, 1.0, 0.0, hard=True)) == "SYSCFG MAXNODE=3, in use: 2"

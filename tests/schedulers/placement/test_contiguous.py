@@ -154,7 +154,7 @@ class FirstOnes(ComposedPolicy):
 def test_the_first_starts_by_its_reservation(unsteady: Unsteady, run_policy: RunPolicy, backfill: str) -> None:
     """A job that passes the first takes no units that it needs, and the rule states its latest start."""
 
-    @settings(max_examples=250)
+    @settings(max_examples=80)
     @given(jobs=rows, planned=downs(st.just(0.0)))
     def check(jobs: list[Row], planned: list[Down]) -> None:
         policy = FirstOnes("fcfs", backfill, planned)

@@ -76,7 +76,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=500)
+@settings(max_examples=150)
 @given(steps)
 def test_slices_equal_the_free_units(steps: list[tuple[str, int, float]]) -> None:
     """Reservations are added and removed as time advances: the first fit equals that of trying all times."""
@@ -121,7 +121,7 @@ closures = st.lists(
 )
 
 
-@settings(max_examples=500)
+@settings(max_examples=150)
 @given(st.lists(st.tuples(st.integers(1, UNITS), times, closures, st.integers(0, 2)), max_size=12))
 def test_closures_keep_a_job_out(jobs: list[tuple[int, float, list[Closure], int]]) -> None:
     """Each job is kept from units of its own closures, and only from these; a fit may begin where one ends."""

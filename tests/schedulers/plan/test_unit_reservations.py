@@ -161,7 +161,7 @@ rows = st.lists(
 def test_small_workloads_with_many_ties(run_policy: RunPolicy, order: str, backfill: str) -> None:
     """Same jobs, same instants, same units, in the same order, as by the definition."""
 
-    @settings(max_examples=250)
+    @settings(max_examples=80)
     @given(rows=rows, units=st.integers(3, 7))
     @example(rows=KEPT, units=4)
     def check(rows: list[Row], units: int) -> None:

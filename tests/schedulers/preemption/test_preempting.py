@@ -218,7 +218,10 @@ def candidates_of(*rows: tuple[int, float, int, float]) -> list[Candidate]:
     """Return candidates of (number, level, units, start)."""
     return [
         Candidate(
-            SchedulerJob(str(n), n, units, inf, 0.0, start), level, NodeSet.interval(100 * n, 100 * n + units - 1)
+            SchedulerJob(str(n), n, units, inf, 0.0, start),
+            level,
+            NodeSet.interval(100 * n, 100 * n + units - 1),
+            units,
         )
         for n, level, units, start in rows
     ]

@@ -2,34 +2,39 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from pipistrelle.platforms.description import Platform, Pool
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.resources.request import Request
+from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.runs.execution.pause import check_invariants
 from pipistrelle.schedulers.catalogue.parts import compose
 from pipistrelle.schedulers.catalogue.registry import make_policy
-from pipistrelle.schedulers.composed import ComposedPolicy
+from pipistrelle.schedulers.maui.config.read import parse_maui_config
+from pipistrelle.schedulers.maui.policy import MauiPolicy
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.preemption.options import PreemptionOptions
 from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.setup.setup import Setup
 from pipistrelle.server.simulation.simulate import simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
-from pipistrelle.traces.workload import Workload
+from pipistrelle.traces.workload import NODE_LIST, Workload
 
 RULES = ("none", "firstfit", "easy", "easy-sjbf", "easy-slices", "conservative", "depth", "fill")
 #: rules whose reservations never move to a later time
 PROMISING = ("easy", "easy-sjbf", "easy-slices", "conservative")
 #: rules that reserve in the same way on one-core nodes and on units; `depth` counts units there
-AS_PLAIN = ("none", "firstfit", "easy", "easy-sjbf", "easy-slices", "conservative")
+AS_PLAIN = ("none", "firstfit", "easy", "easy-sjbf", "easy-slices", "conservative", "maui-none")
 
 _REQUESTS = st.one_of(
     st.builds(
@@ -70,7 +75,7 @@ JobRow = tuple[int, int, int, Request]
 class Watched:
     """A policy whose reservations are checked never to move to a later time."""
 
-    def __init__(self, policy: ComposedPolicy) -> None:
+    def __init__(self, policy: Any) -> None:
         self._policy = policy
         self.name, self.order, self.features = policy.name, policy.order, policy.features
         self.promised: dict[str, float] = {}
@@ -98,6 +103,29 @@ class Starts(Observer):
         self.start_of[job.id] = now, str(job.alloc)
 
 
+#: {name: lines of a maui.cfg}
+MAUI = {
+    "maui": "",
+    "maui-highest": "RESERVATIONPOLICY HIGHEST\nRESERVATIONDEPTH 3\nRESDEPTH 4\nNODEALLOCATIONPOLICY FIRSTAVAILABLE",
+    "maui-bestfit": "BACKFILLPOLICY BESTFIT\nBACKFILLMETRIC NODES\nUSERCFG[DEFAULT] MAXPROC=6,10",
+    "maui-greedy": "BACKFILLPOLICY GREEDY\nBACKFILLDEPTH 3\nSRCFG[s] TASKCOUNT=1 RESOURCES=PROCS:3 TIMELIMIT=8",
+    "maui-preempt": "QOSWEIGHT 1\nQOSCFG[high] PRIORITY=9 QFLAGS=PREEMPTOR\nQOSCFG[low] QFLAGS=PREEMPTEE",
+    "maui-none": "BACKFILLPOLICY NONE\nNODEALLOCATIONPOLICY FIRSTAVAILABLE",
+}
+
+
+#: {name: rule with preemption by QOS}
+PREEMPTING = {"preempt-easy": "easy", "preempt-conservative": "conservative"}
+
+
+def policy_of(rule: str) -> Any:
+    """Return the policy with a backfilling rule, with preemption, or with one of the files of `MAUI`."""
+    if rule in PREEMPTING:
+        options = PreemptionOptions("qos", preempt=("high=low",), grace=("3",))
+        return compose(backfill=PREEMPTING[rule], preemption=options)
+    return MauiPolicy(parse_maui_config(MAUI[rule])[0]) if rule in MAUI else compose(backfill=rule)
+
+
 def workload(jobs: list[JobRow]) -> Workload:
     """Return the jobs (submit, run time, walltime beyond it, request) as a workload."""
     jobs = sorted(jobs, key=lambda job: job[0])
@@ -110,6 +138,7 @@ def workload(jobs: list[JobRow]) -> Workload:
         walltime=np.array([job[1] + job[2] for job in jobs], dtype=float),
         runtime=np.array([job[1] for job in jobs], dtype=float),
         requests=[job[3] for job in jobs],
+        labels={"qos": ["high" if number % 3 == 2 else "low" for number in range(len(jobs))]},
     )
 
 
@@ -128,14 +157,14 @@ def run(policy: Any, jobs: Workload, platform: Platform = _MACHINE) -> dict[str,
     return watch.start_of
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", [*RULES, *PREEMPTING, *MAUI])
 @settings(max_examples=12, deadline=None)
 @given(jobs=_JOBS)
 def test_every_job_starts_and_no_promise_is_broken(rule: str, jobs: list[JobRow]) -> None:
     """Every job starts on resources that the server finds free, by the earliest time that was promised to it."""
-    policy = Watched(compose(backfill=rule))
+    policy = Watched(policy_of(rule))
     starts = run(policy, workload(jobs))
-    assert len(starts) == len(jobs)
+    assert len({job.partition("#")[0] for job in starts}) == len(jobs)
     if rule in PROMISING:
         assert not policy.broken
         assert all(starts[job][0] <= begin for job, begin in policy.promised.items() if job in starts)
@@ -153,25 +182,19 @@ def test_nodes_with_one_core_are_as_plain_units(
 ) -> None:
     """A job that asks for a number of cores starts at the same time on one-core nodes as on plain units."""
     rows = sorted(((float(a), b, float(c), float(c + d)) for a, b, c, d in jobs), key=lambda row: row[0])
-    plain = run_policy(compose(backfill=rule), 6, rows).start_of
+    plain = run_policy(policy_of(rule), 6, rows).start_of
     one_core = Platform(name="m", pools=(Pool(name="all", nodes=6, resources={"cores": 1}),))
-    shared = run_policy(compose(backfill=rule), 6, rows, platform=one_core).start_of
+    shared = run_policy(policy_of(rule), 6, rows, platform=one_core).start_of
     assert shared == plain
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", [*RULES, *PREEMPTING, *MAUI])
 @settings(max_examples=12, deadline=None)
 @given(jobs=_JOBS, stop=st.integers(0, 20))
 def test_a_rule_saves_its_state_as_json(rule: str, jobs: list[JobRow], stop: int) -> None:
     """The state of each rule is text, and a rule made from it goes on with the same decisions."""
     work = workload(jobs)
-    assert run(Restarted(rule, stop), work) == run(compose(backfill=rule), work)
-
-
-def test_maui_refuses_shared_nodes_in_one_message() -> None:
-    """The scheduler maui, which plans single units, says that it cannot share nodes."""
-    with pytest.raises(PipistrelleError, match="maui cannot share nodes"):
-        run(make_policy("maui"), workload([(0, 1, 1, Request(tasks=1))]))
+    assert run(Restarted(rule, stop), work) == run(policy_of(rule), work)
 
 
 @pytest.mark.parametrize(
@@ -192,19 +215,39 @@ def test_placements_are_refused_on_the_other_kind_of_machine(run_policy: Callabl
         run_policy(compose(placement="worst-fit"), 2, [(0.0, 1, 1.0, 1.0)])
 
 
+@settings(max_examples=12, deadline=None)
+@given(jobs=_JOBS)
+def test_recorded_starts_are_repeated_on_the_recorded_nodes(jobs: list[JobRow]) -> None:
+    """A log of starts and nodes that are possible is repeated exactly, whatever the jobs ask for of their node."""
+    jobs = [job for job in jobs if job[3].nodes == 1 and not job[3].gpu_share]
+    if not jobs:
+        return
+    pools = tuple(structs.replace(pool, names=f"{pool.name}[1-2]") for pool in _MACHINE.pools)
+    machine, work = structs.replace(_MACHINE, pools=pools), workload(jobs)
+    known = run(compose(backfill="easy"), work, machine)
+    names = ["std1", "std2", "gpu1", "gpu2"]
+    told = [known[f"w0!{number}"] for number in range(len(jobs))]
+    log = replace(
+        work,
+        measures={**work.measures, "wait": np.array([start for start, _ in told]) - work.submit},
+        labels={**work.labels, NODE_LIST: [",".join(names[unit] for unit in NodeSet.parse(at)) for _, at in told]},
+    )
+    assert run(make_policy("recorded"), log, machine) == known
+
+
 class Restarted:
     """A policy that is replaced at one decision by one restored from its state."""
 
     def __init__(self, rule: str, stop: int) -> None:
         self._rule, self._left = rule, stop
-        self._policy = compose(backfill=rule)
+        self._policy = policy_of(rule)
         self.name, self.order, self.features = self._policy.name, self._policy.order, self._policy.features
 
     def decide(self, view: View) -> None:
         """Decide; before one of the decisions, restore a new policy from the state of the old one."""
         if self._left == 0 and view.now > 0:
             state = json.loads(json.dumps(self._policy.state()))
-            self._policy = compose(backfill=self._rule)
+            self._policy = policy_of(self._rule)
             self._policy.restore(state, view)
         self._left -= 1
         self._policy.decide(view)

@@ -260,7 +260,7 @@ def test_a_partition_needs_its_qos_and_a_machine_a_partition():
 def test_keys_can_be_changed_one_by_one():
     """Parameters, parameters of the scheduler, partitions, and objects of accounting as commands."""
     conf = read_slurm_conf(MACHINE + "SchedulerParameters=bf_window=60,bf_busy_nodes\n" + PARTITION, "slurm.conf")
-    made, commands = overridden(
+    changed = overridden(
         conf,
         {
             "PriorityWeightAge": "7",
@@ -268,15 +268,17 @@ def test_keys_can_be_changed_one_by_one():
             "SchedulerParameters.kill_invalid_depend": "",
             "partition.batch.MaxTime": "30",
             "qos.high.MaxTRESPU": "cpu=4",
+            "simulation.answer_delay": "1.5",
         },
     )
-    config, _ = slurm_config(made)
+    config = changed.timed(slurm_config(changed.conf)[0])
 
     assert config.priority.weight_age == 7
     assert (config.scheduler_parameters.bf_window, config.scheduler_parameters.bf_busy_nodes) == (120, True)
     assert config.scheduler_parameters.kill_invalid_depend
     assert config.partitions[0].max_time == 1800.0
-    people = read_accounting([("qos", "Name|Priority\nhigh|3\n"), *commands])
+    assert config.answers.delay(6) == 1.5 + 2 * 0.08
+    people = read_accounting([("qos", "Name|Priority\nhigh|3\n"), *changed.commands])
     assert people.qos[1].max_tres_pu == {"cpu": 4.0}
     assert conf.value("PriorityWeightAge") is None
 
@@ -290,6 +292,7 @@ def test_keys_can_be_changed_one_by_one():
         ("partition.batch.MaxTime", "x", "--slurm partition.batch.MaxTime: the value of MaxTime is wrong"),
         ("MailProg", "x", "has no effect"),
         ("bf_window", "x", "the value of bf_window is wrong"),
+        ("simulation.start", "-1", "a time of the simulation is wrong"),
     ],
 )
 def test_a_wrong_change_is_one_message(key, value, message):

@@ -1,6 +1,7 @@
 """The policy ``slurm`` on the engine: the same starts as the controller alone, and the same after a snapshot."""
 
 import csv
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,27 @@ EVENTS = """-dt 10 -e submit_batch_job | -J jobid_1 -sim-walltime 300 --uid=ann 
 -dt 12 -e submit_batch_job | -J jobid_5 -sim-walltime 30 --uid=bob -t 5 -N 1 --dependency=afterok:1 -p batch pseudo.job
 -dt 12 -e submit_batch_job | -J jobid_6 -sim-walltime 30 --uid=bob -t 5 -N 1 --array=0-3%2 -p batch pseudo.job
 -dt 12 -e submit_batch_job | -J jobid_7 -sim-walltime 30 --uid=bob -t 5 -N 1 --begin=now+100 -p batch pseudo.job
+"""
+SHARED = """ClusterName=shared
+SchedulerType=sched/backfill
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+GresTypes=gpu
+PriorityType=priority/basic
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+NodeName=n[1-3] CPUs=4 CoresPerSocket=4 RealMemory=16000
+NodeName=g1 CPUs=4 CoresPerSocket=4 RealMemory=16000 Gres=gpu:4 Weight=9
+PartitionName=batch Nodes=ALL Default=YES DefMemPerCPU=1000
+PartitionName=urgent Nodes=n[1-3] PriorityTier=9 DefMemPerCPU=1000
+"""
+SHARED_EVENTS = """-dt 10 -e submit_batch_job | -J jobid_1 -sim-walltime 130 --uid=ann -t 2 -n 6 -p batch pseudo.job
+-dt 10 -e submit_batch_job | -J jobid_2 -sim-walltime 100 --uid=ann -t 5 -n 1 -c 2 --gres=gpu:3 -p batch pseudo.job
+-dt 11 -e submit_batch_job | -J jobid_3 -sim-walltime 50 --uid=bob -t 2 -n 1 --gres=gpu:1 -p batch pseudo.job
+-dt 12 -e submit_batch_job | -J jobid_4 -sim-walltime 40 --uid=bob -t 60 -N 1 --exclusive -p batch pseudo.job
+-dt 20 -e submit_batch_job | -J jobid_5 -sim-walltime 30 --uid=bob -t 5 -N 3 --exclusive -p urgent pseudo.job
+-dt 20 -e submit_batch_job | -J jobid_6 -sim-walltime 30 --uid=bob -t 5 --dependency=afternotok:2 -p batch pseudo.job
+-dt 20 -e submit_batch_job | -J jobid_7 -sim-walltime 30 --uid=bob -t 5 --dependency=afterany:6 -p batch pseudo.job
 """
 
 
@@ -79,3 +101,71 @@ def test_machine_of_another_file_is_refused(files: Path) -> None:
     view = view_of(SimulationBeginsData(4), policy.order)
     with pytest.raises(PolicyError, match=r"not that of the slurm\.conf"):
         policy.decide(view)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Path:
+    """Return a folder with a configuration of shared nodes, and events."""
+    (tmp_path / "slurm.conf").write_text(SHARED)
+    (tmp_path / "jobs.events").write_text(SHARED_EVENTS)
+    return tmp_path
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a table."""
+    with path.open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def simulated(folder: Path, out: str, **options: object) -> Path:
+    """Run the policy in this process; return the outputs."""
+    from pipistrelle.api.runs import run as simulate
+
+    conf = str(folder / "slurm.conf")
+    simulate(str(folder / "jobs.events"), conf, "slurm", config=conf, out=folder / out, progress=False, **options)
+    return folder / out
+
+
+def test_jobs_share_nodes_and_keep_their_record_when_they_are_preempted(cluster: Path) -> None:
+    """Cores and GPUs are those of the controller; a preempted job waits 121 s and starts again as one job."""
+    out = simulated(cluster, "out")
+    found = {row["job_id"]: row for row in rows(out / "out_jobs.csv")}
+    attempts = {row["job_id"]: row for row in rows(out / "out_attempts.csv")}
+
+    assert found["2"]["takes"].endswith(":1:0-2")
+    assert found["3"]["takes"].endswith(":1:3")
+    assert found["3"]["starting_time"] == "14.000000"  # batch_sched_delay after the pass at 11
+    assert found["5"]["allocated_nodes"] == "n[1-3]"
+    assert float(attempts["1#1"]["starting_time"]) >= float(attempts["1"]["finish_time"]) + 121
+    # Its limit of 120 s is over between two checks: it ends at the next one, or by itself before it.
+    assert found["1#1" if "1#1" in found else "1"]["final_state"] == "COMPLETED_WALLTIME_REACHED"
+
+
+def test_jobs_that_never_start_do_not_stall_the_run(cluster: Path) -> None:
+    """Once nothing can start them, jobs whose dependency cannot be satisfied are rejected with Slurm's reason."""
+    out = simulated(cluster, "out")
+    told = {row["job_id"]: row["why"] for row in rows(out / "out_decisions.csv") if row["decision"] == "REJECT_JOB"}
+
+    assert told == {
+        "w0!6": "still waits at the end: DependencyNeverSatisfied",
+        "w0!7": "still waits at the end: Dependency",
+    }
+    assert json.loads((out / "out_summary.json").read_text())["jobs"] == 7
+
+
+@pytest.mark.slow
+def test_sockets_resumed_runs_and_replays_agree_with_a_run_in_process(cluster: Path) -> None:
+    """A run over a socket and runs resumed from its snapshots write the same jobs; a replay finds no difference."""
+    first = (simulated(cluster, "first") / "out_jobs.csv").read_bytes()
+    session, out = str(cluster / "session.jsonl"), cluster / "second"
+    kept = ("--snapshot-every", "sim:60s", "--keep-snapshots", "99", "--leave-snapshots")
+    run(*arguments(cluster), "-q", "-o", str(out), *kept)
+    assert (out / "out_jobs.csv").read_bytes() == first
+    snapshots = sorted(out.glob("out_snapshot-*.gz"))
+    assert len(snapshots) > 3
+    for number, snapshot in enumerate(snapshots[::3]):
+        run("resume", str(snapshot), "--out", str(cluster / f"again-{number}"), "--quiet")
+        assert (cluster / f"again-{number}" / "out_jobs.csv").read_bytes() == first
+    run(*arguments(cluster), "-q", "-o", str(cluster / "third"), "--record", session)
+    run("check", "replay", session)
+    run("check", "replay", session, "--server")

@@ -150,7 +150,7 @@ def check_notice(game: Any, notice: Notice, reply: Reply | None) -> None:
     assert told & wanted or not game.engine.clockwork.agenda.entries() or first_of_an_empty_workload
 
 
-@settings(max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 @given(
     rows=rows,
     script=moves,

@@ -53,6 +53,14 @@ def test_reads_what_batsim_reads(tmp_path):
     assert workload.profiles == ["d2", "d100", "d100", "d100"]
 
 
+def test_unknown_members_of_requests_are_counted(tmp_path):
+    """What a request asks for under an unknown name is ignored, which a message says with the number of jobs."""
+    path = tmp_path / "w.json"
+    path.write_text(text(job(request={"task": 2, "tasks": 1}), job(id=2, request={"task": 1}), job(id=3)))
+    (remark,) = load(path).remarks
+    assert remark == "the unknown member 'task' in the request of 2 jobs is ignored. Did you mean 'tasks'?"
+
+
 def test_machine_size_may_be_missing(tmp_path):
     """A file without nb_res has no machine size; a byte order mark is allowed."""
     path = tmp_path / "w.json"

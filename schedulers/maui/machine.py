@@ -1,0 +1,141 @@
+"""What the Maui policy needs of a machine: sizes of jobs, the plan, starts and backfilling."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.schedulers.maui.limits.arrays import Rows
+from pipistrelle.schedulers.maui.priority.waiting import Bools, MauiQueue
+from pipistrelle.schedulers.plan.access import Restriction
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.order import Floats
+
+_Taken = TypeVar("_Taken")
+_Place = TypeVar("_Place")
+
+
+class Filling(NamedTuple):
+    """How jobs are backfilled: the parameters BACKFILLPOLICY, BACKFILLMETRIC and BACKFILLDEPTH."""
+
+    policy: str
+    metric: str
+    depth: int
+
+
+class Backfilled(NamedTuple):
+    """The jobs that may be backfilled.
+
+    Attributes:
+        start: starts the job of a row if it fits; returns whether the job started.
+        eligible: the rows of jobs that may be backfilled; rows of started jobs are removed.
+        ranks: priorities of the rows, highest first.
+        allowed: returns which rows no limit holds back; None: all.
+        changed: whether jobs started since ``eligible`` was computed, so that limits may now exclude other jobs.
+    """
+
+    queue: MauiQueue
+    start: Callable[[int], bool]
+    eligible: Bools
+    ranks: Floats
+    allowed: Callable[[Rows], Bools | None]
+    changed: bool
+
+
+class PlannedMachine(Protocol[_Taken, _Place]):
+    """The machine of the Maui policy, and its plan.
+
+    What a job takes is a set of units, or parts of nodes that jobs share. A place is what a running or planned job
+    takes, with its ``begin`` and ``end`` (s). Times are in seconds; an access is a set of reservations that admits a
+    job.
+    """
+
+    #: processors per node, by which a job of n processors has n / processors_per_node nodes, rounded up
+    processors_per_node: int
+    #: processors of each node, by number; None: one each
+    processors: Sequence[int] | None
+
+    def size(self, job: SchedulerJob) -> int:
+        """Return the number of processors of a job, which limits, priorities and fairshare count."""
+
+    @property
+    def in_service(self) -> int:
+        """Return the number of processors in service."""
+
+    @property
+    def free(self) -> int:
+        """Return the number of free processors."""
+
+    def never(self, job: SchedulerJob) -> str | None:
+        """Return why a job fits nowhere on the empty machine; None if it does."""
+
+    def state(self) -> dict[str, Any]:
+        """Return the running jobs and the times as plain values."""
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore a state."""
+
+    def plain(self, taken: _Taken) -> Any:
+        """Return what a job takes as plain values."""
+
+    def parse(self, told: Any) -> _Taken:
+        """Return what `plain` returned."""
+
+    def follow(self, now: float, unavailable: NodeSet) -> None:
+        """Advance to ``now``; ``unavailable`` units or nodes are out of service."""
+
+    def begin(self, restrictions: Sequence[Restriction], reservations: int) -> None:
+        """Begin a decision: apply the closures. At most ``reservations`` reservations may be made after that."""
+
+    def started(self, job: SchedulerJob, taken: _Taken, end: float) -> None:
+        """Add a job that starts now; ``end`` is its latest end."""
+
+    def ended(self, number: int) -> None:
+        """Remove a job that has ended, by number."""
+
+    def end(self, number: int) -> float:
+        """Return the latest end of a running job."""
+
+    def is_end(self, time: float) -> bool:
+        """Return whether a running job's latest end is at ``time``."""
+
+    def held_by(self, job: SchedulerJob) -> _Taken:
+        """Return what a running job takes."""
+
+    def fit_now(self, access: int, job: SchedulerJob, walltime: float) -> _Taken | None:
+        """Return what a job of this walltime takes now; None if it does not fit."""
+
+    def fit_without(self, access: int, job: SchedulerJob, walltime: float, gone: Sequence[int]) -> _Taken | None:
+        """Return what a job would take now if the running jobs ``gone`` (numbers) had ended; None if it cannot start.
+
+        These jobs must have started before this instant.
+        """
+
+    def find(self, access: int, job: SchedulerJob, walltime: float) -> _Place | None:
+        """Return the earliest possible place of a job; None if it fits nowhere."""
+
+    def reserve(self, access: int, job: SchedulerJob, walltime: float) -> _Place | None:
+        """Keep the earliest possible place of a job, and return it; None if it fits nowhere."""
+
+    def keep(self, place: _Place) -> None:
+        """Keep a place from all other jobs until the next `begin`."""
+
+    def is_free(self, access: int, place: _Place) -> bool:
+        """Return whether a place is free for its whole time."""
+
+    def place(self, job: SchedulerJob, taken: _Taken, begin: float, end: float) -> _Place:
+        """Return the place of a job."""
+
+    def taken(self, place: _Place) -> _Taken:
+        """Return what a job takes in a place."""
+
+    def is_lost(self, taken: _Taken) -> bool:
+        """Return whether part of this is out of service."""
+
+    def is_free_now(self, job: SchedulerJob, taken: _Taken) -> bool:
+        """Return whether no job holds any of what a waiting job would take."""
+
+    def start(self, job: SchedulerJob, taken: _Taken, why: str | None) -> None:
+        """Start a job now."""
+
+    def backfill(self, jobs: Backfilled, accesses: int, window: Filling) -> None:
+        """Start jobs that fit without delaying a reservation; ``accesses`` is the number of accesses."""

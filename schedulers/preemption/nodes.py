@@ -1,0 +1,50 @@
+"""What a job could take of shared nodes once some running jobs have ended."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pipistrelle.platforms.resources.shape import Take
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.shared_view import Takes
+from pipistrelle.schedulers.policy.view import View
+
+
+def fit_without(view: View, job: SchedulerJob, gone: Sequence[SchedulerJob]) -> Takes | None:
+    """Return what a waiting job would take if some running jobs had ended; None if it does not fit."""
+    shared = view.shared
+    assert shared is not None
+    table, shape = shared.table(), shared.shape(job)
+    licenses = dict(shared.free.licenses)
+    for one in gone:
+        nodes, taken = shared.held_by(one)
+        table[nodes] += taken
+        for name, count in shared.shape(one).request.licenses.items():
+            licenses[name] += count
+    if any(count > licenses.get(name, 0) for name, count in shape.request.licenses.items()):
+        return None
+    amounts, gpus = shared.split(table)
+    allowed = shared.open(view.unavailable | view.closed(job))
+    most = np.where(allowed, shape.most_tasks(amounts, gpus), 0)
+    return shape.choose(shared.by_weight, most, gpus)
+
+
+def is_free(view: View, job: SchedulerJob, takes: Takes) -> bool:
+    """Return whether all that a waiting job would take is free now."""
+    shared = view.shared
+    assert shared is not None
+    if shared.free.missing_license(shared.shape(job).request.licenses) is not None:
+        return False
+    nodes, taken = shared.rows(job, takes)
+    return bool((shared.table()[nodes] >= taken).all())
+
+
+def plain_takes(takes: Takes) -> list[list[Any]]:
+    """Return takes as plain values."""
+    return [[take.node, take.tasks, list(take.gpus)] for take in takes]
+
+
+def parsed_takes(told: Sequence[Sequence[Any]]) -> Takes:
+    """Return the takes that `plain_takes` wrote."""
+    return tuple(Take(node, tasks, tuple(gpus)) for node, tasks, gpus in told)

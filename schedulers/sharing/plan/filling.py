@@ -1,0 +1,81 @@
+"""Choose which of the jobs that fit now are started, by Maui's backfill policies, on nodes that jobs share."""
+
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Final, Literal, TypeVar
+
+#: Maui's BACKFILLPOLICY
+FillPolicy = Literal["firstfit", "bestfit", "greedy"]
+#: most checks by ``greedy`` of whether a job fits beside others
+_MOST_QUESTIONS: Final = 1000
+_Item = TypeVar("_Item")
+#: removes a temporary reservation
+Release = Callable[[], None]
+
+
+def fill(
+    items: Sequence[_Item],
+    policy: FillPolicy,
+    value: Callable[[_Item], float],
+    most: int,
+    hold: Callable[[_Item], Release | None],
+    start: Callable[[_Item], object],
+) -> None:
+    """Start those of some jobs that a policy chooses.
+
+    Args:
+        items: the jobs, in the order of the queue.
+        policy: ``firstfit`` tries them in this order, ``bestfit`` by falling value, and ``greedy`` starts the set with
+            the largest sum of values among the sets tried.
+        value: returns a job's value by BACKFILLMETRIC.
+        most: how many of the jobs, that fit one by one, may be started (0: all).
+        hold: reserves what a job takes if it fits now, and returns a function that removes this reservation; else None.
+        start: starts a job if it fits.
+    """
+    if most:
+        items = list(islice((item for item in items if _fits(item, hold)), most))
+    if policy == "greedy":
+        items = _best_set(items, value, hold)
+    elif policy == "bestfit":
+        items = sorted(items, key=value, reverse=True)
+    for item in items:
+        start(item)
+
+
+def _fits(item: _Item, hold: Callable[[_Item], Release | None]) -> bool:
+    release = hold(item)
+    if release is None:
+        return False
+    release()
+    return True
+
+
+def _best_set(
+    items: Sequence[_Item], value: Callable[[_Item], float], hold: Callable[[_Item], Release | None]
+) -> list[_Item]:
+    """Return the set of jobs with the largest sum of values among the sets tried.
+
+    Sets are searched depth first in the order of the queue. After a set is full, its last job is replaced by a later
+    job, until the limit of checks is reached.
+    """
+    questions = at = 0
+    chosen: list[tuple[int, Release]] = []
+    best: list[_Item] = []
+    best_value = 0.0
+    while questions < _MOST_QUESTIONS:
+        for position in range(at, len(items)):
+            questions += 1
+            release = hold(items[position])
+            if release is not None:
+                chosen.append((position, release))
+        total = sum(value(items[position]) for position, _ in chosen)
+        if total > best_value:
+            best, best_value = [items[position] for position, _ in chosen], total
+        if not chosen:
+            break
+        at, release = chosen.pop()
+        release()
+        at += 1
+    for _, release in reversed(chosen):
+        release()
+    return best
