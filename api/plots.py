@@ -80,7 +80,7 @@ class Plots:
         """Draw the number of waiting jobs over time, or the number of units that they ask for.
 
         Raises:
-            PipistrelleError: the run did not record the queue, or matplotlib or pyarrow is not installed.
+            PipistrelleError: `Run.queue` is not known, or matplotlib or pyarrow is not installed.
         """
         queue, axes = self._run.queue, axes_of(ax)
         times = queue["time"].astype(float)

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from pipistrelle.api.derived import attempts_of, queue_of
 from pipistrelle.api.plots import Plots
 from pipistrelle.api.repeat import Again
 from pipistrelle.api.tables import Table, html_table, imported
@@ -23,10 +24,10 @@ from pipistrelle.server.simulation.loop import LoopTimes
 
 #: {table: why a run may lack it}
 _WHY_NOT: Final = {
-    "attempts": "its nodes cannot fail and nothing preempts, so 'jobs' has all attempts",
     "nodes": "its nodes cannot fail",
     "outages": "its nodes cannot fail",
-    "queue": "it did not record the queue; run it with queue_lengths=True",
+    "queue": "it did not record the queue, which jobs that were interrupted or had not ended would change; "
+    "run it with queue_lengths=True",
 }
 
 
@@ -150,13 +151,24 @@ class Run:
 
     @cached_property
     def attempts(self) -> Table:
-        """The attempts of jobs, with failures and checkpoints; only if nodes can fail or jobs are preempted."""
-        return self._table("attempts")
+        """The attempts of jobs, with failures and checkpoints if nodes can fail or jobs are preempted.
+
+        Otherwise each job that ran has one attempt, without the columns of saved work.
+        """
+        return self._table("attempts") if self._has("attempts") else attempts_of(self._table("jobs"))
 
     @cached_property
     def queue(self) -> Table:
-        """The number of waiting and running jobs over time, a row per change."""
-        return self._table("queue")
+        """The number of waiting and running jobs over time, a row per change.
+
+        It is computed from the jobs if the run did not record it.
+
+        Raises:
+            PipistrelleError: the run did not record it, and it has jobs that were interrupted or had not ended.
+        """
+        if self._has("queue") or self._has("attempts") or not self._all_ended:
+            return self._table("queue")
+        return queue_of(self._table("jobs"))
 
     @cached_property
     def machine(self) -> Table:
@@ -191,10 +203,18 @@ class Run:
         write_output(target, page_of([self._folder]))
         return target
 
+    def _has(self, name: str) -> bool:
+        return (self._folder / f"{OUTPUT_PREFIX}{name}.csv").is_file()
+
+    @property
+    def _all_ended(self) -> bool:
+        found = output_json(self._folder / SUMMARY_FILE) or {"waiting_at_end": 1}
+        return not (found.get("waiting_at_end") or found.get("running_at_end"))
+
     def _table(self, name: str) -> Table:
         imported("pyarrow", "a table")
         path = self._folder / f"{OUTPUT_PREFIX}{name}.csv"
-        if not path.is_file():
+        if not self._has(name):
             why = _WHY_NOT.get(name)
             raise NoResult(f"the run has no table '{name}'", where=str(self._folder), hint=why and f"Cause: {why}.")
         return Table(read_table(path))

@@ -1,13 +1,12 @@
 """Simulate one run from names, files or Python objects."""
 
-import copy
 import tempfile
 from collections.abc import Callable, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Final, TypeGuard, Unpack
 
-from msgspec.structs import fields, replace
+from msgspec.structs import replace
 
 from pipistrelle.api.options import Name, OptionError, RunKeywords, spec_of
 from pipistrelle.api.progress import run_progress
@@ -21,6 +20,7 @@ from pipistrelle.runs.description.spec_file import checked, with_digests
 from pipistrelle.runs.execution.connection import Connection, InProcess, WithChild
 from pipistrelle.runs.execution.run import RunOptions
 from pipistrelle.runs.execution.run import run as carry_out
+from pipistrelle.schedulers.catalogue.objects import is_factory, policy_maker, refuse_parts
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.traces.workload import Workload
 
@@ -121,14 +121,8 @@ def _with_scheduler(
             policy = spec.make_policy()  # report a wrong name before anything is written
             return (spec, InProcess(policy), None) if spec.dialect == "native" else (spec, WithChild(), None)
         return spec, WithChild(), None
-    given = [one.name for one in fields(PolicySpec) if one.name != "poll" and options.get(one.name) is not None]
-    if given:
-        raise OptionError(
-            "a scheduler that is a Python object has no parts or options to replace",
-            where=_WHERE,
-            found=", ".join(given),
-            hint="Give the scheduler by name, or set these in the object.",
-        )
+    told = [name for name in PolicySpec.__struct_fields__ if options.get(name) is not None]
+    refuse_parts(told, _WHERE)
     if spec.dialect == "batsim" or spec.batsim is not None:
         raise OptionError(
             "a scheduler that is a Python object supports only the native dialect", where=_WHERE, found="batsim"
@@ -148,14 +142,11 @@ def _is_command(scheduler: object) -> TypeGuard[Sequence[str]]:
 
 def _maker(scheduler: Any) -> Callable[[], Policy]:
     """Return a function that makes a new policy in the state that the given object has now."""
-    from pipistrelle.schedulers.catalogue.registry import called_policy, checked_policy
-
-    if isinstance(scheduler, type) or (callable(scheduler) and not hasattr(scheduler, "decide")):
-        return lambda: called_policy(scheduler, getattr(scheduler, "__qualname__", str(scheduler)))
-    checked_policy(scheduler, "scheduler")
-    before = copy.deepcopy(scheduler)
+    make = policy_maker(scheduler)
+    if is_factory(scheduler):
+        return make
     first = [scheduler]
-    return lambda: first.pop() if first else copy.deepcopy(before)
+    return lambda: first.pop() if first else make()
 
 
 def _objects(spec: RunSpec, workload: object, platform: object, options: dict[str, Any]) -> Inputs | None:

@@ -1,27 +1,67 @@
 """Run studies of many runs, and summarise their trials."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec.structs import fields
 
 from pipistrelle.api.options import Name, OptionError, plain
 from pipistrelle.api.plots import axes_of
 from pipistrelle.api.progress import study_progress
 from pipistrelle.api.tables import Table, imported
 from pipistrelle.models.samples.estimates import LEVEL, StatisticsError
+from pipistrelle.models.workloads.pictures import Font
+from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.studies.inference.ranking import Blocks, ranking
 from pipistrelle.studies.inference.reports import comparison, summary
 from pipistrelle.studies.inference.trials import TrialTable, label
 from pipistrelle.studies.inference.words import axis_words, words_of
+from pipistrelle.studies.pictures.choices import Kind, draw_study
+from pipistrelle.studies.pictures.style import PictureLook
 from pipistrelle.studies.trials.results import Results
 from pipistrelle.studies.trials.study import Engine, Study
+from pipistrelle.traces.files import write_trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _METHODS: Final = ("t", "bootstrap")
 _WIDTH: Final = 0.8
+_SUFFIXES: Final = (".svg", ".pdf", ".png")
+
+
+class Picture:
+    """A picture of a study's results, which notebooks show; `StudyResults.picture` returns it.
+
+    Args:
+        draw: returns the picture as a file with this suffix.
+    """
+
+    def __init__(self, draw: Callable[[str], bytes]) -> None:
+        self._draw = draw
+        self._svg = draw(".svg")
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write the picture as ``.svg``, ``.pdf`` or ``.png``, and return its path.
+
+        Raises:
+            PipistrelleError: the suffix is another, or the file cannot be written.
+        """
+        target = Path(path)
+        if target.suffix not in _SUFFIXES:
+            raise OptionError(
+                "a picture cannot have this suffix",
+                where=str(target),
+                expected=", ".join(_SUFFIXES),
+                found=target.suffix or "none",
+            )
+        write_trace(target, [self._svg if target.suffix == ".svg" else self._draw(target.suffix)])
+        return target
+
+    def _repr_svg_(self) -> str:
+        return self._svg.decode()
 
 
 class StudyResults:
@@ -165,6 +205,8 @@ class StudyResults:
     ) -> "Axes":
         """Draw the means of a metric as bars with confidence intervals, and return the matplotlib axes.
 
+        `picture` has more kinds of pictures.
+
         Args:
             metric: a column of `trials`.
             ax: axes to draw on; default: a new figure.
@@ -202,6 +244,55 @@ class StudyResults:
         if groups is not None:
             axes.legend(title=axis_words(groups))
         return axes
+
+    def picture(
+        self,
+        kind: Kind | None = None,
+        metrics: str | Sequence[str] = (),
+        *,
+        x: str | None = None,
+        by: str | None = None,
+        panels: str | None = None,
+        targets: Sequence[float] = (),
+        axis: str | None = None,
+        values: Sequence[object] | None = None,
+        level: float = LEVEL,
+        font: Font = "sans",
+        size: tuple[float, float] | None = None,
+        title: str | None = None,
+    ) -> "Picture":
+        """Return a picture as from ``pipistrelle study plot``; notebooks show it, and `Picture.save` writes it.
+
+        Args:
+            kind: ``curves``, ``normalised``, ``bars``, ``boxes``, ``ecdf`` or ``sizes``; default: curves over a numeric
+                axis, else bars.
+            metrics: columns of `trials`; only bars and boxes have several.
+            x, by, panels: the axes along the picture, with a colour per value, and with a panel per value.
+            targets: values of the metric to mark in curves.
+            axis, values: for ``sizes``, the two values of this axis that are compared.
+            level: confidence level.
+            font: ``stix`` or ``cm`` suit LaTeX.
+            size: width and height in inches.
+            title: the title; "" for none; default: what varies.
+
+        Raises:
+            PipistrelleError: there is no such axis or metric, options do not go together, or matplotlib is not
+                installed.
+        """
+        table = self._table
+        chosen = None
+        if axis is not None and values is not None:
+            chosen = [table.value(table.axis(axis), str(one)) for one in values]
+        names = (metrics,) if isinstance(metrics, str) else tuple(metrics)
+
+        def draw(suffix: str) -> bytes:
+            look = PictureLook(suffix=suffix, font=font, size=size, title=title)
+            return draw_study(
+                table, look, kind, metrics=names, x=x, by=by, panels=panels, targets=targets, axis=axis, values=chosen,
+                level=level,
+            )[0]  # fmt: skip
+
+        return Picture(draw)
 
     def _drawn(self, x: str | None, by: str | None) -> tuple[str, str | None]:
         table = self._table
@@ -254,7 +345,7 @@ def study(
         engine: ``auto`` uses the compiled kernel where possible, ``reference`` never.
         out: folder for the trials; an interrupted study continues there. Without a folder nothing is kept.
         overwrite: replace the results of another study in ``out``.
-        jobs: number of worker processes; default: one per processor.
+        jobs: number of worker processes; default: one per processor, or this process alone if there are Python objects.
         progress: show a progress bar; default: in notebooks and on terminals.
 
     Raises:
@@ -263,7 +354,7 @@ def study(
     if description is not None and (run or axes or metrics or replicas != 1 or engine != "auto"):
         raise OptionError("a study has a description, or the arguments that describe it, but not both", where="study")
     if description is None:
-        told = Study(_table(run), _table(axes), _replicas(replicas), _table(metrics), engine)
+        told = Study(_options(run), _axes(axes), _replicas(replicas), _table(metrics), engine)
     else:
         told = description if isinstance(description, Study) else Study.read(fspath(description))
     from pipistrelle.studies.workers.campaign import run as carry_out  # slow to import
@@ -282,24 +373,39 @@ def open_study(path: str | PathLike[str]) -> StudyResults:
     return StudyResults(Results.read(Path(path)))
 
 
+def _options(values: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return options of a run by their names on the command line, with plain values; objects stay as they are."""
+    known = {one.name: one for one in fields(RunSpec)}
+    found = {}
+    for name, value in (values or {}).items():
+        one = known.get(name.replace("-", "_"))
+        kind = None if one is None or one.name == "scheduler" else one.type
+        found[_dashed(name) if one is None else one.encode_name] = plain(value, kind)
+    return found
+
+
+def _axes(values: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the axes of a study; tables of a new name are named sets of options."""
+    options = {one.name for one in fields(RunSpec)}
+    found: dict[str, Any] = {}
+    for name, value in (values or {}).items():
+        is_new = name.replace("-", "_").partition(".")[0] not in options
+        tables = isinstance(value, list | tuple) and is_new
+        told = [_options(one) if isinstance(one, Mapping) else one for one in value] if tables else value
+        found[_dashed(name)] = plain(told)
+    return found
+
+
 def _table(values: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return options by the names of the command line, with plain values."""
-    return {name.replace("_", "-"): _value(value) for name, value in (values or {}).items()}
+    """Return a table of a study's file, whose tables have such names, too."""
+    return {
+        _dashed(name): _table(value) if isinstance(value, Mapping) else plain(value)
+        for name, value in (values or {}).items()
+    }
 
 
-def _value(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name.replace("_", "-"): _value(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_value(one) for one in value]
-    if hasattr(value, "decide") or callable(value):
-        raise OptionError(
-            "the trials of a study run in other processes, so a scheduler cannot be a Python object",
-            where="study",
-            expected="a name, FILE.toml or FILE.py:CLASS",
-            hint="Write the class to a file; in a notebook, with %%writefile FILE.py.",
-        )
-    return plain(value)
+def _dashed(name: str) -> str:
+    return name.removesuffix("_").replace("_", "-")
 
 
 def _replicas(replicas: int | Mapping[str, Any]) -> int | Mapping[str, Any]:

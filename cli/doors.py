@@ -86,6 +86,7 @@ GROUPS: Final[Mapping[str, Mapping[str, Door]]] = {
         "serve": Door("Run only the server, for a scheduler in another terminal.", "run.serve"),
         "schedule": Door("Run only the scheduler, for a server in another terminal.", "run.schedule"),
         "resume": Door("Continue a run from its last snapshot.", "run.resume"),
+        "forecast": Door("Forecast when the pending jobs of a live Slurm cluster start.", "results.forecast"),
         "batsim": Door("Simulate with Batsim 4's command-line options.", "run.batsim"),
     },
     "Look at results": {

@@ -18,7 +18,7 @@ SECTIONS: dict[str, tuple[str, str]] = {
     ),
     "Studies": (
         "Many runs with replicas and confidence intervals; [Studies](../how-to/studies.md).",
-        "study open_study Study StudyResults",
+        "study open_study Study StudyResults Picture",
     ),
     "Workloads": (
         "Read, generate and change logs; [Workloads](workloads.md), [Workload tools](../how-to/workload-tools.md).",
@@ -32,12 +32,16 @@ SECTIONS: dict[str, tuple[str, str]] = {
     ),
     "Schedulers": (
         "Your own scheduler, or one made of parts; [Write your scheduler](../tutorials/write-your-scheduler.md).",
-        "Scheduler View Job Fcfs Sjf Easy LowestIds Window NodeSet Stateless make_scheduler compose ComposedPolicy "
-        "MauiPolicy read_maui_config",
+        "Scheduler View Job earliest_start Fcfs Sjf Easy LowestIds Window NodeSet Stateless make_scheduler compose "
+        "ComposedPolicy MauiPolicy read_maui_config",
+    ),
+    "Live clusters": (
+        "Expected starts of the jobs that wait; [Forecast](../how-to/forecast.md).",
+        "forecast Forecast",
     ),
     "Names and errors": (
-        "What is bundled, and the base class of all errors that you can correct.",
-        "bundled PipistrelleError",
+        "What is bundled, the base class of all errors that you can correct, and warnings about doubtful input.",
+        "bundled PipistrelleError PipistrelleWarning",
     ),
     "Failures": (
         "Outages without a run; [Failures](../how-to/failures.md). A run takes failures as options.",

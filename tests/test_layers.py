@@ -64,6 +64,7 @@ ROOMS_IN_ORDER: dict[str, list[str]] = {
             "clean",
             "logs",
             "slurm",
+            "slurm/state",
             "clusters",
             "batsim",
             "requests",
@@ -108,13 +109,17 @@ ROOMS_IN_ORDER: dict[str, list[str]] = {
         ),
     ],
     "models": ["samples", "workloads", "likeness", "reliability"],
-    "runs": ["slurm", "inputs", "description", "folders", "execution", "sessions", "conformance", "filling"],
+    "runs": [
+        *("slurm", "inputs", "description", "folders", "execution", "sessions", "conformance", "filling"),
+        "forecast",
+    ],
     "reports": ["cases/library/kill-race", "placement", "report", "explain", "estimates", "page", "live", "cases"],
     "studies": ["errors", "measures", "trials", "inference", "pictures", "workers"],
     "api": [
         *(
             "options",
             "tables",
+            "derived",
             "plots",
             "repeat",
             "results",
@@ -133,6 +138,8 @@ ROOMS_IN_ORDER: dict[str, list[str]] = {
 }
 #: shows the progress of runs that a script or a notebook starts
 PROGRESS = "api/progress.py"
+#: makes forks of this process, which end by themselves
+FORK = "studies/workers/fork.py"
 #: standard library without clocks, files, sockets, processes or random numbers
 HARMLESS = {
     "abc",
@@ -175,7 +182,7 @@ WORLDLY = {
     "platforms/maintenance/dates.py": {"datetime", "zoneinfo"},
     "protocol/units/indices.py": {"numpy"},
     "protocol/base/lengths.py": {"datetime"},  # the calendar; no clock is read
-    "protocol/base/log.py": {"loguru"},  # all layers write to the log
+    "protocol/base/log.py": {"loguru", "sys", "warnings"},  # all layers write to the log; scripts get warnings
     # all layers write their files with it
     "protocol/base/whole.py": {"errno", "fcntl", "io", "open", "os", "stat"},
     "protocol/schema.py": {"sys"},  # when run as a program it writes the schema to standard output
@@ -417,7 +424,9 @@ def test_only_the_command_line_prints_and_exits() -> None:
             continue
         assert not {"print", "exit", "quit"} & module.calls, module.name
         ends = {"sys.exit", "os._exit", "os.abort", "logger.add", "logger.remove"}
-        if "sys" not in WORLDLY.get(module.name, set()) and module.name != PROGRESS:
+        if module.name == FORK:  # it must not do what its parent does at exit
+            ends.remove("os._exit")
+        elif "sys" not in WORLDLY.get(module.name, set()) and module.name != PROGRESS:
             ends |= {"sys.stdout", "sys.stderr"}
         assert not ends & module.attributes, module.name
         assert not {name for name in module.imports if is_one_of(name, {"click", "rich"})}, module.name

@@ -105,19 +105,12 @@ def chosen_axes(
 
     The option of ``panels`` is neither, unless it is named.
     """
-    if not trials.axes:
-        raise click.UsageError("the study has no axis: there is nothing to compare.")
-    free = [name for name in trials.axes if name != panels] or trials.axes
-    over = trials.axis(x) if x is not None else "repair" if "repair" in free else free[-1]
-    rest = [name for name in free if name != over]
-    if by is not None:
-        curves = trials.axis(by)
-        if curves == over:
-            raise click.UsageError(f"--x and --by are the same axis, {over}.")
-        return over, curves
-    if "reliability_factor" in rest:
-        return over, "reliability_factor"
-    return over, rest[0] if rest else None
+    from pipistrelle.studies.pictures import choices
+
+    try:
+        return choices.chosen_axes(trials, x, by, panels)
+    except choices.PictureChoice as error:
+        raise click.UsageError(error.what) from None
 
 
 def is_timed(trials: "TrialTable", axis: str) -> bool:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pipistrelle.api.results import open as open
     from pipistrelle.api.runs import run as run
     from pipistrelle.api.schedulers import Scheduler as Scheduler
+    from pipistrelle.api.studies import Picture as Picture
     from pipistrelle.api.studies import StudyResults as StudyResults
     from pipistrelle.api.studies import open_study as open_study
     from pipistrelle.api.studies import study as study
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from pipistrelle.platforms.topology.nodes import NodeTable as NodeTable
     from pipistrelle.platforms.topology.orders import node_order as node_order
     from pipistrelle.protocol.base.errors import PipistrelleError as PipistrelleError
+    from pipistrelle.protocol.base.log import PipistrelleWarning as PipistrelleWarning
     from pipistrelle.protocol.base.state import from_json, to_json
     from pipistrelle.protocol.units.nodesets import NodeSet as NodeSet
     from pipistrelle.runs.description.setup import load_setup as load_setup
@@ -49,8 +51,11 @@ if TYPE_CHECKING:
     from pipistrelle.runs.execution.pause import Pause as Pause
     from pipistrelle.runs.execution.run import RunOptions as RunOptions
     from pipistrelle.runs.execution.run import run as execute
+    from pipistrelle.runs.forecast.files import forecast_files
+    from pipistrelle.runs.forecast.forecast import Forecast as Forecast
     from pipistrelle.runs.inputs.node_table import load_node_rows as load_node_rows
     from pipistrelle.runs.inputs.outages import failure_plan as failure_plan
+    from pipistrelle.schedulers.backfill.earliest import earliest_start as earliest_start
     from pipistrelle.schedulers.backfill.easy import Easy as Easy
     from pipistrelle.schedulers.catalogue.parts import compose as compose
     from pipistrelle.schedulers.catalogue.registry import make_policy
@@ -70,6 +75,7 @@ if TYPE_CHECKING:
     from pipistrelle.traces.workload import Workload as Workload
 
     Job = SchedulerJob
+    forecast = forecast_files
     make_scheduler = make_policy
     run_spec = execute
     state_from_json = from_json
@@ -89,7 +95,7 @@ _HOMES = {
     "api.results": "Run open",
     "api.runs": "run",
     "api.schedulers": "Scheduler",
-    "api.studies": "StudyResults open_study study",
+    "api.studies": "Picture StudyResults open_study study",
     "api.tables": "Table",
     "kernel.kernel": "why_not=why_not_kernel",
     "kernel.table": "run_kernel",
@@ -101,14 +107,18 @@ _HOMES = {
     "platforms.topology.nodes": "NodeTable",
     "platforms.topology.orders": "node_order",
     "protocol.base.errors": "PipistrelleError",
+    "protocol.base.log": "PipistrelleWarning",
     "protocol.base.state": "from_json=state_from_json to_json=state_to_json",
     "protocol.units.nodesets": "NodeSet",
     "runs.description.setup": "load_setup",
     "runs.description.spec": "RunSpec",
     "runs.execution.pause": "Pause",
     "runs.execution.run": "RunOptions run=run_spec",
+    "runs.forecast.files": "forecast_files=forecast",
+    "runs.forecast.forecast": "Forecast",
     "runs.inputs.node_table": "load_node_rows",
     "runs.inputs.outages": "failure_plan",
+    "schedulers.backfill.earliest": "earliest_start",
     "schedulers.backfill.easy": "Easy",
     "schedulers.catalogue.parts": "compose",
     "schedulers.catalogue.registry": "make_policy=make_scheduler",

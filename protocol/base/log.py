@@ -1,12 +1,39 @@
 """The log of loguru, imported with the first message because the import is slow."""
 
+import sys
+import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from loguru import Logger
+    from loguru import Logger, Message
 
-_prepared: list[Callable[["Logger"], None]] = []
+_OURS: Final = __name__.partition(".")[0]
+#: libraries between a message and the caller
+_THEIRS: Final = ("loguru", "contextlib", "importlib", "functools")
+
+
+class PipistrelleWarning(UserWarning):
+    """Doubtful input of a Python script or notebook, which a command would log as a warning."""
+
+
+def _as_warnings(log: "Logger") -> None:
+    """Make the log's warnings warnings of Python, at the line outside this package that called it."""
+    from contextlib import suppress
+
+    with suppress(ValueError):  # a program that uses loguru has removed or changed loguru's own output: leave that
+        log.remove(0)
+    log.add(_warn, level="WARNING", format="{message}", filter=_OURS, catch=False)
+
+
+def _warn(message: "Message") -> None:
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in (_OURS, *_THEIRS):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message.record["message"], PipistrelleWarning, stacklevel=level)
+
+
+_prepared: list[Callable[["Logger"], None]] = [_as_warnings]
 
 
 def prepare_log(set_up: Callable[["Logger"], None]) -> None:
@@ -15,7 +42,10 @@ def prepare_log(set_up: Callable[["Logger"], None]) -> None:
 
 
 def logger() -> "Logger":
-    """Return the log; call this before running user code, which may use loguru."""
+    """Return the log; call this before running user code, which may use loguru.
+
+    Unless a command has prepared it, warnings in the log become warnings of Python.
+    """
     from loguru import logger as log
 
     while _prepared:

@@ -38,6 +38,18 @@ def live_document(title: str, facts: Mapping[str, Any]) -> tuple[str, str]:
     return _filled(title, facts, scripts, styles, head='<link rel="icon" href="data:,">', asks=asks), policy
 
 
+def static_document(title: str, main: str) -> str:
+    """Return an HTML page without scripts.
+
+    Args:
+        main: HTML of the page's content, with all texts escaped.
+    """
+    style = read_web(_STYLE)
+    policy = f"default-src 'none'; style-src {digest(style)}; base-uri 'none'; form-action 'none'"
+    head = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+    return _filled(title, {}, [], [style], head=head, main=main)
+
+
 def in_script(value: Any) -> str:
     """Return a value as JSON without <, > and &, which is safe in a script element."""
     text = json.dumps(value, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
@@ -57,6 +69,9 @@ def _filled(title: str, facts: Mapping[str, Any], scripts: Sequence[str], styles
         "facts": in_script(facts),
         "scripts": "\n".join(f"<script>{script}</script>" for script in scripts),
     }
+    if scripts:
+        needs = f"This page needs JavaScript. All scripts are in the page; {parts['asks']}."
+        parts["noscript"] = f"<noscript><p>{needs}</p></noscript>"
     first, *pieces = read_web(_TEMPLATE).split("{{")
     named = (piece.partition("}}") for piece in pieces)
     return first + "".join(parts.get(name, "") + rest for name, _, rest in named)

@@ -72,10 +72,14 @@ class SetupCache:
 
     Args:
         silent: log no warnings, because the inputs are unusual on purpose.
+        given: returns the objects that replace inputs of a description, or None; equal descriptions have equal objects.
     """
 
-    def __init__(self, *, silent: bool = False) -> None:
+    def __init__(
+        self, *, silent: bool = False, given: "Callable[[RunSpec], Inputs | None]" = lambda spec: None
+    ) -> None:
         self._silent = silent
+        self._given = given
         self._inputs: dict[str, _Shared] = {}
         #: warnings already logged
         self._told: set[str] = set()
@@ -85,7 +89,7 @@ class SetupCache:
 
         def make() -> _Shared:
             part = spec.part(*_SHARED)
-            return _Shared(part, load_inputs(part, given))
+            return _Shared(part, load_inputs(part, self._given(part) if given is None else given))
 
         return make() if given is not None else _kept(self._inputs, spec.key(*_SHARED), _INPUTS_KEPT, make)
 

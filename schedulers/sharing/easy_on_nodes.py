@@ -73,6 +73,12 @@ class EasyOnNodes:
         """Return the latest expected start (s) of the first job in the queue; None for every other job."""
         return self._shadow if job is self._reserved_for else None
 
+    def earliest(self, view: View, job: SchedulerJob, placement: Placement) -> float:
+        """Return the shadow time (s) of any waiting job; for objects of this class that schedule nothing."""
+        self._open = OpenNodes(view, placement)
+        self._reserve(job)
+        return self._shadow
+
     def state(self) -> dict[str, Any]:
         """Return the first job's reservation; it is computed again after `restore`."""
         return {"first": None if self._reserved_for is None else self._reserved_for.id, "shadow": self._shadow}

@@ -69,8 +69,9 @@ class StallDetector(Kept):
                 where=f"simulated time {now!r}",
                 expected="the scheduler to start or reject every job",
                 found=describe_waiting(cluster),
-                hint="The scheduler answered the last notice without a decision for them"
-                + (", or the nodes that they need are never repaired." if self._retries else "."),
+                hint="The scheduler replied to the last notice without starting or rejecting them"
+                + (", or the nodes that they need are never repaired" if self._retries else "")
+                + ". It must start a job as soon as it fits, reject a job that never will, or ask to be called later.",
             )
         if cluster.running:
             raise Stalled(

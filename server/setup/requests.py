@@ -5,6 +5,7 @@ from typing import Final
 
 import numpy as np
 from msgspec import structs
+from numpy.typing import NDArray
 
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.errors import PlatformError
@@ -37,17 +38,20 @@ def settle_requests(workload: Workload, platform: Platform) -> tuple[Workload, i
     """Return the jobs that can run on the machine, the number dropped, and warnings.
 
     Slurm's brackets and node counts become plain constraints. A job with whole nodes gets all units of its nodes, in
-    the pools where that takes the fewest. A number of units per node is ignored if each node has one unit.
+    the pools where that takes the fewest. A number of units per node is ignored if each node has one unit. A job whose
+    log says that it had one node gets all its units on one node, if a node has that many.
     """
     if platform.shares_nodes:
         return settle_shared(workload, platform)
-    if not asks(workload):
+    single = _single_nodes(workload, platform)
+    if not asks(workload) and not single.any():
         return workload, 0, []
     book = RequestBook(platform.info.pools, platform.info.groups)
     size = workload.size.copy()
     each, whole = (np.full(len(workload), -1, dtype=np.int64) for _ in range(2))
     refused: dict[str, list[str]] = {}
     rounded: list[str] = []
+    spanning: list[str] = []
     keep = np.ones(len(workload), dtype=np.bool_)
     named = workload.labels.get(CONSTRAINT)
     constraint = None if named is None else list(named)
@@ -61,6 +65,12 @@ def settle_requests(workload: Workload, platform: Platform) -> tuple[Workload, i
             continue
         if constraint is not None:
             constraint[row] = asked.constraint or ""
+        if single[row] and asked.units_per_node is None and not asked.whole_nodes:
+            bound = structs.replace(asked, units_per_node=units)
+            if book.refusal(bound, units) is None:
+                asked = bound
+            elif book.refusal(asked, units) is None:
+                spanning.append(workload.ids[row])
         request, granted = _whole(book, asked, units) if asked.whole_nodes else (asked, units)
         why = book.refusal(request, granted)
         if why is not None:
@@ -79,7 +89,17 @@ def settle_requests(workload: Workload, platform: Platform) -> tuple[Workload, i
         left_out[_MOST_SHOWN:] = [f"jobs are left out for {len(left_out) - _MOST_SHOWN} further such reasons"]
     if rounded:
         left_out.append(_said(rounded, "given more units than asked for, as nodes are not shared"))
+    if spanning:
+        left_out.append(_said(spanning, "given several nodes, though the log says one: no node has so many units"))
     return (kept if keep.all() else kept.select(keep)), int((~keep).sum()), left_out
+
+
+def _single_nodes(workload: Workload, platform: Platform) -> NDArray[np.bool_]:
+    """Return which jobs of several units had one node by their log, shape (jobs,); none if nodes are units."""
+    found: NDArray[np.bool_] = np.zeros(len(workload), dtype=np.bool_)
+    if workload.requests is not None and any(pool.units_per_node > 1 for pool in platform.info.pools):
+        found[:] = [one is not None and one.nodes == one.most_nodes == 1 for one in workload.requests]
+    return found & (workload.size > 1)
 
 
 def _whole(book: RequestBook, asked: NodeRequest, size: int) -> tuple[NodeRequest, int]:

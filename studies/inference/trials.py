@@ -281,7 +281,7 @@ def _variants(axes: Sequence[Sequence[Any]]) -> dict[str, str]:
     for name, values in axes:
         if isinstance(values, list) and all(isinstance(one, dict) and "name" in one for one in values):
             options = dict.fromkeys(option for one in values for option in one if option != "name")
-            found |= {column_of(option): column_of(name) for option in options}
+            found |= {column: column_of(name) for column in map(column_of, options) if column != column_of(name)}
     return found
 
 

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from pipistrelle.models.samples.estimates import t_quantile
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable, shown
-from pipistrelle.runs.description.setup import load_setup
 from pipistrelle.runs.description.spec import Decides, RunSpec
 from pipistrelle.runs.description.spec_file import with_digests
 from pipistrelle.schedulers.plan.machine_code import has_compiler
@@ -21,7 +20,7 @@ from pipistrelle.studies.measures.job_classes import ALL, class_names
 from pipistrelle.studies.measures.window import WindowError
 from pipistrelle.studies.trials.axes import column_of
 from pipistrelle.studies.trials.study import Point, Study, combination
-from pipistrelle.studies.trials.trial import CACHE, Trial
+from pipistrelle.studies.trials.trial import Trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +111,13 @@ class _Reader:
             self._digests[names] = with_digests(point.spec).files
         spec = replace(point.spec, files=self._digests[names])
         point = dataclasses.replace(point, spec=spec)
-        setup = load_setup(spec, cache=CACHE)
+        objects = self._study.objects
+        setup = objects.setup(spec)
         policy = spec.key(Decides.POLICY)
         if policy not in self._policies:
             self._policies.add(policy)
-            made = spec.make_policy(polls=False)
-            if spec.code is not None:
+            made = objects.policy(spec, polls=False)
+            if spec.code is not None and spec.code not in objects:
                 self.own_names[spec.code] = printable(made.name)
         _check_window(self._study, setup)
         where = f"{self._study.where}: metrics.by"
@@ -137,7 +137,7 @@ class _Reader:
         if has_compiler():
             from pipistrelle.kernel.kernel import why_not  # slow: it loads the compiled code
 
-            why = why_not(setup, spec)
+            why = why_not(setup, spec, self._study.objects.own_policy(spec))
         if why is None:
             return "kernel", ""
         if self._study.engine == "kernel":

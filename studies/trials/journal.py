@@ -32,6 +32,7 @@ _PARTS: Final = {
     "engine": "another engine",
     "seed": "another seed",
     "files": "other contents of its files",
+    "objects": "other workloads or machines",
     "engines": "trials that other engines ran",
 }
 _encoder: Final = msgspec.json.Encoder()
@@ -77,8 +78,10 @@ def open_folder(
     with sole_writer(str(folder / "study")):
         identity = identity_of(study, grid)
         if overwrite:
-            _remove_other(folder, identity)
-        if not _is_claimed(folder, identity):
+            _remove_other(folder, identity, all_of_them=study.objects.has_schedulers)
+        if _is_claimed(folder, identity):
+            _refuse_objects(folder, study)
+        else:
             write_table(folder / STUDY, _text(identity))
         path = folder / JOURNAL
         outcomes, length = read_journal(path)
@@ -86,11 +89,24 @@ def open_folder(
             yield Journal(lines, outcomes)
 
 
-def _remove_other(folder: Path, identity: Mapping[str, Any]) -> None:
-    """Remove the results in the folder if they belong to another study."""
+def _refuse_objects(folder: Path, study: Study) -> None:
+    """Raise StudyError if schedulers are Python objects: whether their code has changed cannot be known."""
+    if study.objects.has_schedulers:
+        raise StudyError(
+            "a study whose schedulers are Python objects cannot continue, because their code may have changed",
+            where=str(folder),
+            hint=f"{_HINT} Schedulers in files, as FILE.py:CLASS, can continue.",
+        )
+
+
+def _remove_other(folder: Path, identity: Mapping[str, Any], *, all_of_them: bool) -> None:
+    """Remove the results in the folder if they belong to another study, or all."""
     try:
         _is_claimed(folder, identity)
+        wrong = all_of_them
     except StudyError:
+        wrong = True
+    if wrong:
         remove_outputs(folder / name for name in (TRIALS, JOURNAL, STUDY))
 
 
@@ -125,7 +141,7 @@ def _is_claimed(folder: Path, identity: Mapping[str, Any]) -> bool:
         return True
     try:
         told = json.loads(there)
-        other = [name for part, name in _PARTS.items() if told[part] != json.loads(text)[part]]
+        other = [name for part, name in _PARTS.items() if told.get(part) != json.loads(text).get(part)]
     except (ValueError, LookupError, TypeError):
         other = ["an unreadable description"]
     raise StudyError(

@@ -22,6 +22,7 @@ from pipistrelle.runs.description.spec_file import SpecError, convert_spec
 from pipistrelle.studies.errors import StudyError
 from pipistrelle.studies.measures.measures import Measures
 from pipistrelle.studies.trials.axes import Axis, check_option, column_of, folded, points, read_axes
+from pipistrelle.studies.trials.objects import Objects
 from pipistrelle.traces.files import read_text
 
 MANUAL: Final = "See 'pipistrelle help studies'."
@@ -91,6 +92,7 @@ class Study:
 
     Args:
         run: options of all runs, such as ``{"workload": "demo"}``.
+            A scheduler, a workload or a platform may be a Python object.
         axes: {option: values}, where values are a list, or a range such as ``{"from": 1, "to": 16, "count": 5, "scale":
             "log"}``. The key ``"checkpoint,dump"`` takes a list of pairs. A new name takes a list of tables of options,
             each with a ``name``.
@@ -114,9 +116,11 @@ class Study:
         where: str = "the study",
     ) -> None:
         self.where = where
+        #: the Python objects of the description
+        self.objects = Objects()
         raw = {
-            "run": {} if run is None else dict(run),
-            "axes": {} if axes is None else dict(axes),
+            "run": {} if run is None else self.objects.named(run),
+            "axes": {} if axes is None else self.objects.named(axes),
             "replicas": {"count": replicas} if isinstance(replicas, int) else dict(replicas),
             "metrics": {} if metrics is None else dict(metrics),
             "engine": engine,
@@ -169,10 +173,23 @@ class Study:
                 expected="count = 1",
                 found="a precision" if told.count is None else f"count = {told.count}",
             )
+        self._check_names()
         self.metrics.check(f"{where}: metrics")
         _ = self.rule
         if (count := self.size * self.count) > _MOST_TRIALS:
             raise StudyError(f"a study has at most {_MOST_TRIALS:,} trials", where=where, found=f"{count:,}")
+
+    def _check_names(self) -> None:
+        """Raise StudyError if different objects on an axis have one name, which then would not tell them apart."""
+        for axis in self.axes if self.objects else ():
+            labels = [repr({name: self.objects.label(value) for name, value in one.items()}) for one in axis.settings]
+            if axis.labels is None and len(set(labels)) < len(labels):
+                raise StudyError(
+                    "two Python objects have the same name",
+                    where=f"{self.where}: axes.{printable(axis.name)}",
+                    expected="a name of its own for each",
+                    hint='Set their attribute "name", or use an axis of tables, each with a "name".',
+                )
 
     @property
     def count(self) -> int:
@@ -246,9 +263,15 @@ class Study:
                     expected="the name of a scheduler, FILE.toml or FILE.py:OBJECT",
                 )
             values = msgspec.to_builtins(spec)
+            variants = set(labels)  # an axis of variants may be called as a column, such as policy
             for option in dict.fromkeys([*_ALWAYS, *settings]):
-                if option != "seed" and _is_label(value := settings.get(option, values.get(option))):
-                    labels[column_of(option)] = " ".join(value) if isinstance(value, list | tuple) else value
+                if (
+                    option != "seed"
+                    and column_of(option) not in variants
+                    and _is_label(value := settings.get(option, values.get(option)))
+                ):
+                    texts = [self.objects.label(one) for one in (value if isinstance(value, list | tuple) else [value])]
+                    labels[column_of(option)] = " ".join(texts) if isinstance(value, list | tuple) else texts[0]
             found.append(Point(number, spec, labels, settings, _drawing(spec, {**self.run, **settings})))
         for column in list(found[0].labels):
             seconds = [_seconds(point.labels.get(column)) for point in found]
@@ -285,7 +308,7 @@ class Study:
             "metrics": self.metrics.plain(),
             "engine": self.engine,
             "seed": self.replicas.seed,
-        }
+        } | ({"objects": self.objects.digests} if self.objects else {})
 
 
 def _drawing(spec: RunSpec, settings: Mapping[str, Any]) -> tuple[int, ...]:

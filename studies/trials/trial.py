@@ -3,12 +3,10 @@
 import os
 from dataclasses import replace
 from functools import lru_cache
-from typing import Final
 
 import msgspec
 from msgspec import Struct
 
-from pipistrelle.runs.description.setup import SetupCache, load_setup
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.description.spec_file import check_files
 from pipistrelle.runs.execution.connection import InProcess
@@ -20,9 +18,7 @@ from pipistrelle.studies.errors import StudyError
 from pipistrelle.studies.measures.figures import figures_of
 from pipistrelle.studies.measures.measures import Measures
 from pipistrelle.studies.measures.metrics import Metric
-
-#: inputs that the trials of a process share
-CACHE: Final = SetupCache()
+from pipistrelle.studies.trials.objects import NO_OBJECTS, Objects
 
 
 class Trial(Struct, frozen=True, kw_only=True):
@@ -67,8 +63,11 @@ class Outcome(Struct, frozen=True, kw_only=True):
     quantiles: dict[str, list[float]] = {}
 
 
-def carry_out(trial: Trial) -> Outcome:
+def carry_out(trial: Trial, objects: Objects = NO_OBJECTS) -> Outcome:
     """Run a trial in this process and return its outcome, even if the run stalls.
+
+    Args:
+        objects: the objects of the study.
 
     Raises:
         PipistrelleError: the trial cannot run, or its scheduler fails.
@@ -80,6 +79,7 @@ def carry_out(trial: Trial) -> Outcome:
             trial.engine,
             with_ids=bool(trial.measures.by),
             with_node_seconds=trial.measures.costs is not None,
+            objects=objects,
         )
     except Stalled as stalled:
         cause = ". ".join(filter(None, (stalled.what.removeprefix("the run stalled: "), stalled.hint)))
@@ -91,29 +91,39 @@ def carry_out(trial: Trial) -> Outcome:
             message=str(stalled),
             cause=cause.removesuffix("."),
         )
-    told = figures_of(table, trial.measures, load_setup(trial.spec, cache=CACHE).workloads)
+    told = figures_of(table, trial.measures, objects.setup(trial.spec).workloads)
     return Outcome(
         point=trial.point, replica=trial.replica, reason=table.reason, figures=told.figures, quantiles=told.quantiles
     )
 
 
-def table_of_run(spec: RunSpec, engine: str, *, with_ids: bool = False, with_node_seconds: bool = False) -> JobTable:
+def table_of_run(
+    spec: RunSpec,
+    engine: str,
+    *,
+    with_ids: bool = False,
+    with_node_seconds: bool = False,
+    objects: Objects = NO_OBJECTS,
+) -> JobTable:
     """Simulate a run in this process with the given engine and return its jobs.
 
     Args:
         with_ids: record the ids of jobs.
         with_node_seconds: record how long nodes were busy, idle and down, also without failures.
+        objects: the objects of the study.
     """
-    setup = load_setup(spec, cache=CACHE)
+    setup = objects.setup(spec)
     if engine == "kernel":
         from pipistrelle.kernel.table import run_kernel  # slow to import: it compiles code, or loads compiled code
 
-        made = run_kernel(setup, spec, with_ids=with_ids, with_node_seconds=with_node_seconds)
+        made = run_kernel(
+            setup, spec, policy=objects.own_policy(spec), with_ids=with_ids, with_node_seconds=with_node_seconds
+        )
         return replace(made, until=setup.until)
     book = JobTableBook(with_ids=with_ids)
     nodes = NodeBook(setup.platform) if with_node_seconds else None
     observers = [book] if nodes is None else [book, nodes]
-    connection = InProcess(spec.make_policy(warn=False))
+    connection = InProcess(objects.policy(spec, warn=False))
     told = run(spec, RunOptions(setup=setup, connection=connection, observers=observers)).summary
     return book.table(
         until=setup.until,

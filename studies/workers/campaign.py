@@ -9,17 +9,18 @@ from time import perf_counter
 from typing import Final, NamedTuple
 
 from pipistrelle.protocol.base.log import logger
-from pipistrelle.runs.description.setup import load_setup
 from pipistrelle.studies.errors import StudyError
 from pipistrelle.studies.trials.grid import TrialMaker, prepared
 from pipistrelle.studies.trials.journal import Journal, identity_of, look_into, open_folder
 from pipistrelle.studies.trials.line_file import write_table
+from pipistrelle.studies.trials.objects import Objects
 from pipistrelle.studies.trials.replicas import Replication, replication_of
 from pipistrelle.studies.trials.results import TRIALS, Results, import_pyarrow, parquet_of, table_of
 from pipistrelle.studies.trials.study import Study
-from pipistrelle.studies.trials.trial import CACHE, Trial, carry_out
+from pipistrelle.studies.trials.trial import Trial, carry_out
 from pipistrelle.studies.workers.cluster import DaskCrew, SlurmCrew
 from pipistrelle.studies.workers.crew import Crew
+from pipistrelle.studies.workers.here import HereCrew
 from pipistrelle.studies.workers.pool import LocalCrew
 
 #: a trial shorter than this (s) is timed again, because its first run includes imports and compilation
@@ -97,7 +98,7 @@ def run(
             return Results(table, None if kept is None else kept / TRIALS)
 
         if replication.left:
-            crew = stack.enter_context(_crew(jobs, dask, slurm, slurm_options))
+            crew = stack.enter_context(_crew(study.objects, jobs, dask, slurm, slurm_options))
             try:
                 _carry_out(TrialMaker(study, grid, os.getcwd()), replication, journal, crew, watch)
             except KeyboardInterrupt:
@@ -124,32 +125,40 @@ def estimate(study: Study, out: str | Path | None = None) -> StudyEstimate:
     replication = replication_of(study, outcomes)
     points = sorted({0, len(grid) - 1})
     for point in points:
-        load_setup(make(point, 0).spec, cache=CACHE)  # a worker reads inputs only once, so this does not count
-    starts, times = zip(*(_timed(make(point, 0)) for point in points), strict=True)
+        study.objects.setup(make(point, 0).spec)  # a worker reads inputs only once, so this does not count
+    starts, times = zip(*(_timed(make(point, 0), study.objects) for point in points), strict=True)
     seconds = sum(times) / len(points)
     return StudyEstimate(len(grid), replication.known, len(replication.ended), seconds, len(points), sum(starts))
 
 
-def _timed(trial: Trial) -> tuple[float, float]:
+def _timed(trial: Trial, objects: Objects) -> tuple[float, float]:
     """Return the wall-clock seconds of imports and compilation, and of the trial."""
     took: list[float] = []
     while len(took) < 2 and sum(took) < _SURE_S:
         began = perf_counter()
-        carry_out(trial)
+        carry_out(trial, objects)
         took.append(perf_counter() - began)
     return max(took[0] - took[-1], 0.0), took[-1]
 
 
-def _crew(jobs: int | None, dask: str | None, slurm: int | None, options: Sequence[str]) -> Crew:
+def _crew(objects: Objects, jobs: int | None, dask: str | None, slurm: int | None, options: Sequence[str]) -> Crew:
     if sum(one is not None for one in (jobs, dask, slurm)) > 1:
         raise StudyError("only one kind of workers can be used", expected="one of --jobs, --dask and --slurm")
     if options and slurm is None:
         raise StudyError("--slurm-option requires --slurm")
+    if objects and (dask is not None or slurm is not None):
+        raise StudyError(
+            "workers on other machines cannot have the Python objects of a study",
+            expected="names and files, or workers on this machine",
+        )
     if dask is not None:
         return DaskCrew(dask)
     if slurm is not None:
         return SlurmCrew(slurm, options)
-    return LocalCrew(jobs or len(os.sched_getaffinity(0)))
+    workers = jobs or (1 if objects else len(os.sched_getaffinity(0)))
+    if not objects:
+        return LocalCrew(workers)
+    return HereCrew(objects) if workers == 1 else LocalCrew(workers, objects)
 
 
 def _carry_out(

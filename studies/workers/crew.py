@@ -9,6 +9,7 @@ from msgspec import Struct
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.fields import package_version
 from pipistrelle.studies.errors import StudyError
+from pipistrelle.studies.trials.objects import NO_OBJECTS, Objects
 from pipistrelle.studies.trials.trial import Outcome, Trial, carry_out
 
 #: number of workers that may die in a trial before the study gives up
@@ -68,11 +69,11 @@ def asked(trial: Trial) -> bytes:
     return _encoder.encode(trial)
 
 
-def respond(line: bytes) -> bytes:
+def respond(line: bytes, objects: Objects = NO_OBJECTS) -> bytes:
     """Run the trial that a line requests, and return the line with the answer."""
     trial = _trials.decode(line)
     try:
-        answer = TrialAnswer(trial.point, trial.replica, carry_out(trial), version=package_version())
+        answer = TrialAnswer(trial.point, trial.replica, carry_out(trial, objects), version=package_version())
     except PipistrelleError as error:
         answer = TrialAnswer(trial.point, trial.replica, error=str(error))
     except Exception:  # the coordinator reports it

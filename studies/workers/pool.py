@@ -11,8 +11,10 @@ from typing import Final, Self
 
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.studies.errors import StudyError
+from pipistrelle.studies.trials.objects import Objects
 from pipistrelle.studies.trials.trial import Outcome, Trial
-from pipistrelle.studies.workers.crew import MOST_DEATHS, TrialFailed, asked, outcome_of
+from pipistrelle.studies.workers.crew import MOST_DEATHS, TrialFailed, asked, outcome_of, respond
+from pipistrelle.studies.workers.fork import Fork
 
 _COMMAND: Final = (sys.executable, "-m", "pipistrelle.cli.study.worker")
 #: how long a worker may take to end after its input is closed (s)
@@ -20,35 +22,41 @@ _GRACE_S: Final = 2.0
 _CHUNK: Final = 1 << 16
 
 
+def _started() -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(  # noqa: S603 - our own program
+            _COMMAND,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={"OPENBLAS_NUM_THREADS": "1", **os.environ},
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise StudyError(f"cannot start a worker ({error.strerror or error})", where=_COMMAND[0]) from None
+
+
 class _Worker:
-    def __init__(self) -> None:
-        try:
-            self.process = subprocess.Popen(  # noqa: S603 - our own program
-                _COMMAND,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                env={"OPENBLAS_NUM_THREADS": "1", **os.environ},
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise StudyError(f"cannot start a worker ({error.strerror or error})", where=_COMMAND[0]) from None
-        assert self.process.stdout is not None
-        self.fd = self.process.stdout.fileno()
+    def __init__(self, process: subprocess.Popen[bytes] | Fork) -> None:
+        self.process = process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self.asks, self.answers = process.stdin, process.stdout
+        self.fd = self.answers.fileno()
         self.trial: Trial | None = None
         self.read = b""
 
     def ask(self, trial: Trial) -> None:
         self.trial = trial
-        assert self.process.stdin is not None
         with suppress(BrokenPipeError):  # the worker is dead, which is noticed when its output is read
-            self.process.stdin.write(asked(trial) + b"\n")
-            self.process.stdin.flush()
+            self.asks.write(asked(trial) + b"\n")
+            self.asks.flush()
 
     def end(self) -> None:
-        for pipe in (self.process.stdin, self.process.stdout):
+        for pipe in (self.asks, self.answers):
             with suppress(OSError):
-                assert pipe is not None
                 pipe.close()
+        if isinstance(self.process, Fork) and self.trial is not None:
+            self.process.kill()  # it would look at its input only after its trial
         try:
             self.process.wait(_GRACE_S)
         except subprocess.TimeoutExpired:
@@ -63,10 +71,12 @@ class LocalCrew:
 
     Args:
         jobs: maximum number of workers.
+        objects: the objects of the study; workers are then forks of this process, which have them. None: new processes.
     """
 
-    def __init__(self, jobs: int) -> None:
+    def __init__(self, jobs: int, objects: Objects | None = None) -> None:
         self._jobs = jobs
+        self._objects = objects
         self._workers: dict[int, _Worker] = {}
         self._selector = selectors.DefaultSelector()
         #: trials to repeat because their worker died; the number of workers that died in each trial
@@ -79,9 +89,8 @@ class LocalCrew:
     def __exit__(self, *_: object) -> None:
         """End all workers at once; unfinished trials are lost."""
         for worker in self._workers.values():
-            assert worker.process.stdin is not None
             with suppress(OSError):
-                worker.process.stdin.close()
+                worker.asks.close()
         while self._workers:
             self._workers.popitem()[1].end()
         self._selector.close()
@@ -105,10 +114,17 @@ class LocalCrew:
         """Give a trial to an idle worker, or to a new one."""
         idle = next((worker for worker in self._workers.values() if worker.trial is None), None)
         if idle is None:
-            idle = _Worker()
+            idle = self._worker()
             self._workers[idle.fd] = idle
             self._selector.register(idle.fd, selectors.EVENT_READ)
         idle.ask(trial)
+
+    def _worker(self) -> _Worker:
+        if self._objects is None:
+            return _Worker(_started())
+        objects = self._objects
+        others = [pipe.fileno() for one in self._workers.values() for pipe in (one.asks, one.answers)]
+        return _Worker(Fork(lambda line: respond(line, objects), others))
 
     def ended(self, patience: float) -> list[Outcome]:
         """Return the outcomes of ended trials; wait at most ``patience`` (s) for one.

@@ -4,6 +4,7 @@ import builtins
 import gc
 import io
 import sys
+import warnings
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -183,7 +184,10 @@ def test_the_results_of_another_run_are_not_replaced(tmp_path: Path) -> None:
         (lambda: pp.open("nowhere"), "nowhere: there is no such folder"),
         (lambda: pp.compare("nowhere"), "at least two runs"),
         (lambda: pp.bundled("machine"), "there is no kind 'machine'"),
-        (lambda: pp.study(axes={"scheduler": [Greedy]}), "cannot be a Python object"),
+        (lambda: pp.study(axes={"scheduler": [Greedy(), Greedy]}), "two Python objects have the same name"),
+        (lambda: pp.study(run={"scheduler": Greedy, "order": "sjf"}), "no parts or options to replace: found order"),
+        (lambda: pp.study(run={"scheduler": pp.homogeneous(4, "m")}), "this object is not a scheduler: found Platform"),
+        (lambda: pp.study(run={"workload": Greedy}), "this object is not a workload: found ABCMeta"),
     ],
 )
 def test_mistakes_are_named(call: Callable[[], object], said: str) -> None:
@@ -214,8 +218,36 @@ def test_tables_of_failures_exist_only_if_nodes_fail(jobs: pp.Workload, machine:
     assert len(failing.nodes) == 16
     assert failing.summary.reliability is not None
     assert len(failing.outages) == failing.summary.reliability.node_failures
-    with pytest.raises(pp.PipistrelleError, match=r"has no table 'attempts'.*its nodes cannot fail"):
-        pp.run(jobs, machine).attempts  # noqa: B018
+    with pytest.raises(pp.PipistrelleError, match=r"has no table 'nodes'.*its nodes cannot fail"):
+        pp.run(jobs, machine).nodes  # noqa: B018
+
+
+def test_attempts_and_queue_follow_from_the_jobs(jobs: pp.Workload, machine: pp.Platform) -> None:
+    """Without tables of their own they have the numbers of a run that writes them."""
+    written = pp.run(jobs, machine)
+    bare = pp.run(jobs, machine, queue_lengths=False)
+    never = pp.run(jobs, machine, failures="exponential,mtbf=900000y", repair="1h")
+
+    assert not (bare.folder / "out_queue.csv").exists()
+    for name in written.queue.columns:
+        np.testing.assert_allclose(bare.queue[name], written.queue[name], atol=1e-6)
+    assert len(bare.attempts) == 80
+    for name in bare.attempts.columns:
+        assert bare.attempts[name].tolist() == never.attempts[name].tolist()
+    with pytest.raises(pp.PipistrelleError, match="run it with queue_lengths=True"):
+        pp.run(jobs, machine, queue_lengths=False, until="5h").queue  # noqa: B018
+
+
+def test_doubtful_input_is_a_warning_of_python(jobs: pp.Workload, machine: pp.Platform) -> None:
+    """The warning points at the caller's line, and a filter may make it an error."""
+    named = pp.Platform(name="n", pools=(pp.Pool(name="all", nodes=16, names="n[01-16]"),))
+    with pytest.warns(pp.PipistrelleWarning, match="the nodes of n x 2 have no names") as caught:
+        pp.run(jobs, named, scale_platform=2)
+    assert [one.filename for one in caught] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(pp.PipistrelleWarning, match="have no names"):
+            pp.run(jobs, named, scale_platform=2)
 
 
 def test_without_a_package_the_extra_is_named(

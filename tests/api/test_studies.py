@@ -1,12 +1,48 @@
 """`study`, and what its results tell: means, differences, ranks and a plot."""
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
 import pipistrelle as pp
+from pipistrelle.studies.workers.campaign import run as carry_out
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "docs" / "examples"
+
+
+class ShortestFirst(pp.Scheduler):
+    """The scheduler of docs/examples/shortest_first.py."""
+
+    order = pp.Sjf()
+
+    def decide(self, view: pp.View) -> None:
+        """Start the shortest jobs that fit."""
+        for job in list(view.waiting):
+            if view.fits(job):
+                view.start(job)
+
+
+class Dies(pp.Scheduler):
+    """Ends its process with a signal."""
+
+    def decide(self, view: pp.View) -> None:
+        """Kill this process."""
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Fails(pp.Scheduler):
+    """Raises an exception."""
+
+    def decide(self, view: pp.View) -> None:
+        """Raise it."""
+        raise RuntimeError("it is late")
+
+
+def small(seed: int = 5) -> pp.Workload:
+    """Return few jobs for 16 units, called by their seed."""
+    return pp.generate_workload(60, 16, seed=seed, load=1.1, name=f"log{seed}")
 
 
 @pytest.fixture
@@ -94,3 +130,108 @@ def test_a_study_has_one_description() -> None:
     """A file and arguments together are refused."""
     with pytest.raises(pp.PipistrelleError, match="not both"):
         pp.study(pp.Study(), replicas=3)
+
+
+def test_objects_give_the_numbers_of_files(tmp_path: Path) -> None:
+    """Policies, workloads and machines as objects have the trials of a study of files, here and in two processes."""
+    code = f"{EXAMPLES / 'shortest_first.py'}:ShortestFirst"
+    logs = [small(5), small(6)]
+    for log in logs:
+        pp.save_workload(log, tmp_path / f"{log.name}.swf")
+    (tmp_path / "m.toml").write_text('name = "m"\n[[pools]]\nname = "all"\nnodes = 16\n')
+    files = pp.study(
+        run={"platform": tmp_path / "m.toml", "failures": "exponential,mtbf=100d", "repair": "1h"},
+        axes={"workload": [str(tmp_path / f"{log.name}.swf") for log in logs], "scheduler": ["fcfs", code]},
+        replicas=2,
+        engine="reference",
+        jobs=1,
+    )
+    for jobs in (1, 2):
+        objects = pp.study(
+            run={"platform": pp.homogeneous(16, "m"), "failures": "exponential,mtbf=100d", "repair": "1h"},
+            axes={"workload": logs, "scheduler": ["fcfs", ShortestFirst]},
+            replicas=2,
+            engine="reference",
+            jobs=jobs,
+        )
+        for name in ("policy", "replica", "seed", "mean_wait", "makespan", "node_failures"):
+            assert objects.trials[name].tolist() == files.trials[name].tolist()
+        assert objects.trials["workload"].tolist() == ["log5"] * 4 + ["log6"] * 4
+        assert set(objects.trials["platform"]) == {"m"}
+
+
+def test_variants_name_objects_of_one_class() -> None:
+    """A table with a name tells two objects apart that have the same name; each trial begins with a fresh copy."""
+    scheduler = ShortestFirst()
+    found = pp.study(
+        run={"workload": small(), "transform": {"step": "shuffle"}},
+        axes={"policy": [{"name": "a", "scheduler": scheduler}, {"name": "b", "scheduler": ShortestFirst}]},
+        replicas=2,
+        engine="reference",
+        jobs=1,
+    )
+    waits = found.trials["mean_wait"].tolist()
+
+    assert found.trials["policy"].tolist() == ["a", "a", "b", "b"]
+    assert waits[:2] == waits[2:]
+    assert waits[0] != waits[1]
+
+
+def test_a_composed_object_may_run_in_the_kernel() -> None:
+    """The engine is chosen by the object's parts, as for a scheduler by name."""
+    study = pp.Study({"workload": small(), "scheduler": pp.make_scheduler("easy", order="sjf")})
+    from pipistrelle.kernel.kernel import why_not
+
+    spec = study.points[0].spec
+    assert why_not(study.objects.setup(spec), spec, study.objects.own_policy(spec)) is None
+
+
+def test_a_study_of_objects_begins_anew(tmp_path: Path) -> None:
+    """Code in memory cannot be compared, so the folder is refused unless its results may be replaced."""
+    told = {"run": {"workload": small(), "scheduler": ShortestFirst}, "engine": "reference", "jobs": 1}
+    pp.study(**told, out=tmp_path / "out")
+    with pytest.raises(pp.PipistrelleError, match="schedulers are Python objects cannot continue"):
+        pp.study(**told, out=tmp_path / "out")
+
+    assert len(pp.study(**told, out=tmp_path / "out", overwrite=True)) == 1
+    told["run"] = {"workload": small(), "scheduler": "fcfs"}
+    first = pp.study(**told, out=tmp_path / "jobs")
+    assert len(pp.study(**told, out=tmp_path / "jobs")) == len(first) == 1
+    told["run"] = {"workload": small(6), "scheduler": "fcfs"}
+    with pytest.raises(pp.PipistrelleError, match="another study: found another run and other workloads or machines"):
+        pp.study(**told, out=tmp_path / "jobs")
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_the_error_of_an_object_ends_the_study(jobs: int) -> None:
+    """Its message has the trial and the exception, whether it is raised here or in another process."""
+    with pytest.raises(pp.PipistrelleError, match=r"trial 0\.0 failed: .*'fails' raised RuntimeError: it is late"):
+        pp.study(run={"workload": small(), "scheduler": Fails}, jobs=jobs)
+
+
+def test_an_object_that_ends_its_process_is_named() -> None:
+    """A fork that dies is replaced twice, then the study ends."""
+    with pytest.raises(pp.PipistrelleError, match=r"3 workers died in it, the last was killed by SIGKILL"):
+        pp.study(run={"workload": small(), "scheduler": Dies}, jobs=2)
+
+
+def test_workers_elsewhere_cannot_have_objects() -> None:
+    """Dask's workers get names and files alone."""
+    with pytest.raises(pp.PipistrelleError, match="cannot have the Python objects"):
+        carry_out(pp.Study({"workload": small(), "scheduler": "fcfs"}, engine="reference"), dask="tcp://localhost:1")
+
+
+def test_pictures_are_those_of_the_command(results: pp.StudyResults, tmp_path: Path) -> None:
+    """Each kind has the options of ``study plot``; options that do not go together are refused."""
+    for picture in (
+        results.picture(metrics="mean_wait", by="policy", title="waits"),
+        results.picture("boxes", x="policy", panels="log"),
+        results.picture("ecdf", "mean_wait", by="policy", font="stix", size=(4.0, 3.0)),
+    ):
+        assert picture._repr_svg_().startswith("<?xml")
+    assert picture.save(tmp_path / "ecdf.svg").read_text() == picture._repr_svg_()
+    assert picture.save(tmp_path / "ecdf.pdf").read_bytes().startswith(b"%PDF")
+    with pytest.raises(pp.PipistrelleError, match="suffix"):
+        picture.save(tmp_path / "ecdf.gif")
+    with pytest.raises(pp.PipistrelleError, match="does not go with"):
+        results.picture("ecdf", x="policy")

@@ -1,5 +1,6 @@
 """Node requests of jobs on the server's side: fixed before the run, announced, and checked at each start."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,9 @@ from pipistrelle.platforms.requests.requests import NodeRequest
 from pipistrelle.protocol.decisions import ExecuteJob, ExecuteJobData, RegisterJob, RegisterJobData
 from pipistrelle.protocol.events import DecisionRejected, JobDescription, JobSubmitted
 from pipistrelle.protocol.messages import Reply
+from pipistrelle.protocol.resources.request import Request
 from pipistrelle.server.errors import DecisionRefused
-from pipistrelle.server.setup.requests import UNMET, requests_of
+from pipistrelle.server.setup.requests import UNMET, requests_of, settle_requests
 from pipistrelle.server.setup.setup import Setup
 from pipistrelle.server.simulation.assembly import make_engine
 from pipistrelle.traces.workload import Workload
@@ -111,6 +113,17 @@ def test_impossible_jobs_are_left_out_and_reported() -> None:
         "1 job is left out, the constraint lacks a word: 'a100&&': '5'",
         "1 job is left out, it asks for 3 nodes with 4 units, constraint 'unit=gpu' has 2: '6'",
     )
+
+
+def test_a_job_of_one_node_does_not_span_nodes() -> None:
+    """A job of one node, as its log says, has all its units on one node; if no node is large enough, that is said."""
+    one = Request(nodes=1, most_nodes=1, tasks=3)
+    jobs = replace(
+        workload((3, "", -1, False), (3, "model=k80", -1, False), (3, "", -1, False)), requests=[one, one, None]
+    )
+    settled, dropped, said = settle_requests(jobs, ZEUS)
+    assert (settled.columns["units_per_node"].tolist(), dropped) == ([3, -1, -1], 0)
+    assert said == ["1 job is given several nodes, though the log says one: no node has so many units: '2'"]
 
 
 def test_many_reasons_are_summed_up() -> None:

@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+import warnings
 from pathlib import Path
 
 import pipistrelle as pp
@@ -66,7 +67,7 @@ class ShortestFirst(pp.Scheduler):
         """Start all jobs that fit; keep the last node free for a minute."""
         view.windows.add(pp.Window("later", 0.0, 60.0, pp.NodeSet.parse("15"), lambda job: False))
         for job in list(view.waiting):
-            if view.fits(job) and view.pick(job) is not None:
+            if pp.earliest_start(view, job) == view.now and view.fits(job) and view.pick(job) is not None:
                 view.start(job, why="the shortest that fits")
 
 
@@ -122,9 +123,13 @@ print(why.text)
 description: pp.Study = pp.Study({"workload": "busier.swf.gz"}, {"scheduler": ["fcfs", "easy"]})
 results: pp.StudyResults = pp.study(description, out=folder / "study", jobs=1)
 same_results = pp.open_study(folder / "study")
+drawn: pp.Picture = same_results.picture("boxes", ["mean_wait", "utilisation"], font="cm")
+drawn.save(folder / "boxes.pdf")
 means: pp.Table = same_results.summary("mean_wait")
+objects = pp.study(run={"workload": jobs, "platform": alike}, axes={"scheduler": ["fcfs", ShortestFirst]}, jobs=1)
 mine = pp.StudyResults.of({"policy": ["a", "b"], "replica": [0, 0], "mean_wait": [1.0, 2.0]})
 
+warnings.simplefilter("error", pp.PipistrelleWarning)
 try:
     pp.run(scheduler="eazy")
 except pp.PipistrelleError as error:

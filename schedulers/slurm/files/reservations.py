@@ -64,6 +64,8 @@ _FLAGS: Final = {
     "TIME_FLOAT": "the start of a reservation does not move",
     "MAGNETIC": "jobs name their reservation",
 }
+#: flags that the scheduler takes into account
+SUPPORTED_FLAGS: Final = frozenset(flag for flag, why in _FLAGS.items() if not why)
 _RELATIVE: Final = re.compile(r"now(?:\s*\+\s*(\d{1,9})(seconds?|minutes?|hours?|days?|weeks?)?)?", re.IGNORECASE)
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _EVENT: Final = re.compile(r"-dt\s+(\S+)\s+-e\s+(\S+)\s*\|(.*)|-e\s+(\S+)\s+-dt\s+(\S+)\s*\|(.*)")

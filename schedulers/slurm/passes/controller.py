@@ -92,12 +92,15 @@ class Controller:
         """Return the running jobs, ordered by the end of their limits."""
         return [job for _, _, job in self.running]
 
-    def submit(self, ids: Sequence[str], sub: Submission, now: int, tasks: Sequence[int] = ()) -> tuple[SlurmJob, str]:
+    def submit(
+        self, ids: Sequence[str], sub: Submission, now: int, tasks: Sequence[int] = (), *, accepted: bool = False
+    ) -> tuple[SlurmJob, str]:
         """Queue a job, or an array of tasks that share one request.
 
         Args:
             ids: the caller's name of the job, or of each task.
             tasks: array indices of the tasks; empty: no array.
+            accepted: the job is already in a queue; only a malformed request or an unknown partition is refused.
 
         Returns:
             The record, and why the submission is refused permanently ("" if it is queued).
@@ -131,7 +134,7 @@ class Controller:
         job.reservation = sub.reservation
         refused = refused or self._never(job)
         refused = refused or self.limits.refusal(job, self.requests.tres(job, machine.partitions[job.part], None))
-        if refused:
+        if refused and not accepted:
             return job, refused
         if self.basic:
             self.next_basic -= 1

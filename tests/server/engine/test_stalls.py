@@ -34,7 +34,8 @@ def test_jobs_never_started_are_a_stall(play: Any) -> None:
     assert str(caught.value) == (
         "simulated time 0.0: the run stalled: jobs wait, nothing runs, and no event is left: expected the scheduler "
         "to start or reject every job, found 5 waiting, 0 running, 8 units free; first w0!1 (1 units), w0!2 (2 units), "
-        "w0!3 (3 units) and 2 more. The scheduler answered the last notice without a decision for them."
+        "w0!3 (3 units) and 2 more. The scheduler replied to the last notice without starting or rejecting them. "
+        "It must start a job as soon as it fits, reject a job that never will, or ask to be called later."
     )
 
 

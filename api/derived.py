@@ -1,0 +1,54 @@
+"""Tables that follow from the table of jobs, for runs that did not write them."""
+
+from typing import Final
+
+import numpy as np
+
+from pipistrelle.api.tables import Table, imported
+
+#: columns of attempts that are those of jobs
+_SAME: Final = ("submission_time", "starting_time", "finish_time", "final_state")
+#: columns that are zero if no attempt fails and none is repeated
+_ZERO: Final = ("retried", "nodes_lost", "failures_survived", "dumps", "reads")
+
+
+def attempts_of(jobs: Table) -> Table:
+    """Return the attempts of a run in which each job has one: a row per job that ran.
+
+    The columns are those of ``out_attempts.csv`` without the begin after a prologue, what was saved, and unit seconds.
+    """
+    arrow = imported("pyarrow", "a table")
+    ran = [units not in (None, "") for units in jobs.arrow.column("allocated_resources").to_pylist()]
+    table = jobs.arrow.filter(arrow.array(ran, arrow.bool_()))
+    zeros = arrow.array(np.zeros(table.num_rows, np.int64))
+    columns = {name: table.column(name) for name in ("job_id", "workload_name")}
+    columns |= {"first_job_id": table.column("job_id"), "attempt": zeros}
+    columns |= {"original_submission_time": table.column("submission_time")}
+    columns |= {name: table.column(name) for name in _SAME}
+    columns |= {"cause": arrow.array([""] * table.num_rows, arrow.string())} | dict.fromkeys(_ZERO, zeros)
+    return Table(arrow.table(columns))
+
+
+def queue_of(jobs: Table) -> Table:
+    """Return the table of ``out_queue.csv`` of a run in which all jobs ended, each after one attempt.
+
+    A job waits from its submission to its start, or to its end if it never ran.
+    """
+    arrow = imported("pyarrow", "a table")
+    submit, start, end = (jobs[f"{name}_time"].astype(float) for name in ("submission", "starting", "finish"))
+    size = jobs["requested_number_of_resources"].astype(np.int64)
+    ran = np.array([units not in (None, "") for units in jobs["allocated_resources"]], bool)
+    left = np.where(ran, start, end)
+    ones = np.ones(len(submit), np.int64)
+    times = np.concatenate((submit, left, end[ran]))
+    waiting = np.concatenate((ones, -ones, 0 * ones[ran]))
+    units = np.concatenate((size, -size, 0 * size[ran]))
+    running = np.concatenate((0 * ones, ran.astype(np.int64), -ones[ran]))
+    instants, places = np.unique(times, return_inverse=True)
+    counts = np.zeros((3, len(instants)), np.int64)
+    for row, changes in enumerate((waiting, units, running)):
+        np.add.at(counts[row], places, changes)
+    changed = counts.any(axis=0)
+    counts, instants = np.cumsum(counts[:, changed], axis=1), instants[changed]
+    names = ("waiting_jobs", "waiting_units", "running_jobs")
+    return Table(arrow.table({"time": instants} | dict(zip(names, counts, strict=True))))

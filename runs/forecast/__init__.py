@@ -1,0 +1,1 @@
+"""Forecast when the pending jobs of a live Slurm cluster start."""

@@ -1,0 +1,101 @@
+"""Run a Slurm controller from the state of a live cluster until the pending jobs have started."""
+
+import heapq
+from collections.abc import Callable, Collection
+from math import inf
+from typing import Final
+
+from msgspec import Struct
+
+from pipistrelle.runs.forecast.start import Primed
+from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETED, PENDING, RUNNING, SlurmJob
+
+#: intervals of the scheduler without an event after which nothing more is expected
+_PATIENCE: Final = 10
+
+#: reasons of jobs that never start
+_NEVER: Final = frozenset({"DependencyNeverSatisfied", "PartitionNodeLimit", "PartitionTimeLimit"})
+
+#: returns how long a job runs in all (s) by its id and record; inf: until it is killed at its limit
+Runtimes = Callable[[str, SlurmJob], float]
+
+
+class Start(Struct, frozen=True):
+    """When a job starts (s of simulated time), and its nodes as a set."""
+
+    time: float
+    nodes: int
+
+
+class ForecastRun(Struct):
+    """The first start of each pending job or task by id, and the reasons of those that waited at first."""
+
+    starts: dict[str, Start]
+    reasons: dict[str, str]
+
+
+def play(start: Primed, now: int, runtimes: Runtimes, wanted: Collection[str], until: float) -> ForecastRun:
+    """Return the starts of pending jobs.
+
+    Args:
+        now: the moment of the forecast (s); the controller is in the state of that moment.
+        wanted: ids of jobs and tasks; the run ends when all have started.
+        until: latest time (s).
+    """
+    daemon, controller = start.daemon, start.controller
+    ends: list[tuple[float, int, SlurmJob, int]] = []
+
+    def begin(job: SlurmJob) -> None:
+        runtime = runtimes(job.ids[0], job)
+        if runtime < inf:
+            heapq.heappush(ends, (max(float(now), job.start + runtime), job.serial, job, job.restarts))
+
+    for job in controller.running_jobs():
+        begin(job)
+    parameters = daemon.parameters
+    interval = max(parameters.bf_interval, daemon.interval or 0, 30.0)
+    first = now + parameters.bf_interval + 1
+    left = set(wanted)
+    played = ForecastRun({}, {})
+    last_event = checked = float(now)
+    while left:
+        if last_event > checked:
+            checked = last_event
+            if not any(_may_start(job) for job in controller.pending.values()):
+                break
+        due, end = daemon.next_time(), ends[0][0] if ends else inf
+        time = min(due, end)
+        if not played.reasons and time > first:
+            played.reasons = {name: job.reason for name, job in start.records.items() if job.state == PENDING}
+        if time > until:
+            break
+        if not controller.running and not ends and time > max(last_event, _last_gate(start)) + _PATIENCE * interval:
+            break
+        if due <= end:
+            actions = daemon.advance(due)
+            for job in actions.started:
+                begin(job)
+                name = job.ids[0]
+                if name not in played.starts:
+                    played.starts[name] = Start(float(int(due)), job.nodes)
+                    left.discard(name)
+            if actions.started or actions.killed:
+                last_event = due
+        else:
+            _, _, job, incarnation = heapq.heappop(ends)
+            if job.state == RUNNING and job.restarts == incarnation:
+                daemon.catch_up(end)
+                daemon.ended(job, COMPLETED, end, end + controller.config.answers.delay(job.nodes.bit_count()))
+                last_event = end
+    return played
+
+
+def _may_start(job: SlurmJob) -> bool:
+    return job.priority > 0 and job.reason not in _NEVER
+
+
+def _last_gate(start: Primed) -> float:
+    """Return the latest begin time, or end of a reservation, of what still waits (s)."""
+    gates = [float(job.begin) for job in start.controller.pending.values()]
+    gates += [float(one.end) for one in start.controller.reservations.all]
+    return max(gates, default=0.0)

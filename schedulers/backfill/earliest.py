@@ -1,0 +1,21 @@
+"""When a waiting job can start at the earliest, for policies of users."""
+
+from pipistrelle.schedulers.placement.lowest import LowestIds
+from pipistrelle.schedulers.plan.around_windows import reserve
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.sharing.easy_on_nodes import EasyOnNodes
+
+
+def earliest_start(view: View, job: SchedulerJob) -> float:
+    """Return the earliest time (s) at which a waiting job fits, as EASY backfilling reserves it.
+
+    Every running job is expected to run for its full walltime, and no other job to start before. The time respects what
+    the job asks for, maintenance, and nodes out of service. It is ``view.now`` if the job fits now, and inf if jobs
+    without a walltime, or nodes that never return, keep it from starting. Limits of a job's class are not looked at.
+    """
+    if view.fits(job):
+        return view.now
+    if view.shared is not None:
+        return EasyOnNodes().earliest(view, job, LowestIds())
+    return reserve(view, job, LowestIds()).shadow

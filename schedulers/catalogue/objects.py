@@ -1,0 +1,50 @@
+"""Schedulers that are Python objects: policies, their classes, and functions that make them."""
+
+import copy
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from pipistrelle.schedulers.catalogue.registry import called_policy, checked_policy
+from pipistrelle.schedulers.policy.errors import PolicyError
+from pipistrelle.schedulers.policy.interfaces import Policy
+
+#: makes a new policy
+Make = Callable[[], Policy]
+#: options of a scheduler that also an object may have
+_FOR_ALL: Final = ("scheduler", "poll")
+
+
+def policy_maker(scheduler: Any) -> Make:
+    """Return a function that makes a new policy each time.
+
+    Args:
+        scheduler: a policy, which is copied in the state that it has now; or a class or function that makes one.
+
+    Raises:
+        PolicyError: it is not a policy.
+    """
+    if is_factory(scheduler):
+        return lambda: called_policy(scheduler, getattr(scheduler, "__qualname__", str(scheduler)))
+    checked_policy(scheduler, "scheduler")
+    before = copy.deepcopy(scheduler)
+    return lambda: copy.deepcopy(before)
+
+
+def is_factory(scheduler: Any) -> bool:
+    """Return whether a scheduler is a class or function that makes a policy."""
+    return isinstance(scheduler, type) or (callable(scheduler) and not hasattr(scheduler, "decide"))
+
+
+def refuse_parts(options: Iterable[str], where: str) -> None:
+    """Raise PolicyError if any of these options replaces a part of a scheduler that is a Python object.
+
+    Args:
+        options: names of the options of schedulers that a run has.
+    """
+    if given := [name for name in options if name not in _FOR_ALL]:
+        raise PolicyError(
+            "a scheduler that is a Python object has no parts or options to replace",
+            where=where,
+            found=", ".join(given),
+            hint="Give the scheduler by name, or set these in the object.",
+        )

@@ -1,0 +1,240 @@
+"""Read the files that describe a live cluster, and merge what they say."""
+
+import io
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Final
+
+from msgspec.structs import replace
+
+from pipistrelle.protocol.base.errors import quoted
+from pipistrelle.traces.errors import TraceError
+from pipistrelle.traces.files import PathText, open_trace
+from pipistrelle.traces.logs.job_table import LogOptions, numbered_lines
+from pipistrelle.traces.logs.times import Clock
+from pipistrelle.traces.slurm.state.jobs import JobTexts, job_of
+from pipistrelle.traces.slurm.state.names import PRIORITY, SACCT, SCONTROL, SQUEUE
+from pipistrelle.traces.slurm.state.others import node_is_out, reservation_of, share_of
+from pipistrelle.traces.slurm.state.records import ClusterState, LiveJob, LiveNode
+from pipistrelle.traces.slurm.state.rows_json import json_rows
+from pipistrelle.traces.slurm.state.show import is_record, records_of
+from pipistrelle.traces.slurm.state.tables import LiveRow, rows_of
+
+#: largest JSON file (bytes): that of about 100,000 jobs
+LARGEST_JSON: Final = 512 << 20
+#: a line before the table that tells when it was made
+_MADE: Final = re.compile(r"#?\s*(\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d)?\S*)\s*")
+_WHAT: Final = "output of squeue, scontrol, sinfo, sshare or sacct"
+_COMMANDS: Final = "output of squeue, scontrol show, sinfo, sshare -l or sacct -P"
+_NODE_COLUMNS: Final = frozenset({"NODELIST", "HOSTNAMES"})
+_STATE_COLUMNS: Final = ("STATE", "STATE_COMPACT", "STATECOMPLETE")
+
+
+def read_state(files: Sequence[PathText], timezone: str | None = None) -> ClusterState:
+    """Read files of any of the commands; the content tells which one printed a file.
+
+    A row that cannot be read is skipped and listed in ``faults``. A job in several files is that of the last file, with
+    what only earlier ones say; the records of scontrol count more than the rows of squeue.
+
+    Args:
+        timezone: time zone of dates without an offset; None: UTC.
+
+    Raises:
+        TraceError: a file is unreadable or of another kind, or the time zone is unknown.
+    """
+    reading = _Reading(Clock(LogOptions(timezone=timezone).zone()))
+    for file in files:
+        with open_trace(file, what=_WHAT) as stream:
+            reading.file(stream, str(file))
+    return reading.result()
+
+
+class _Reading:
+    """Collects what the files say."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._state = ClusterState()
+        self._jobs: dict[tuple[int, tuple[int, ...], int], LiveJob] = {}
+        self._moments: list[float] = []
+        self._skipped: Counter[str] = Counter()
+        #: account of the sshare row before, and the kinds of rows that were seen
+        self._seen: set[str] = set()
+
+    def file(self, stream: io.BufferedReader, where: str) -> None:
+        """Read a file."""
+        if stream.peek(1).lstrip()[:1] == b"{":
+            data = stream.read(LARGEST_JSON + 1)
+            if len(data) > LARGEST_JSON:
+                raise TraceError("the file is too large", where=where, expected=f"at most {LARGEST_JSON >> 20} MiB")
+            made, rows = json_rows(data, where)
+            self._moments += [] if made is None else [made]
+            self._records(rows, ranged=True)
+            return
+        lines = numbered_lines(stream, where)
+        for place, line in lines:
+            found = _MADE.fullmatch(line)
+            if found is not None and (made := self._clock.iso(found[1])) is not None:
+                self._moments.append(made)
+            elif is_record(line):
+                self._records(_named(records_of(chain([(place, line)], lines))), ranged=True)
+                return
+            elif not line.startswith("#"):
+                self._table(place, line, lines)
+                return
+
+    def _table(self, place: str, header: str, lines: Iterator[tuple[str, str]]) -> None:
+        """Read a table by the names in its header."""
+        bars = "|" in header
+        names = {name.strip() for name in (header.split("|") if bars else header.split())}
+        if "RawUsage" in names and "Account" in names:
+            for row in rows_of(lines, header):
+                self._one("share", row, ranged=False)
+        elif "JobID" in names or "JobIDRaw" in names:
+            if not bars:
+                raise TraceError("the columns of sacct have no bars between them", where=place, hint="Use sacct -P.")
+            for row in rows_of(lines, header):
+                self._one("sacct", row, ranged=False)
+        elif "JOBID" in names:
+            if not names & {"ST", "STATE"} or "PARTITION" not in names:
+                raise TraceError(
+                    "the table lacks the state or the partition of jobs",
+                    where=place,
+                    expected="columns JOBID, PARTITION and STATE",
+                    found=quoted(header.strip()),
+                )
+            for row in rows_of(lines, header):
+                self._one("squeue", row, ranged=False)
+        elif names & _NODE_COLUMNS and names & set(_STATE_COLUMNS):
+            for row in rows_of(lines, header):
+                self._one("sinfo", row, ranged=False)
+        else:
+            raise TraceError(
+                "the first line is neither a record nor a header that is known",
+                where=place,
+                expected=_COMMANDS,
+                found=quoted(header.strip()),
+                hint="Do not use --noheader.",
+            )
+
+    def _records(self, rows: Iterable[tuple[str, LiveRow]], *, ranged: bool) -> None:
+        for kind, row in rows:
+            self._one(kind, row, ranged=ranged)
+
+    def _one(self, kind: str, row: LiveRow | TraceError, *, ranged: bool) -> None:
+        """Add a row of some kind; a faulty one is counted."""
+        self._seen.add(kind)
+        if isinstance(row, TraceError):
+            self._state.faults.append(str(row))
+            return
+        try:
+            self._add(kind, row, ranged=ranged)
+        except TraceError as error:
+            self._state.faults.append(str(error))
+
+    def _add(self, kind: str, row: LiveRow, *, ranged: bool) -> None:
+        state = self._state
+        if kind in ("job", "squeue", "sacct"):
+            if kind == "sacct" and "." in row.cells.get("JobID", row.cells.get("JobIDRaw", "")):
+                return  # a step
+            texts = row.cells
+            if kind == "squeue":
+                texts = _renamed(row.cells, SQUEUE)
+                told = [row.cells.get(f"{PRIORITY}{more}", "") for more in ("", " 2")]
+                texts["priority"] = next((text for text in told if text.isdecimal()), "")
+            elif kind == "sacct":
+                texts = _renamed({"JobID": row.cells.get("JobIDRaw", ""), **row.cells}, SACCT)
+            self._job(job_of(JobTexts(row.place, texts, self._clock), ranged=ranged))
+        elif kind == "node":
+            self._nodes(row.cells, row.place)
+        elif kind == "sinfo":
+            cells = row.cells
+            self._nodes(
+                {
+                    "name": next(cells[name] for name in ("NODELIST", "HOSTNAMES") if name in cells),
+                    "state": next(cells[name] for name in _STATE_COLUMNS if name in cells).upper(),
+                    "partition": cells.get("PARTITION", ""),
+                    "avail": cells.get("AVAIL", ""),
+                },
+                row.place,
+            )
+        elif kind == "reservation":
+            state.reservations.append(reservation_of(row.cells, row.place, self._clock))
+        elif kind == "share":
+            if state.shares is None:
+                state.shares = []
+            share = share_of(row.cells, row.place)
+            if share is not None:
+                state.shares.append(share)
+        else:
+            self._skipped[f"records of a {kind}, which are not needed"] += 1
+
+    def _nodes(self, cells: dict[str, str], place: str) -> None:
+        name, partition = cells.get("name", ""), cells.get("partition", "").rstrip("*")
+        if partition and cells.get("avail"):
+            self._state.partitions[partition] = cells["avail"]
+        if name in ("", "n/a"):
+            return
+        out = node_is_out(cells.get("state", ""), place)
+        known = self._state.nodes.get(name)
+        if known is None or not known.out:
+            self._state.nodes[name] = LiveNode(name, cells["state"], out)
+
+    def _job(self, job: LiveJob) -> None:
+        if not (job.waits or job.holds):
+            if job.state == "COMPLETING":
+                self._skipped["completing jobs, taken as ended"] += 1
+            tasks: Sequence[int | None] = job.tasks_of_array or [None]
+            for task in tasks:
+                self._state.ended[job.number, task] = job.state
+            return
+        if job.start is not None and job.used is not None and job.state == "RUNNING":
+            self._moments.append(job.start + job.used)
+        known = self._jobs.get(job.key)
+        self._jobs[job.key] = job if known is None else _merged(known, job)
+
+    def result(self) -> ClusterState:
+        """Return the state."""
+        state = self._state
+        if self._moments:
+            state.now = max(self._moments)
+        state.jobs = sorted(self._jobs.values(), key=lambda job: (job.submit or 0.0, job.number, job.key))
+        state.remarks = [f"{what}: {count:,}" for what, count in sorted(self._skipped.items())]
+        return state
+
+
+def _named(records: Iterable[tuple[str, LiveRow]]) -> Iterator[tuple[str, LiveRow]]:
+    """Yield records of scontrol with our names of their keys."""
+    for kind, row in records:
+        if kind == "job":
+            yield kind, LiveRow(row.place, _renamed(row.cells, SCONTROL))
+        elif kind == "node":
+            cells = row.cells
+            yield kind, LiveRow(row.place, {"name": cells.get("NodeName", ""), "state": cells.get("State", "").upper()})
+        else:
+            yield kind, row
+
+
+def _renamed(cells: dict[str, str], names: dict[str, str]) -> dict[str, str]:
+    """Return {our name: text}; of several columns with one meaning, the first that says something counts."""
+    found: dict[str, str] = {}
+    for name, text in cells.items():
+        ours = names.get(name)
+        if ours is not None and not (found.get(ours, "").strip()):
+            found[ours] = text
+    return found
+
+
+def _merged(known: LiveJob, job: LiveJob) -> LiveJob:
+    """Return the later job, with what only the earlier one says; a record counts more than a row of a table."""
+    if known.ranged and not job.ranged:
+        known, job = job, known
+    usual = LiveJob(place="", number=0)
+    more = {
+        name: getattr(known, name)
+        for name in LiveJob.__struct_fields__
+        if name not in ("place", "state", "nodes", "ranged") and getattr(job, name) == getattr(usual, name)
+    }
+    return replace(job, **more)

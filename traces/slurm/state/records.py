@@ -1,0 +1,159 @@
+"""The state of a Slurm cluster at one moment: jobs, nodes, reservations, shares."""
+
+from math import inf
+from typing import Final
+
+from msgspec import Struct, field
+
+#: states of a job that has not started, by Slurm's names
+WAITING: Final = frozenset({"PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD"})
+#: states of a job that holds nodes
+HOLDING: Final = frozenset(
+    {"RUNNING", "CONFIGURING", "SUSPENDED", "STOPPED", "RESIZING", "SIGNALING", "STAGE_OUT", "POWER_UP_NODE"}
+)
+
+
+class NodeShare(Struct, frozen=True):
+    """What a running job holds of some nodes; memory per node in MiB, ``gres`` as {name: count per node}."""
+
+    nodes: str
+    cpus: int
+    memory: int
+    gres: dict[str, int]
+
+
+class LiveJob(Struct, kw_only=True):
+    """A job of the queue; times are s since 1970, durations s, memory MiB.
+
+    Attributes:
+        place: file and line, for messages.
+        number: Slurm's job id; that of the array for a task of an array.
+        tasks_of_array: array indices of this record; None: no array.
+        array_limit: the N of ``%N``; 0: none.
+        state: Slurm's name of the state in capitals.
+        limit: time limit; inf: none; None: not told.
+        used: run time so far; None: not told.
+        nodes, max_nodes: number of nodes; ``max_nodes`` 0: none was asked for.
+        ranged: whether the file tells whether a number of nodes was asked for.
+        node_list: nodes that it holds, as Slurm writes them.
+        memory_kind: "node", "cpu" or "": not told.
+        gres: {name: count per node}; ``gpus`` is the number of GPUs of the whole job.
+        failed: whether a dependency can never be met.
+    """
+
+    place: str
+    number: int
+    tasks_of_array: list[int] | None = None
+    array_limit: int = 0
+    component: int = -1
+    name: str = ""
+    user: str = ""
+    group: str = ""
+    account: str = ""
+    partitions: tuple[str, ...] = ()
+    qos: str = ""
+    state: str = "PENDING"
+    reason: str = ""
+    dependency: str = ""
+    failed: bool = False
+    submit: float | None = None
+    eligible: float | None = None
+    accrued: float | None = None
+    start: float | None = None
+    used: float | None = None
+    limit: float | None = None
+    nodes: int = 1
+    max_nodes: int = 0
+    ranged: bool = False
+    node_list: str = ""
+    cpus: int = 0
+    tasks: int = 0
+    cpus_per_task: int = 1
+    tasks_per_node: int = 0
+    memory: int = 0
+    memory_kind: str = ""
+    gres: dict[str, int] = field(default_factory=dict)
+    gpus: int = 0
+    features: str = ""
+    reservation: str = ""
+    required: str = ""
+    excluded: str = ""
+    licenses: str = ""
+    nice: int = 0
+    priority: int | None = None
+    exclusive: bool = False
+    shares: tuple[NodeShare, ...] = ()
+
+    @property
+    def waits(self) -> bool:
+        """Whether the job has not started."""
+        return self.state in WAITING
+
+    @property
+    def holds(self) -> bool:
+        """Whether the job holds nodes."""
+        return self.state in HOLDING
+
+    @property
+    def key(self) -> tuple[int, tuple[int, ...], int]:
+        """What identifies the record among those of other files."""
+        return self.number, tuple(self.tasks_of_array or ()), self.component
+
+
+class LiveNode(Struct, frozen=True):
+    """A node and its state; ``out`` tells whether it takes no new jobs."""
+
+    name: str
+    state: str
+    out: bool
+
+
+class LiveReservation(Struct, frozen=True, kw_only=True):
+    """A reservation; times are s since 1970."""
+
+    place: str
+    name: str
+    start: float
+    end: float
+    nodes: str = ""
+    users: tuple[str, ...] = ()
+    accounts: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    licenses: str = ""
+
+
+class LiveShare(Struct, frozen=True):
+    """The decayed usage (billing x s) of an association; ``user`` is "" for an account."""
+
+    account: str
+    user: str
+    partition: str
+    usage: float
+
+
+class ClusterState(Struct, kw_only=True):
+    """Everything that the files say.
+
+    Attributes:
+        now: when they were made (s since 1970); None: they do not tell.
+        jobs: waiting and running jobs, sorted by time of submission and id.
+        ended: {(job id, task or None): state} of jobs that have ended.
+        partitions: {partition: its state}, as sinfo shows it.
+        shares: None: no file of sshare was given.
+        remarks: warnings about what was ignored, each with a count.
+        faults: rows that were skipped, with file, line and cause.
+    """
+
+    now: float | None = None
+    jobs: list[LiveJob] = field(default_factory=list)
+    ended: dict[tuple[int, int | None], str] = field(default_factory=dict)
+    nodes: dict[str, LiveNode] = field(default_factory=dict)
+    partitions: dict[str, str] = field(default_factory=dict)
+    reservations: list[LiveReservation] = field(default_factory=list)
+    shares: list[LiveShare] | None = None
+    remarks: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+
+
+#: a time limit of jobs without one
+NO_LIMIT: Final = inf
