@@ -17,6 +17,8 @@ from pipistrelle.protocol.resources.request import Request
 Bools = NDArray[np.bool_]
 #: more tasks than any job has
 _ANY: Final = MOST
+#: number of requests that `Shapes` recognises by identity
+_MOST_SEEN: Final = 4096
 
 
 class Take(NamedTuple):
@@ -127,6 +129,29 @@ class Shape:
         return self._per_node + self._gpus_at_least * self._per_gpu, self._per_task, self._cap
 
     @cached_property
+    def total(self) -> Amounts:
+        """What the job takes at least of all its nodes together, GPUs (thousandths) last, shape (resources + 1,).
+
+        Nothing if it is exclusive.
+        """
+        request, found = self.request, np.zeros(len(self._nodes.resources) + 1, dtype=np.int64)
+        if request.exclusive:
+            return found
+        tasks = self.low * self.exact if self.tasks is None else self.tasks
+        found[:-1] = self.low * self._per_node + tasks * self._per_task + request.gpus * self._per_gpu
+        gpus = request.gpus or request.gpus_per_node * self.low + request.gpus_per_task * tasks
+        found[-1] = gpus * self.share
+        return found
+
+    @cached_property
+    def single(self) -> OneNodeRequest | None:
+        """What the job takes of its only node; None if it may have more nodes, or is exclusive."""
+        if self.high > 1 or self.request.exclusive:
+            return None
+        tasks = self.exact if self.tasks is None else self.tasks
+        return self.on_node(0, tasks, self.gpus_on_node(tasks, 1)) if tasks <= self._cap else None
+
+    @cached_property
     def least_gpus(self) -> int:
         """The least number of GPUs that the job takes of one node; 0 if the job is exclusive."""
         request = self.request
@@ -159,19 +184,60 @@ class Shape:
         """
         if self.request.exclusive:
             return self._nodes.amounts[nodes]
-        tasks = np.array([take.tasks for take in takes], dtype=np.int64)
-        amounts = self._per_node + tasks[:, None] * self._per_task
+        if len(takes) == 1:
+            amounts: Amounts = (self._per_node + takes[0].tasks * self._per_task)[None]
+        else:
+            tasks = np.array([take.tasks for take in takes], dtype=np.int64)
+            amounts = self._per_node + tasks[:, None] * self._per_task
         if self.request.gpus and self._per_gpu.any():
-            amounts = amounts + np.array([len(take.gpus) for take in takes])[:, None] * self._per_gpu
+            held = np.array([len(take.gpus) for take in takes], dtype=np.int64)
+            amounts = amounts + held[:, None] * self._per_gpu
         return amounts
 
-    def most_tasks(self, amounts: Amounts, gpus: Amounts) -> Amounts:
-        """Return how many of the job's tasks fit on each node, shape (nodes,).
+    def rows(self, takes: Sequence[Take]) -> tuple[Amounts, Amounts, Amounts]:
+        """Return the nodes of some takes, shape (takes,), and the amounts and GPUs that they take there.
+
+        The amounts have the shape (takes, resources), the GPUs (in thousandths) the shape (takes, GPUs).
+        """
+        nodes = np.array([take.node for take in takes], dtype=np.int64)
+        gpus = np.zeros((len(takes), self._nodes.gpus.shape[1]), dtype=np.int64)
+        if self.wants_gpus or self.request.exclusive:
+            for row, take in enumerate(takes):
+                gpus[row, list(take.gpus)] = self.share
+        return nodes, self.amounts_on(nodes, takes), gpus
+
+    def fitting(self, request: OneNodeRequest, allowed: Bools, amounts: Amounts, gpus: Amounts) -> Bools:
+        """Return the ``allowed`` nodes on which `single` fits, shape (nodes,).
 
         Args:
             amounts, gpus: what is free, as in `FreeResources`.
         """
+        found = allowed
+        for column, asked in enumerate(request.amounts):
+            if asked:
+                found = found & (amounts[:, column] >= asked)
+        if request.gpus:
+            enough = gpus >= request.share
+            found = found & (enough.any(axis=1) if request.gpus == 1 else enough.sum(axis=1) >= request.gpus)
+            if self._models is not None:
+                found &= self.able
+        return found
+
+    def on_one(self, node: int, gpus: Amounts) -> tuple[Take, ...]:
+        """Return what a job with `single` takes of this node, whose GPUs have so much free, shape (GPUs,)."""
+        assert self.single is not None
+        tasks = self.exact if self.tasks is None else self.tasks
+        return (Take(node, tasks, self.numbers(gpus, self.single.gpus)),)
+
+    def most_tasks(self, amounts: Amounts, gpus: Amounts, among: Amounts | None = None) -> Amounts:
+        """Return how many of its tasks fit on each node, 0 where none does, shape (nodes,).
+
+        Args:
+            amounts, gpus: what is free, as in `FreeResources`.
+            among: the numbers of the nodes, if ``amounts`` and ``gpus`` have only some; None: all.
+        """
         request = self.request
+        every = slice(None) if among is None else among
         base = amounts - self._per_node if self._per_node.any() else amounts
         if request.gpus and self._per_gpu.any():
             base = base - self._gpus_at_least * self._per_gpu
@@ -187,10 +253,10 @@ class Shape:
             else:
                 most[free < (request.gpus_per_node or self._gpus_at_least)] = 0
             if self._models is not None:
-                most[~self.able] = 0
+                most[~self.able[every]] = 0
         if request.exclusive:
-            idle = (amounts == self._nodes.amounts).all(axis=1) & (gpus == self._nodes.gpus).all(axis=1)
-            most[~idle] = 0
+            has, gpus_there = self._nodes.amounts[every], self._nodes.gpus[every]
+            most[~((amounts == has).all(axis=1) & (gpus == gpus_there).all(axis=1))] = 0
         np.maximum(most, 0, out=most)
         if self.exact:
             most[most < self.exact] = 0
@@ -224,10 +290,18 @@ class Shape:
         counts = self._gpu_counts(chosen, tasks, gpus)
         if counts is None:
             return None
+        if not self.wants_gpus and not self.request.exclusive:
+            return tuple(map(Take, chosen.tolist(), tasks))
         return tuple(
             Take(node, count, self.numbers(gpus[node], held))
             for node, count, held in zip(chosen.tolist(), tasks, counts, strict=True)
         )
+
+    def can_choose(self, order: Amounts, most: Amounts, gpus: Amounts) -> bool:
+        """Return whether `choose` finds nodes."""
+        if self.request.gpus:
+            return self.choose(order, most, gpus) is not None
+        return self._nodes_of(order[most[order] > 0], most) is not None
 
     def _nodes_of(self, ranked: Amounts, most: Amounts) -> Amounts | None:
         low, high = self.low, self.high
@@ -254,6 +328,8 @@ class Shape:
     def _divided(self, most: list[int]) -> list[int]:
         if self.tasks is None:
             return [self.exact] * len(most)
+        if self.tasks == len(most):
+            return [1] * len(most)
         left, parts = self.tasks, []
         for place, able in enumerate(most):
             behind = len(most) - place - 1
@@ -306,6 +382,8 @@ class Shape:
             return f"{sum(take.tasks for take in takes)} tasks in all; it asks for {self.tasks}"
         if request.gpus and not request.exclusive and sum(len(take.gpus) for take in takes) != request.gpus:
             return f"{sum(len(take.gpus) for take in takes)} GPUs in all; it asks for {request.gpus}"
+        if self._all_right(takes):
+            return None
         for take in takes:
             where = f"on node {self._nodes.name(take.node)}"
             if self.exact and take.tasks != self.exact:
@@ -318,6 +396,13 @@ class Shape:
             if self._models is not None and not self.able[take.node]:
                 return f"GPUs of another model {where}; it asks for {' or '.join(request.gpu_models)}"
         return None
+
+    def _all_right(self, takes: Sequence[Take]) -> bool:
+        """Return whether the tasks on each node are as asked, for a job without GPUs and without tasks to divide."""
+        if self.wants_gpus or self.request.exclusive or self._models is not None:
+            return False
+        counts = {(tasks, gpus) for _, tasks, gpus in takes}
+        return all(1 <= tasks <= self._cap and tasks == (self.exact or tasks) and not gpus for tasks, gpus in counts)
 
     def refusal(self, allowed: Bools) -> str | None:
         """Return why the job does not fit on the allowed nodes even if all are empty; None if it fits.
@@ -360,3 +445,26 @@ class Shape:
             if wanted > there:
                 return f"it asks for {wanted} GPUs on a node, the nodes of its model have at most {there}"
         return "no single node has all that it asks for together"
+
+
+class Shapes:
+    """The shapes of requests on one machine, each made once."""
+
+    def __init__(self, nodes: SharedNodes) -> None:
+        self._nodes = nodes
+        self._of: dict[Request, Shape] = {}
+        #: {identity of a request: the request and its shape}; to hash a request takes longer
+        self._seen: dict[int, tuple[Request, Shape]] = {}
+
+    def of(self, request: Request) -> Shape:
+        """Return the shape of a request; PlatformError if no node has what it names."""
+        seen = self._seen.get(id(request))
+        if seen is not None and seen[0] is request:
+            return seen[1]
+        shape = self._of.get(request)
+        if shape is None:
+            shape = self._of[request] = Shape(request, self._nodes)
+        if len(self._seen) == _MOST_SEEN:
+            self._seen.clear()
+        self._seen[id(request)] = request, shape
+        return shape

@@ -1,6 +1,6 @@
 """Count which of the wanted requests fit on each shared node; the counts are updated at every change."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from typing import Final
 
 import numpy as np
@@ -65,16 +65,24 @@ class WantedShapes:
         self._wanted[row] = False
         self._unused.append(row)
 
-    def changed(self, nodes: Iterable[int]) -> None:
-        """Count again on nodes whose free resources have changed."""
-        top, free = self._top, self._free
-        for node in nodes:
-            fits = self._wanted[:top] & self._sets[self._set[:top], node]
-            fits &= (free.amounts[node] >= self._amounts[:top]).all(axis=1)
-            fits &= (free.gpus[node] >= self._share[:top, None]).sum(axis=1) >= self._gpus[:top]
-            if not self._idle(node):
-                fits &= ~self._alone[:top]
-            self.fitting[node] = np.count_nonzero(fits)
+    def changed(self, nodes: Amounts) -> None:
+        """Count again what fits on nodes of which more or less is free now, shape (n,)."""
+        free, wanted = self._free, np.flatnonzero(self._wanted[: self._top])
+        if not len(wanted):
+            self.fitting[nodes] = 0
+            return
+        for begin in range(0, len(nodes), _ROOM):
+            some = nodes[begin : begin + _ROOM]
+            amounts, gpus, has = free.amounts[some], free.gpus[some], free.nodes
+            fits = self._sets[self._set[wanted][:, None], some]
+            for column in range(amounts.shape[1]):
+                fits &= amounts[:, column] >= self._amounts[wanted, column][:, None]
+            if self._gpus[wanted].any():
+                fits &= (gpus >= self._share[wanted][:, None, None]).sum(axis=2) >= self._gpus[wanted][:, None]
+            if self._alone[wanted].any():
+                idle = (amounts == has.amounts[some]).all(axis=1) & (gpus == has.gpus[some]).all(axis=1)
+                fits &= idle | ~self._alone[wanted][:, None]
+            self.fitting[some] = fits.sum(axis=0)
 
     def _fits(self, row: int) -> Bools:
         """Return on which nodes a shape fits, shape (nodes,)."""
@@ -85,10 +93,6 @@ class WantedShapes:
         if self._alone[row]:
             fits &= (free.amounts == nodes.amounts).all(axis=1) & (free.gpus == nodes.gpus).all(axis=1)
         return fits
-
-    def _idle(self, node: int) -> bool:
-        free, nodes = self._free, self._free.nodes
-        return bool((free.amounts[node] == nodes.amounts[node]).all() and (free.gpus[node] == nodes.gpus[node]).all())
 
     def _set_number(self, able: Bools) -> int:
         number = self._set_of.setdefault(able.tobytes(), len(self._sets))

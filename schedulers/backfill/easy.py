@@ -9,6 +9,7 @@ from pipistrelle.protocol.base.state import Kept
 from pipistrelle.schedulers.placement.lowest import takes_lowest
 from pipistrelle.schedulers.placement.pickers import take
 from pipistrelle.schedulers.plan.around_windows import OpenUnits
+from pipistrelle.schedulers.plan.grouped_queue import GroupedQueue
 from pipistrelle.schedulers.policy.ends_and_shadow import is_late
 from pipistrelle.schedulers.policy.interfaces import Backfill, Placement, Stateless
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
@@ -116,6 +117,8 @@ class Easy:
         self._extra = 0
         #: set if the first job's reservation is by single units
         self._by_units: OpenUnits | None = None
+        #: the queue by the units that jobs may use; None unless only classes and requests restrict them
+        self._grouped: GroupedQueue | None = None
 
     def on_nodes(self) -> Backfill:
         """Return the rule for nodes that jobs share."""
@@ -144,7 +147,7 @@ class Easy:
         """Start jobs from the front, then backfill behind the first job that does not fit."""
         if not (view.plain and placement.fits_by_count):
             self._by_units = OpenUnits(view, placement)
-            self._schedule_by_units(view, self._by_units)
+            self._schedule_by_units(view, self._by_units, fits_by_count=placement.fits_by_count)
             return
         self._by_units = None
         started, first = start_in_order(view, placement)
@@ -163,17 +166,30 @@ class Easy:
         else:
             self._pass_over(view, placement, first, view.waiting.in_order(view.arrivals))
 
-    def _schedule_by_units(self, view: View, units: OpenUnits) -> None:
+    def _schedule_by_units(self, view: View, units: OpenUnits, *, fits_by_count: bool) -> None:
         """Schedule with sets of single units instead of their number.
 
         This is necessary if jobs may not all use the same units, or if jobs hold units that are out of service.
         """
         self._reserved_for = None
+        grouped = self._grouped
+        if not fits_by_count or view.has_timed_windows or view.by_nodes or view.lost:
+            grouped = None
+        elif grouped is None or not grouped.serves(view):
+            grouped = GroupedQueue(view)
+        self._grouped = grouped
+        if grouped is not None:
+            grouped.follow()
         first = units.start_in_order()
+        if grouped is not None:
+            grouped.drop(units.started)
         if first is None:
             return
         if not view.free.count:
             view.wake = ("JOB_COMPLETED",)
+            return
+        if grouped is not None:
+            grouped.pass_over(units, first, shortest_first=self._shortest_first)
             return
         jobs = [job for job in view.waiting if job.size <= view.free.count]
         if self._shortest_first:

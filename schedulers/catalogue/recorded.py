@@ -19,7 +19,7 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Order
 from pipistrelle.schedulers.policy.shared_view import SharedView, Takes
 from pipistrelle.schedulers.policy.view import View
-from pipistrelle.schedulers.sharing.easy_on_nodes import OpenNodes, opened
+from pipistrelle.schedulers.sharing.open_nodes import OpenNodes, opened
 
 #: most characters of an error text that may quote the server
 _SAID: Final = 500

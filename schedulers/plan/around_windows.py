@@ -32,6 +32,8 @@ class OpenUnits:
         self._free: NodeSet | None = None
         #: {units closed to a job: the other free units}
         self._open: dict[NodeSet, NodeSet] = {}
+        #: the jobs started so far
+        self.started: list[SchedulerJob] = []
 
     def to(self, job: SchedulerJob) -> NodeSet:
         """Return the free units that no window closes to a job; empty if the job cannot fit anyway."""
@@ -56,6 +58,7 @@ class OpenUnits:
         """Start a job now on free units."""
         self._view.free.remove(alloc)
         self._view.start(job, alloc, why)
+        self.started.append(job)
         self._free = None
         self._open.clear()
 
@@ -109,7 +112,7 @@ class OpenUnits:
                     found = beside_count[id(units)] = len(units - reserved)
                 if not spares(job.size, found, len(reserved), first.size):
                     continue
-                alloc = self._by_count(job, units, first, reserved)
+                alloc = self.by_count(job, units, first, reserved)
             if alloc is None:
                 continue
             if late:
@@ -117,7 +120,7 @@ class OpenUnits:
             self.start(job, alloc, f"backfilled before {first.id}")
             beside_count.clear()
 
-    def _by_count(self, job: SchedulerJob, units: NodeSet, first: SchedulerJob, reserved: NodeSet) -> NodeSet | None:
+    def by_count(self, job: SchedulerJob, units: NodeSet, first: SchedulerJob, reserved: NodeSet) -> NodeSet | None:
         """Return units for a job that ends after the reserved start but leaves ``first`` enough reserved units."""
         alloc = self.pick(job, units)
         if alloc is None or len(alloc & reserved) <= len(reserved) - first.size:
@@ -151,6 +154,9 @@ def reserve(view: View, job: SchedulerJob, placement: Placement) -> UnitReservat
         early = _before_windows(view, job)
         if early is not None:
             return early
+    if placement.fits_by_count and not (job.by_nodes or view.lost or view.has_timed_windows):
+        shadow, open_then = reserve_beside_pools(view, job)
+        return UnitReservation(shadow, units_of(open_then))
 
     closed = closed_by(view.windows.against(job, view.now))
     in_service = ((1 << view.units) - 1) & ~mask_of(view.gone)
@@ -164,6 +170,26 @@ def reserve(view: View, job: SchedulerJob, placement: Placement) -> UnitReservat
         if found and pick(placement, units[0], job, view.machine):
             return UnitReservation(begin, units_of(units[0]))
     return UnitReservation(inf, NodeSet.EMPTY)
+
+
+def reserve_beside_pools(view: View, job: SchedulerJob) -> tuple[float, int]:
+    """Return the reservation of a job, with its units as a mask, if all windows are permanent.
+
+    Any units that are open to the job must suit it, and no job may hold units that are out of service.
+    """
+    in_service = ((1 << view.units) - 1) & ~mask_of(view.gone)
+    allowed = in_service & ~mask_of(view.closed_pools(job))
+    found = mask_of(view.free.snapshot()) & allowed
+    count, time = found.bit_count(), view.now
+    for end, mask in view.running.releases(view.now):
+        if count >= job.size and end > time:
+            break
+        time = end
+        found |= mask & allowed
+        count += (mask & allowed).bit_count()
+    if count < job.size:
+        return inf, 0
+    return time, found
 
 
 def _before_windows(view: View, job: SchedulerJob) -> UnitReservation | None:

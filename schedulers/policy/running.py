@@ -5,19 +5,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 
 from pipistrelle.protocol.events import SimulationBeginsData
+from pipistrelle.protocol.units.masks import mask_of
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.policy.ends_and_shadow import Reservation, reservation_of
+from pipistrelle.schedulers.policy.ends_and_shadow import Reservation, held_until, reservation_of
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 
 class RunningJobs:
     """The running jobs, ordered by (expected end, number)."""
 
-    __slots__ = ("_by_end", "by_id")
+    __slots__ = ("_by_end", "_masks", "by_id")
 
     def __init__(self) -> None:
         # A list, not a SortedList: adding and removing a job takes 0.4 us instead of 1.0 us (100 running jobs).
         self._by_end: list[tuple[float, int, int]] = []
+        #: {job's number: its units as a mask}; made when needed
+        self._masks: dict[int, int] = {}
         #: {id: job} in the order of start; read-only
         self.by_id: dict[str, SchedulerJob] = {}
 
@@ -36,6 +39,11 @@ class RunningJobs:
         """The earliest expected end of a running job (s); inf if no job runs."""
         return self._by_end[0][0] if self._by_end else inf
 
+    @property
+    def by_end(self) -> Sequence[tuple[float, int, int]]:
+        """(expected end in s, number, units) of each running job, ascending; do not change it."""
+        return self._by_end
+
     def add(self, job: SchedulerJob) -> None:
         """Add a started job."""
         insort(self._by_end, (job.expected_end, job.number, job.size))
@@ -44,8 +52,21 @@ class RunningJobs:
     def remove(self, job_id: str) -> SchedulerJob:
         """Remove a job and return it; KeyError if it does not run."""
         job = self.by_id.pop(job_id)
+        self._masks.pop(job.number, None)
         del self._by_end[bisect_left(self._by_end, (job.expected_end, job.number))]
         return job
+
+    def releases(self, now: float) -> Iterator[tuple[float, int]]:
+        """Iterate over (planned end in s, units as a mask) of the running jobs with a walltime, by ascending end."""
+        masks = self._masks
+        if len(masks) != len(self.by_id):
+            for job in self.by_id.values():
+                if job.number not in masks:
+                    masks[job.number] = mask_of(job.alloc)
+        for end, number, _ in self._by_end:
+            if end == inf:
+                return
+            yield held_until(end, now), masks[number]
 
     def state(self) -> list[str]:
         """Return the ids of the running jobs, in the order of start."""

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.resources.free_resources import FreeResources
-from pipistrelle.platforms.resources.shape import Shape, Take
+from pipistrelle.platforms.resources.shape import Shape, Shapes, Take
 from pipistrelle.platforms.resources.shared_nodes import Amounts, SharedNodes
 from pipistrelle.platforms.resources.takes import takes_told, told_takes
 from pipistrelle.protocol.resources.nodes import NodeTake
@@ -34,15 +34,23 @@ class SharedView:
     def __init__(self, nodes: SharedNodes) -> None:
         self.nodes = nodes
         self.free = FreeResources(nodes)
-        self._shapes: dict[Request, Shape] = {}
+        self._shapes = Shapes(nodes)
         #: {job's number: shape}
         self._of_job: dict[int, Shape] = {}
         #: {id of a running job: its takes, and their rows}
         self._held: dict[str, tuple[Takes, Amounts, Amounts]] = {}
+        #: {number of a running job: its rows}
+        self._rows_of: dict[int, tuple[Amounts, Amounts]] = {}
         #: the last result of `pick` or of a placement, which satisfies its job's request
         self._proposed: Takes | None = None
         #: the nodes by weight and number: the order of `pick`
         self.by_weight: Amounts = np.lexsort((np.arange(len(nodes)), nodes.weights)).astype(np.int64)
+        #: whether that is the order of their numbers
+        self.in_order = bool((np.diff(self.by_weight) == 1).all())
+        self._every: Bools = np.ones(len(nodes), dtype=np.bool_)
+        self._every.flags.writeable = False
+        #: the last closed nodes and the result of `open` for them
+        self._last_open: tuple[NodeSet, Bools] = NodeSet.EMPTY, self._every
 
     def shape(self, job: SchedulerJob) -> Shape:
         """Return a job's request in the resource columns of this machine.
@@ -55,9 +63,7 @@ class SharedView:
             return known
         request = None if job.description is None else job.description.request
         request = request or (_ONE_CORE if job.size == 1 else Request(nodes=job.size, most_nodes=job.size))
-        shape = self._shapes.get(request)
-        if shape is None:
-            shape = self._shapes[request] = Shape(request, self.nodes)
+        shape = self._shapes.of(request)
         self._of_job[job.number] = shape
         return shape
 
@@ -69,10 +75,14 @@ class SharedView:
             return f"{error.what}: {error.found}"
 
     def open(self, closed: NodeSet) -> Bools:
-        """Return which nodes are not ``closed``, shape (nodes,)."""
-        found = np.ones(len(self.nodes), dtype=np.bool_)
-        if closed:
+        """Return which nodes are not ``closed``, shape (nodes,); do not write to the array."""
+        if not closed:
+            return self._every
+        known, found = self._last_open
+        if known != closed:
+            found = self._every.copy()
             found[numbers(closed)] = False
+            self._last_open = closed, found
         return found
 
     def pick(self, job: SchedulerJob, allowed: Bools, order: Sequence[int] | Amounts | None = None) -> Takes | None:
@@ -114,13 +124,14 @@ class SharedView:
             )
         self.free.take_licenses(shape.request.licenses)
         self._held[job.id] = takes, nodes, taken
+        self._rows_of[job.number] = nodes, taken
 
     def give_back(self, job: SchedulerJob) -> None:
         """Free what an ended job took."""
         _, nodes, taken = self._held.pop(job.id)
         self.free.give_back_rows(nodes, *self.split(taken))
         self.free.return_licenses(self.shape(job).request.licenses)
-        del self._of_job[job.number]
+        del self._of_job[job.number], self._rows_of[job.number]
 
     def takes_of(self, job: SchedulerJob) -> Takes:
         """Return what a running job takes of each of its nodes."""
@@ -131,20 +142,17 @@ class SharedView:
         _, nodes, taken = self._held[job.id]
         return nodes, taken
 
+    def rows_of(self, number: int) -> tuple[Amounts, Amounts]:
+        """Return the rows of the running job with this number, see `rows`."""
+        return self._rows_of[number]
+
     def rows(self, job: SchedulerJob, takes: Takes) -> tuple[Amounts, Amounts]:
         """Return the nodes of some takes, shape (takes,), and what they take there, shape (takes, columns).
 
         The columns are the resources and then the GPUs by number, as in `table`.
         """
-        shape, width = self.shape(job), len(self.nodes.resources)
-        taken = np.zeros((len(takes), width + self.nodes.gpus.shape[1]), dtype=np.int64)
-        nodes = np.array([take.node for take in takes], dtype=np.int64)
-        taken[:, :width] = shape.amounts_on(nodes, takes)
-        if shape.wants_gpus or shape.request.exclusive:
-            for row, take in enumerate(takes):
-                for number in take.gpus:
-                    taken[row, width + number] = shape.share
-        return nodes, taken
+        nodes, amounts, gpus = self.shape(job).rows(takes)
+        return nodes, np.concatenate([amounts, gpus], axis=1)
 
     def table(self) -> Amounts:
         """Return what is free, shape (nodes, resources + GPUs)."""

@@ -169,7 +169,14 @@ class View(Kept):
 
     def shut(self, job: SchedulerJob, begin: float | None = None) -> NodeSet:
         """Return the nodes on which a job cannot start at ``begin`` (s; None: now): out of service, or closed to it."""
-        out = self.machine.all_units - self.free.snapshot() if begin is None else self.gone
+        if begin is not None:
+            out = self.gone
+        elif self.shared is not None and self.free.count == self.units:
+            out = NodeSet.EMPTY
+        else:
+            out = self.machine.all_units - self.free.snapshot()
+        if not self.windows.by_id:
+            return out
         return out | self.closed(job, begin)
 
     def start(self, job: SchedulerJob, alloc: NodeSet | Takes | None = None, why: str | None = None) -> None:
@@ -324,7 +331,9 @@ class View(Kept):
         """Return the units that the job's class or request excludes."""
         closed = NodeSet.EMPTY if self.limits is None else self.limits.closed(job)
         unasked = self._kept_from(job)
-        return closed | unasked if unasked else closed
+        if not unasked:
+            return closed
+        return closed | unasked if closed else unasked
 
     def let_in(self) -> None:
         """Add those jobs to the queue that were set aside and that their classes' limits now admit."""
@@ -470,6 +479,11 @@ class View(Kept):
     def plain(self) -> bool:
         """Whether all units are equal: there is no window, and no job holds units that failed or shares a node."""
         return not (self._lost.count or self.windows.by_id or self.shared is not None)
+
+    @property
+    def has_timed_windows(self) -> bool:
+        """Whether some window is not permanent: a maintenance, or a restriction of units for some time."""
+        return len(self.windows) > self._pool_windows
 
     def closed(self, job: SchedulerJob, begin: float | None = None) -> NodeSet:
         """Return the units closed to a job that starts at ``begin`` (s; None: now).

@@ -138,6 +138,8 @@ class Windows:
             return job.expected_end
         if self._maintenance is None:
             self._maintenance = closed_by(window for window in self if window.admits is None)
+        if not self._maintenance.windows:
+            return job.expected_end
         return cut_short(job.expected_end, now, [mask_of(job.alloc)], 0, 1, self._maintenance)
 
 

@@ -14,7 +14,7 @@ from pipistrelle.schedulers.policy.windows import Window
 from pipistrelle.schedulers.preemption.nodes import fit_without, is_free, parsed_takes, plain_takes
 from pipistrelle.schedulers.preemption.options import PreemptionOptions, PreemptionRules
 from pipistrelle.schedulers.preemption.victims import Candidate, Fits, preempt_for
-from pipistrelle.schedulers.sharing.easy_on_nodes import OpenNodes, opened
+from pipistrelle.schedulers.sharing.open_nodes import OpenNodes, opened
 from pipistrelle.schedulers.sharing.rules import on_nodes
 
 #: a job that starts now can be preempted after this time, s

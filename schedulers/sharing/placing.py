@@ -104,10 +104,33 @@ class NodePlacer:
         if shared.free.missing_license(shape.request.licenses) is not None:
             return None
         amounts, gpus = (shared.free.amounts, shared.free.gpus) if table is None else shared.split(table)
+        single = shape.single
+        if single is not None and self.is_steady:
+            fits = shape.fitting(single, allowed, amounts, gpus)
+            node = self._preferred(shape, fits)
+            return None if node < 0 else shared.propose(shape.on_one(node, gpus[node]))
         most = np.where(allowed, shape.most_tasks(amounts, gpus), 0)
         if not most.any():
             return None
         return shared.propose(shape.choose(self.order(shape), most, gpus))
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether a choice depends on what is free alone, not on how often the placement was asked."""
+        return self._name not in ("random", "fgd")
+
+    def _preferred(self, shape: Shape, fits: Bools) -> int:
+        """Return the preferred one of the nodes that fit; -1 if none does."""
+        shared = self._shared
+        if self._name != _FIRST_FIT:
+            if not fits.any():
+                return -1
+            return int(np.where(fits, self._scored().scores(self._one(shape)), -1).argmax())
+        if shared.in_order:
+            node = int(fits.argmax())
+            return node if fits[node] else -1
+        node = int(shared.by_weight[fits[shared.by_weight].argmax()])
+        return node if fits[node] else -1
 
     def order(self, shape: Shape) -> Amounts:
         """Return the nodes in descending order of their scores; nodes with equal scores by number."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.resources.free_resources import FreeResources
-from pipistrelle.platforms.resources.shape import Shape, Take
+from pipistrelle.platforms.resources.shape import Shape, Shapes, Take
 from pipistrelle.platforms.resources.shared_nodes import SharedNodes
 from pipistrelle.platforms.resources.takes import Taken, takes_told, told_takes
 from pipistrelle.protocol.base.errors import PipistrelleError
@@ -37,7 +37,7 @@ class NodeLedger(SharedLedger):
         super().__init__(len(nodes))
         self._nodes = nodes
         self.free = FreeResources(nodes)
-        self._shapes: dict[Request, Shape] = {}
+        self._shapes = Shapes(nodes)
         #: {id of a running job: what it takes of each of its nodes}
         self._takes: dict[str, tuple[Take, ...]] = {}
 
@@ -82,8 +82,7 @@ class NodeLedger(SharedLedger):
         """Free the resources that an ended job held."""
         takes = self._takes.pop(job.id)
         shape = self._shape(job)
-        for take in takes:
-            self.free.give_back(take.node, shape.on_node(take.node, take.tasks, len(take.gpus)), take.gpus)
+        self.free.give_back_rows(*shape.rows(takes))
         self.free.return_licenses(shape.request.licenses)
         self.changed = True
         super().give_back(job)
@@ -112,13 +111,13 @@ class NodeLedger(SharedLedger):
         return request
 
     def _taken(self, shape: Shape, takes: tuple[Take, ...]) -> Taken:
-        """Return the sum of a job's takes over all nodes."""
-        held = [shape.on_node(take.node, take.tasks, len(take.gpus)) for take in takes]
+        """Return what takes amount to on all nodes together."""
+        _, amounts, gpus = shape.rows(takes)
+        sums = amounts.sum(axis=0).tolist()
         cores, memory = (
-            0 if column is None else sum(one.amounts[column] for one in held)
-            for column in (self._nodes.column(CORES), self._nodes.column(MEMORY))
+            0 if column is None else sums[column] for column in (self._nodes.column(CORES), self._nodes.column(MEMORY))
         )
-        return Taken(cores, memory, sum(one.gpu_amount for one in held), takes)
+        return Taken(cores, memory, int(gpus.sum()), takes)
 
     def state(self) -> dict[str, Any]:
         """Return the state of the ledger as plain values, for a snapshot."""
@@ -155,10 +154,7 @@ class NodeLedger(SharedLedger):
 
     def _shape(self, job: Job) -> Shape:
         assert job.resources is not None, f"{job.id} has no request, but this machine's nodes have resources"
-        shape = self._shapes.get(job.resources)
-        if shape is None:
-            shape = self._shapes[job.resources] = Shape(job.resources, self._nodes)
-        return shape
+        return self._shapes.of(job.resources)
 
     def _told(self, job: Job, alloc: NodeSet, takes: Sequence[NodeTake], shape: Shape) -> tuple[Take, ...]:
         try:
@@ -212,6 +208,15 @@ class NodeLedger(SharedLedger):
     def _all_gpus(self, node: int) -> tuple[int, ...]:
         return tuple(range(int((self._nodes.gpus[node] > 0).sum())))
 
+    def _take_at_once(self, shape: Shape, takes: Sequence[Take]) -> bool:
+        """Take from all nodes if their GPUs exist and all of it is free; return whether that is so."""
+        if any(gpus and gpus[-1] >= self._nodes.gpus.shape[1] for _, _, gpus in takes):
+            return False
+        nodes, amounts, gpus = shape.rows(takes)
+        if shape.request.exclusive and self._jobs[nodes].any():
+            return False
+        return self.free.take_rows(nodes, amounts, gpus)
+
     def _take_all(self, job: Job, shape: Shape, takes: Sequence[Take]) -> None:
         """Take the resources on all nodes and the licences, or nothing if one is short."""
         done: list[Take] = []
@@ -219,6 +224,8 @@ class NodeLedger(SharedLedger):
             self.free.take_licenses(shape.request.licenses)
         except PlatformError as error:
             raise Illegal("wrong_resources", f"{job.id}: {error}") from None
+        if self._take_at_once(shape, takes):
+            return
         try:
             for take in takes:
                 if shape.request.exclusive and self._jobs[take.node]:

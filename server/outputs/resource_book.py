@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.requests.requests import NodeRequest, RequestBook
 from pipistrelle.platforms.resources.free_resources import FreeResources
-from pipistrelle.platforms.resources.shape import Shape
+from pipistrelle.platforms.resources.shape import Shape, Shapes
 from pipistrelle.platforms.resources.shared_nodes import Amounts, SharedNodes, shared_nodes_of
 from pipistrelle.platforms.resources.wanted import WantedShapes
 from pipistrelle.protocol.base.state import message_of, plain
@@ -70,7 +70,7 @@ class ResourceBook(Observer):
         self._has = self._columns(nodes.amounts, nodes.gpus)
         self._free = FreeResources(nodes)
         self._down: Bools = np.zeros(len(nodes), dtype=np.bool_)
-        self._shapes: dict[Request, Shape] = {}
+        self._shapes = Shapes(nodes)
         self._least = self._least_amounts({request for request in requests if request is not None})
         self._waiting: Counter[_Wanted] = Counter()
         self._time, self._first = 0.0, -1.0
@@ -94,10 +94,7 @@ class ResourceBook(Observer):
         return np.where(least == np.iinfo(np.int64).max, 1, least)
 
     def _shape(self, request: Request) -> Shape:
-        shape = self._shapes.get(request)
-        if shape is None:
-            shape = self._shapes[request] = Shape(request, self._nodes)
-        return shape
+        return self._shapes.of(request)
 
     def _able(self, constraint: str, queue: str) -> Bools:
         """Return which nodes satisfy a constraint and are open to a queue, shape (nodes,)."""
@@ -139,10 +136,10 @@ class ResourceBook(Observer):
         self._leaves(job)
         assert job.taken is not None
         assert job.resources is not None
-        shape = self._shape(job.resources)
-        for take in job.taken.takes:
-            self._free.take(take.node, shape.on_node(take.node, take.tasks, len(take.gpus)), take.gpus)
-        self._look_at([take.node for take in job.taken.takes])
+        nodes, amounts, gpus = self._shape(job.resources).rows(job.taken.takes)
+        taken = self._free.take_rows(nodes, amounts, gpus)
+        assert taken, f"{job.id} takes more than is free"
+        self._look_at(nodes)
 
     def ended(self, now: float, job: Job) -> None:
         """Free what an ended job took, or stop counting a rejected job as waiting."""
@@ -151,22 +148,21 @@ class ResourceBook(Observer):
             self._leaves(job)
             return
         assert job.resources is not None
-        shape = self._shape(job.resources)
-        for take in job.taken.takes:
-            self._free.give_back(take.node, shape.on_node(take.node, take.tasks, len(take.gpus)), take.gpus)
-        self._look_at([take.node for take in job.taken.takes])
+        nodes, amounts, gpus = self._shape(job.resources).rows(job.taken.takes)
+        self._free.give_back_rows(nodes, amounts, gpus)
+        self._look_at(nodes)
 
     def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool, why: Reasons) -> None:
         """Mark nodes as down."""
         self._go_on(now)
         self._down[numbers(nodes)] = True
-        self._look_at(list(nodes))
+        self._look_at(numbers(nodes))
 
     def came_up(self, now: float, nodes: NodeSet, units: NodeSet) -> None:
         """Mark nodes as up."""
         self._go_on(now)
         self._down[numbers(nodes)] = False
-        self._look_at(list(nodes))
+        self._look_at(numbers(nodes))
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
         """Count the time up to the end of the run."""
@@ -181,15 +177,14 @@ class ResourceBook(Observer):
 
     # -- what is summed ------------------------------------------------------------------------------------------------
 
-    def _look_at(self, nodes: list[int]) -> None:
+    def _look_at(self, at: NDArray[np.intp]) -> None:
         """Count nodes again whose free amounts have changed."""
-        at = np.array(nodes, dtype=np.intp)
         self._sum(at, -1)
         self._left[at] = self._columns(self._free.amounts[at], self._free.gpus[at])
         self._open[at] = np.where(self._down[at, None], 0, self._left[at])
         self._short[at] = self._short_of(at)
         self._sum(at, 1)
-        self._shapes_wanted.changed(nodes)
+        self._shapes_wanted.changed(at)
 
     def _sum(self, at: NDArray[np.intp], sign: int) -> None:
         """Add some nodes to all sums, or take them out."""

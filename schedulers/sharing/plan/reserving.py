@@ -9,7 +9,7 @@ from pipistrelle.protocol.base.state import message_of, plain
 from pipistrelle.schedulers.policy.interfaces import KeepsBegins, Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
-from pipistrelle.schedulers.sharing.easy_on_nodes import OpenNodes, opened
+from pipistrelle.schedulers.sharing.open_nodes import OpenNodes, opened
 from pipistrelle.schedulers.sharing.plan.filling import FillPolicy, Release, fill
 from pipistrelle.schedulers.sharing.plan.plan import NodePlan
 from pipistrelle.schedulers.sharing.plan.slices import NodePlace

@@ -1,0 +1,64 @@
+"""The nodes that jobs share during decisions: which job fits now, and where."""
+
+import numpy as np
+
+from pipistrelle.platforms.resources.shared_nodes import Amounts
+from pipistrelle.schedulers.policy.interfaces import Placement
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.shared_view import SharedView, Takes
+from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.sharing.candidates import NodeCandidates
+from pipistrelle.schedulers.sharing.placing import NodePlacer, placer_of
+
+
+class OpenNodes:
+    """The jobs and the shared nodes during decisions: which job fits now, and where."""
+
+    def __init__(self, view: View, placement: Placement) -> None:
+        assert view.shared is not None
+        self.view = view
+        self.shared: SharedView = view.shared
+        self.placer: NodePlacer = placer_of(placement, view)
+        self.candidates = NodeCandidates(view)
+
+    def pick(self, job: SchedulerJob, table: Amounts | None = None) -> Takes | None:
+        """Return what a job would take now, of ``table`` only if it is given; None if it does not fit."""
+        known = self.candidates
+        if self.placer.is_steady and known.is_unfit(job):
+            return None
+        found = self.placer.place(job, self.shared.open(self.view.shut(job)), table)
+        if found is None and table is None:
+            known.does_not_fit(job)
+        return found
+
+    def start_in_order(self) -> SchedulerJob | None:
+        """Start jobs from the front while they fit; return the first that does not."""
+        waiting = self.view.waiting
+        while (first := waiting.first) is not None:
+            takes = self.pick(first)
+            if takes is None:
+                break
+            self.start(first, takes)
+        return first
+
+    def start(self, job: SchedulerJob, takes: Takes, why: str | None = None) -> None:
+        """Start a job."""
+        self.view.start(job, takes, why)
+        self.candidates.drop(job)
+
+    def could_fit(self, jobs: list[SchedulerJob]) -> list[SchedulerJob]:
+        """Return the jobs of which one task fits somewhere by each single resource; most others cannot start."""
+        if not jobs:
+            return jobs
+        free = self.shared.free
+        largest = free.amounts.max(axis=0)
+        need = np.array([self.shared.shape(job).least for job in jobs], dtype=np.int64)
+        return [jobs[row] for row in np.flatnonzero((need <= largest).all(axis=1)).tolist()]
+
+
+def opened(known: OpenNodes | None, view: View, placement: Placement) -> OpenNodes:
+    """Return what is known of a view's nodes, made anew for another view; the placement sees the arrivals."""
+    found = known if known is not None and known.view is view else OpenNodes(view, placement)
+    for job in view.arrivals:
+        found.placer.saw(job)
+    return found

@@ -1,0 +1,213 @@
+"""The first waiting job's reservation on nodes that jobs share: when it fits, and who may pass it."""
+
+from collections.abc import Mapping
+from math import inf
+from operator import itemgetter
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.platforms.resources.shared_nodes import Amounts
+from pipistrelle.schedulers.policy.ends_and_shadow import held_until
+from pipistrelle.schedulers.policy.jobs import SchedulerJob
+from pipistrelle.schedulers.policy.shared_view import Takes
+from pipistrelle.schedulers.sharing.open_nodes import OpenNodes
+
+#: number of running jobs to look at first, by expected end
+_FIRST: Final = 64
+
+
+class FirstReserved:
+    """The reservation of the first job.
+
+    Attributes:
+        shadow: the earliest time (s) at which the job fits, if every running job takes its whole walltime; inf: never.
+        spare: what is then free in all beside it, GPUs last, shape (resources + 1,); an upper bound.
+    """
+
+    def __init__(self, nodes: OpenNodes, first: SchedulerJob) -> None:
+        self._nodes = nodes
+        self._view, self._shared = nodes.view, nodes.shared
+        self._first, self._shape = first, nodes.shared.shape(first)
+        #: what is free at the shadow time beside the jobs that run or have passed, shape (nodes, columns)
+        self._then: Amounts = self._shared.table()
+        self.shadow = inf
+        self._find()
+        width = len(self._shared.nodes.resources)
+        sums = self._then.sum(axis=0)
+        self.spare: Amounts = np.append(sums[:width], sums[width:].sum()) - self._shape.total
+        #: tasks of the first job that fit on each node then; None: to be computed
+        self._most: Amounts | None = None
+        self._rest: Amounts | None = None
+
+    # -- when ----------------------------------------------------------------------------------------------------------
+
+    def _find(self) -> None:
+        view, now = self._view, self._view.now
+        if view.has_timed_windows:
+            windows = view.windows
+            running = [(held_until(windows.ends_at(job, now), now), job.number) for job in view.running]
+            running = sorted((pair for pair in running if pair[0] < inf), key=itemgetter(0))
+        else:
+            by_end = view.running.by_end
+            running = [(held_until(end, now), number) for end, number, _ in by_end if end < inf]
+        if view.has_timed_windows or self._shape.single is None or self._shape.request.licenses:
+            self._search(running)
+        else:
+            self._walk(running)
+
+    def _released(self, running: list[tuple[float, int]]) -> tuple[NDArray[np.float64], Amounts, Amounts]:
+        """Return end (s), node and amounts of each row of some running jobs."""
+        rows = [self._shared.rows_of(number) for _, number in running]
+        if not rows:
+            return np.zeros(0), np.zeros(0, dtype=np.int64), self._then[:0]
+        counts = [len(nodes) for nodes, _ in rows]
+        ends = np.array([end for end, _ in running])
+        if len(counts) < sum(counts):
+            ends = np.repeat(ends, counts)
+        return ends, np.concatenate([nodes for nodes, _ in rows]), np.concatenate([some for _, some in rows])
+
+    def _walk(self, running: list[tuple[float, int]]) -> None:
+        """Find the time for a job on one node: that at which the first node has enough free."""
+        shape, shared = self._shape, self._shared
+        single = shape.single
+        assert single is not None
+        allowed = shared.open(self._view.shut(self._first, self._view.now))
+        width = len(shared.nodes.resources)
+        at, count = 0, _FIRST
+        while at < len(running):
+            upto = min(at + count, len(running))
+            while upto < len(running) and running[upto][0] == running[upto - 1][0]:
+                upto += 1
+            ends, nodes, taken = self._released(running[at:upto])
+            # what each node has free after each of its releases
+            order = np.argsort(nodes, kind="stable")
+            of, level = nodes[order], np.cumsum(taken[order], axis=0)
+            begins = np.flatnonzero(np.diff(of, prepend=-1))
+            before = level[begins] - taken[order[begins]]
+            level += np.repeat(self._then[of[begins]] - before, np.diff(begins, append=len(of)), axis=0)
+            fits = allowed[of]
+            for column, asked in enumerate(single.amounts):
+                if asked:
+                    fits = fits & (level[:, column] >= asked)
+            if single.gpus:
+                fits = fits & ((level[:, width:] >= single.share).sum(axis=1) >= single.gpus) & shape.able[of]
+            if fits.any():
+                self.shadow = float(ends[order[fits]].min())
+                until = int(np.searchsorted(ends, self.shadow, side="right"))
+                np.add.at(self._then, nodes[:until], taken[:until])
+                return
+            np.add.at(self._then, nodes, taken)
+            at, count = upto, 2 * count
+
+    def _search(self, running: list[tuple[float, int]]) -> None:
+        """Find the time for any job, by trying times at which something is released."""
+        view, now, free = self._view, self._view.now, self._then
+        timed = view.has_timed_windows
+        ends, nodes, taken = self._released(running)
+        times = sorted({now, *(end for end, _ in running), *(w.end for w in view.windows if now < w.end < inf)})
+
+        def table_at(time: float) -> Amounts:
+            until = int(np.searchsorted(ends, time, side="right"))
+            table = free.copy()
+            np.add.at(table, nodes[:until], taken[:until])
+            return table
+
+        self._then = table_at(inf)
+        if timed:
+            self.shadow = next((time for time in times if self._fits(table_at(time), time)), inf)
+        elif self._fits(self._then, inf):  # without windows, more and more is free
+            low, high = 0, len(times) - 1
+            while low < high:
+                middle = (low + high) // 2
+                if self._fits(table_at(times[middle]), times[middle]):
+                    high = middle
+                else:
+                    low = middle + 1
+            self.shadow = times[low]
+        if self.shadow < inf:
+            self._then = table_at(self.shadow)
+
+    def _fits(self, table: Amounts, time: float) -> bool:
+        shape = self._shape
+        if shape.request.licenses and self._short_of_licenses(shape.request.licenses, time):
+            return False
+        amounts, gpus = self._shared.split(table)
+        most = np.where(self._allowed(time), shape.most_tasks(amounts, gpus), 0)
+        return shape.can_choose(self._shared.by_weight, most, gpus)
+
+    def _allowed(self, time: float) -> NDArray[np.bool_]:
+        return self._shared.open(self._view.shut(self._first, time))
+
+    def _short_of_licenses(self, wanted: Mapping[str, int], time: float) -> bool:
+        """Return whether too few licences are free once the jobs that end by then have ended."""
+        view, shared = self._view, self._shared
+        free = dict(shared.free.licenses)
+        for job in view.running:
+            if held_until(view.windows.ends_at(job, view.now), view.now) <= time:
+                for name, count in shared.shape(job).request.licenses.items():
+                    free[name] += count
+        return any(count > free.get(name, 0) for name, count in wanted.items())
+
+    # -- who passes ----------------------------------------------------------------------------------------------------
+
+    def beside(self, job: SchedulerJob, takes: Takes) -> Takes | None:
+        """Return what a late job may take so that the first job still fits at the shadow time, or None.
+
+        Args:
+            takes: what it would take if there were no reservation.
+        """
+        if self._spares(job, takes):
+            return takes
+        rest = self._beside_first()
+        if rest is None:
+            return None
+        found = self._nodes.pick(job, np.minimum(self._shared.table(), rest))
+        return found if found is not None and self._spares(job, found) else None
+
+    def passes(self, job: SchedulerJob, takes: Takes) -> None:
+        """Record that a late job starts."""
+        nodes, taken = self._shared.rows(job, takes)
+        self._then[nodes] -= taken
+        self.spare = self.spare - self._shared.shape(job).total
+        self._most = self._rest = None
+
+    def _fitting(self) -> Amounts:
+        """Return how many of the first job's tasks fit on each node at the shadow time, shape (nodes,)."""
+        if self._most is None:
+            amounts, gpus = self._shared.split(self._then)
+            self._most = np.where(self._allowed(self.shadow), self._shape.most_tasks(amounts, gpus), 0)
+        return self._most
+
+    def _beside_first(self) -> Amounts | None:
+        """Return what is free at the shadow time beside the first job, shape (nodes, columns); None if nothing is."""
+        if self._rest is None:
+            _, gpus = self._shared.split(self._then)
+            kept = self._shape.choose(self._shared.by_weight, self._fitting(), gpus)
+            if kept is None:
+                return None
+            nodes, taken = self._shared.rows(self._first, kept)
+            self._rest = self._then.copy()
+            self._rest[nodes] -= taken
+        return self._rest
+
+    def _spares(self, job: SchedulerJob, takes: Takes) -> bool:
+        shared, shape = self._shared, self._shape
+        wanted, first_wants = shared.shape(job).request.licenses, shape.request.licenses
+        both = {name: wanted.get(name, 0) + count for name, count in first_wants.items()}
+        if both and self._short_of_licenses(both, self.shadow):
+            return False
+        nodes, taken = shared.rows(job, takes)
+        left = self._then[nodes] - taken
+        if (left < 0).any():
+            return False
+        if first_wants and self._short_of_licenses(first_wants, self.shadow):
+            return False
+        most = self._fitting().copy()
+        most[nodes] = np.where(most[nodes] > 0, shape.most_tasks(*shared.split(left), among=nodes), 0)
+        if not shape.request.gpus:
+            return shape.can_choose(shared.by_weight, most, self._then)
+        table = self._then.copy()
+        table[nodes] = left
+        return shape.can_choose(shared.by_weight, most, shared.split(table)[1])
