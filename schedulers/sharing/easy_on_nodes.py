@@ -75,9 +75,7 @@ class EasyOnNodes:
 
     def earliest(self, view: View, job: SchedulerJob, placement: Placement) -> float:
         """Return the shadow time (s) of any waiting job; for objects of this class that schedule nothing."""
-        self._open = OpenNodes(view, placement)
-        self._reserve(job)
-        return self._shadow
+        return FirstReserved(OpenNodes(view, placement), job).shadow
 
     def state(self) -> dict[str, Any]:
         """Return the first job's reservation; it is computed again after `restore`."""
