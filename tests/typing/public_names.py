@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pipistrelle as pp
 
+live = Path(__file__).resolve().parents[2] / "docs" / "examples" / "live"
 folder = Path(tempfile.mkdtemp())
 os.chdir(folder)
 
@@ -118,6 +119,12 @@ rows = compared.figures.to_pandas()
 longest = str(first.jobs["job_id"][first.jobs["waiting_time"].argmax()])
 why: pp.JobExplanation = pp.explain(first, longest)
 print(why.text)
+
+# Forecasts of a live cluster
+expected: pp.Forecast = pp.forecast(
+    [live / "squeue.txt", live / "nodes.txt"], str(live / "slurm.conf"), [str(live / "accounts.txt")], replicas=2
+)
+print(len(expected.jobs))
 
 # Studies
 description: pp.Study = pp.Study({"workload": "busier.swf.gz"}, {"scheduler": ["fcfs", "easy"]})
