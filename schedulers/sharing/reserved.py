@@ -75,6 +75,9 @@ class FirstReserved:
         assert single is not None
         allowed = shared.open(self._view.shut(self._first, self._view.now))
         width = len(shared.nodes.resources)
+        if shape.fitting(single, allowed, *shared.split(self._then)).any():
+            self.shadow = self._view.now
+            return
         at, count = 0, _FIRST
         while at < len(running):
             upto = min(at + count, len(running))
