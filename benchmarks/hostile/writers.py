@@ -9,6 +9,12 @@ from pathlib import Path
 import msgspec
 
 _EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
+_LIVE = _EXAMPLES / "live"
+#: a forecast of the example's cluster
+_FORECAST = (
+    *("--squeue", str(_LIVE / "squeue.txt"), "--scontrol", str(_LIVE / "nodes.txt"), "--replicas", "2"),
+    *("--config", str(_LIVE / "slurm.conf"), "--accounting", str(_LIVE / "accounts.txt")),
+)
 _MINIMAL = str(_EXAMPLES / "minimal_scheduler.py")
 #: a small study of the log that the commands read
 _STUDY = """[run]
@@ -202,6 +208,8 @@ WRITERS: tuple[Writer, ...] = (
         *("--platform", "nodes.csv", "--workload", "pods.csv", "--placement", "best-fit", "--picture", "fill.svg"),
         file="fill.svg",
     ),
+    _one("forecast as_csv", *_FORECAST, "--csv", "starts.csv", file="starts.csv"),
+    _one("forecast page", *_FORECAST, "--out", "starts.html", file="starts.html"),
     _one("workload generate page", "--like", "made.swf", "-o", "l.swf", "--page", "x.html", file="x.html"),
     _one("workload generate output", "--jobs", "900", "-o", "x.swf", file="x.swf"),
     _one("workload generate output", "--jobs", "900", "-o", "x.swf.gz", file="x.swf.gz"),
