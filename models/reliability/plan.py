@@ -286,7 +286,7 @@ def _served(
 
 
 def _checkpoints(dump: float, before: float, after: float, changed: CheckpointChange) -> dict[str, float]:
-    """Return the checkpoint intervals (min) before and after, and the change of interval and cost."""
+    """Return the checkpoint intervals (minutes) for the MTBF before and after, and how interval and cost change."""
     return {
         "interval_before": interval(dump, before),
         "interval_after": interval(dump, after),

@@ -262,7 +262,7 @@ class CurveListener:
         return bool(self._socket.poll(0))
 
     def forget(self, stranger: CurveStranger) -> None:
-        """Treat a peer that is no longer served as an unknown peer."""
+        """Count a peer as unknown from now on; call this when the server has ceased to serve it."""
         if self._served is stranger:
             self._served = None
 

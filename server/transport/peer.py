@@ -37,7 +37,7 @@ class Session(Protocol):
         """Record that a notice of another session (a recording) is sent."""
 
     def answered(self) -> None:
-        """Record that the reply to the notice of `pass_on` has arrived."""
+        """Record that the scheduler has replied to the notice that `pass_on` sent."""
 
 
 class Waits(TypedDict, total=False):

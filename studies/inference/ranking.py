@@ -88,10 +88,11 @@ def ranking(
 ) -> Ranking:
     """Return the ranking of at least three values of an axis by a metric.
 
-    A block has one figure of every value under equal conditions: a replica of a cell of the other axes, which has the
-    same random numbers for every value, or a cell with the means of its replicas. Replicas tell whether the values
-    differ in these cells; cells tell whether they would differ in other cells like these, for which few cells are
-    little evidence. A block that lacks a figure of any value is left out.
+    The ranking compares blocks. A block holds one number of the metric for each value, all under equal conditions. The
+    other axes of the study give these conditions: one combination of their values is a cell. A block is either one
+    replica of a cell, with the same random numbers for every value, or a cell with the means of its replicas. Blocks
+    of replicas tell whether the values differ in these cells. Blocks of cells tell whether the values would differ in
+    other, similar cells; a few cells are little evidence for that. A block without a number for some value is left out.
 
     Args:
         better: whether less or more is better; None: as usual for the metric.

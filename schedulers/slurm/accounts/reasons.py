@@ -12,7 +12,10 @@ def _kind(tres: str) -> str:
 
 
 def group_reason(level: str, tres: str) -> str:
-    """Return the reason of GrpTRES; ``level`` is QOS or Assoc: QOSGrpCpuLimit, AssocGrpGRES."""
+    """Return the reason of a job that a GrpTRES limit holds back, such as QOSGrpCpuLimit or AssocGrpGRES.
+
+    ``level`` is the reason's first word, QOS or Assoc.
+    """
     kind = _kind(tres)
     if kind in ("GRES", "Unknown"):
         return f"{level}Grp{kind}"
