@@ -39,4 +39,4 @@ def test_numbers_on_the_page(page):
     assert rounds in text
     assert f"{generator.UNDER_SHARE:.0%}".replace("%", " %") in text
     assert f"{generator.EXACT_SHARE:.0%}".replace("%", " %") in text
-    assert f"**Users**: {generator.USERS} in {generator.GROUPS} groups" in text
+    assert f"**Users**: there are {generator.USERS} users in {generator.GROUPS} groups" in text
