@@ -3,8 +3,8 @@
 import builtins
 import gc
 import io
+import subprocess
 import sys
-import warnings
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -238,16 +238,34 @@ def test_attempts_and_queue_follow_from_the_jobs(jobs: pp.Workload, machine: pp.
         pp.run(jobs, machine, queue_lengths=False, until="5h").queue  # noqa: B018
 
 
-def test_doubtful_input_is_a_warning_of_python(jobs: pp.Workload, machine: pp.Platform) -> None:
-    """The warning points at the caller's line, and a filter may make it an error."""
-    named = pp.Platform(name="n", pools=(pp.Pool(name="all", nodes=16, names="n[01-16]"),))
-    with pytest.warns(pp.PipistrelleWarning, match="the nodes of n x 2 have no names") as caught:
-        pp.run(jobs, named, scale_platform=2)
-    assert [one.filename for one in caught] == [__file__]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with pytest.raises(pp.PipistrelleWarning, match="have no names"):
-            pp.run(jobs, named, scale_platform=2)
+DOUBTFUL = """
+import warnings
+import pipistrelle as pp
+
+jobs = pp.generate_workload(20, 16, seed=1)
+named = pp.Platform(name="n", pools=(pp.Pool(name="all", nodes=16, names="n[01-16]"),))
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    pp.run(jobs, named, scale_platform=2)
+print([(one.category.__name__, one.filename == __file__, one.lineno) for one in caught])
+warnings.simplefilter("error")
+try:
+    pp.run(jobs, named, scale_platform=2)
+except pp.PipistrelleWarning as error:
+    print(error)
+"""
+
+
+def test_doubtful_input_is_a_warning_of_python(tmp_path: Path) -> None:
+    """The warning points at the caller's line, and a filter may make it an error; a command would set up the log."""
+    script = tmp_path / "doubtful.py"
+    script.write_text(DOUBTFUL, encoding="ascii")
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
+
+    told, error = done.stdout.splitlines()
+    assert told == "[('PipistrelleWarning', True, 9)]"
+    assert "the nodes of n x 2 have no names" in error
+    assert done.stderr == ""
 
 
 def test_without_a_package_the_extra_is_named(
