@@ -21,9 +21,9 @@ NO_MODEL: Final = -1
 
 def shared_nodes_of(info: PlatformInfo | None) -> "SharedNodes | None":
     """Return the resources of a machine's nodes; None if its nodes have none."""
-    if info is None or info.pools[0].resources is None:
+    told = [] if info is None else [pool.resources for pool in info.pools if pool.resources is not None]
+    if info is None or not told:
         return None
-    told = [pool.resources for pool in info.pools if pool.resources is not None]
     sizes = [len(NodeSet.parse(pool.nodes)) for pool in info.pools]
     resources = tuple(dict.fromkeys(name for has in told for name in has.amounts))
     models = tuple(dict.fromkeys(has.gpu_model for has in told if has.gpu_model))
