@@ -175,14 +175,15 @@ class Easy:
         grouped = self._grouped
         if not fits_by_count or view.has_timed_windows or view.by_nodes or view.lost:
             grouped = None
-        elif grouped is None or not grouped.serves(view):
+        elif grouped is None or grouped.view is not view:
             grouped = GroupedQueue(view)
         self._grouped = grouped
         if grouped is not None:
             grouped.follow()
         first = units.start_in_order()
         if grouped is not None:
-            grouped.drop(units.started)
+            for job in units.started:
+                grouped.drop(job)
         if first is None:
             return
         if not view.free.count:

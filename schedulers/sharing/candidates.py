@@ -10,13 +10,13 @@ from pipistrelle.schedulers.policy.ends_and_shadow import in_time
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.shared_view import Bools
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.waiting.rows import WaitingRows
 
-_ROOM: Final = 64
 #: with more released nodes than this, the most that is free on any of them is compared
 _FEW: Final = 8
 
 
-class NodeCandidates:
+class NodeCandidates(WaitingRows):
     """The waiting jobs, and which of them are known not to fit until more is free.
 
     A job that did not fit can only fit once something was freed on a node that has room for a part of it. So after the
@@ -24,39 +24,28 @@ class NodeCandidates:
     change otherwise, such as failed ones, make all jobs candidates again.
     """
 
+    columns = ("_least", "_total", "_occupies", "_alone", "_licensed", "_unfit")
+
     def __init__(self, view: View) -> None:
+        super().__init__(view)
         assert view.shared is not None
-        self._view = view
         self._shared = view.shared
         width = len(self._shared.nodes.resources)
-        self._jobs: list[SchedulerJob | None] = []
-        self._row: dict[int, int] = {}
-        self._unused: list[int] = []
-        #: one row per job, the columns are the rows: the least that it takes of one node, of all nodes, and how long
+        #: the least that a job takes of one node, of all nodes, and how long (s); GPUs are the last row
         self._least: Amounts = np.zeros((width + 1, 0), dtype=np.int64)
         self._total: Amounts = np.zeros((width + 1, 0), dtype=np.int64)
         self._occupies = np.zeros(0)
-        #: whether it needs idle nodes, whether it needs licences, whether it waits, and whether it is known not to fit
+        #: whether it needs idle nodes, whether it needs licences, and whether it is known not to fit
         self._alone: Bools = np.zeros(0, dtype=np.bool_)
         self._licensed: Bools = np.zeros(0, dtype=np.bool_)
-        self._waits: Bools = np.zeros(0, dtype=np.bool_)
         self._unfit: Bools = np.zeros(0, dtype=np.bool_)
         self._whole = False
         self._changes = -1
 
     def follow(self) -> None:
         """Add the arrived jobs, drop the cancelled ones, and take account of what was freed since the last decision."""
-        view = self._view
-        for job in view.cancelled:
-            self.drop(job)
-        for job in view.arrivals:
-            self._add(job)
-        if len(self._row) != len(view.waiting):  # after a restore, or if the policy rejected jobs
-            waiting = {job.number: job for job in view.waiting.each()}
-            for job in [job for job in self._jobs if job is not None and job.number not in waiting]:
-                self.drop(job)
-            for job in waiting.values():
-                self._add(job)
+        super().follow()
+        view = self.view
         whole = view.free.count == view.units and not view.has_timed_windows
         if not (whole and self._whole and view.windows.changes == self._changes):
             self._unfit[:] = False
@@ -64,45 +53,23 @@ class NodeCandidates:
             self._freed(np.unique([node for one in view.ended for node in one.job.alloc]).astype(np.int64))
         self._whole, self._changes = whole, view.windows.changes
 
-    def _add(self, job: SchedulerJob) -> None:
-        if job.number in self._row:
-            return
+    def fill(self, row: int, job: SchedulerJob) -> None:
+        """Write what the arrays say of a job."""
         shape = self._shared.shape(job)
-        if not self._unused:
-            self._grow()
-        row = self._row[job.number] = self._unused.pop()
-        self._jobs[row] = job
         self._least[:-1, row], self._least[-1, row] = shape.least, shape.least_gpus
         self._total[:, row] = shape.total
         self._occupies[row] = job.occupies
         self._alone[row], self._licensed[row] = shape.request.exclusive, bool(shape.request.licenses)
-        self._waits[row], self._unfit[row] = True, False
-
-    def _grow(self) -> None:
-        old = len(self._jobs)
-        more = max(old, _ROOM)
-        for name in ("_least", "_total", "_occupies", "_alone", "_licensed", "_waits", "_unfit"):
-            array = getattr(self, name)
-            setattr(self, name, np.concatenate([array, np.zeros((*array.shape[:-1], more), array.dtype)], axis=-1))
-        self._jobs += [None] * more
-        self._unused = list(range(old + more - 1, old - 1, -1))
-
-    def drop(self, job: SchedulerJob) -> None:
-        """Remove a job that no longer waits."""
-        row = self._row.pop(job.number, None)
-        if row is not None:
-            self._jobs[row] = None
-            self._waits[row] = False
-            self._unused.append(row)
+        self._unfit[row] = False
 
     def is_unfit(self, job: SchedulerJob) -> bool:
         """Return whether a job is known not to fit now."""
-        row = self._row.get(job.number)
+        row = self.row_of(job)
         return row is not None and bool(self._unfit[row])
 
     def does_not_fit(self, job: SchedulerJob) -> None:
         """Record that a job does not fit now."""
-        row = self._row.get(job.number)
+        row = self.row_of(job)
         if row is not None and not self._licensed[row]:
             self._unfit[row] = True
 
@@ -130,7 +97,7 @@ class NodeCandidates:
             shadow: when (s) the reservation begins.
             spare: what is then free in all beside it, GPUs last, shape (resources + 1,); None: there is no reservation.
         """
-        return self.still(np.flatnonzero(self._waits & ~self._unfit), shadow, spare)
+        return self.still(np.flatnonzero(self.waits & ~self._unfit), shadow, spare)
 
     def still(self, rows: Amounts, shadow: float = inf, spare: Amounts | None = None) -> Amounts:
         """Return those of some `rows` whose jobs may start now."""
@@ -142,23 +109,7 @@ class NodeCandidates:
         may = (total <= in_all[:, None]).all(axis=0)
         may &= (self._least[:-1, rows] <= free.amounts.max(axis=0)[:, None]).all(axis=0)
         if spare is not None:
-            in_time_for = in_time(self._view.now, self._occupies[rows], shadow)
+            in_time_for = in_time(self.view.now, self._occupies[rows], shadow)
             may &= in_time_for | (total <= spare[:, None]).all(axis=0)
         found: Amounts = rows[may]
         return found
-
-    def in_order(self, rows: Amounts) -> list[SchedulerJob]:
-        """Return the jobs of some rows in the order of the queue."""
-        jobs = []
-        for row in rows.tolist():
-            job = self._jobs[row]
-            if job is not None and job.waits:
-                jobs.append(job)
-            elif job is not None:  # it was started elsewhere, such as by preemption
-                self.drop(job)
-        jobs.sort(key=lambda job: job.number)
-        return self._view.waiting.in_order(jobs) if jobs else jobs
-
-    def rows_of(self, jobs: list[SchedulerJob]) -> Amounts:
-        """Return the rows of some jobs."""
-        return np.array([self._row[job.number] for job in jobs], dtype=np.int64)

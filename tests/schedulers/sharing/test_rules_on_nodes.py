@@ -115,7 +115,7 @@ MAUI = {
 
 
 #: {name: rule with preemption by QOS}
-PREEMPTING = {"preempt-easy": "easy", "preempt-conservative": "conservative"}
+PREEMPTING = {"preempt-easy": "easy", "preempt-firstfit": "firstfit", "preempt-conservative": "conservative"}
 
 
 def policy_of(rule: str) -> Any:
