@@ -1,6 +1,6 @@
 """Convert what jobs take of shared nodes to and from the protocol's form."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from pipistrelle.platforms.resources.shape import Take
@@ -43,6 +43,16 @@ def takes_written(text: str) -> tuple[Take, ...]:
         nodes, tasks, *gpus = word.replace("+", " ").split(":")
         entries.append(NodeTake(nodes, int(tasks), *gpus))
     return takes_told(entries)
+
+
+def plain_takes(takes: Iterable[Take]) -> list[list[Any]]:
+    """Return takes as plain values: [node, tasks, GPUs] of each, as snapshots keep them."""
+    return [[take.node, take.tasks, list(take.gpus)] for take in takes]
+
+
+def parsed_takes(told: Iterable[Sequence[Any]]) -> tuple[Take, ...]:
+    """Return the takes that `plain_takes` wrote."""
+    return tuple(Take(node, tasks, tuple(gpus)) for node, tasks, gpus in told)
 
 
 class Taken(NamedTuple):

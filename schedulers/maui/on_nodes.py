@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import compress
 from math import inf
 from typing import Any, cast
 
 import numpy as np
 
 from pipistrelle.platforms.resources.shape import Shape
+from pipistrelle.platforms.resources.takes import parsed_takes, plain_takes
 from pipistrelle.protocol.base.state import message_of, plain
 from pipistrelle.protocol.resources.amounts import CORES, MILLI
 from pipistrelle.protocol.units.indices import numbers
@@ -22,7 +24,7 @@ from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.shared_view import Takes
 from pipistrelle.schedulers.policy.view import View
-from pipistrelle.schedulers.preemption.nodes import is_free, parsed_takes, plain_takes
+from pipistrelle.schedulers.preemption.nodes import is_free
 from pipistrelle.schedulers.sharing.placing import placer_of
 from pipistrelle.schedulers.sharing.plan.filling import FillPolicy, Release, fill
 from pipistrelle.schedulers.sharing.plan.loops import Ints, Need
@@ -189,15 +191,13 @@ class PlannedNodes(NodeSearch):
         """
         if at or not self._last_available:
             return super().order(shape, at, length, good)
-        rank: Ints = np.zeros(len(self.shared.nodes), dtype=np.int64)
-        rank[self.shared.by_weight] = np.arange(len(rank))
         until = self.slices.enough_until(length, good, shape.least)
-        order: Ints = good[np.lexsort((rank[good], until))]
+        order: Ints = good[np.lexsort((self.shared.rank[good], until))]
         return order
 
     def fit_now(self, access: int, job: SchedulerJob, walltime: float) -> Takes | None:
         """Return what a job takes now; None if it does not fit."""
-        if (self.shared.shape(job).least > self.shared.free.amounts.max(axis=0)).any():
+        if not self.shared.may_fit([job])[0]:
             return None
         found = self._search(access, job, walltime, self.view.now)
         return None if found is None else found.rows.takes
@@ -274,9 +274,6 @@ class PlannedNodes(NodeSearch):
         rows = rows[np.argsort(-jobs.ranks[rows], kind="stable")].tolist()
         if not rows:
             return
-        largest = self.shared.free.amounts.max(axis=0)
-        need = np.array([self.shared.shape(queue.job(row)).least for row in rows], dtype=np.int64)
-        small = np.all(need <= largest, axis=1).tolist()
         changed = jobs.changed
 
         def may(row: int) -> bool:
@@ -309,5 +306,5 @@ class PlannedNodes(NodeSearch):
                 return walltime
             return size * walltime if window.metric in ("PROCSECONDS", "PESECONDS") else size
 
-        able = [row for row, fits in zip(rows, small, strict=True) if fits]
-        fill(able, cast(FillPolicy, window.policy.lower()), value, window.depth, hold, start)
+        able = self.shared.may_fit([queue.job(row) for row in rows]).tolist()
+        fill(list(compress(rows, able)), cast(FillPolicy, window.policy.lower()), value, window.depth, hold, start)

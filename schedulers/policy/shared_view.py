@@ -10,7 +10,7 @@ from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.resources.free_resources import FreeResources
 from pipistrelle.platforms.resources.shape import Shape, Shapes, Take
 from pipistrelle.platforms.resources.shared_nodes import Amounts, SharedNodes
-from pipistrelle.platforms.resources.takes import takes_told, told_takes
+from pipistrelle.platforms.resources.takes import parsed_takes, plain_takes, takes_told, told_takes
 from pipistrelle.protocol.resources.nodes import NodeTake
 from pipistrelle.protocol.resources.request import Request
 from pipistrelle.protocol.units.indices import numbers
@@ -45,6 +45,8 @@ class SharedView:
         self._proposed: Takes | None = None
         #: the nodes by weight and number: the order of `pick`
         self.by_weight: Amounts = np.lexsort((np.arange(len(nodes)), nodes.weights)).astype(np.int64)
+        #: each node's position in that order
+        self.rank: Amounts = np.argsort(self.by_weight)
         #: whether that is the order of their numbers
         self.in_order = bool((np.diff(self.by_weight) == 1).all())
         self._every: Bools = np.ones(len(nodes), dtype=np.bool_)
@@ -84,6 +86,15 @@ class SharedView:
             found[numbers(closed)] = False
             self._last_open = closed, found
         return found
+
+    def may_fit(self, jobs: Sequence[SchedulerJob]) -> Bools:
+        """Return of which jobs one task fits somewhere by each single resource, shape (jobs,); no other job can start.
+
+        There must be at least one job.
+        """
+        need = np.array([self.shape(job).least for job in jobs], dtype=np.int64)
+        fits: Bools = (need <= self.free.amounts.max(axis=0)).all(axis=1)
+        return fits
 
     def pick(self, job: SchedulerJob, allowed: Bools, order: Sequence[int] | Amounts | None = None) -> Takes | None:
         """Return what a job would take now; None if it does not fit.
@@ -191,9 +202,9 @@ class SharedView:
 
     def state(self) -> dict[str, Any]:
         """Return the takes of the running jobs as plain values."""
-        return {job: [[take.node, take.tasks, list(take.gpus)] for take in held[0]] for job, held in self._held.items()}
+        return {job: plain_takes(held[0]) for job, held in self._held.items()}
 
     def restore(self, state: Mapping[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
         """Restore a state; ``jobs`` has the running jobs by id."""
         for job_id, some in state.items():
-            self.take(jobs[job_id], tuple(Take(node, tasks, tuple(gpus)) for node, tasks, gpus in some))
+            self.take(jobs[job_id], parsed_takes(some))

@@ -1,11 +1,9 @@
 """What a job could take of shared nodes once some running jobs have ended."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from pipistrelle.platforms.resources.shape import Take
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.shared_view import Takes
 from pipistrelle.schedulers.policy.view import View
@@ -38,13 +36,3 @@ def is_free(view: View, job: SchedulerJob, takes: Takes) -> bool:
         return False
     nodes, taken = shared.rows(job, takes)
     return bool((shared.table()[nodes] >= taken).all())
-
-
-def plain_takes(takes: Takes) -> list[list[Any]]:
-    """Return takes as plain values."""
-    return [[take.node, take.tasks, list(take.gpus)] for take in takes]
-
-
-def parsed_takes(told: Sequence[Sequence[Any]]) -> Takes:
-    """Return the takes that `plain_takes` wrote."""
-    return tuple(Take(node, tasks, tuple(gpus)) for node, tasks, gpus in told)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, cast
 
+from pipistrelle.platforms.resources.takes import parsed_takes, plain_takes
 from pipistrelle.protocol.fields import PreemptMode
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.placement.pickers import picked
@@ -11,7 +12,7 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.shared_view import Takes
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.policy.windows import Window
-from pipistrelle.schedulers.preemption.nodes import fit_without, is_free, parsed_takes, plain_takes
+from pipistrelle.schedulers.preemption.nodes import fit_without, is_free
 from pipistrelle.schedulers.preemption.options import PreemptionOptions, PreemptionRules
 from pipistrelle.schedulers.preemption.victims import Candidate, Fits, preempt_for
 from pipistrelle.schedulers.sharing.open_nodes import OpenNodes, opened

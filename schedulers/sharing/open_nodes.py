@@ -1,6 +1,6 @@
 """The nodes that jobs share during decisions: which job fits now, and where."""
 
-import numpy as np
+from itertools import compress
 
 from pipistrelle.platforms.resources.shared_nodes import Amounts
 from pipistrelle.schedulers.policy.interfaces import Placement
@@ -48,12 +48,7 @@ class OpenNodes:
 
     def could_fit(self, jobs: list[SchedulerJob]) -> list[SchedulerJob]:
         """Return the jobs of which one task fits somewhere by each single resource; most others cannot start."""
-        if not jobs:
-            return jobs
-        free = self.shared.free
-        largest = free.amounts.max(axis=0)
-        need = np.array([self.shared.shape(job).least for job in jobs], dtype=np.int64)
-        return [jobs[row] for row in np.flatnonzero((need <= largest).all(axis=1)).tolist()]
+        return list(compress(jobs, self.shared.may_fit(jobs).tolist())) if jobs else jobs
 
 
 def opened(known: OpenNodes | None, view: View, placement: Placement) -> OpenNodes:

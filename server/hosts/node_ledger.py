@@ -9,7 +9,7 @@ from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.resources.free_resources import FreeResources
 from pipistrelle.platforms.resources.shape import Shape, Shapes, Take
 from pipistrelle.platforms.resources.shared_nodes import SharedNodes
-from pipistrelle.platforms.resources.takes import Taken, takes_told, told_takes
+from pipistrelle.platforms.resources.takes import Taken, parsed_takes, plain_takes, takes_told, told_takes
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.events import JobDescription
 from pipistrelle.protocol.resources.amounts import CORES, MEMORY
@@ -121,7 +121,7 @@ class NodeLedger(SharedLedger):
 
     def state(self) -> dict[str, Any]:
         """Return the state of the ledger as plain values, for a snapshot."""
-        takes = {job: [[take.node, take.tasks, list(take.gpus)] for take in some] for job, some in self._takes.items()}
+        takes = {job: plain_takes(some) for job, some in self._takes.items()}
         return {**super().state(), "takes": takes, "free": self.free.state(), "changed": self.changed}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -129,10 +129,7 @@ class NodeLedger(SharedLedger):
         super().restore(state)
         self.free.restore(state["free"])
         self.changed = state["changed"]
-        self._takes = {
-            job: tuple(Take(node, tasks, tuple(gpus)) for node, tasks, gpus in some)
-            for job, some in state["takes"].items()
-        }
+        self._takes = {job: parsed_takes(some) for job, some in state["takes"].items()}
 
     def check_invariants(self, running: Iterable[Job]) -> None:
         """Assert that what running jobs hold plus what is free equals what the nodes have."""

@@ -68,10 +68,6 @@ class _Reserved(NodePlan):
         #: {job's number: its reservation}
         self._places: dict[int, NodePlace] = {}
         self._marks = _Marks(len(self.shared.nodes), len(self.shared.nodes.resources))
-        rank = np.empty(len(self.shared.nodes), dtype=np.int64)
-        rank[self.shared.by_weight] = np.arange(len(rank))
-        #: the nodes' positions in the order of preference
-        self._rank: Ints = rank
 
     def begin(self, job: SchedulerJob) -> float:
         """Return when (s) a waiting job's reservation begins; inf if it has none."""
@@ -192,8 +188,9 @@ class _Reserved(NodePlan):
         return fit
 
     def _prefers(self, fit: NodeFit, old: NodePlace) -> bool:
-        new = sorted(self._rank[[take.node for take in fit.takes]].tolist())
-        return new < sorted(self._rank[old.rows.nodes].tolist())
+        rank = self.shared.rank
+        new = sorted(rank[[take.node for take in fit.takes]].tolist())
+        return new < sorted(rank[old.rows.nodes].tolist())
 
 
 class _Marks:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipistrelle.platforms.resources.shape import Take
+from pipistrelle.platforms.resources.takes import parsed_takes, plain_takes
 from pipistrelle.protocol.base.state import register
 from pipistrelle.schedulers.policy.ends_and_shadow import end_of
 from pipistrelle.schedulers.sharing.plan import loops
@@ -43,7 +44,7 @@ register(
     lambda place: [
         place.begin,
         place.end,
-        [[take.node, take.tasks, list(take.gpus)] for take in place.rows.takes],
+        plain_takes(place.rows.takes),
         place.rows.taken.tolist(),
         place.rows.licenses.tolist(),
     ],
@@ -51,7 +52,7 @@ register(
         state[0],
         state[1],
         Rows(
-            tuple(Take(node, tasks, tuple(gpus)) for node, tasks, gpus in state[2]),
+            parsed_takes(state[2]),
             np.array([take[0] for take in state[2]], dtype=np.int64),
             np.array(state[3], dtype=np.int64).reshape(len(state[2]), -1),
             np.array(state[4], dtype=np.int64),
