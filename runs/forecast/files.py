@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from pipistrelle.protocol.base.errors import InputError, quoted
-from pipistrelle.runs.forecast.forecast import Forecast, Forecaster
+from pipistrelle.runs.forecast.forecast import HORIZON, Forecast, Forecaster
 from pipistrelle.runs.slurm.cluster import load_cluster
 from pipistrelle.traces.files import PathText
 from pipistrelle.traces.load import load_parts
@@ -23,7 +23,7 @@ def forecast_files(
     timezone: str | None = None,
     replicas: int = 100,
     seed: int = 0,
-    horizon: float = 14 * 86400.0,
+    horizon: float = HORIZON,
     lenient: bool = False,
 ) -> Forecast:
     """Forecast when the pending jobs of a live Slurm cluster start.

@@ -24,6 +24,8 @@ from pipistrelle.traces.slurm.state.records import ClusterState, LiveReservation
 from pipistrelle.traces.workload import Workload
 
 QUANTILES: Final = (0.1, 0.5, 0.9)
+#: how far a forecast looks unless told otherwise (s)
+HORIZON: Final = 14 * 86400.0
 #: s before its limit at which a job ends that uses all of it
 _EARLY: Final = 0.001
 #: states of partitions, as sinfo shows them
@@ -158,7 +160,8 @@ class Forecaster:
             shares=state.shares,
             ended=state.ended,
         )
-        self._primed = primed(self.situation)
+        #: the controller at the moment of the forecast; None: it has been run
+        self._primed: Primed | None = primed(self.situation)
         for entry in tried:
             if entry.shown in self._primed.refused:
                 raise InputError(
@@ -221,6 +224,11 @@ class Forecaster:
             flags=tuple(flags),
         )
 
+    def _unused(self) -> Primed:
+        """Return a controller at the moment of the forecast that has not been run."""
+        found, self._primed = self._primed or primed(self.situation), None
+        return found
+
     def starts(self, runtimes: Runtimes, until: float = inf) -> dict[str, tuple[float, list[str]]]:
         """Return {id of a job or task: (start as s since 1970, names of its nodes)} with given run times.
 
@@ -229,13 +237,13 @@ class Forecaster:
         """
         situation = self.situation
         entries = [*situation.waiting, *situation.tried]
-        start, self._primed = self._primed, primed(situation)
+        start = self._unused()
         found = play(start, situation.now, runtimes, self._hopeful(start, entries), until - situation.zero)
         names = start.controller.machine.names_of
         return {name: (situation.zero + one.time, names(one.nodes)) for name, one in found.starts.items()}
 
     def forecast(
-        self, history: Workload | None = None, *, replicas: int = 100, seed: int = 0, horizon: float = 14 * 86400.0
+        self, history: Workload | None = None, *, replicas: int = 100, seed: int = 0, horizon: float = HORIZON
     ) -> Forecast:
         """Return the forecast.
 
@@ -248,26 +256,25 @@ class Forecaster:
         until = now + horizon
         entries = [*self.situation.waiting, *self.situation.tried]
         wanted = [name for entry in entries for name in entry.ids]
-        start = self._primed
+        start = self._unused()
         remarks = Counter(start.remarks)
         priorities = {shown: job.priority for shown, job in start.records.items()}
         base = play(start, now, whole_limit, self._hopeful(start, entries), until)
-        self._primed = primed(self.situation)
         jobs = []
         for entry in entries:
             if entry.shown in start.refused:
                 remarks[f"jobs that cannot be queued ({start.refused[entry.shown]})"] += 1
                 continue
-            jobs.append(self._job(entry, base, start.records[entry.shown], priorities[entry.shown]))
+            jobs.append(self._job(entry, base, start, priorities[entry.shown]))
         for entry in self.situation.running:
             if entry.shown in start.refused:
                 remarks[f"running jobs that cannot be placed ({start.refused[entry.shown]})"] += 1
         if self.situation.tried:
             without = primed(replace(self.situation, tried=[]))
             alone = play(without, now, whole_limit, set(wanted) & set(base.starts), until)
+            first = {entry.shown: entry.ids[0] for entry in entries}
             for job in jobs:
-                names = [name for entry in entries if entry.shown == job.id for name in entry.ids]
-                before, after = alone.starts.get(names[0]), base.starts.get(names[0])
+                before, after = alone.starts.get(first[job.id]), base.starts.get(first[job.id])
                 if not job.tried and before is not None and after is not None:
                     job.shift = after.time - before.time
         used = 0
@@ -307,14 +314,14 @@ class Forecaster:
                 found.update(entry.ids)
         return found
 
-    def _job(self, entry: QueuedJob, base: ForecastRun, record: SlurmJob, priority: int) -> JobForecast:
+    def _job(self, entry: QueuedJob, base: ForecastRun, start: Primed, priority: int) -> JobForecast:
         sub, live, zero = entry.sub, entry.live, self.situation.zero
         starts = [base.starts[name] for name in entry.ids if name in base.starts]
         reason = live.reason if live is not None and live.reason else base.reasons.get(entry.shown, "None")
         partition = ",".join(sub.partitions) or next(
             (one.name for one in self.situation.config.partitions if one.default), ""
         )
-        machine, accounts = self._primed.controller.machine, self._primed.controller.accounts
+        record, machine, accounts = start.records[entry.shown], start.controller.machine, start.controller.accounts
         return JobForecast(
             id=entry.shown,
             tried=live is None,

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from pipistrelle.platforms.naming.hostlists import expanded
 from pipistrelle.protocol.base.errors import InputError, PipistrelleError, quoted
 from pipistrelle.protocol.events import JobDescription
+from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.slurm.config.submission import Submission
 from pipistrelle.schedulers.slurm.files.submission import submission_of
 from pipistrelle.traces.logs.job_table import LogOptions
@@ -111,13 +112,7 @@ def entry_of(job: LiveJob, zero: float, now: float, known: Mapping[str, int], ig
 def _array(job: LiveJob) -> str:
     """Return the id of an array's waiting tasks as squeue shows it."""
     tasks = job.tasks_of_array or []
-    parts: list[list[int]] = []
-    for task in tasks:
-        if parts and parts[-1][1] == task - 1:
-            parts[-1][1] = task
-        else:
-            parts.append([task, task])
-    text = ",".join(f"{first}-{last}" if last > first else f"{first}" for first, last in parts)
+    text = str(NodeSet.of(tasks)).replace(" ", ",")
     return f"{job.number}_[{text}{f'%{job.array_limit}' if job.array_limit else ''}]"
 
 

@@ -29,6 +29,13 @@ _OPTIONS: Final = (
 )
 _EXCLUSIVE: Final = re.compile(r"\s--exclusive(?![\w-])(?!=(?:user|mcs))")
 _PER_NODE_MEMORY: Final = re.compile(r"\s--mem[= ]")
+_DEPENDENCY: Final = re.compile(r"\s(?:--dependency[= ]|-d ?)['\"]?((?:after|singleton)[^\s'\"]*)")
+
+
+def dependency_of_line(line: str) -> str:
+    """Return the dependency that the options in a SubmitLine ask for; "" if there is none."""
+    found = _DEPENDENCY.search(line)
+    return "" if found is None else found[1]
 
 
 def parse_tres(text: str) -> dict[str, str]:

@@ -22,6 +22,7 @@ from pipistrelle.traces.logs.kinds import IDS, is_sacct_header
 from pipistrelle.traces.logs.times import Clock, length
 from pipistrelle.traces.slurm.requests import (
     SacctRequests,
+    dependency_of_line,
     gpu_count,
     gpu_models,
     parse_tres,
@@ -56,7 +57,6 @@ _NO_LIMIT: Final = frozenset(("UNLIMITED", "Partition_Limit", "INVALID"))
 _NO_NODES: Final = _NO_TIME | {"None assigned", "(null)"}
 #: columns whose text may contain bars, the column separator
 _FREE: Final = ("JobName", "SubmitLine", "Comment", "AdminComment", "SystemComment", "Reason", "WorkDir")
-_DEPENDENCY: Final = re.compile(r"\s(?:--dependency[= ]|-d ?)['\"]?((?:after|singleton)[^\s'\"]*)")
 _ENDS: Final = {"COMPLETED": Status.COMPLETED, "CANCELLED": Status.CANCELLED}
 
 
@@ -194,9 +194,9 @@ class SacctLog(JobLog):
             if text and not (label == NODE_LIST and text in _NO_NODES):
                 labels[label] = self.names(text)
         if "dependency" not in labels:
-            found = _DEPENDENCY.search(cell("SubmitLine"))
-            if found:
-                labels["dependency"] = self.names(found[1])
+            dependency = dependency_of_line(cell("SubmitLine"))
+            if dependency:
+                labels["dependency"] = self.names(dependency)
         if self.options.units == "gpus":
             sizes = self._gpus(cell, labels, place, started=start is not None)
         else:

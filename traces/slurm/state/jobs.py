@@ -10,7 +10,7 @@ from pipistrelle.protocol.resources.amounts import parse_memory
 from pipistrelle.traces.errors import TraceError, line_fault
 from pipistrelle.traces.logs.times import Clock, length
 from pipistrelle.traces.slurm.arrays import array_indices
-from pipistrelle.traces.slurm.requests import gpu_count, parse_tres, scaled_number
+from pipistrelle.traces.slurm.requests import dependency_of_line, gpu_count, parse_tres, scaled_number
 from pipistrelle.traces.slurm.state.names import NOTHING, STATES
 from pipistrelle.traces.slurm.state.records import LiveJob, NodeShare
 
@@ -21,7 +21,6 @@ _USER: Final = re.compile(r"(.*)\((\d{1,10})\)")
 _STATE_OF_DEPENDENCY: Final = re.compile(r"\((?:null|un[a-z]+|f[a-z]+)\)")
 _GRES: Final = re.compile(r"([A-Za-z][\w.-]{0,60}(?::[A-Za-z][\w.-]{0,60})?)(?:[:=](\d{1,9}))?")
 _DETAIL: Final = re.compile(r"Nodes=(\S{1,100000}) CPU_IDs=([0-9,-]{1,100000}) Mem=(\d{1,12})(?: GRES=(\S*))?")
-_DEPENDENCY: Final = re.compile(r"\s(?:--dependency[= ]|-d ?)['\"]?((?:after|singleton)[^\s'\"]*)")
 _MEMORY: Final = re.compile(r"([0-9.]{1,15}[KMGTP]?)([nc]?)")
 _NO_LIMIT: Final = frozenset(("UNLIMITED", "INFINITE"))
 _PARTITION_LIMIT: Final = frozenset(("Partition_Limit", "NOT_SET"))
@@ -128,8 +127,7 @@ def job_of(texts: JobTexts, *, ranged: bool) -> LiveJob:
     job.reason = job.reason.partition(",")[0]
     _amounts(job, texts)
     dependency = texts.text("dependency")
-    if not dependency and (found := _DEPENDENCY.search(f" {texts.text('line')}")) is not None:
-        dependency = found[1]
+    dependency = dependency or dependency_of_line(f" {texts.text('line')}")
     job.failed = "(failed)" in dependency or job.reason == "DependencyNeverSatisfied"
     job.dependency = _STATE_OF_DEPENDENCY.sub("", dependency).replace("_*", "")
     nice = texts.text("nice")

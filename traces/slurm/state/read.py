@@ -60,8 +60,6 @@ class _Reading:
         self._jobs: dict[tuple[int, tuple[int, ...], int], LiveJob] = {}
         self._moments: list[float] = []
         self._skipped: Counter[str] = Counter()
-        #: account of the sshare row before, and the kinds of rows that were seen
-        self._seen: set[str] = set()
 
     def file(self, stream: io.BufferedReader, where: str) -> None:
         """Read a file."""
@@ -71,7 +69,7 @@ class _Reading:
                 raise TraceError("the file is too large", where=where, expected=f"at most {LARGEST_JSON >> 20} MiB")
             made, rows = json_rows(data, where)
             self._moments += [] if made is None else [made]
-            self._records(rows, ranged=True)
+            self._rows(rows)
             return
         lines = numbered_lines(stream, where)
         for place, line in lines:
@@ -79,7 +77,7 @@ class _Reading:
             if found is not None and (made := self._clock.iso(found[1])) is not None:
                 self._moments.append(made)
             elif is_record(line):
-                self._records(_named(records_of(chain([(place, line)], lines))), ranged=True)
+                self._rows(_named(records_of(chain([(place, line)], lines))))
                 return
             elif not line.startswith("#"):
                 self._table(place, line, lines)
@@ -90,13 +88,11 @@ class _Reading:
         bars = "|" in header
         names = {name.strip() for name in (header.split("|") if bars else header.split())}
         if "RawUsage" in names and "Account" in names:
-            for row in rows_of(lines, header):
-                self._one("share", row, ranged=False)
+            kind = "share"
         elif "JobID" in names or "JobIDRaw" in names:
             if not bars:
                 raise TraceError("the columns of sacct have no bars between them", where=place, hint="Use sacct -P.")
-            for row in rows_of(lines, header):
-                self._one("sacct", row, ranged=False)
+            kind = "sacct"
         elif "JOBID" in names:
             if not names & {"ST", "STATE"} or "PARTITION" not in names:
                 raise TraceError(
@@ -105,11 +101,9 @@ class _Reading:
                     expected="columns JOBID, PARTITION and STATE",
                     found=quoted(header.strip()),
                 )
-            for row in rows_of(lines, header):
-                self._one("squeue", row, ranged=False)
+            kind = "squeue"
         elif names & _NODE_COLUMNS and names & set(_STATE_COLUMNS):
-            for row in rows_of(lines, header):
-                self._one("sinfo", row, ranged=False)
+            kind = "sinfo"
         else:
             raise TraceError(
                 "the first line is neither a record nor a header that is known",
@@ -118,23 +112,20 @@ class _Reading:
                 found=quoted(header.strip()),
                 hint="Do not use --noheader.",
             )
+        self._rows((kind, row) for row in rows_of(lines, header))
 
-    def _records(self, rows: Iterable[tuple[str, LiveRow]], *, ranged: bool) -> None:
+    def _rows(self, rows: Iterable[tuple[str, LiveRow | TraceError]]) -> None:
+        """Add rows, each with its kind; faulty ones are counted."""
         for kind, row in rows:
-            self._one(kind, row, ranged=ranged)
+            if isinstance(row, TraceError):
+                self._state.faults.append(str(row))
+                continue
+            try:
+                self._add(kind, row)
+            except TraceError as error:
+                self._state.faults.append(str(error))
 
-    def _one(self, kind: str, row: LiveRow | TraceError, *, ranged: bool) -> None:
-        """Add a row of some kind; a faulty one is counted."""
-        self._seen.add(kind)
-        if isinstance(row, TraceError):
-            self._state.faults.append(str(row))
-            return
-        try:
-            self._add(kind, row, ranged=ranged)
-        except TraceError as error:
-            self._state.faults.append(str(error))
-
-    def _add(self, kind: str, row: LiveRow, *, ranged: bool) -> None:
+    def _add(self, kind: str, row: LiveRow) -> None:
         state = self._state
         if kind in ("job", "squeue", "sacct"):
             if kind == "sacct" and "." in row.cells.get("JobID", row.cells.get("JobIDRaw", "")):
@@ -146,7 +137,7 @@ class _Reading:
                 texts["priority"] = next((text for text in told if text.isdecimal()), "")
             elif kind == "sacct":
                 texts = _renamed({"JobID": row.cells.get("JobIDRaw", ""), **row.cells}, SACCT)
-            self._job(job_of(JobTexts(row.place, texts, self._clock), ranged=ranged))
+            self._job(job_of(JobTexts(row.place, texts, self._clock), ranged=kind == "job"))
         elif kind == "node":
             self._nodes(row.cells, row.place)
         elif kind == "sinfo":

@@ -1,6 +1,5 @@
 """The state of a Slurm cluster at one moment: jobs, nodes, reservations, shares."""
 
-from math import inf
 from typing import Final
 
 from msgspec import Struct, field
@@ -153,7 +152,3 @@ class ClusterState(Struct, kw_only=True):
     shares: list[LiveShare] | None = None
     remarks: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
-
-
-#: a time limit of jobs without one
-NO_LIMIT: Final = inf
