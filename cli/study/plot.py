@@ -105,8 +105,8 @@ def plot_command(
 ) -> None:
     """Draw the results of a study with confidence intervals.
 
-    DIR is the folder of a study, or its Parquet file. Trials without a figure are marked in the picture, and named with
-    their cause.
+    DIR is the folder of a study, or its Parquet file. The picture marks trials in which a metric has no value. A list
+    gives their causes.
     """
     from pipistrelle.studies.inference.gaps import gap_remarks, gaps
     from pipistrelle.studies.pictures.choices import PictureChoice, check_kind, draw_study

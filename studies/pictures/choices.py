@@ -57,11 +57,9 @@ def draw_study(
         PictureChoice: the options do not suit the kind of picture.
         PipistrelleError: there is no such axis or metric, or a package is not installed.
     """
-    check_kind(kind, metrics, {"x": x, "by": by, "panels": panels, "target": targets, "axis": axis, "values": values})
     if kind is None:
         kind = "curves" if targets or _is_numeric(trials, x) else "bars"
-        given = {"axis": axis, "values": values}
-        check_kind(kind, metrics, {**given, "target": targets})
+    check_kind(kind, metrics, {"x": x, "by": by, "panels": panels, "target": targets, "axis": axis, "values": values})
     names = tuple(metrics) or _METRICS
     if kind == "sizes":
         name = trials.axis(str(axis))
@@ -119,20 +117,27 @@ def chosen_axes(trials: TrialTable, x: str | None, by: str | None, panels: str |
 
 def _is_numeric(trials: TrialTable, x: str | None) -> bool:
     """Return whether the axis along the picture has at least two numbers or times."""
-
     if not trials.axes:
         return False
-    over = trials.axis(x) if x is not None else "repair" if "repair" in trials.axes else _category(trials, None)
+    over = trials.axis(x) if x is not None else "repair" if "repair" in trials.axes else _category(trials.axes)
     try:
         return len({trials.number(over, value) for value in trials.values(over)}) > 1
     except StatisticsError:
         return False
 
 
-def _category(trials: TrialTable, taken: str | None) -> str:
-    """Return the axis along a picture with categories: the last one that is not the policy."""
-    free = [name for name in trials.axes if name != taken]
+def _category(free: Sequence[str]) -> str:
+    """Return which of some axes of the study gives the categories along the picture.
+
+    It is the last one that is not the policy, or the policy if there is no other.
+    """
     return next((name for name in reversed(free) if name != "policy"), free[-1])
+
+
+def _panels(trials: TrialTable, told: str | None, *used: str | None) -> str | None:
+    """Return the axis with a panel per value: the named one, or the only one that is not used otherwise."""
+    left = [name for name in trials.axes if name not in used]
+    return left[0] if told is None and len(left) == 1 else told
 
 
 def _ecdf(
@@ -147,9 +152,7 @@ def _ecdf(
     rest = [name for name in trials.axes if name != facet]
     colours = trials.axis(by) if by is not None else "policy" if "policy" in rest else next(iter(rest), None)
     _check_different({"--by": colours, "--panels": facet})
-    left = [name for name in rest if name != colours]
-    if facet is None and len(left) == 1:
-        facet = left[0]
+    facet = _panels(trials, facet, colours)
     metric = metrics[0] if metrics else default_distribution(trials)
     return ecdf_picture(trials, look, by=colours, panels=facet, metric=metric, level=level), (metric,)
 
@@ -168,9 +171,7 @@ def _over_x(
     facet = None if panels is None else trials.axis(panels)
     if kind in ("curves", "normalised"):
         over, colours = chosen_axes(trials, x, by, facet)
-        left = [name for name in trials.axes if name not in (over, colours, facet)]
-        if facet is None and len(left) == 1:
-            facet = left[0]
+        facet = _panels(trials, facet, over, colours)
         _check_different({"--x": over, "--by": colours, "--panels": facet})
         return curves_picture(
             trials, look, x=over, by=colours, metric=metrics[0], panels=facet, level=level,
@@ -185,13 +186,11 @@ def _over_x(
         free = [name for name in trials.axes if name not in (told, facet)]
         if not free:
             raise PictureChoice("no axis is left for --x.")
-        over = next((name for name in reversed(free) if name != "policy"), free[-1])
+        over = _category(free)
     rest = [name for name in trials.axes if name not in (over, facet)]
     colours = told or ("policy" if "policy" in rest else next(iter(rest), None))
     _check_different({"--x": over, "--by": colours, "--panels": facet})
-    left = [name for name in rest if name != colours]
-    if facet is None and len(left) == 1:
-        facet = left[0]
+    facet = _panels(trials, facet, over, colours)
     return categories_picture(
         trials, look, cast(Literal["bars", "boxes"], kind), x=over, by=colours, panels=facet, metrics=metrics,
         level=level,

@@ -22,13 +22,17 @@ from pipistrelle.schedulers.slurm.config.settings import AnswerDelay, SlurmConfi
 _OBJECTS: Final = ("partition", "qos", "account", "user")
 _SCHEDULER: Final = "schedulerparameters"
 _SIMULATION: Final = "simulation"
+_ANSWERS: Final = AnswerDelay()
 #: option of the command line, for messages
 OPTION: Final = "--slurm"
 #: {key after ``simulation.``: (meaning, default as text)}
 SIMULATION_KEYS: Final = {
     "start": ("when the controller starts: the phase of its ticks and periods, s", "4 with slurmdbd, else 0"),
-    "answer_delay": ("time from a job's end to the request for a scheduling pass, s", "0.02"),
-    "answer_delay_per_node": ("further time for each node of the job after the fourth, s", "0.08"),
+    "answer_delay": ("time from a job's end to the request for a scheduling pass, s", f"{_ANSWERS.least}"),
+    "answer_delay_per_node": (
+        "further time for each node of the job after the fourth, s",
+        f"{_ANSWERS.per_node}",
+    ),
 }
 #: s after time 0 at which a controller with slurmdbd starts, because it waits for slurmdbd
 _START_WITH_DBD: Final = 4.0
@@ -45,9 +49,10 @@ class Overrides(Struct, frozen=True):
 
     def timed(self, config: SlurmConfig) -> SlurmConfig:
         """Return the settings of the scheduler with the times of the simulation."""
-        told, usual = self.simulation, AnswerDelay()
+        told = self.simulation
         answers = AnswerDelay(
-            least=told.get("answer_delay", usual.least), per_node=told.get("answer_delay_per_node", usual.per_node)
+            least=told.get("answer_delay", _ANSWERS.least),
+            per_node=told.get("answer_delay_per_node", _ANSWERS.per_node),
         )
         start = told.get("start", _START_WITH_DBD if config.accounting_storage else 0.0)
         return replace(config, start=start, answers=answers)
