@@ -22,7 +22,7 @@ def name_option(tests: str, example: str, names: Callable[[click.Context], Itera
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         return [CompletionItem(name) for name in names(ctx) if name.startswith(incomplete)]
 
-    text = f"Run only {tests} whose name contains NAME, or matches a pattern such as '{example}'; repeatable."
+    text = f"Run only {tests} with NAME in their name; NAME can be a pattern: '{example}'; repeatable."
     return click.option("-k", "--name", "names", multiple=True, metavar="NAME", help=text, shell_complete=complete)
 
 

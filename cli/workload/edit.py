@@ -43,7 +43,7 @@ scale_step = StepCommand(
         "machine": "UNITS\tScale job sizes to a machine of this size.",
         "sizes": "FACTOR\tMultiply and round the job sizes.",
         "runtimes": "FACTOR\tMultiply the run times.",
-        "walltime": "LIMIT\tSet walltimes: 12h, 101% (of the run time), x2, none; random: 50%:150%, 100:3000 s.",
+        "walltime": "LIMIT\tSet walltimes: 12h, 101% (of the run time), x2, none, or random in 100:3000 s.",
         "arrivals": "FACTOR\tMultiply submit times: 50% is twice as fast.",
         "load": "Scale arrivals to this offered load, such as 0.9.",
         "machine_size": "\tWith --load: size of the machine in units (nodes or processors).\tas in IN",
