@@ -423,10 +423,10 @@ class Shape:
         fitting = int((most > 0).sum())
         if not allowed.any():
             return "it may use no node"
+        if fitting >= self.low:
+            return "all usable nodes together have too little room for the tasks"
         if fitting:
-            return (
-                f"only {fitting} of the {self.low} nodes that it needs fit it, or all of them hold too few of its tasks"
-            )
+            return f"{self.low} nodes are asked for, and only {fitting} can hold one of the tasks"
         return self._shortage(allowed)
 
     def _shortage(self, allowed: Bools) -> str:
