@@ -106,7 +106,7 @@ def _locked(path: Path) -> int:
 
 def _writer(path: Path) -> str | None:
     """Describe the process that holds the lock; None if unreadable."""
-    with suppress(OSError, ValueError, LookupError, TypeError):
+    with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
         who = json.loads(read_whole(path)[:_MOST_BYTES])
         return f"process {who['process']} on {printable(who['host'])}: {printable(who['command'])}"
     return None

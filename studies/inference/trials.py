@@ -126,11 +126,19 @@ class TrialTable:
     @classmethod
     def of(cls, table: "pyarrow.Table", where: str = "the trials") -> "TrialTable":
         """Return the trials of a pyarrow table; its metadata may name the axes that vary."""
-        facts = json.loads((table.schema.metadata or {}).get(b"pipistrelle", b"{}"))
-        told = facts.get("varied")
         columns = {name: table.column(name).to_pylist() for name in table.column_names}
-        axes = None if told is None else [name for name in told if name in columns]
-        return cls(columns, axes=axes, where=where, leads=_variants(facts.get("axes", ())))
+        try:
+            facts = json.loads((table.schema.metadata or {}).get(b"pipistrelle", b"{}"))
+            told = facts.get("varied")
+            axes = None if told is None else [name for name in told if name in columns]
+            leads = _variants(facts.get("axes", ()))
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            raise StatisticsError(
+                "the file's metadata do not describe a study",
+                where=where,
+                expected="the trials.parquet of a study, or a table without metadata of pipistrelle",
+            ) from None
+        return cls(columns, axes=axes, where=where, leads=leads)
 
     def __len__(self) -> int:
         return len(self.columns[REPLICA])

@@ -142,7 +142,7 @@ def _is_claimed(folder: Path, identity: Mapping[str, Any]) -> bool:
     try:
         told = json.loads(there)
         other = [name for part, name in _PARTS.items() if told.get(part) != json.loads(text).get(part)]
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, AttributeError, RecursionError):
         other = ["an unreadable description"]
     raise StudyError(
         "the folder has the results of another study",

@@ -40,6 +40,15 @@ def made(curves, x=None, replicas=1):
     return TrialTable({name: [row[place] for row in rows] for place, name in enumerate(names)})
 
 
+@pytest.mark.parametrize("facts", ["{", "[1]", '{"varied": 3}', '{"axes": [1]}', '{"a":' * 100_000])
+def test_metadata_that_describe_no_study_are_refused(facts):
+    """One message, for a table that another program or a stranger has made."""
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"replica": [0, 1]}).replace_schema_metadata({"pipistrelle": facts})
+    with pytest.raises(StatisticsError, match="metadata do not describe a study"):
+        TrialTable.of(table)
+
+
 def test_axes_are_those_that_the_study_varied(trials, make_trials):
     """A table without axis names is understood, too: axes are the varying columns before the replicas."""
     other = TrialTable.read(make_trials(2, told=False) / "trials.parquet")

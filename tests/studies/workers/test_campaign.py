@@ -207,6 +207,17 @@ def test_a_folder_of_another_study_is_refused(tmp_path, other, named):
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+@pytest.mark.parametrize("content", [b"{", b"[1]", b'{"a":' * 100_000])
+def test_a_folder_whose_study_cannot_be_read_is_refused(tmp_path, content):
+    """One message, however the file is damaged; nothing is overwritten."""
+    run(study(replicas=1), tmp_path, jobs=1)
+    (tmp_path / "study.json").write_bytes(content)
+    with pytest.raises(PipistrelleError, match=r"results of another study.*found an unreadable description"):
+        run(study(replicas=1), tmp_path)
+
+    assert (tmp_path / "study.json").read_bytes() == content
+
+
 @pytest.mark.parametrize("damage", [b"{", b'{"point": "\xb0"}\n'])
 def test_a_broken_line_is_named(tmp_path, damage):
     """A broken line that is not the last is not the result of a crash."""
