@@ -159,6 +159,7 @@ count = 5            # or: precision = "2%", at-most = 1000
 """
 
 
+@pytest.mark.slow
 def test_a_study_of_the_demo_is_read_by_other_programs(shell):
     """The study runs unchanged; pandas, polars and DuckDB read its table."""
     duckdb, pandas, polars = (pytest.importorskip(name) for name in ("duckdb", "pandas", "polars"))
