@@ -45,7 +45,7 @@ def table_4_1(bench: Bench, sheet: Sheet) -> None:
 
 
 def table_4_2(bench: Bench, sheet: Sheet) -> None:
-    """Compare jobs in table 4.2 of paper 001 with those computed from the rates."""
+    """Compare the numbers of jobs in table 4.2 of paper 001 with those that follow from its rates."""
     printed, classes = sheet.printed, _classes()
     for one, jobs in zip(classes, printed["jobs"], strict=True):
         sheet.row("jobs", one.rate * printed["hours"], jobs, size=one.size)
@@ -80,7 +80,7 @@ def table_4_4(bench: Bench, sheet: Sheet) -> None:
 
 
 def table_4_5(bench: Bench, sheet: Sheet) -> None:
-    """Compute the nodes of each class, by blocking and type (table 4.5 of paper 001)."""
+    """Compute the nodes that each class needs for a blocking probability (table 4.5 of paper 001)."""
     printed = sheet.printed
     for one, most in zip(_classes(), printed["most"], strict=True):
         sheet.row("most", one.load, most, size=one.size)
@@ -148,7 +148,7 @@ def _middles() -> NDArray[np.float64]:
 
 
 def _partitions(sheet: Sheet, blocking: float) -> list[tuple[int, float]]:
-    """Return the number of nodes and the MTTF (h) of each partition."""
+    """Return the number of nodes and the MTTF (h) of each partition, for a blocking probability."""
     platform = load_platform("intrepid")
     machine = Machine(platform.units, platform.info)
     said = sheet.printed["one_four"].get(f"{blocking:g}", sheet.printed["most"])

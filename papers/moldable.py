@@ -96,7 +96,7 @@ def time(bench: Bench, sheet: Sheet) -> None:
 
 
 def work(bench: Bench, sheet: Sheet) -> None:
-    """Compare the yields of paper 003 with simulated ones, at the best number of failures."""
+    """Compare the yields of paper 003 with simulated ones, at the best number of survived failures."""
     for wait in bench.size.waits:
         for shape in _ALL:
             best = _model(shape).optimum(wait * _HOUR)
