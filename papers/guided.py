@@ -95,7 +95,10 @@ def table_4_5(bench: Bench, sheet: Sheet) -> None:
 
 
 def _capacities(sheet: Sheet, chained: bool) -> None:
-    """Compute how many nodes each class needs for each blocking probability (figures 4.2 and 4.3 of paper 001)."""
+    """Compute how many nodes each class needs for each blocking probability (figures 4.2 and 4.3 of paper 001).
+
+    ``chained`` selects job types II and III instead of I and IV; see `Needs`.
+    """
     loads = [one.load for one in _classes()]
     found = [needs(loads, blocking) for blocking in _BLOCKING]
     series = [
@@ -118,7 +121,7 @@ def _capacities(sheet: Sheet, chained: bool) -> None:
 
 
 def _queues(sheet: Sheet, chained: bool) -> None:
-    """Compute figures 4.4 and 4.5 of paper 001 by its equations, and by Erlang's C."""
+    """Compute figures 4.4 and 4.5 of paper 001 by its equations, and by Erlang's C; ``chained`` as in `_capacities`."""
     classes = _classes()
     loads = [one.load for one in classes]
     lines: list[list[Series]] = [[], [], []]

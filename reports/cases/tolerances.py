@@ -109,7 +109,7 @@ def tolerated_figures(
     for name, tolerance in tolerances.items():
         if name not in kept and name not in told:
             raise CaseError(
-                f"the summary has no figure '{printable(name)}'",
+                f"the summary has no number '{printable(name)}'",
                 where=f"{where}: tolerances",
                 expected="a number in out_summary.json, such as mean_wait or 'reliability.availability'",
                 hint=did_you_mean(name, sorted({*kept, *told})),

@@ -170,7 +170,7 @@ def compare(
         platform: a machine with the mean time to failure of each node.
         seed: for jobs, outages and placement.
         duration: how long jobs are submitted and nodes fail; None: as in the classes.
-        blocking: probability that an arriving job cannot start at once, for which partitions are sized.
+        blocking: B from 0 to 1: a partition has (1 - B) times the mean number of units that its class uses.
         admission: ``queue``: jobs wait for their partition; ``block``: jobs that cannot start at once are rejected.
         backfill: the backfilling rule of both runs.
         every, repair: time between failures, and downtime, in hours.

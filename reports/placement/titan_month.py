@@ -168,7 +168,7 @@ def interval(share: float, count: int) -> tuple[float, float]:
 
 
 def machine_of(lives: str, date: str) -> Platform:
-    """Return Titan with the GPUs that were in service on a date."""
+    """Return Titan with the GPUs that were in service on a date; ``lives`` is the path of the log of GPUs."""
     return with_node_rows(load_platform("titan"), load_node_rows(f"{lives},at={date}"))
 
 
@@ -185,7 +185,7 @@ def drawn_machine(stable: int, seed: int) -> Platform:
 
 
 def drawn_outages(stable: Bools, rates: tuple[float, float], seed: int, horizon: float = MONTH) -> Outages:
-    """Draw failures of single nodes; ``rates`` are per hour on stable and on other nodes."""
+    """Draw failures of single nodes until ``horizon`` (s); ``rates`` are per hour on stable and on other nodes."""
     rng = np.random.Generator(np.random.PCG64(seed))
     outages = []
     for kind, rate in zip((stable, ~stable), rates, strict=True):
