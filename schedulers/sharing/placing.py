@@ -143,7 +143,7 @@ class NodePlacer:
         return order
 
     def _one(self, shape: Shape) -> OneNodeRequest:
-        """Return what a job takes of one node on which one of its tasks runs."""
+        """Return the request on one node, with at least one task of the job, by which nodes are scored for it."""
         tasks = shape.exact or (shape.tasks if shape.high == 1 and shape.tasks else 1)
         counts = shape.gpus_on_node(tasks, shape.low)
         if shape.request.exclusive:

@@ -128,7 +128,7 @@ class SlurmLimits:
         return ""
 
     def _own(self, job: SlurmJob, tres: Tres, hidden: set[str]) -> str:
-        """Test the limits of the job's association; a limit that it lacks comes from its accounts."""
+        """Test the limits of the job's association; limits that it lacks are inherited from its accounts."""
         inherited = self.accounts.inherited
         minutes = inherited(job.assoc, "max_tres_mins_pj") or {}
         name = _alone_minutes(minutes, tres, job, "pj_mins", hidden)
@@ -224,7 +224,8 @@ class SlurmLimits:
     def refusal(self, job: SlurmJob, tres: Tres) -> str:
         """Return why a submission is refused permanently; "" if it is accepted.
 
-        Limits on submitted jobs refuse, and other limits with the flag DenyOnLimit.
+        A submission is refused if it exceeds a limit on submitted jobs, or any limit of a QOS with the flag
+        DenyOnLimit.
         """
         if self.idle or job.assoc < 0:
             return ""

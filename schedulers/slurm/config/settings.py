@@ -46,7 +46,7 @@ class SlurmConfig(Struct, frozen=True, kw_only=True):
         accounting_storage: whether slurmdbd is used (``AccountingStorageType`` is accounting_storage/slurmdbd).
         accounting_storage_enforce: in lower case: associations, limits, qos, safe, nosteps, nojobs, wckeys. Slurm adds
             what a value implies: limits implies associations, qos implies associations, safe implies limits.
-        start: time at which the controller starts, s: the phase of its ticks and of its other periods.
+        start: time at which the controller starts, s; its ticks and other periods are counted from then.
         min_job_age, kill_wait, complete_wait, message_timeout: s.
         over_time_limit: s after the time limit before a job is killed; inf for UNLIMITED.
         limit_check: s between two checks of time limits.

@@ -26,7 +26,7 @@ class NodesAsked(Struct):
         whole: whether nodes are taken as a whole.
         fixed_cpus: CPUs used per node with gres; 0: any number.
         max_cpus_per_node: limit of the partition; 0: none.
-        share: jobs per resource if the job may share, else 1.
+        share: most jobs per resource if the job may share, else 1.
         part: the partition's index.
         counts: ((set of nodes, number needed), ...) of ``feature*N``.
     """

@@ -105,7 +105,7 @@ def preempt_for(
     preempt: Callable[[SlurmJob, SlurmJob], None],
     now: int,
 ) -> list[tuple[SlurmJob, SlurmJob]]:
-    """Preempt the victims of a job, unless earlier victims may still be ending; return (victim, job) of each."""
+    """Preempt a job's victims, unless its earlier victims may still be ending; return (victim, job) of each."""
     if controller.preemption.in_progress(job, now):
         return []
     if not job.preempts_since:

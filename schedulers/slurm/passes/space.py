@@ -29,8 +29,8 @@ class Space:
             nodes: nodes that the job may use.
 
         Returns:
-            The next time to try is the end of the first record whose successor offers a node that is not open now; 0:
-            there is none.
+            The next time to try is the earliest at which a node opens that was not open since ``start``; 0: there is
+            none.
         """
         begins, ends, opens, after = self.begin, self.end, self.open, self.after
         later = 0
@@ -61,9 +61,9 @@ class Space:
                 return False
 
     def reserve(self, start: int, end: int, nodes: int) -> None:
-        """Reserve nodes from ``start`` to ``end`` (s); the caller rounds the times.
+        """Reserve nodes from ``start`` to ``end`` (s), which the caller has rounded to the table's resolution.
 
-        Afterwards at most one pair of equal neighbouring records is joined.
+        Afterwards at most one pair of neighbouring records with the same open nodes is joined.
         """
         begins, ends, opens, after = self.begin, self.end, self.open, self.after
         start = max(start, begins[0])
