@@ -39,7 +39,7 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
 
     @property
     def parts(self) -> dict[str, str]:
-        """Return {axis: part}: the names of order, backfilling rule and placement."""
+        """Return the names of the three parts: {``order``, ``backfill`` and ``placement``: name}."""
         return {"order": self.order, "backfill": self.backfill, "placement": self.placement}
 
 

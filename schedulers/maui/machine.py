@@ -66,7 +66,7 @@ class PlannedMachine(Protocol[_Taken, _Place]):
         """Return the number of free processors."""
 
     def never(self, job: SchedulerJob) -> str | None:
-        """Return why a job fits nowhere on the empty machine; None if it does."""
+        """Return why a job fits nowhere on the empty machine; None if it fits."""
 
     def state(self) -> dict[str, Any]:
         """Return the running jobs and the times as plain values."""
@@ -123,13 +123,13 @@ class PlannedMachine(Protocol[_Taken, _Place]):
         """Return whether a place is free for its whole time."""
 
     def place(self, job: SchedulerJob, taken: _Taken, begin: float, end: float) -> _Place:
-        """Return the place of a job."""
+        """Return the place of a job that takes ``taken`` from ``begin`` to ``end``."""
 
     def taken(self, place: _Place) -> _Taken:
         """Return what a job takes in a place."""
 
     def is_lost(self, taken: _Taken) -> bool:
-        """Return whether part of this is out of service."""
+        """Return whether any of ``taken`` is out of service."""
 
     def is_free_now(self, job: SchedulerJob, taken: _Taken) -> bool:
         """Return whether no job holds any of what a waiting job would take."""
@@ -138,4 +138,4 @@ class PlannedMachine(Protocol[_Taken, _Place]):
         """Start a job now."""
 
     def backfill(self, jobs: Backfilled, accesses: int, window: Filling) -> None:
-        """Start jobs that fit without delaying a reservation; ``accesses`` is the number of accesses."""
+        """Start jobs that fit without delaying a reservation; ``accesses`` is how many different accesses exist."""

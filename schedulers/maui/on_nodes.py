@@ -138,7 +138,7 @@ class PlannedNodes(NodeSearch):
         self.slices.advance(now)
 
     def begin(self, restrictions: Sequence[Restriction], reservations: int) -> None:
-        """Begin a decision, with these closures and at most so many reservations."""
+        """Begin a decision, with these closures and at most ``reservations`` reservations."""
         for place in self._kept_now:
             self.slices.give_back(place.rows, place.begin, place.end)
         self._kept_now, self._open = [], {}
@@ -247,7 +247,7 @@ class PlannedNodes(NodeSearch):
         return enough and bool((slices.least_free(at, place.end - place.begin, rows.nodes) >= rows.taken).all())
 
     def place(self, job: SchedulerJob, taken: Takes, begin: float, end: float) -> NodePlace:
-        """Return the place of a job."""
+        """Return the place of a job that takes ``taken`` from ``begin`` to ``end`` (s)."""
         return NodePlace(begin, end, self.rows(job, taken))
 
     def taken(self, place: NodePlace) -> Takes:

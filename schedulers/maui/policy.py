@@ -112,8 +112,9 @@ class MauiPolicy:
 def since_sunday(config: Mapping[str, Any]) -> float:
     """Return the seconds from a Sunday's midnight, local time, to time 0.
 
-    ``config`` is the server's: ``epoch`` is the Unix time of time 0, without it the result is 0; ``timezone`` is a
-    zone's name, UTC if unknown.
+    Args:
+        config: the server's configuration. Its ``epoch`` is the Unix time of time 0; if it is missing, the result is 0.
+            Its ``timezone`` is a zone's name; an unknown zone counts as UTC.
     """
     epoch = config.get("epoch")
     if not isinstance(epoch, int | float):

@@ -31,8 +31,8 @@ class LineOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab
     Attributes:
         node_order: order of the nodes in the line; its beginning is used first.
         age_aware: whether stable nodes come before all others.
-        dual_ended: conditions (`Selection`) on jobs that get nodes from the line's other end.
-        base_order: conditions on jobs for which stable nodes do not come first.
+        dual_ended: conditions (`Selection`); a job that meets one gets nodes from the line's other end.
+        base_order: conditions; for a job that meets one, stable nodes do not come first.
         reliability_target: least probability that a job finishes on its nodes.
     """
 

@@ -173,9 +173,10 @@ def reserve(view: View, job: SchedulerJob, placement: Placement) -> UnitReservat
 
 
 def reserve_beside_pools(view: View, job: SchedulerJob) -> tuple[float, int]:
-    """Return the reservation of a job, with its units as a mask, if all windows are permanent.
+    """Return the reservation of a job, with its units as a mask.
 
-    Any units that are open to the job must suit it, and no job may hold units that are out of service.
+    All windows must be permanent, any units that are open to the job must suit it, and no job may hold units that are
+    out of service.
     """
     in_service = ((1 << view.units) - 1) & ~mask_of(view.gone)
     allowed = in_service & ~mask_of(view.closed_pools(job))

@@ -64,9 +64,10 @@ class Book(NamedTuple):
 
     Attributes:
         times: s, ascending, from now to inf; earlier begins are set to now.
-        gaps: one column per gap, a run of units that are all taken before, free in between and taken after: `BEGIN`,
-            `END`, `LOW`, `HIGH`, and `FRESH`, 1 if units in it were freed. A column without a gap begins at `NEVER` or
-            later and ends at 0; the first `EMPTY` entries of line `HOLES` are the numbers of these columns.
+        gaps: one column per gap. A gap is a run of units that are all free from `BEGIN` to `END`, but not just before
+            or after. Its other lines are `LOW`, `HIGH`, and `FRESH`, 1 if units in it were freed. A column without a
+            gap begins at `NEVER` or later and ends at 0; the first `EMPTY` entries of line `HOLES` are the numbers of
+            these columns.
         jobs: a column per waiting job. Its reservation: `BEGIN` (-1: none), `END`, `LOW`, `HIGH`, `RUNS` (first column
             of its runs of units) and `COUNT` (number of runs). `SIZE` (0: no job), `MARKED` (1 if a change may move the
             job) and `EARLY` (at most this many of its units are free just before its begin).
@@ -250,8 +251,8 @@ def free_before_loop(book: Book, begin: int, first: int, last: int) -> int:
 def doubtful(book: Book, count: int) -> Ints:
     """Mark the jobs that can move to lower units; return those that may begin sooner.
 
-    Units were freed in the first ``count`` gaps of lines 2 (since), 3 (until) and 4 (lowest) of the scratch. Lines 5, 6
-    and 7 have the lowest unit, the highest, and the number of units of all gaps until a time.
+    Lines 2 (since), 3 (until) and 4 (lowest unit) of the scratch describe ``count`` gaps in which units were freed. For
+    each time, lines 5, 6 and 7 have the lowest unit, the highest unit and the number of units of all gaps until then.
     """
     scratch = book.scratch
     least, most, units = scratch[5], scratch[6], scratch[7]

@@ -25,7 +25,7 @@ _ROOM: Final = 256
 
 
 class Holds:
-    """The running jobs and their planned ends: when which units become free."""
+    """The running jobs, and when their units are planned to become free."""
 
     def __init__(self, view: View) -> None:
         self._view = view

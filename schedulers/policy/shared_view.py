@@ -24,7 +24,7 @@ _ONE_CORE = Request(tasks=1)
 
 
 class SharedView:
-    """Nodes with cores, memory and GPUs: what of them is free, and the takes of the running jobs.
+    """Nodes with cores, memory and GPUs: what is free of these, and what each running job takes.
 
     Attributes:
         nodes: what the nodes have.
@@ -88,9 +88,9 @@ class SharedView:
         return found
 
     def may_fit(self, jobs: Sequence[SchedulerJob]) -> Bools:
-        """Return of which jobs one task fits somewhere by each single resource, shape (jobs,); no other job can start.
+        """Return which jobs may fit, shape (jobs,); the other jobs cannot start.
 
-        There must be at least one job.
+        A job may fit if, for each single resource, some node has enough for one task. There must be at least one job.
         """
         need = np.array([self.shape(job).least for job in jobs], dtype=np.int64)
         fits: Bools = (need <= self.free.amounts.max(axis=0)).all(axis=1)
@@ -149,12 +149,12 @@ class SharedView:
         return self._held[job.id][0]
 
     def held_by(self, job: SchedulerJob) -> tuple[Amounts, Amounts]:
-        """Return the rows of a running job, see `rows`."""
+        """Return a running job's nodes and what it takes there, in the form of `rows`."""
         _, nodes, taken = self._held[job.id]
         return nodes, taken
 
     def rows_of(self, number: int) -> tuple[Amounts, Amounts]:
-        """Return the rows of the running job with this number, see `rows`."""
+        """Return the nodes of the running job with this number and what it takes there, in the form of `rows`."""
         return self._rows_of[number]
 
     def rows(self, job: SchedulerJob, takes: Takes) -> tuple[Amounts, Amounts]:
@@ -170,7 +170,7 @@ class SharedView:
         return np.hstack([self.free.amounts, self.free.gpus])
 
     def split(self, table: Amounts) -> tuple[Amounts, Amounts]:
-        """Return the resources and the GPUs of a table of `table`'s columns."""
+        """Split a table with the columns of `table` into the resources and the GPUs."""
         width = len(self.nodes.resources)
         return table[:, :width], table[:, width:]
 
@@ -179,7 +179,7 @@ class SharedView:
         return NodeSet.of([take.node for take in takes]), told_takes(takes)
 
     def adopt(self, job: SchedulerJob, told: Iterable[NodeTake]) -> None:
-        """Give a running job what another scheduler or a saved state says that it takes; ValueError if impossible."""
+        """Record what a running job takes, as told by another scheduler or a saved state; ValueError if impossible."""
         self.take(job, takes_told(told))
 
     def check(self, running: Iterable[SchedulerJob]) -> None:

@@ -104,7 +104,7 @@ class Waiting(Protocol):
 
 
 class QueueLimits(Protocol):
-    """The limits of job classes: they decide which jobs join the queue, and keep those that are set aside."""
+    """The limits of job classes: they decide which jobs join the queue, and store the jobs that may not join yet."""
 
     #: time (s) of the last change since the last `let_in`; None if there was none
     pending: float | None

@@ -25,7 +25,7 @@ JOB, UNITS, NODES = range(3)
 class Slots:
     """A table of the counters and limits that apply to each combination of credentials.
 
-    It has a line per limit, up to the largest number of any combination, and a column per combination. Counter 0 is
+    It has a column per combination, and as many lines as the largest number of limits of any combination. Counter 0 is
     unlimited.
     """
 
@@ -175,7 +175,10 @@ class OutstandingRooms:
         return work.astype(np.float64), time.astype(np.float64)
 
     def rooms(self, now: float, level: int) -> tuple[Floats, Floats]:
-        """Return how much work (units x s) and time (s) each combination of credentials may start now."""
+        """Return how much work (units x s) and time (s) each combination of credentials may start now.
+
+        ``level`` is 0 for soft limits, 1 for hard limits.
+        """
         found = self._rooms.get((now, level))
         if found is None:
             found = (np.full(self._codes, inf), np.full(self._codes, inf))
@@ -188,7 +191,7 @@ class OutstandingRooms:
         return found
 
     def allowed(self, size: Ints, walltime: Floats, code: Ints, now: float, level: int) -> Bools:
-        """Return which jobs these limits allow to start."""
+        """Return which jobs these limits allow to start; ``level`` is 0 for soft limits, 1 for hard limits."""
         work, time = self.rooms(now, level)
         may: Bools = np.ones(len(size), dtype=np.bool_)
         if self._slots[0].counters:

@@ -268,10 +268,7 @@ class Limits:
         return allowed
 
     def _system_room(self, hard: bool) -> float:
-        """Return how many units a job may have at most under the limits of all jobs together.
-
-        -1: no job may start.
-        """
+        """Return the most units that a job may have under the limits on all jobs together; -1: no job may start."""
         usage = self._usage.get(_SYSTEM, _Usage(0))
         room = inf
         for limit in self._system:

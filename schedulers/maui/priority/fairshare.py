@@ -174,9 +174,10 @@ class Fairshare(Kept):
         return float(self._total[0]) + self._total_older
 
     def factors(self, kind: str, now: float, ahead: float = 0.0) -> Floats:
-        """Return how far each name's usage (%) is from its target.
+        """Return each name's fairshare factor: how far its usage (%) is from its target.
 
-        It is 0 for a name without a target, and for all names before any use (source: MJobGetStartPriority, Maui 3.2).
+        The factor is 0 for a name without a target, and for all names before any use (source: MJobGetStartPriority,
+        Maui 3.2).
 
         Args:
             ahead: seconds to look ahead, assuming that no job starts or ends and no window begins.
@@ -225,7 +226,7 @@ class Fairshare(Kept):
         )
 
     def rooms(self, now: float) -> list[tuple[Floats, Floats]]:
-        """Return how much usage (unit x s) caps allow a new job, and its growth.
+        """Return how much usage (unit x s) the caps still allow a new job, and how fast that grows (units).
 
         The arrays are by kind of credential. Each has a value per name (inf without a cap), and one for jobs without a
         name of this kind. A job's full walltime counts (source: MFSCheckCap, Maui 3.2). The growth is valid until a job

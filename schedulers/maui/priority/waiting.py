@@ -206,7 +206,7 @@ class RowsByCounter:
         self._count = 0
 
     def add_code(self, counters: tuple[int, ...]) -> None:
-        """Add the next combination of credentials, with the counters for which its jobs count."""
+        """Add the next combination of credentials; its jobs add to ``counters``."""
         for counter in counters:
             self.codes[counter].append(len(self.counters_of))
         self.counters_of.append(counters)
