@@ -33,7 +33,7 @@ def _compiled() -> ModuleType:
 
 
 class Conservative:
-    """Gives every waiting job a reservation on fixed units; no other job ever delays this reservation.
+    """Gives every waiting job a reservation on fixed units, never delayed by other jobs.
 
     A new job gets a reservation that delays no earlier one. When a job ends, each waiting job is planned again, in the
     order of the queue, while all others keep their reservations. A job's old reservation is released first, so its new

@@ -206,7 +206,7 @@ class Candidates:
         return sizes
 
     def slack(self, rows: Rows) -> NDArray[np.int64]:
-        """Return for each row the most units that other jobs may take if the row's job is still to fit."""
+        """Return for each row the most units that other jobs may take so that its job still fits."""
         queue = self._queue
         slack: NDArray[np.int64] = self._widths[queue.access[rows]] - queue.size[rows]
         return slack

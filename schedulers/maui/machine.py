@@ -138,4 +138,7 @@ class PlannedMachine(Protocol[_Taken, _Place]):
         """Start a job now."""
 
     def backfill(self, jobs: Backfilled, accesses: int, window: Filling) -> None:
-        """Start jobs that fit without delaying a reservation; ``accesses`` is how many different accesses exist."""
+        """Start jobs that fit without delaying a reservation.
+
+        ``accesses`` is how many different accesses exist.
+        """

@@ -64,7 +64,7 @@ class PlannedUnits:
         return job.size
 
     def never(self, job: SchedulerJob) -> str | None:
-        """Return a message if the placement refuses a job even on the empty machine; None if it accepts the job."""
+        """Return a message if the placement refuses a job on the empty machine; else None."""
         machine, placement = self._view.machine, self._placement
         if placement is None:
             return None
@@ -123,7 +123,7 @@ class PlannedUnits:
         self._view.start(job, alloc, why)
 
     def backfill(self, jobs: Backfilled, accesses: int, window: Filling) -> None:
-        """Backfill the periods (Maui's windows) during which enough units are free, the shortest first."""
+        """Fill Maui's backfill windows (periods with free units), the shortest first."""
         now = self._view.now
         candidates = Candidates(
             jobs.queue,

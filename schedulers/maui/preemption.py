@@ -17,7 +17,12 @@ _MODES: Final[dict[str, PreemptMode]] = {"REQUEUE": "requeue", "CHECKPOINT": "ch
 
 
 class KeptForJob(NamedTuple):
-    """What is kept free for a waiting job until its ``victims`` (ids of the jobs preempted for it) have ended."""
+    """What is kept free for a waiting job until its victims have ended.
+
+    Attributes:
+        taken: what the job will take.
+        victims: ids of the jobs that are preempted for it.
+    """
 
     taken: Any
     victims: tuple[str, ...]

@@ -89,9 +89,9 @@ class StandingReservations:
         ]
 
     def closed(self, now: float) -> list[tuple[int, Closure]]:
-        """Return (number of the standing reservation, closed units and times) for each period in which one is in force.
+        """Return (number of the standing reservation, closed units and times) per period.
 
-        These are the current or next period and DEPTH further periods of each reservation.
+        Each reservation has its current or next period and DEPTH further ones.
         """
         day = floor((now + self._midnight) / DAY)
         if not self._all:

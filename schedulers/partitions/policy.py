@@ -1,4 +1,4 @@
-"""A policy on partitions by reliability; failures and jobs change the partitions during the run."""
+"""A policy on partitions by reliability, which are updated by failures and jobs."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -1,4 +1,7 @@
-"""All units of a machine in a line, in an order of its nodes; placements take units from the line's beginning."""
+"""All units of a machine in a line, in an order of its nodes.
+
+Placements take units from the line's beginning.
+"""
 
 from typing import NamedTuple
 

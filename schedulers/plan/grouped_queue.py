@@ -41,7 +41,10 @@ class GroupedQueue(WaitingRows):
         self._sizes[row], self._occupies[row], self._groups[row] = job.size, job.occupies, group
 
     def pass_over(self, units: OpenUnits, first: SchedulerJob, *, shortest_first: bool = False) -> None:
-        """Start the jobs that do not delay ``first``, the first job that does not fit; call `follow` before."""
+        """Start the jobs that do not delay ``first``, the first job that does not fit.
+
+        Call `follow` before.
+        """
         view, last = self.view, self._last
         holds = last is not None and last[0] is first and last[3] == len(view.running)
         holds = holds and not view.released and view.running.next_end > view.now

@@ -154,7 +154,7 @@ class SharedView:
         return nodes, taken
 
     def rows_of(self, number: int) -> tuple[Amounts, Amounts]:
-        """Return the nodes of the running job with this number and what it takes there, in the form of `rows`."""
+        """Return the same as `held_by` for the running job with this number."""
         return self._rows_of[number]
 
     def rows(self, job: SchedulerJob, takes: Takes) -> tuple[Amounts, Amounts]:
@@ -179,7 +179,10 @@ class SharedView:
         return NodeSet.of([take.node for take in takes]), told_takes(takes)
 
     def adopt(self, job: SchedulerJob, told: Iterable[NodeTake]) -> None:
-        """Record what a running job takes, as told by another scheduler or a saved state; ValueError if impossible."""
+        """Record what a running job takes; ValueError if impossible.
+
+        ``told`` comes from another scheduler or a saved state.
+        """
         self.take(job, takes_told(told))
 
     def check(self, running: Iterable[SchedulerJob]) -> None:

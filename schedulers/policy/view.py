@@ -168,7 +168,10 @@ class View(Kept):
         return FreeUnits(units).take_lowest(job.size) if job.size <= len(units) else None
 
     def shut(self, job: SchedulerJob, begin: float | None = None) -> NodeSet:
-        """Return the nodes that are out of service or closed to a job that starts at ``begin`` (s; None: now)."""
+        """Return the nodes that are out of service or closed to a job.
+
+        The job starts at ``begin`` (s; None: now).
+        """
         if begin is not None:
             out = self.gone
         elif self.shared is not None and self.free.count == self.units:

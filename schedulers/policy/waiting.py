@@ -104,7 +104,7 @@ class Waiting(Protocol):
 
 
 class QueueLimits(Protocol):
-    """The limits of job classes: they decide which jobs join the queue, and store the jobs that may not join yet."""
+    """The limits of job classes: decide which jobs join the queue, and store the others."""
 
     #: time (s) of the last change since the last `let_in`; None if there was none
     pending: float | None
@@ -117,7 +117,10 @@ class QueueLimits(Protocol):
         """Iterate over the jobs set aside, in storage order."""
 
     def windows(self) -> list[Window]:
-        """Return a window for each class with its own pools; it keeps the class off all other units."""
+        """Return, for each class with its own pools, the window on all other units.
+
+        Jobs of the class may not use the units of this window.
+        """
 
     def closed(self, job: SchedulerJob) -> NodeSet:
         """Return the units that the job's class may not use."""
@@ -141,4 +144,4 @@ class QueueLimits(Protocol):
         """Let jobs set aside join the queue, as long as their class's limits allow, and return them."""
 
     def held_back_by(self, job: SchedulerJob) -> str | None:
-        """Return as text the limit that keeps a job out of the queue; None if the job is not set aside."""
+        """Return the limit (as text) that keeps a job out of the queue; None if it is queued."""

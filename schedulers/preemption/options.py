@@ -50,7 +50,11 @@ class Terms(NamedTuple):
 
 
 class PreemptionRules:
-    """The parsed options of preemption; PolicyError if an option is invalid or no job could be preempted."""
+    """The parsed options of preemption.
+
+    Raises:
+        PolicyError: an option is invalid, or no job could be preempted.
+    """
 
     def __init__(self, options: PreemptionOptions, where: str | None = None) -> None:
         self._by_qos = options.type == "qos"

@@ -51,12 +51,18 @@ class OpenNodes:
         self.candidates.drop(job)
 
     def could_fit(self, jobs: list[SchedulerJob]) -> list[SchedulerJob]:
-        """Return the jobs that may fit: for each single resource, some node has enough for one task of the job."""
+        """Return the jobs that may fit.
+
+        For each single resource, some node has enough for one task of such a job.
+        """
         return list(compress(jobs, self.shared.may_fit(jobs).tolist())) if jobs else jobs
 
 
 def opened(known: OpenNodes | None, view: View, placement: Placement) -> OpenNodes:
-    """Return ``known`` if it belongs to the view, or else a new object; tell the placement which jobs arrived."""
+    """Return ``known`` if it belongs to the view, or else a new object.
+
+    The placement is told which jobs arrived.
+    """
     found = known if known is not None and known.view is view else OpenNodes(view, placement)
     for job in view.arrivals:
         found.placer.saw(job)

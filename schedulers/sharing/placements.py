@@ -143,7 +143,7 @@ class BestFitShared(SharedPlacement):
 
 
 class WorstFit(SharedPlacement):
-    """Chooses the node with the most free resources after the request is placed, and the emptiest of its GPUs.
+    """Chooses the node with the most free resources after placing, and its emptiest GPUs.
 
     The score is the free milli-cores plus 100 times the free thousandths of GPUs.
     """

@@ -1,4 +1,4 @@
-"""The first waiting job's reservation on nodes that jobs share: when this job fits, and which jobs may pass it."""
+"""The first waiting job's reservation on nodes that jobs share, and which jobs may pass."""
 
 from collections.abc import Mapping
 from math import inf
@@ -157,7 +157,9 @@ class FirstReserved:
     # -- who passes ----------------------------------------------------------------------------------------------------
 
     def beside(self, job: SchedulerJob, takes: Takes) -> Takes | None:
-        """Return what a job that ends after the shadow time may take without delaying the first job; or None.
+        """Return what a job may take without delaying the first job, or None.
+
+        The job would end after the shadow time.
 
         Args:
             takes: what ``job`` would take if there were no reservation.

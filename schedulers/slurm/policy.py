@@ -288,7 +288,7 @@ class SlurmPolicy:
         self._daemon.submitted(now)
 
     def reservation(self, job: SchedulerJob) -> float | None:
-        """Return the start (s) that the last backfill pass expected for a waiting job; None if there is none."""
+        """Return the start (s) that the last backfill pass expected for a job; None if none."""
         record = self._records.get(job.id)
         return float(record.expected) if record is not None and record.expected else None
 

@@ -1,4 +1,4 @@
-"""Translate the controller's allocation of a job into tasks and numbered GPUs on each of the machine's nodes."""
+"""Translate the controller's allocation of a job into tasks and GPUs on each node."""
 
 from collections.abc import Mapping, Sequence
 

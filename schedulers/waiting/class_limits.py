@@ -78,7 +78,7 @@ class _Users(Kept):
 
 class _Aside(MovingQueue):
     def next(self, room: int, rooms: NDArray[np.int64]) -> SchedulerJob | None:
-        """Return the first job set aside that its class and its user have enough units for; None if none.
+        """Return the first job set aside for which its class and user have enough units, or None.
 
         Args:
             room: units that the class may still use.
@@ -210,7 +210,10 @@ class ClassLimits(Kept):
         return None if queue is None else self._classes.get(queue)
 
     def windows(self) -> list[Window]:
-        """Return a permanent window for each class with its own pools; it keeps the class off all other units."""
+        """Return, for each class with its own pools, the permanent window on all other units.
+
+        Jobs of the class may not use the units of this window.
+        """
         return [
             Window(f"pools of class {name}", 0.0, inf, one.closed, lambda job, one=one: self._of(job) is not one)  # type: ignore[misc]
             for name, one in self._classes.items()
@@ -283,7 +286,7 @@ class ClassLimits(Kept):
         return found
 
     def held_back_by(self, job: SchedulerJob) -> str | None:
-        """Return as text the limit that keeps a job out of the queue; None if the job is not set aside."""
+        """Return the limit (as text) that keeps a job out of the queue; None if it is queued."""
         one = self._of(job)
         if one is None or job not in one.aside:
             return None

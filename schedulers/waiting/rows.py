@@ -15,7 +15,7 @@ _ROOM: Final = 64
 
 
 class WaitingRows(ABC):
-    """Keeps each waiting job of a view in a row of some arrays, and reuses the rows of jobs that left.
+    """The waiting jobs of a view, each in a row of some arrays; rows of jobs that left are reused.
 
     Attributes:
         columns: names of the arrays that a subclass adds, each of shape (..., rows).

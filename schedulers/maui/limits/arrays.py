@@ -175,7 +175,7 @@ class OutstandingRooms:
         return work.astype(np.float64), time.astype(np.float64)
 
     def rooms(self, now: float, level: int) -> tuple[Floats, Floats]:
-        """Return how much work (units x s) and time (s) each combination of credentials may start now.
+        """Return the work (units x s) and time (s) that each combination of credentials may start now.
 
         ``level`` is 0 for soft limits, 1 for hard limits.
         """
@@ -191,7 +191,7 @@ class OutstandingRooms:
         return found
 
     def allowed(self, size: Ints, walltime: Floats, code: Ints, now: float, level: int) -> Bools:
-        """Return which jobs these limits allow to start; ``level`` is 0 for soft limits, 1 for hard limits."""
+        """Return which jobs the soft (``level`` 0) or hard (1) limits allow to start."""
         work, time = self.rooms(now, level)
         may: Bools = np.ones(len(size), dtype=np.bool_)
         if self._slots[0].counters:

@@ -226,7 +226,7 @@ class Fairshare(Kept):
         )
 
     def rooms(self, now: float) -> list[tuple[Floats, Floats]]:
-        """Return how much usage (unit x s) the caps still allow a new job, and how fast that grows (units).
+        """Return how much usage (unit x s) caps still allow a new job, and its growth per s.
 
         The arrays are by kind of credential. Each has a value per name (inf without a cap), and one for jobs without a
         name of this kind. A job's full walltime counts (source: MFSCheckCap, Maui 3.2). The growth is valid until a job

@@ -148,7 +148,7 @@ class NodeSearch:
         return shape.choose(self.order(shape, at, length, good), most, table[:, width:])
 
     def order(self, shape: Shape, at: int, length: float, good: Ints) -> Ints:
-        """Return all nodes, preferred nodes first, for a job that would start at the begin of slice ``at``."""
+        """Return all nodes, preferred nodes first, for a job that would start with slice ``at``."""
         return self.shared.by_weight if at else self.placer.order(shape)
 
     def _shut(self, shape: Shape, periods: Sequence[Period]) -> Shut:

@@ -25,7 +25,7 @@ def group_reason(level: str, tres: str) -> str:
 
 
 def minutes_reason(level: str, tres: str, *, running: bool = False) -> str:
-    """Return the reason of GrpTRESMins or GrpTRESRunMins, such as AssocGrpCPUMinutesLimit or QOSGrpMemRunMinutes."""
+    """Return the reason of GrpTRESMins or GrpTRESRunMins, such as QOSGrpMemRunMinutes."""
     kind = "CPU" if tres == "cpu" else _kind(tres)
     run = "Run" if running else ""
     return f"{level}Grp{kind}{run}MinutesLimit" if kind == "CPU" else f"{level}Grp{kind}{run}Minutes"
@@ -60,7 +60,10 @@ def least_reason(tres: str) -> str:
 
 
 def holder_reason(tres: str, holder: str) -> str:
-    """Return the reason of MaxTRESPU or MaxTRESPA (``holder`` User or Account), such as QOSMaxCpuPerUserLimit."""
+    """Return the reason of MaxTRESPU or MaxTRESPA, such as QOSMaxCpuPerUserLimit.
+
+    ``holder`` is User or Account.
+    """
     kind = _kind(tres)
     if kind == "Mem":
         kind = "Memory"

@@ -123,7 +123,7 @@ class ReservationSettings(Struct, frozen=True, kw_only=True):
 
 
 class SwitchSettings(Struct, frozen=True, kw_only=True):
-    """One ``SwitchName`` line of topology.conf, with the names of the nodes or switches below the switch."""
+    """One ``SwitchName`` line of topology.conf, with the names of what is below the switch."""
 
     name: str
     nodes: tuple[str, ...] = ()

@@ -65,7 +65,7 @@ _OPTION: Final = re.compile(r"([A-Za-z0-9_]+)(?:=(.*))?")
 
 
 def scheduler_parameters(conf: SlurmConf) -> tuple[SchedulerParameters, list[KeyFinding]]:
-    """Return ``SchedulerParameters``, and for each of its keys whether it is honoured or ignored."""
+    """Return ``SchedulerParameters``, and whether each key is honoured or ignored."""
     where, known = conf.where("SchedulerParameters"), KEYS["scheduler"]
     kinds = {one.name: one.type for one in fields(SchedulerParameters)}
     values: dict[str, Any] = {}
@@ -158,7 +158,7 @@ def doubtful_values(conf: SlurmConf) -> list[KeyFinding]:
 
 
 def memory_defaults(of: Any) -> dict[str, int]:
-    """Return {field: value} of the memory and GPU defaults and limits that are set to more than 0.
+    """Return {field: value} of the memory and GPU defaults and limits that are not 0.
 
     Args:
         of: a slurm.conf, or one of its partitions.

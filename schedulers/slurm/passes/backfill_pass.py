@@ -57,7 +57,7 @@ class BackfillResult(Struct):
 def backfill_pass(
     controller: Controller, now: int, *, preempt: Callable[[SlurmJob, SlurmJob], None] | None = None
 ) -> BackfillResult:
-    """Run a backfill pass: start jobs that delay no expected start of an earlier job in the queue.
+    """Start jobs that delay no expected start of an earlier job in the queue.
 
     Args:
         preempt: called with each victim and the job that needs the victim's nodes.

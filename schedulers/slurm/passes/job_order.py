@@ -39,7 +39,7 @@ def part_limit(controller: Controller, job: SlurmJob, part: int) -> str:
 
 
 def build_queue(controller: Controller, now: int, *, backfill: bool) -> list[QueueEntry]:
-    """Return the jobs that may run now, once per partition, in the order in which a pass tests them.
+    """Return the jobs that may run now, once per partition, in the order of testing.
 
     Args:
         backfill: whether to include jobs that wait for the start of their reservation.

@@ -61,7 +61,9 @@ class Space:
                 return False
 
     def reserve(self, start: int, end: int, nodes: int) -> None:
-        """Reserve nodes from ``start`` to ``end`` (s), which the caller has rounded to the table's resolution.
+        """Reserve nodes from ``start`` to ``end`` (s).
+
+        The caller rounds both times to the table's resolution.
 
         Afterwards at most one pair of neighbouring records with the same open nodes is joined.
         """

@@ -1,4 +1,7 @@
-"""Record the usage of associations and QOS. Old usage decays once per period, when that of running jobs is added."""
+"""Record the usage of associations and QOS.
+
+Once per period, old usage decays and the usage of running jobs is added.
+"""
 
 import calendar
 from collections.abc import Iterable
