@@ -36,10 +36,10 @@ def is_factory(scheduler: Any) -> bool:
 
 
 def refuse_parts(options: Iterable[str], where: str) -> None:
-    """Raise PolicyError if any of these options replaces a part of a scheduler that is a Python object.
+    """Raise PolicyError if options would replace parts of a scheduler that is a Python object.
 
     Args:
-        options: names of the options of schedulers that a run has.
+        options: names of the run's scheduler options.
     """
     if given := [name for name in options if name not in _FOR_ALL]:
         raise PolicyError(

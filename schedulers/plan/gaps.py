@@ -423,7 +423,7 @@ def drop(book: Book, gap: int) -> None:
 
 
 def put(book: Book, begin: int, end: int, low: int, high: int, fresh: int, beside: int) -> int:
-    """Add a gap, or extend the gap ``beside`` if its times are equal; return the new gap's column, or -1."""
+    """Add a gap, or extend the gap ``beside`` if that has the same times; return the new gap's column, or else -1."""
     gaps, counts = book.gaps, book.counts
     if begin >= end:
         return -1

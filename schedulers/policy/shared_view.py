@@ -118,10 +118,10 @@ class SharedView:
         return takes
 
     def take(self, job: SchedulerJob, takes: Takes) -> None:
-        """Record that a job holds these takes from now on.
+        """Record what a job takes from now on.
 
         Raises:
-            ValueError: too little is free, or the takes do not satisfy the job's request.
+            ValueError: too little is free, or ``takes`` does not satisfy the job's request.
         """
         shape = self.shape(job)
         if takes is not self._proposed and (fault := shape.fault(takes)) is not None:
@@ -175,7 +175,7 @@ class SharedView:
         return table[:, :width], table[:, width:]
 
     def told(self, takes: Takes) -> tuple[NodeSet, tuple[NodeTake, ...]]:
-        """Return takes in the protocol's form: the nodes, and one entry for nodes with equal takes."""
+        """Return ``takes`` in the protocol's form: the nodes, and one entry per group of nodes with equal amounts."""
         return NodeSet.of([take.node for take in takes]), told_takes(takes)
 
     def adopt(self, job: SchedulerJob, told: Iterable[NodeTake]) -> None:
@@ -204,7 +204,7 @@ class SharedView:
         assert whole.licenses == self.free.licenses
 
     def state(self) -> dict[str, Any]:
-        """Return the takes of the running jobs as plain values."""
+        """Return what the running jobs take, as plain values."""
         return {job: plain_takes(held[0]) for job, held in self._held.items()}
 
     def restore(self, state: Mapping[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:

@@ -150,13 +150,13 @@ class OutstandingRooms:
         self._rooms.clear()
 
     def started(self, counter: int, number: int, units: int, end: float) -> None:
-        """Count a job that ends by ``end`` (s)."""
+        """Count the outstanding work of a running job for a counter; ``end`` (s) is the job's latest end."""
         if counter in self._running:
             self._running[counter][number] = (units, end)
             self._rooms.clear()
 
     def ended(self, counter: int, number: int) -> None:
-        """Stop counting the outstanding work of a job."""
+        """Stop counting the outstanding work of a job for a counter."""
         if counter in self._running:
             self._running[counter].pop(number, None)
             self._rooms.clear()

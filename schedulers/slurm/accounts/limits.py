@@ -270,17 +270,17 @@ class SlurmLimits:
         return ""
 
     def count_submitted(self, job: SlurmJob, count: int) -> None:
-        """Add ``count`` submitted jobs (or remove them, if negative)."""
+        """Add ``count``, which may be negative, to the submitted jobs of a job's QOS and associations."""
         for used in self._users(job):
             used.submitted += count
 
     def begin(self, job: SlurmJob) -> None:
-        """Count a job that starts with ``job.tres``."""
+        """Count a starting job, and its ``tres``, for its QOS and associations."""
         for used in self._users(job):
             used.begin(job.tres)
 
     def end(self, job: SlurmJob) -> None:
-        """Count a running job's end or requeue."""
+        """Stop counting a running job that ends or is requeued."""
         for used in self._users(job):
             used.end(job.tres)
 

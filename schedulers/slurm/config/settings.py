@@ -33,7 +33,7 @@ class AnswerDelay(Struct, frozen=True, kw_only=True):
     free_nodes: int = 4
 
     def delay(self, nodes: int) -> float:
-        """Return the delay (s) of a job of this many nodes."""
+        """Return the delay (s) after the end of a job of this many nodes."""
         return self.least + self.per_node * max(0, nodes - self.free_nodes)
 
 

@@ -150,7 +150,10 @@ class ConsTres:
         return None if got is None else self._alloc(asked, whole_tasks(asked, got, dict(nodes)), free)
 
     def _choose(self, asked: NodesAsked, nodes: Sequence[tuple[int, int]]) -> dict[int, int] | None:
-        """Return {node: CPUs} for a job; if it does not fit, try again without the nodes with the fewest CPUs."""
+        """Return {node: CPUs} for a job; if it does not fit, try again without the nodes with the fewest CPUs.
+
+        ``nodes`` are (node, usable CPUs).
+        """
         if asked.counts:
             return self._with_counts(asked, nodes)
         got = self._once(asked, nodes)
@@ -275,10 +278,13 @@ def whole_tasks(asked: NodesAsked, got: dict[int, int], usable: Mapping[int, int
 
 
 def fill(runs: list[NodeRun], asked: NodesAsked, nodes: int) -> dict[int, int] | None:
-    """Return {node: CPUs} from the best runs of nodes; None if the runs do not suffice.
+    """Return {node: CPUs} for a job from the best runs of nodes; None if the runs do not suffice.
 
     Nodes are filled one after the other, but at least one CPU of the request is left for each later node. The last node
     is the one with the fewest CPUs that still suffices.
+
+    Args:
+        nodes: least number of nodes.
     """
     left_runs: list[NodeRun | None] = list(runs)
     filling = _Filling(asked, nodes)

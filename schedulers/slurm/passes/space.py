@@ -50,7 +50,7 @@ class Space:
         return nodes, later
 
     def overlaps(self, start: int, end: int, nodes: int) -> bool:
-        """Return whether any of the nodes is reserved between two times."""
+        """Return whether any of the nodes is reserved at some time from ``start`` to ``end`` (s)."""
         begins, ends, opens, after = self.begin, self.end, self.open, self.after
         at = 0
         while True:
