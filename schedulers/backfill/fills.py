@@ -279,7 +279,7 @@ FILLS: Final[dict[str, Callable[[Candidates, str], None]]] = {
 
 
 def fill_windows(candidates: Candidates, now: float, policy: str, metric: str, depth: int) -> None:
-    """Fill windows of free units, shortest first, with ``depth`` jobs each (0: all)."""
+    """Fill windows of free units, shortest first, from the first ``depth`` jobs that fit (0: all)."""
     until = now
     while (until := candidates.next_window(until)) > now:
         candidates.select(until, depth)

@@ -21,7 +21,7 @@ def policy_maker(scheduler: Any) -> Make:
         scheduler: a policy, which is copied in the state that it has now; or a class or function that makes one.
 
     Raises:
-        PolicyError: it is not a policy.
+        PolicyError: ``scheduler`` is none of these.
     """
     if is_factory(scheduler):
         return lambda: called_policy(scheduler, getattr(scheduler, "__qualname__", str(scheduler)))

@@ -114,10 +114,10 @@ class PlannedMachine(Protocol[_Taken, _Place]):
         """Return the earliest possible place of a job; None if it fits nowhere."""
 
     def reserve(self, access: int, job: SchedulerJob, walltime: float) -> _Place | None:
-        """Keep the earliest possible place of a job, and return it; None if it fits nowhere."""
+        """Reserve the earliest possible place of a job, and return it; None if it fits nowhere."""
 
     def keep(self, place: _Place) -> None:
-        """Keep a place from all other jobs until the next `begin`."""
+        """Reserve a place, so that no other job gets it until the next `begin`."""
 
     def is_free(self, access: int, place: _Place) -> bool:
         """Return whether a place is free for its whole time."""

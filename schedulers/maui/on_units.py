@@ -77,7 +77,7 @@ class PlannedUnits:
         return str(units_of(taken))
 
     def parse(self, told: Any) -> int:
-        """Return the units of a text."""
+        """Return the units that a text from `plain` describes."""
         return mask_of(NodeSet.parse(told))
 
     def begin(self, restrictions: Sequence[Restriction], reservations: int) -> None:

@@ -81,7 +81,7 @@ class MauiPolicy:
         return scheduler.breakdown(job) if scheduler is not None and job.number in scheduler.queue.row_of else None
 
     def ahead(self, job: SchedulerJob) -> tuple[int, SchedulerJob] | None:
-        """Return how many queued jobs have a higher priority, and the first of them.
+        """Return how many queued jobs have a higher priority, and the job with the highest.
 
         Return None if the job is not queued.
         """

@@ -12,7 +12,7 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 
 class Bin(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A class of jobs by size: from ``smallest`` units up to that of the next larger bin.
+    """A class of jobs by size: at least ``smallest`` units, and too small for the next bin.
 
     Both durations may be texts, as `seconds_of` reads them.
 

@@ -103,7 +103,7 @@ class InLine:
     ) -> Positions | None:
         """Return positions that reach the reliability target; None if none do.
 
-        As few as possible of the least reliable nodes are excluded. A bisection over the failure rates finds their
+        As few as possible of the least reliable nodes are excluded. A bisection over the failure rates finds the
         number. The last choice is the set of the most reliable nodes.
         """
         at = self._choose(job, open_at, line, machine)
@@ -142,7 +142,7 @@ class FirstInLine(InLine):
     def take(self, job: SchedulerJob, free: FreeUnits, machine: Machine) -> tuple[NodeSet, FreeUnits]:
         """Take the units that `pick` would choose among all free units, which suffice.
 
-        All jobs must have the same line. Returns the units, and the set of free units to use from now on, sorted by the
+        All jobs must have the same line. Return the units, and the set of free units to use from now on, sorted by the
         line.
         """
         if machine not in self._known:

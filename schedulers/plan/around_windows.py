@@ -194,9 +194,9 @@ def reserve_beside_pools(view: View, job: SchedulerJob) -> tuple[float, int]:
 
 
 def _before_windows(view: View, job: SchedulerJob) -> UnitReservation | None:
-    """Return the reservation if the job would end before the first window; otherwise None.
+    """Return a job's reservation if the job would end before the first window, or else None.
 
-    The reservation is computed from the numbers of free units only, because no window closes any of them.
+    It is computed from the number of free units only, because no window closes any of them.
     """
     shadow = view.running.reserve(job.size, view.free.count).shadow
     if end_of(shadow, job.occupies) > next((window.begin for window in view.windows.against(job, view.now)), inf):

@@ -227,14 +227,14 @@ def earliest_loop(book: Book, size: int, length: float, before: int) -> int:
 
 
 def free_before(book: Book, begin: int, first: int, last: int) -> int:
-    """Return how many units of these runs are free just before a time."""
+    """Return how many units of the runs ``first`` to before ``last`` are free just before a time."""
     near, (low, high) = bordering(book, END, begin, first, last), book.runs[:, first:last]
     lows, highs = book.gaps[LOW][near, None], book.gaps[HIGH][near, None]
     return int((np.minimum(highs, high) - np.maximum(lows, low) + 1).clip(0).sum())
 
 
 def free_before_loop(book: Book, begin: int, first: int, last: int) -> int:
-    """Return how many units of these runs are free just before a time."""
+    """Return how many units of the runs ``first`` to before ``last`` are free just before a time."""
     gaps, runs = book.gaps, book.runs
     lowest, highest = runs[0, first], runs[1, last - 1]
     found = 0
@@ -304,7 +304,7 @@ def doubtful_loop(book: Book, count: int) -> Ints:
 
 
 def longer_ones(book: Book, unsure: Ints, first: int, last: int) -> Ints:
-    """Mark the shortest jobs if they can begin sooner; return the unchecked jobs.
+    """Mark the shortest jobs if they can begin sooner; return the jobs still to be checked.
 
     If too few units are free for the shortest job, longer jobs of the same size cannot begin sooner, and are dropped.
     """
@@ -321,7 +321,7 @@ def longer_ones(book: Book, unsure: Ints, first: int, last: int) -> Ints:
 
 
 def longer_ones_loop(book: Book, unsure: Ints, first: int, last: int) -> Ints:
-    """Mark the shortest jobs if they can begin sooner; return the unchecked jobs."""
+    """Mark the shortest jobs if they can begin sooner; return the jobs still to be checked."""
     jobs, lengths = book.jobs, book.lengths
     none = book.counts[TIMES] - 1
     shortest, before = inf, 0

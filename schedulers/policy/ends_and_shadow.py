@@ -64,7 +64,7 @@ class Reservation(NamedTuple):
 def reservation_of(ends: Iterable[tuple[float, int, int]], size: int, free: int) -> Reservation:
     """Return when ``size`` units will be free if all jobs use their full walltime.
 
-    The surplus units are counted after all jobs that end by the shadow time. The shadow time is inf if jobs without a
+    ``extra`` is counted after the end of all jobs that end by the shadow time. The shadow time is inf if jobs without a
     walltime hold the units.
 
     Args:

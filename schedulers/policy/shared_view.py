@@ -158,7 +158,7 @@ class SharedView:
         return self._rows_of[number]
 
     def rows(self, job: SchedulerJob, takes: Takes) -> tuple[Amounts, Amounts]:
-        """Return the nodes of some takes, shape (takes,), and what they take there, shape (takes, columns).
+        """Return the nodes in ``takes``, shape (takes,), and the amounts taken there, shape (takes, columns).
 
         The columns are the resources and then the GPUs by number, as in `table`.
         """

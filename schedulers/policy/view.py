@@ -485,7 +485,7 @@ class View(Kept):
 
     @property
     def plain(self) -> bool:
-        """Whether all units are equal: there is no window, and no job holds units that failed or shares a node."""
+        """Whether all units are equal: there are no windows and no shared nodes, and no job holds failed units."""
         return not (self._lost.count or self.windows.by_id or self.shared is not None)
 
     @property

@@ -14,8 +14,8 @@ class Candidate(NamedTuple):
 
     Attributes:
         level: jobs of the lowest level are preempted first.
-        units: its usable units or nodes.
-        worth: number of units, or of cores on shared nodes, that preempting the job would give.
+        units: those units or nodes of the job that the preempting job may use.
+        worth: number of units, or of cores on shared nodes, that preempting the job would free.
     """
 
     job: SchedulerJob

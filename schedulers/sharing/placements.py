@@ -106,7 +106,7 @@ class FirstFitShared(SharedPlacement):
     """Chooses the first node that fits, by weight and number, and its GPUs with the lowest numbers.
 
     Args:
-        weights: shape (nodes,), nodes with a lower weight come first, as in Slurm; None: all are equal.
+        weights: the nodes' weights, shape (nodes,); the lowest comes first, as in Slurm. None: all are equal.
     """
 
     purpose = "the first node that fits, by weight and number"
@@ -203,9 +203,9 @@ class GpuPacking(SharedPlacement):
 class GpuClustering(SharedPlacement):
     """Chooses a node that already runs requests for the same number of GPUs.
 
-    A node scores 75 if all its requests are for that number, 50 if some are, 25 if it is idle, and 0 otherwise. To this
-    floor(25 x (GPUs of the largest node - the node's free GPUs) / GPUs of the largest node) is added. Requests for a
-    share of a GPU count as a number of their own. If the request has no GPUs, all nodes score the same.
+    A node scores 75 if all its requests are for that number, 50 if some are, 25 if it is idle, and 0 otherwise. Each
+    node also scores floor(25 x (GPUs of the largest node - the node's free GPUs) / GPUs of the largest node). Requests
+    for a share of a GPU count as a number of their own. If the request has no GPUs, all nodes score the same.
     """
 
     purpose = "nodes that hold requests for the same number of GPUs"

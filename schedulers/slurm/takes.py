@@ -60,7 +60,7 @@ def _most_tasks(shape: Shape, amounts: Amounts, gpus: int) -> int:
 
 
 def _divided(shape: Shape, most: Sequence[int]) -> list[int] | None:
-    """Divide the job's tasks among nodes that can hold ``most`` tasks each; None if the tasks do not fit."""
+    """Return the number of tasks on each node, at most ``most`` of that node; None if they do not fit."""
     if shape.tasks is None:
         return [shape.exact] * len(most) if all(able >= shape.exact for able in most) else None
     left, tasks = shape.tasks, []

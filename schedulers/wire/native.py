@@ -120,7 +120,7 @@ def _written_endpoint(connect: str) -> str | None:
 
 
 def _connection_file(connect: str) -> Path:
-    """Return the path of the connection file; if ``connect`` is a folder, of the file in it."""
+    """Return the connection file's path: ``connect``, or connection.json in that folder."""
     return Path(connect, "connection.json") if os.path.isdir(connect) else Path(connect)
 
 

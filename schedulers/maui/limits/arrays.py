@@ -162,7 +162,7 @@ class OutstandingRooms:
             self._rooms.clear()
 
     def of(self, counter: int, metric: int, now: float) -> float:
-        """Return the outstanding work (0: units x s) or time (1: s) of a counter."""
+        """Return a counter's outstanding work in units x s (``metric`` 0) or time in s (1)."""
         left = [(units, max(end - now, 0.0)) for units, end in self._running.get(counter, {}).values()]
         return fsum(time if metric else units * time for units, time in left)
 

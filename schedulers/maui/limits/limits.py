@@ -278,7 +278,7 @@ class Limits:
         return min(room, 2.0**53)  # less than an empty row
 
     def considered(self, queue: MauiQueue, eligible: Bools, ranks: Floats, *, hard: bool, use: str = "") -> Bools:
-        """Return the eligible rows that MAXIJOB admits: per credential, those that rank first.
+        """Return the eligible rows that MAXIJOB admits: those that rank first for their credential.
 
         ``use`` names the caller's purpose. The last result is kept per use, which makes the next call faster.
         """

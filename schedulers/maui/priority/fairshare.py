@@ -210,7 +210,7 @@ class Fairshare(Kept):
         return counters
 
     def _target(self, kind: str, name: str) -> tuple[str, Credential]:
-        """Return the owner (the name or DEFAULT) and the attributes of a name's target."""
+        """Return the attributes with a name's target, and whose they are: the name's or DEFAULT's."""
         own = self._settings.own(kind, name)
         if own is not None and own.target:
             return name, own

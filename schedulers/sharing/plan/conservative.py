@@ -18,10 +18,10 @@ from pipistrelle.schedulers.sharing.plan.slices import NodePlace
 class ConservativeOnNodes:
     """Gives every waiting job a reservation on fixed nodes, never delayed by other jobs.
 
-    A new job gets a reservation that delays no earlier one. When a job ends, the waiting jobs are planned again, one by
-    one in the order of the queue. Meanwhile all other jobs keep their reservations. A job changes its reservation only
-    if it can start earlier, or at the same time on preferred nodes. Jobs that cannot gain from the freed resources are
-    skipped.
+    A new job gets a reservation that delays no earlier reservation. When a job ends, the waiting jobs are planned
+    again, one by one in the order of the queue. Meanwhile all other jobs keep their reservations. A job changes its
+    reservation only if it can start earlier, or at the same time on preferred nodes. Jobs that cannot gain from the
+    freed resources are skipped.
     """
 
     def __init__(self) -> None:

@@ -48,13 +48,13 @@ class SlurmConfig(Struct, frozen=True, kw_only=True):
             what a value implies: limits implies associations, qos implies associations, safe implies limits.
         start: time at which the controller starts, s; its ticks and other periods are counted from then.
         min_job_age, kill_wait, complete_wait, message_timeout: s.
-        over_time_limit: s after the time limit before a job is killed; inf for UNLIMITED.
+        over_time_limit: s from a job's time limit until the job is killed; inf for UNLIMITED.
         limit_check: s between two checks of time limits.
         enforce_part_limits: NO, ANY or ALL.
         max_array_size: the key's value; the largest index is one less.
         licenses: {licence: count}.
         answers: the time from a job's end to the request for a pass.
-        epoch: date of time 0 as s since 1970-01-01 UTC, for daily and weekly periods; None: a Monday at 00:00.
+        epoch: date of time 0 as s since 1970-01-01 UTC, for daily and weekly periods; None: time 0 is a Monday.
     """
 
     cluster_name: str = "linux"

@@ -18,7 +18,7 @@ class NodesAsked(Struct):
     Attributes:
         nodes: set of the nodes that the job may use.
         min_nodes, want_nodes, max_nodes: numbers of nodes from ``-N``; ``want_nodes`` is tried first.
-        cpus: CPUs on all nodes together, at least.
+        cpus: least number of CPUs on all nodes together.
         cpus_per_task: CPUs of one task, all on one node.
         tasks_per_node: most tasks per node; 0: no limit.
         mem, mem_kind: MiB per "cpu", "node" or "gpu"; "all": all memory of each node.

@@ -252,7 +252,7 @@ class ConsTres:
 
 
 class Empty(Free):
-    """The free amounts of all nodes while no job runs."""
+    """The free CPUs, memory and gres of all nodes while no job runs."""
 
     def __init__(self, machine: SlurmMachine) -> None:
         super().__init__(machine, {})

@@ -297,7 +297,9 @@ class _Pass:
         return False
 
     def _longest(self, nodes: int, least: int, most: int) -> int:
-        """Return the longest time limit of a job with ``--time-min`` that ends before this pass's reservations.
+        """Return the longest time limit with which a job ends before this pass's reservations.
+
+        It is for jobs with ``--time-min``.
 
         Args:
             nodes: set of the nodes on which the job starts now.

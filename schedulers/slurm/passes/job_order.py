@@ -24,7 +24,7 @@ class QueueEntry(Struct, frozen=True):
 
 
 def part_limit(controller: Controller, job: SlurmJob, part: int) -> str:
-    """Return the reason for which a partition's settings keep a job waiting; "" if they do not."""
+    """Return why a partition's settings keep a job waiting; "" if they do not."""
     one = controller.machine.partitions[part]
     settings = one.settings
     if not one.runs_jobs:

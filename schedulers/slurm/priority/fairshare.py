@@ -8,9 +8,10 @@ from pipistrelle.schedulers.slurm.accounts.records import Accounts, Association
 def fair_tree(accounts: Accounts) -> None:
     """Set ``level_fs`` of all associations and ``factor`` of the users, by Fair Tree.
 
-    The level factor of an association is its part of its siblings' shares, divided by its part of their usage. Users
-    are ranked depth first; the best of n users has factor 1, the worst 1/n. Users with equal level factors get the same
-    rank. The children of accounts with equal level factors are ranked together.
+    Among the children of an account, a child's level factor is its fraction of all children's shares, divided by its
+    fraction of all children's usage. Users are ranked depth first; the best of n users has factor 1, the worst 1/n.
+    Users with equal level factors get the same rank. The children of accounts with equal level factors are ranked
+    together.
 
     Source: Slurm's documentation, "Fair Tree Fairshare Algorithm".
     """
@@ -75,7 +76,7 @@ def classic(accounts: Accounts, damping: int = 1) -> None:
     """Set ``factor`` of all associations to 2^(-usage/share/damping), Slurm's classic formula.
 
     ``usage`` is the effective usage of an association: its own usage, plus a part of the amount by which its parent's
-    effective usage exceeds its own. That part is its part of its siblings' shares.
+    effective usage exceeds its own. That part is the association's fraction of the shares of its siblings and itself.
 
     Args:
         damping: Slurm's setting ``FairShareDampeningFactor``.

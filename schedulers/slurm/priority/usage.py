@@ -21,7 +21,7 @@ class Usage:
 
     Args:
         start: time from which usage counts, s.
-        epoch: date of time 0, s since 1970-01-01; None: a Monday at 00:00.
+        epoch: date of time 0, s since 1970-01-01; None: time 0 is a Monday at 00:00.
     """
 
     def __init__(self, accounts: Accounts, settings: PrioritySettings, start: int, epoch: float | None) -> None:
