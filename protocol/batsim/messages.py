@@ -54,7 +54,7 @@ class TaskProgress(Progress, frozen=True, omit_defaults=True, gc=False, kw_only=
     """The progress of a killed job with a composed profile.
 
     ``current_task_index`` counts the parts of the profile from 0; it is -1 if no part had begun. ``current_task`` is
-    the progress of that part. Batsim's form lacks ``progress``, the completed share of the job: it is read as 0.
+    the progress of that part. ``progress``, the completed share of the job, is 0 because Batsim does not send it.
     """
 
     current_task_index: int
