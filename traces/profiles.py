@@ -138,7 +138,10 @@ def communicates(profile: Profile) -> bool:
 
 
 def ranks_of(profile: Profile) -> frozenset[int]:
-    """Return the numbers of hosts that parts of the profile need; empty: any number."""
+    """Return how many hosts the parts of the profile need, as a set.
+
+    An empty set means that any number will do. With two different numbers the profile cannot run.
+    """
     if isinstance(profile, Delay):
         return frozenset()
     return frozenset(

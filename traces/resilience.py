@@ -1,4 +1,4 @@
-"""Parse from the command line or a workload how a job reacts to failures of its nodes."""
+"""Parse a job's reaction to failures of its nodes, from options or from a workload."""
 
 import math
 import re

@@ -51,7 +51,7 @@ class GpuLog(JobLog):
         return self._records
 
     def _size(self, nodes: int, cores: int, gpus: int) -> int:
-        """Return a job's size in the units of the options."""
+        """Return a job's size in nodes, processors or GPUs, as the option ``units`` says."""
         return {"nodes": nodes, "processors": max(cores, 1), "gpus": gpus}[self.options.units]
 
     def _request(self, place: str, **fields: Any) -> Request:

@@ -169,7 +169,10 @@ def maui_chunks(workload: Workload) -> Iterator[bytes]:
 
 
 def loses_states(workload: Workload) -> bool:
-    """Return whether a job that ran ended in another state than completed or removed."""
+    """Return whether a Maui trace would lose the state of a job.
+
+    A trace has only two states of jobs that ran: completed and removed.
+    """
     texts = state_column(workload)
     if texts is None:
         return False
@@ -178,7 +181,10 @@ def loses_states(workload: Workload) -> bool:
 
 
 def loses_constraints(workload: Workload) -> bool:
-    """Return whether any job's constraint is more than a list of required features."""
+    """Return whether a Maui trace would lose a constraint.
+
+    A trace can only hold a constraint that is a list of required features.
+    """
     return any(text and not _features(text) for text in set(workload.labels.get(CONSTRAINT, ())))
 
 

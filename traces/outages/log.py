@@ -179,7 +179,10 @@ class OutageLog:
         )
 
     def with_silent(self, nodes: int) -> "OutageLog":
-        """Add nodes without outages, with the longest watch, until there are `nodes`."""
+        """Add nodes without outages, so that the log has `nodes` nodes.
+
+        The new nodes are watched from the earliest start to the latest end of any node's watch.
+        """
         more = nodes - len(self.nodes)
         if more < 0 or len(self.classes) > 1 or self.lives is not None:
             raise TraceError(

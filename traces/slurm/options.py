@@ -1,4 +1,4 @@
-"""Convert the options of a submission that only the scheduler decides on to and from a label of the job.
+"""Convert sbatch's options that only the scheduler uses to a label of a job, and back.
 
 The label is a text of sbatch's long options: ``--begin=now+90 --array=0-7%2 --nice=50``.
 """

@@ -88,7 +88,10 @@ def _count(values: Mapping[str, str], name: str, where: str) -> int | None:
 
 
 def _memory(values: Mapping[str, str], where: str, rest: dict[str, str]) -> dict[str, int]:
-    """Return the amount of memory (MiB); pass 0 per node on in ``rest``, because it means all memory of the node."""
+    """Return the amount of memory in MiB, as {field of `Request`: amount}.
+
+    ``--mem=0`` means all memory of the node. A `Request` cannot say that, so the option goes into ``rest``.
+    """
     found = {}
     for name, member in (
         ("mem", "memory_per_node"),
