@@ -21,7 +21,7 @@ class JobClass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         max_nodes: the most nodes that its running jobs may have together; None here and below: no limit.
         max_nodes_per_user, max_nodes_per_job: the most nodes of one user's running jobs together, or of one job.
         max_walltime: the longest walltime that a job may request (s).
-        prologue, epilogue: how long a job's units are occupied before it begins and after it has ended (s), in addition
+        prologue, epilogue: how long units are occupied before their job begins and after it has ended (s), in addition
             to the pools' times.
     """
 

@@ -47,9 +47,9 @@ def young_interval(dump: float, mtbf: float) -> float:
 def daly_interval(dump: float, mtbf: float) -> float:
     """Return Daly's optimal time of work (s) between two checkpoints.
 
-    With C = ``dump``, the time to write one, and M = ``mtbf`` (s): sqrt(2 C M) (1 + sqrt(C / (2 M)) / 3 + C / (18 M)) -
-    C if C < 2 M, else M. J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps",
-    2006, equation 37.
+    If C < 2 M, it is sqrt(2 C M) (1 + sqrt(C / (2 M)) / 3 + C / (18 M)) - C, otherwise M. C is ``dump``, the time to
+    write a checkpoint, and M is ``mtbf``, both in seconds. J. T. Daly, "A higher order estimate of the optimum
+    checkpoint interval for restart dumps", 2006, equation 37.
     """
     if math.isinf(mtbf):
         return math.inf

@@ -125,7 +125,7 @@ class Shape:
 
     @property
     def parts(self) -> tuple[Amounts, Amounts, int]:
-        """(What the job takes of a node besides its tasks, what each task takes, the most tasks on a node)."""
+        """What the job takes of a node besides its tasks, what each task takes, and the most tasks on a node."""
         return self._per_node + self._gpus_at_least * self._per_gpu, self._per_task, self._cap
 
     @cached_property
@@ -224,7 +224,10 @@ class Shape:
         return found
 
     def on_one(self, node: int, gpus: Amounts) -> tuple[Take, ...]:
-        """Return what a job with `single` takes of this node, whose GPUs have so much free, shape (GPUs,)."""
+        """Return what a job with `single` takes of this node.
+
+        ``gpus`` are the free thousandths of each GPU of the node, shape (GPUs,).
+        """
         assert self.single is not None
         tasks = self.exact if self.tasks is None else self.tasks
         return (Take(node, tasks, self.numbers(gpus, self.single.gpus)),)
