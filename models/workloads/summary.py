@@ -156,9 +156,9 @@ def _accuracy(jobs: Workload) -> dict[str, Any] | None:
 
 
 def _busiest(jobs: Workload, name: str, work: Floats) -> dict[str, Any] | None:
-    """Return the values of a field, such as users, with the most unit-seconds.
+    """Return the values of a field whose jobs use the most unit-seconds, such as the busiest users.
 
-    Return None if no job has the field.
+    The result is None if no job has the field.
     """
     texts = named_column(jobs, name)
     if texts is None or not any(texts):
