@@ -1,4 +1,4 @@
-"""Trials without a figure: which ones, why, and the remarks about them."""
+"""Trials without a value of a metric: which ones, why, and the remarks about them."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -21,9 +21,9 @@ class Gap(Struct, frozen=True):
     """A trial without a value of a metric.
 
     Attributes:
-        cell: {axis: value} of its cell.
-        replica: its number.
-        cause: why it has none, such as ``stalled: ...`` or ``no job ended``.
+        cell: {axis: value} of the trial's cell.
+        replica: number of the replica.
+        cause: why the trial has no value, such as ``stalled: ...`` or ``no job ended``.
     """
 
     cell: dict[str, Value]

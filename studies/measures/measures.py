@@ -21,7 +21,7 @@ class Measures(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, re
         by: {label: the values that get their own means}, such as ``queue`` or ``user``: ``all``, a number N for the N
             values with the most jobs, or their names.
         costs: prices of node-hours and energy; None: no costs.
-        distributions: figures of jobs whose distribution is kept for plots.
+        distributions: quantities of jobs, such as their waits, whose distribution is kept for plots.
     """
 
     warm_up: str | None = None
