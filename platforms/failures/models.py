@@ -246,7 +246,7 @@ def _uniform(raw: NDArray[np.uint64]) -> Floats:
 
 
 def _milliseconds(seconds: Floats) -> Ints:
-    """Return lengths in whole milliseconds, rounded up, at least 1, so none is empty."""
+    """Return lengths in whole milliseconds, rounded up, at least 1, so no length is 0."""
     return np.clip(np.ceil(seconds * _PER_SECOND), 1, _MOST).astype(np.int64)
 
 

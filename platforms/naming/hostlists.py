@@ -56,7 +56,7 @@ class NameLists:
         return names
 
     def count(self, names: int, where: str) -> None:
-        """Count names that the file means without a list, such as ALL; PlatformError if there are too many."""
+        """Count the nodes that a word such as ALL stands for; PlatformError if there are too many."""
         self._left -= names
         if self._left < 0:
             most = f"at most {MOST_IN_FILE:,}"

@@ -233,7 +233,7 @@ class Shape:
         return (Take(node, tasks, self.numbers(gpus, self.single.gpus)),)
 
     def most_tasks(self, amounts: Amounts, gpus: Amounts, among: Amounts | None = None) -> Amounts:
-        """Return how many of its tasks fit on each node, 0 where none does, shape (nodes,).
+        """Return how many of the job's tasks fit on each node, shape (nodes,).
 
         Args:
             amounts, gpus: what is free, as in `FreeResources`.

@@ -155,7 +155,7 @@ def write_rows(file: FileIO, rows: bytes, *, quotes: bool = True) -> tuple[int, 
     last row that fitted.
 
     Args:
-        quotes: the rows are CSV, where a quoted field may contain line breaks; otherwise each line is a row.
+        quotes: whether the rows are CSV, in which a quoted field may contain line breaks. If not, each line is a row.
     """
     done = 0
     try:

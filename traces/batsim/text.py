@@ -131,7 +131,7 @@ class _Profiles:
                 self._need(part_name, runtime_of(part), row)
 
     def _read(self, name: str, runtime: float) -> Profile | None:
-        """Return the profile from the file; None if its run time was changed since."""
+        """Return the profile from the file; None if the job's run time is no longer that of the profile."""
         profile = self._table.get(name)
         return profile if profile is not None and _same(runtime_of(profile), runtime) else None
 

@@ -137,7 +137,7 @@ def _size(nodes: int, tasks: int, tasks_per_node: int, processors: int, options:
 
 
 def _qos(text: str) -> str:
-    """Return the delivered QOS of ``requested:delivered``, or the requested if empty."""
+    """Return the delivered QOS of ``requested:delivered``, or the requested one if no QOS was delivered."""
     requested, _, delivered = text.partition(":")
     return _text(delivered) or _text(requested)
 

@@ -361,7 +361,7 @@ class PbsLog(JobLog):
 
 
 def _values(text: str) -> dict[str, str]:
-    """Return the used key-value pairs; words without a key extend the last value."""
+    """Return the pairs whose keys the reader knows; words without a key extend the last value."""
     values: dict[str, str] = {}
     last = ""
     for word in text.split():

@@ -157,7 +157,10 @@ class SacctLog(JobLog):
         )
 
     def _mended(self, cells: list[str], width: int, place: str) -> list[str]:
-        """Return the cells of a row that ends with a bar, or in which a text contains bars."""
+        """Return the cells of a row that has too many of them.
+
+        The row may end with a bar, or one of its texts may contain bars.
+        """
         surplus = len(cells) - width
         if surplus == 1 and not cells[-1]:
             return cells[:-1]
