@@ -64,7 +64,7 @@ def _cause(trials: TrialTable, row: int, metric: str) -> str:
             return "none of these jobs ended" if told(count) else "the workload has no such jobs"
     if all(name in trials.columns for name in _ENDED) and not any(told(name) for name in _ENDED):
         return "no job ended"
-    return "the trial has no such figure" if reason is None else f"the trial has no such figure ({label(reason)})"
+    return "the trial has no such metric" if reason is None else f"the trial has no such metric ({label(reason)})"
 
 
 def counted_causes(found: Iterable[Gap]) -> dict[str, int]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pipistrelle.runs.execution.job_table import Floats, JobTable
 from pipistrelle.server.outputs.metrics import TAU
 
-#: a figure of jobs whose distribution can be kept
+#: a quantity of jobs whose distribution can be kept
 Distribution = Literal["wait", "turnaround", "slowdown", "bounded_slowdown", "execution"]
 #: suffix of the column with the quantiles
 QUANTILES: Final = "_quantiles"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: {figure of jobs: its words, and whether it is a time (s)}
+#: {quantity of jobs: its words, and whether it is a time (s)}
 _JOBS: Final = {
     "wait": ("wait", True),
     "turnaround": ("turnaround", True),

@@ -120,7 +120,7 @@ def _note(gaps: Sequence[Gap], mark: str) -> str:
         kind = cause.partition(":")[0]
         kinds[kind] = kinds.get(kind, 0) + count
     causes = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
-    text = f"{mark}: {len(gaps):,} trials have no figure ({causes})"
+    text = f"{mark}: {len(gaps):,} trials have no value ({causes})"
     return text if len(text) <= _LONGEST_NOTE else f"{text[:_LONGEST_NOTE]}..."
 
 
