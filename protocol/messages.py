@@ -110,7 +110,7 @@ class RestoreData(Struct, frozen=True):
 class Restore(Struct, frozen=True, tag_field="type", tag="RESTORE"):
     """Gives a scheduler a saved state; the scheduler must send an empty reply.
 
-    This is message number ``seq`` of the session.
+    The RESTORE counts as message number ``seq`` of the session.
     """
 
     data: RestoreData

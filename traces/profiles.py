@@ -24,7 +24,7 @@ class Delay(_Named, frozen=True, kw_only=True, gc=False):
 
 
 class ParallelHomogeneous(_Named, frozen=True, kw_only=True, gc=False):
-    """A parallel task: `cpu` flops per host, `com` bytes from each host to each other."""
+    """A parallel task: `cpu` flops per host, `com` bytes from each host to every other host."""
 
     cpu: float
     com: float
@@ -33,7 +33,7 @@ class ParallelHomogeneous(_Named, frozen=True, kw_only=True, gc=False):
 class ParallelHomogeneousTotal(_Named, frozen=True, kw_only=True, gc=False):
     """A parallel task of `cpu` flops in total: ``cpu / n`` on each of n hosts.
 
-    As in Batsim 4, each host sends ``com / n`` bytes to each other, in total ``com * (n - 1)``.
+    As in Batsim 4, each host sends ``com / n`` bytes to every other host, in total ``com * (n - 1)``.
     """
 
     cpu: float

@@ -288,9 +288,9 @@ def with_serial(model: WorkloadModel, share: float) -> WorkloadModel:
 def with_area(model: WorkloadModel, area: float) -> WorkloadModel:
     """Return the model with this mean of unit-seconds per job.
 
-    The share of jobs of one unit stays. The probability of each size and run time is multiplied by their product to the
-    power of one exponent, and scaled separately for jobs of one unit and others. Among distributions with the same mean
-    logarithm this is the nearest to the model (Kullback-Leibler).
+    The share of jobs of one unit stays. The probability of each size and run time is multiplied by (size x run time) to
+    a power, which is the same for all. The results are scaled separately for jobs of one unit and others. Among
+    distributions with the same mean logarithm this is the nearest to the model (Kullback-Leibler).
     """
     serial = model.serial
     low, high = _LEAST_BEND, _MOST_BEND

@@ -48,8 +48,8 @@ class Grid(NamedTuple):
 def summarise(workload: Workload, zone: tzinfo) -> dict[str, Any]:
     """Return statistics of a workload as JSON values; None is unknown.
 
-    ``jobs``, ``dropped``, ``dependent`` and ``requests`` are about all jobs. Other figures cover the jobs that can run
-    on the trace's machine (see `clean`). ``requests`` is absent if no job requests nodes. Dates are in `zone`.
+    ``jobs``, ``dropped``, ``dependent`` and ``requests`` are about all jobs. Other statistics cover the jobs that can
+    run on the trace's machine (see `clean`). ``requests`` is absent if no job requests nodes. Dates are in `zone`.
     """
     units = workload.machine_size
     jobs, dropped = clean(workload, units)

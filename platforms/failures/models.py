@@ -48,8 +48,9 @@ class FailureModel:
     """A model of node failures and of the repair times.
 
     Args:
-        uptime: scope "node": how long a node stays up until it fails; scope "system": the time between two failures of
-            the machine. A failure that hits a node already down is dropped, as in LANL's extension of Batsim.
+        uptime: with scope "node", how long a node stays up until it fails. With scope "system", the time between two
+            failures of the machine. A failure that hits a node already down is dropped, as in LANL's extension of
+            Batsim.
         repair: how long a node is down.
         cause: the cause of every outage.
         age: for scope "node": how long the nodes have been up at time 0 (s).

@@ -98,7 +98,7 @@ class Calendar:
         return Moment((date - _UNIX).total_seconds() - self.epoch, text, date), used
 
     def zero(self) -> str:
-        """Return time 0 as text for a message: as a date if it is known."""
+        """Return time 0 as text for a message: as a date if the epoch is known."""
         if self.epoch is None:
             return "0 s"
         try:

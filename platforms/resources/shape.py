@@ -401,7 +401,10 @@ class Shape:
         return None
 
     def _all_right(self, takes: Sequence[Take]) -> bool:
-        """Return whether the tasks on each node are as asked, for a job without GPUs and without tasks to divide."""
+        """Return True if a quick test shows that each node has the requested number of tasks.
+
+        The result is False for a job that takes GPUs or whole nodes; `fault` then checks everything.
+        """
         if self.wants_gpus or self.request.exclusive or self._models is not None:
             return False
         counts = {(tasks, gpus) for _, tasks, gpus in takes}

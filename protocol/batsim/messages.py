@@ -77,7 +77,7 @@ class ResourceStateChanged(Event, frozen=True, tag="RESOURCE_STATE_CHANGED", gc=
 class Notify(Event, frozen=True, tag="NOTIFY"):
     """A notification from the server; only ``data["type"]`` is always present.
 
-    The type ``no_more_static_job_to_submit`` is the native NoMoreJobs instead.
+    A notification of the type ``no_more_static_job_to_submit`` is read as the native NoMoreJobs.
     """
 
     data: dict[str, Any]

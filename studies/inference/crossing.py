@@ -64,7 +64,7 @@ class Curves:
     Args:
         trials: trials in which only these two axes vary.
         x: the numeric axis.
-        by: the axis with one curve per value; None for a single curve with the key None.
+        by: the axis with one curve per value; None: there is a single curve, called None.
         metric: the column.
         level: confidence level of the intervals.
         seed: seed of the bootstrap.

@@ -23,7 +23,7 @@ _MARK: Final = "object:"
 
 
 class Objects:
-    """The Python objects of a study, each called by a text in the study's description.
+    """The Python objects of a study; in the study's description, a text stands for each.
 
     The setups that its trials share are kept here, because the same text may name another object in another study.
     """
@@ -115,7 +115,7 @@ class Objects:
         """Return a new policy for a trial, as `RunSpec.make_policy`.
 
         Raises:
-            PipistrelleError: as there, or a scheduler that is an object has parts or options.
+            PipistrelleError: as from `RunSpec.make_policy`. Also if a scheduler that is an object has parts or options.
         """
         _, thing, make = self._found.get(str(spec.scheduler), ("", None, None))
         if thing is None:

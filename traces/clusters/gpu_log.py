@@ -35,7 +35,7 @@ def whole_cell(cells: Cells, column: str, *, most: int = MOST) -> int:
 
 
 class GpuLog(JobLog):
-    """A log whose jobs are requests for cores, memory and GPUs."""
+    """A log whose jobs request cores, memory and GPUs."""
 
     lenient = True
     counts_gpus = True

@@ -23,7 +23,7 @@ class Lives:
         entered, left: the age of the node or GPU at the start and end of the period (s), entered < left, shape (n,).
         failed: whether the period ended with a failure; otherwise it is censored, shape (n,).
         begin: the start of the period on the log's clock (s), shape (n,).
-        group: the index of its class in the log's classes, shape (n,).
+        group: the class of the node or GPU, as an index into the log's classes, shape (n,).
     """
 
     entered: Floats

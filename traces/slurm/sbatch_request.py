@@ -18,8 +18,7 @@ _GPU: Final = "gpu"
 def request_of_options(values: Mapping[str, str], where: str) -> tuple[Request, dict[str, str]]:
     """Return what a job requests, and the options that a `Request` cannot hold.
 
-    As sbatch does, a number of nodes above the number of tasks is lowered to it. A job without numbers of nodes and
-    tasks is one task.
+    As in sbatch, a job gets no more nodes than it has tasks. A job that gives neither number has one task.
 
     Args:
         values: {long name of an option of sbatch: value}.

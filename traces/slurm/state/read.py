@@ -33,7 +33,9 @@ _STATE_COLUMNS: Final = ("STATE", "STATE_COMPACT", "STATECOMPLETE")
 
 
 def read_state(files: Sequence[PathText], timezone: str | None = None) -> ClusterState:
-    """Read files of any of the commands; the content tells which one printed a file.
+    """Read files that squeue, scontrol, sinfo, sshare or sacct printed.
+
+    The content tells which command printed a file.
 
     A row that cannot be read is skipped and listed in ``faults``. If several files have a job, the last file counts,
     and earlier files add the fields that it lacks. But a record of scontrol counts more than a row of squeue.

@@ -29,7 +29,7 @@ class LiveJob(Struct, kw_only=True):
 
     Attributes:
         place: file and line, for messages.
-        number: Slurm's job id; that of the array for a task of an array.
+        number: Slurm's job id; for tasks of an array, the id of the array.
         tasks_of_array: array indices of this record; None: no array.
         array_limit: how many tasks may run at once, the N of ``%N``; 0 for no limit.
         state: Slurm's name of the state in capitals.
@@ -137,7 +137,7 @@ class LiveShare(Struct, frozen=True):
 
 
 class ClusterState(Struct, kw_only=True):
-    """Everything that the files say.
+    """The state of a cluster, as the files that Slurm's commands printed describe it.
 
     Attributes:
         now: when the files were made, in seconds since 1970; None if they do not say it.
