@@ -29,7 +29,7 @@ CONSTRAINT: Final = "constraint"
 CANCELLED_AFTER: Final = "cancelled_after"
 #: label: names of the nodes that a job got
 NODE_LIST: Final = "node_list"
-#: label: submission options that only the scheduler decides on, such as ``--begin=now+90 --nice=50``
+#: label: submission options that only the scheduler uses, such as ``--begin=now+90 --nice=50``
 OPTIONS: Final = "options"
 PER_NODE: Final = "units_per_node"
 WHOLE: Final = "whole_nodes"

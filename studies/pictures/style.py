@@ -142,7 +142,7 @@ def panels_of(figure: "Figure", rows: int, columns: int, *, share: bool = False)
 
 
 def shape_of(rows: int, columns: int) -> tuple[int, int]:
-    """Return how many panels are beside each other and below each other."""
+    """Return how many panels stand side by side, and in how many rows."""
     if rows > 1:
         return columns, rows
     across = min(columns, _MOST_ACROSS)

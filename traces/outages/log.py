@@ -158,7 +158,9 @@ class OutageLog:
         )
 
     def within(self, begin: float | None, end: float | None) -> "OutageLog":
-        """Return the log from `begin` to before `end` (s): its outages and its watch. None is no bound.
+        """Return the outages that begin from `begin` to before `end` (s), and the watch of the nodes in that time.
+
+        None means no bound.
 
         If the log does not say when nodes were watched, they were watched from `begin` to `end`.
         """
