@@ -166,7 +166,7 @@ def test_a_study_of_the_demo_is_read_by_other_programs(shell):
     shell.write("study.toml", PRINTED)
     outcome = shell.run("study", "run", "study.toml", "--out", "study")
     assert (outcome.code, outcome.out) == (0, "60 trials in study/trials.parquet\n")
-    assert "20 trials stalled and have no figures" in outcome.err
+    assert "20 trials stalled and have no metrics" in outcome.err
     path = shell.folder / "study" / "trials.parquet"
 
     frame = pandas.read_parquet(path)
