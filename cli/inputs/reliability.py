@@ -53,7 +53,7 @@ def _numbers(kind: type[float] | type[int]) -> Any:
     metavar="CHANCES",
     default="0,0.1,0.2",
     callback=_numbers(float),
-    help="Size the partitions so that jobs find them full with these probabilities.",
+    help="Choose partition sizes so that jobs find them full with these probabilities.",
 )
 @click.option(
     "--probability",
