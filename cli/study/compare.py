@@ -134,7 +134,7 @@ def compare_command(
         for text in gap_remarks(metric, (gap for row in rows if row.metric == metric for gap in row.gaps), total):
             remark(form, text)
     if unpaired := max(row.unpaired for row in rows):
-        remark(form, f"of a pair of cells up to {unpaired:,} replicas have no figure in both: they are left out")
+        remark(form, f"up to {unpaired:,} replicas of a pair of cells are left out, because one cell has no value")
 
 
 def chosen_values(trials: "TrialTable", axis: str, text: str | None) -> "list[Value]":
@@ -251,7 +251,7 @@ def _test_remarks(one: "Ranking", level: float) -> list[str]:
         f"  Mean ranks {test.critical:.3g} apart differ (Nemenyi, {100 * level:g} %), so they have no common letter.",
     ]
     if one.left_out:
-        lines.append(f"  {one.left_out:,} blocks are left out, because a value has no figure in them")
+        lines.append(f"  {one.left_out:,} blocks are left out, because the metric is unknown for one of the values")
     return lines
 
 
