@@ -45,9 +45,9 @@ def _numbers(kind: type[float] | type[int]) -> Any:
     "--bins",
     metavar="SIZES",
     callback=_numbers(int),
-    help="Group the jobs of a log into classes with these largest sizes: 16,256.",
+    help="Group jobs into classes with these largest sizes, such as 16,256.",
 )
-@click.option("--mttf", metavar="TIME", help="MTTF of nodes whose pool has none: 10250h.")
+@click.option("--mttf", metavar="TIME", help="MTTF of nodes whose pool has none, such as 10250h.")
 @click.option(
     "--blocking",
     metavar="CHANCES",

@@ -63,7 +63,7 @@ _UNTIL: Final = {
     "until": "TIME\tStop at TIME, even if jobs are running or queued.",
 }
 _POOLS: Final = {
-    "partition_pools": "PARTITION=POOL\tRun jobs of PARTITION only on nodes of these pools: '2=gpu|old'; repeatable.",
+    "partition_pools": "PARTITION=POOL\tRun jobs of PARTITION only in these pools, such as '2=gpu|old'; repeatable.",
     "cancellations": "Keep or drop jobs that were cancelled while queued.",
     "ignore_constraints": "Ignore the node requirements of jobs.",
 }
@@ -79,7 +79,7 @@ _QUEUE: Final = {
 }
 _FAILURES: Final = {
     "failures": "MODEL\tFailure model: a name, a TOML file, 'weibull,mtbf=10250h,shape=0.7', or 'none'.",
-    "repair": "TIME|MODEL\tRepair time or its distribution: '5d' or 'exponential,mttr=1h'.\tof the model or platform",
+    "repair": "TIME|MODEL\tRepair time or distribution, such as 5d or 'exponential,mttr=1h'.\tof the model or platform",
     "seed": "Random seed of failures.",
     "reliability_factor": "Multiply all failure rates.",
     "outages": "FILE\tReplay recorded outages: CSV, LANL, Titan, Batsim, Slurm or PBS file.",
