@@ -102,7 +102,8 @@ GROUPS: Final[Mapping[str, Mapping[str, Door]]] = {
             "Create, convert, describe and change workloads.",
             "workload.group:StepGroup",
             _WORKLOAD,
-            "One command can make several changes: put 'then' between filter, scale, merge, shuffle, copy and redraw.",
+            "To make several changes in one command, put 'then' between them: 'workload filter ... then scale ...'. "
+            "This works with filter, scale, merge, shuffle, copy and redraw.",
         ),
         "failures": Door("Generate, describe and fit failures; plan for them.", doors=_FAILURES),
     },

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _MODELS: Final = options_of(
     RunSpec,
     {
-        "failures": "MODEL\tFailure model: 'weibull,mtbf=10250h,shape=0.7', name or file; repeatable.\tthe platform's",
+        "failures": "MODEL\tFailure model: name, file, or 'weibull,mtbf=10250h,shape=0.7'; repeatable.\tthe platform's",
         "repair": "TIME|MODEL\tRepair time or its distribution: '5d' or 'exponential,mttr=1h'.\tof the model",
         "seed": "Random seed.",
         "reliability_factor": "Multiply all failure rates.",

@@ -84,9 +84,9 @@ def plan_command(
     picture: Path | None,
     **reading: Any,
 ) -> None:
-    """Compute how reliable nodes must be for a set of jobs, and how large partitions must be.
+    """Compute the node reliability and the partition sizes that a set of jobs needs.
 
-    IN describes job classes (a bundled name or a TOML file), or is a workload. The jobs of a workload are grouped into
+    IN is a description of job classes (a bundled name or a TOML file) or a workload. A workload's jobs are grouped into
     classes by size: by powers of two, or by --bins. Each partition gets nodes of similar reliability.
     """
     import_numpy()

@@ -37,7 +37,7 @@ from pipistrelle.traces.resilience import parse_resilience
     "--waits",
     metavar="TIMES",
     default="0.1h,1h,10h,24h,100h",
-    help="Queue waits for a new allocation to compare, separated by commas.",
+    help="Compare these queue waits for a new allocation, separated by commas.",
 )
 @click.option(
     "--target",
@@ -71,7 +71,7 @@ def command(
 ) -> None:
     """Compute the share of node time in which an application with spare nodes does useful work.
 
-    This share is called yield. It counts waits for new allocations as node time. A failure costs one node and the work
+    This share is called yield. Waits for new allocations count as node time. A failure costs one node and the work
     since the last checkpoint. When too few nodes are left, the application waits in the queue for a new allocation. A
     rigid application runs on a fixed number of nodes and keeps spares. A moldable one runs on all nodes that are up. A
     grid application runs on the largest rectangle of nodes that are up.

@@ -78,7 +78,7 @@ endpoint_options: Final = together(
         "--endpoint",
         metavar="ADDRESS",
         show_default="a private Unix socket",
-        help="Address to listen on: tcp://127.0.0.1:PORT (PORT *: any free port) or ipc://PATH.",
+        help="Address to listen on: ipc://PATH or tcp://127.0.0.1:PORT ('*' is any free port).",
     ),
     click.option("--insecure", is_flag=True, help="Allow connections from other machines without encryption."),
 )

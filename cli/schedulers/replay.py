@@ -32,7 +32,7 @@ _MOST_JOBS: Final = 20
         "--server", is_flag=True, help="Test the server: send it the recorded replies and compare its notices."
     ),
     click.option("--in-process", is_flag=True, help="Run the scheduler inside this process."),
-    timeout_option("hello", "a scheduler"),
+    timeout_option("hello", "the scheduler to connect"),
     timeout_option("decision", "each reply"),
 )
 @click.pass_context

@@ -87,7 +87,7 @@ def command(
         )
     stalled = results.stalled
     if stalled:
-        logger().warning("{:,} trials stalled and have no figures: the column 'message' says why", stalled)
+        logger().warning("{:,} trials stalled and have no metrics: the column 'message' says why", stalled)
     click.echo(f"{len(results):,} trials in {out / 'trials.parquet'}")
 
 

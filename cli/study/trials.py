@@ -131,7 +131,7 @@ def number_text(value: float | None) -> str:
 
 
 def marked(count: int, missing: int, value: str) -> list[str]:
-    """Return the cells of a number of replicas and of a mean, marked if the cell has trials without a figure."""
+    """Return the cells of a number of replicas and of a mean, marked if the cell has trials without a value."""
     if not missing:
         return [str(count), value]
     return [f"{count} of {count + missing}", value if value == "-" else f"{value}*"]
