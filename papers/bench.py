@@ -138,7 +138,7 @@ def _parts(lines: Sequence[bytes], path: Path, identity: bytes) -> dict[str, Any
 
 @dataclass
 class Bench:
-    """What the functions that compute a paper's results get: simulation size, real logs, and parts already finished.
+    """Inputs of the functions that compute a paper's results: simulation size, real logs, and finished parts.
 
     Args:
         parts: finished parts, and where new ones are stored.

@@ -79,7 +79,7 @@ def agreement(
 
 @dataclass(frozen=True)
 class Series:
-    """A line or the bars of a chart; ``low`` and ``high`` are ends of intervals."""
+    """A line or the bars of a chart; confidence intervals are from ``low`` to ``high``."""
 
     name: str
     x: Sequence[float]
