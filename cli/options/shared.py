@@ -20,7 +20,10 @@ _C = TypeVar("_C", bound=Callable[..., Any])
 
 
 def timeout_option(what: str, whom: str) -> Callable[[_C], _C]:
-    """Return the option ``--hello-timeout`` (connecting) or ``--decision-timeout`` (replies)."""
+    """Return the option ``--hello-timeout`` (connecting) or ``--decision-timeout`` (replies).
+
+    ``what`` is "hello" or "decision"; ``whom`` completes the help "Seconds to wait for ...".
+    """
     return click.option(
         f"--{what}-timeout",
         type=PositiveNumber(),

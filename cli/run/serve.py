@@ -104,7 +104,11 @@ def command(
 
 
 def announcing(out: Path, form: "Form", *, connects: bool = False) -> Callable[[str], AbstractContextManager[None]]:
-    """Return a context manager that prints the server's address, and keeps it in connection.json until it exits."""
+    """Return a function that makes a context manager from the server's address.
+
+    The context manager prints the address. Until it exits, connection.json in ``out`` contains the address,
+    unless the server ``connects`` to a scheduler.
+    """
 
     @contextmanager
     def announce(address: str) -> Iterator[None]:

@@ -131,7 +131,9 @@ def number_text(value: float | None) -> str:
 
 
 def marked(count: int, missing: int, value: str) -> list[str]:
-    """Return two table cells, the number of replicas and the mean, marked if trials have no value.
+    """Return two table cells: the number of replicas, and their mean.
+
+    Both are marked if trials have no value.
 
     ``missing``: number of trials without a value.
     """

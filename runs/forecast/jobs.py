@@ -27,7 +27,9 @@ _OPTION: Final = "--what-if"
 
 
 class QueuedJob(Struct, kw_only=True):
-    """An entry of the queue, in the form that the controller accepts; times are s of simulated time.
+    """An entry of the queue, in the form that the controller accepts.
+
+    Times are in seconds of simulated time.
 
     Attributes:
         ids: the job's id, or the ids of the waiting tasks of its array.

@@ -98,9 +98,9 @@ def batsim_engine(
 def batsim_begins(setup: Setup, options: BatsimOptions) -> BatsimBeginsData:
     """Return the machine, the workloads and the configuration in Batsim's terms.
 
-    Each unit becomes a host named by its number, unless the platform has hosts. With a topology, node properties or
-    node requests, host properties describe the node. ``platform`` in the configuration then describes the machine as in
-    the native dialect, without queues.
+    Each unit becomes a host named by its number, unless the platform has hosts. If the platform has a topology or
+    node properties, or if jobs request nodes, each host's properties describe its node. ``platform``
+    in the configuration then describes the machine as in the native dialect, without queues.
     """
     units = setup.platform.units
     info = setup.platform.info

@@ -37,7 +37,7 @@ class LimitChecks:
         self._graces = dict(graces)
 
     def deadline(self, job: Job, begun: float) -> tuple[float, float]:
-        """Return the last time (s) within a job's limit, and the time (s) at which it is killed.
+        """Return the last time within a job's limit, and when the job is killed (s).
 
         The job's work began at ``begun`` (s).
         """

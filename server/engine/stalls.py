@@ -62,7 +62,10 @@ class StallDetector(Kept):
             )
 
     def nothing_to_come(self, now: float, cluster: Cluster, *, registering: bool = False) -> None:
-        """Raise Stalled if no event is left although jobs are still queued or held."""
+        """Raise Stalled if no event is left although jobs are still queued or running.
+
+        Also raise it with ``registering``: the scheduler has not declared that it has registered all jobs.
+        """
         if cluster.waiting:
             raise Stalled(
                 "the run stalled: jobs wait, nothing runs, and no event is left",

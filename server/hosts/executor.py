@@ -107,7 +107,7 @@ class Executor:
         self._replace(self._clockwork.now, run, run.phase.tasks, [])
 
     def progress(self, job: Job) -> Progress:
-        """Return a running job's progress, nested like its profiles if the dialect includes profiles."""
+        """Return a running job's progress, nested like its profiles if the dialect reports profiles."""
         run = self._runs[job.id]
         assert run.phase is not None
         progress = run.path.progress(run.phase.leaf, run.phase.share(self._clockwork.now))

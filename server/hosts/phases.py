@@ -222,7 +222,10 @@ def _next_of_rank(phase: Phase, rank: int, begin: int, hosts: Hosts) -> Task | N
 
 
 def _cores_used(share: float, cores: int) -> int:
-    """Return how many cores a step uses; halves are rounded up, like C's ``round``."""
+    """Return how many of a host's cores a usage trace's step uses, at least 1.
+
+    Half cores are rounded up, like C's ``round`` does.
+    """
     whole = floor(share * cores)
     return max(1, whole + (share * cores - whole >= 0.5))
 

@@ -25,7 +25,10 @@ class SwitchRequest(Struct, eq=False):
 
 
 class Leg(Struct, eq=False):
-    """Units of a request that reach their power state together; an agenda entry refers to the leg by number."""
+    """Units of a request that reach their power state together.
+
+    An agenda entry refers to the leg by number.
+    """
 
     request: SwitchRequest
     units: NodeSet
@@ -87,9 +90,9 @@ class Switchboard(Part):
         self._legs = {number: Leg(requests[at], NodeSet.parse(units)) for number, at, units in state["legs"]}
 
     def request(self, now: float, resources: str, state: str) -> None:
-        """Bring the units ``resources`` into the power state ``state``; raise `Illegal` if that is impossible.
+        """Bring units into a power state; raise `Illegal` if that is impossible.
 
-        Both arguments are texts, as in the message.
+        ``resources`` names the units, and ``state`` the power state, both as in the message.
         """
         hosts = self._hosts
         if hosts is None:

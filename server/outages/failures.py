@@ -62,7 +62,7 @@ def lives_of(
     preempts: bool = False,
     checks: LimitChecks | None = None,
 ) -> "tuple[JobLives, Arrivals, list[Failures]]":
-    """Return the parts of a run that handle jobs and arrivals, and at most one that handles failures.
+    """Return the parts that handle jobs and arrivals, and at most one for failures.
 
     Without ``reliability``, no part handles failures. For ``holds``, see `Failures`.
     """

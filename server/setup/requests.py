@@ -95,7 +95,10 @@ def settle_requests(workload: Workload, platform: Platform) -> tuple[Workload, i
 
 
 def _single_nodes(workload: Workload, platform: Platform) -> NDArray[np.bool_]:
-    """Return which jobs of several units had one node by their log, shape (jobs,); none if nodes are units."""
+    """Return which jobs of several units had one node by their log, shape (jobs,).
+
+    That is no job if each node is a unit.
+    """
     found: NDArray[np.bool_] = np.zeros(len(workload), dtype=np.bool_)
     if workload.requests is not None and any(pool.units_per_node > 1 for pool in platform.info.pools):
         found[:] = [one is not None and one.nodes == one.most_nodes == 1 for one in workload.requests]

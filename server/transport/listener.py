@@ -169,7 +169,10 @@ class Listener:
         self.unwatch(stranger)
 
     def release(self, stranger: RouterConnection) -> None:
-        """Let the caller read this peer's messages from now on; `look` still returns when one arrives."""
+        """Let the caller read this peer's messages from now on.
+
+        `look` still returns when a message arrives.
+        """
         del self._strangers[stranger]
         self._heard.pop(stranger, None)
         if self._paused is not None:  # there is room for a peer now

@@ -140,7 +140,7 @@ class Peer(ABC, Generic[_S]):
         return reply
 
     def _reply(self, expected: bytes | None = None) -> Reply | None:
-        """Wait for a reply and decode it; if its frame equals ``expected``, return None instead."""
+        """Wait for a reply and decode it; return None if its frame is ``expected``."""
         try:
             self.received = frame = self._await_frame()
             if frame == expected:
