@@ -63,7 +63,7 @@ _FAILURES: Final = {
     "yield": Door("Compute the useful share of node time with spare nodes.", "inputs.yields"),
 }
 _EXPLAIN: Final = {
-    "job": Door("Explain why a job waited, or all jobs of a user or queue.", "results.explain:job_command"),
+    "job": Door("Explain the wait of a job, or of all jobs of a user or queue.", "results.explain:job_command"),
     "queue": Door("Show the queue at one moment, with expected starts.", "results.explain:queue_command"),
     "placement": Door("Report which nodes jobs used and which failures hit them.", "results.placement:report_command"),
     "order": Door("Estimate what another node order would change.", "results.placement:order_command"),
@@ -76,7 +76,7 @@ _NEW: Final = {
 }
 _CHECK: Final = {
     "scheduler": Door("Test a scheduler with difficult situations.", "schedulers.conformance"),
-    "cases": Door("Rerun test cases and compare with the expected results.", "schedulers.ci"),
+    "cases": Door("Rerun test cases and compare results with the expected ones.", "schedulers.ci"),
     "replay": Door("Replay recorded messages to a scheduler or the server.", "schedulers.replay"),
 }
 #: {group in the help: {command: what it is}}

@@ -45,15 +45,15 @@ def _numbers(kind: type[float] | type[int]) -> Any:
     "--bins",
     metavar="SIZES",
     callback=_numbers(int),
-    help="Group the jobs of a log into classes with these largest sizes: 16,256.",
+    help="Group jobs into classes with these largest sizes, such as 16,256.",
 )
-@click.option("--mttf", metavar="TIME", help="MTTF of nodes whose pool has none: 10250h.")
+@click.option("--mttf", metavar="TIME", help="MTTF of nodes whose pool has none, such as 10250h.")
 @click.option(
     "--blocking",
     metavar="CHANCES",
     default="0,0.1,0.2",
     callback=_numbers(float),
-    help="Size the partitions so that jobs find them full with these probabilities.",
+    help="Choose partition sizes so that jobs find them full with these probabilities.",
 )
 @click.option(
     "--probability",

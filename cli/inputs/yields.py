@@ -17,8 +17,8 @@ from pipistrelle.traces.resilience import parse_resilience
 
 @click.command(cls=Command)
 @click.option("--nodes", required=True, type=click.IntRange(1, MOST_NODES), help="Number of nodes in the allocation.")
-@click.option("--mtbf", required=True, metavar="TIME", help="Mean time between failures of a node: '20y'.")
-@click.option("--dump", required=True, metavar="TIME", help="Time to write a checkpoint of all nodes: '2min'.")
+@click.option("--mtbf", required=True, metavar="TIME", help="Mean time between failures of a node, such as 20y.")
+@click.option("--dump", required=True, metavar="TIME", help="Time to write a checkpoint of all nodes, such as 2min.")
 @click.option("--read", metavar="TIME", show_default="same as --dump", help="Time to read a checkpoint.")
 @click.option(
     "--checkpoint",
@@ -44,7 +44,7 @@ from pipistrelle.traces.resilience import parse_resilience
     "targets",
     multiple=True,
     metavar="SHARE",
-    help="Find the longest queue wait at which the yield is still SHARE: '89%'; repeatable.",
+    help="Find the longest wait that keeps the yield at SHARE (89%); repeatable.",
 )
 @click.option("--exact", is_flag=True, help="Compute the exact expected yield, instead of a first-order approximation.")
 @click.option(

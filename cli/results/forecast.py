@@ -44,7 +44,9 @@ def _files(name: str, text: str) -> Callable[[Any], Any]:
     metavar="N",
     help="Simulate N times with run times drawn from --history.",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, metavar="S", help="Seed of the draws.")
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, metavar="S", help="Random seed of the run times."
+)
 @click.option(
     "--horizon", default="14d", show_default=True, metavar="TIME", help="Ignore starts later than TIME from now."
 )

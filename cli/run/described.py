@@ -59,12 +59,12 @@ _CHANGES: Final = "STEP\tApply this change to the workload, such as 'scale --loa
 transform_option: Final = added(options_of(RunSpec, {"transform": _CHANGES}, {"transform": _steps}))
 _UNTIL: Final = {
     "from_": "TIME\tStart the run at TIME in the log: '30d' or a date.\tits begin",
-    "warm": "With --from: also load the jobs that were running or queued then.",
+    "warm": "With --from: also load the jobs that were running or queued at TIME.",
     "until": "TIME\tStop at TIME, even if jobs are running or queued.",
 }
 _POOLS: Final = {
-    "partition_pools": "PARTITION=POOL\tRun jobs of PARTITION only on nodes of these pools: '2=gpu|old'; repeatable.",
-    "cancellations": "Simulate jobs that were cancelled while queued, or drop them.",
+    "partition_pools": "PARTITION=POOL\tRun jobs of PARTITION only in these pools, such as '2=gpu|old'; repeatable.",
+    "cancellations": "Keep or drop jobs that were cancelled while queued.",
     "ignore_constraints": "Ignore the node requirements of jobs.",
 }
 _STRICT: Final = {"strict": "Stop at the first illegal decision (exit code 3) or unreadable record."}
@@ -79,12 +79,12 @@ _QUEUE: Final = {
 }
 _FAILURES: Final = {
     "failures": "MODEL\tFailure model: a name, a TOML file, 'weibull,mtbf=10250h,shape=0.7', or 'none'.",
-    "repair": "TIME|MODEL\tRepair time or its distribution: '5d' or 'exponential,mttr=1h'.\tof the model or platform",
+    "repair": "TIME|MODEL\tRepair time or distribution, such as 5d or 'exponential,mttr=1h'.\tof the model or platform",
     "seed": "Random seed of failures.",
     "reliability_factor": "Multiply all failure rates.",
     "outages": "FILE\tReplay recorded outages: CSV, LANL, Titan, Batsim, Slurm or PBS file.",
     "outages_class": "NAME\tUse only the outages of the nodes of class NAME.",
-    "outages_start": "TIME\tPoint in the outage file at which the run starts: a date or a time.",
+    "outages_start": "TIME\tTime or date in the outage file at which the run starts.",
     "outages_shortest": "TIME\tIgnore outages shorter than TIME.",
     "maintenance": "RULE|FILE\tPlan maintenance (start, length, nodes): '2017-01-29 08:00 +20000s all'; repeatable.",
     "checkpoint": "daly|young|SECONDS\tCheckpoint jobs at this interval: Daly's or Young's formula, or SECONDS.",
@@ -96,7 +96,9 @@ _FAILURES: Final = {
     "max_attempts": "Maximum number of starts per job.",
     "expected_attempts": "End the run if a job is expected to need more than NUMBER starts; 0: never.",
     "restart_walltime": "Walltime of a restarted job: as requested (full), or minus the saved work (rest).",
-    "checkpoint_walltime": "Time of checkpoint writes: part of the requested walltime (asked), or added (extended).",
+    "checkpoint_walltime": (
+        "Time spent on checkpoints: part of the requested walltime (asked), or added to it (extended)."
+    ),
 }
 _MODELS: Final = {"failures": completed("failures", or_file=True)}
 reliability_options: Final = in_section(

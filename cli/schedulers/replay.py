@@ -47,7 +47,7 @@ def command(
     decision_timeout: float,
     **parts: Any,
 ) -> None:
-    """Send recorded messages to a scheduler, up to its first different decision.
+    """Send recorded messages to a scheduler, until it first decides differently.
 
     SESSION is a file written by 'pipistrelle run --record FILE'. Nothing is simulated: the scheduler gets the recorded
     notices (the server's messages), and its replies are compared with the recorded ones. With --server, it is the other

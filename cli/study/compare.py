@@ -42,7 +42,7 @@ _BLOCKS: Final = ("replicas", "cells")
 @click.command("compare", cls=Command)
 @trials_argument
 @click.option("--axis", metavar="AXIS", required=True, help="Varied parameter whose values are compared.")
-@click.option("--values", metavar="A,B,...", show_default="all", help="The values to compare: two or more.")
+@click.option("--values", metavar="A,B,...", show_default="all", help="Values to compare, two or more.")
 @where_option
 @metrics_option
 @click.option("--ratios", is_flag=True, help="Print ratios B / A instead of differences.")

@@ -37,7 +37,7 @@ _COLUMNS: Final = ("paper", "entry", "outcome", "agree", "what it shows")
     "--size",
     type=Choice(["small", "full"]),
     default="small",
-    help="Amount of simulation: about a minute per paper, or as much as the paper did.",
+    help="Amount of simulation: about a minute per paper (small), or as much as in the paper (full).",
 )
 @click.option(
     "-o",

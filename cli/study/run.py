@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 )
 @click.option("--overwrite", is_flag=True, help="Replace the results of another study in DIR.")
 @jobs_option
-@click.option("--dask", metavar="ADDRESS", help="Use the workers of this Dask scheduler: tcp://host:8786.")
+@click.option("--dask", metavar="ADDRESS", help="Use the workers of this Dask scheduler, such as tcp://host:8786.")
 @click.option(
     "--slurm", metavar="NUMBER", type=click.IntRange(min=1), help="Submit this many Slurm jobs and use them as workers."
 )

@@ -116,7 +116,7 @@ x_option = click.option(
     "--x",
     metavar="AXIS",
     show_default="repair, or the last axis",
-    help="Numeric varied parameter: the search variable, or the x axis of the plot.",
+    help="Varied parameter to search along; its values are numbers.",
 )
 by_option = click.option(
     "--by",

@@ -58,7 +58,7 @@ merge_step = StepCommand(
     Each IN is a bundled name or a file. Jobs are renumbered if ids occur twice.
     """,
     {
-        "align": "Align dates, zero times or first jobs; auto: dates if all have them, else zero times.",
+        "align": "What to align: dates, times 0 (zero), first jobs, or auto (dates if all have them).",
         "apart": "Keep users, groups and queues of different workloads apart.",
     },
 )

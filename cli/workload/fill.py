@@ -49,7 +49,7 @@ class _Percent(_PercentType):
     multiple=True,
     default=("fgd",),
     show_default=True,
-    help="Placement rule that chooses nodes and GPUs; give several to compare them.",
+    help="Placement rule that chooses nodes and GPUs; repeat to compare several.",
 )
 @click.option(
     "--until",
