@@ -3,7 +3,7 @@
 from itertools import combinations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipistrelle.platforms.resources.selection import places_for
@@ -45,6 +45,8 @@ def test_nodes_are_found_if_and_only_if_some_suffice(
     st.sampled_from(["memory_per_gpu", "memory_per_node", "memory_per_core"]),
     st.booleans(),
 )
+@example([(6, 4, 4)], 1, 2, 2, 3, "memory_per_gpu", False)
+@example([(6, 4, 4), (6, 9, 4)], 1, 2, 2, 4, "memory_per_gpu", False)
 def test_takes_are_within_what_is_free(
     free: list[tuple[int, int, int]], low: int, more: int, tasks: int, gpus: int, memory: str, exclusive: bool
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
@@ -69,6 +69,9 @@ _REQUESTS = st.one_of(
 _JOBS = st.lists(
     st.tuples(st.integers(0, 20), st.integers(1, 12), st.integers(0, 6), _REQUESTS), min_size=1, max_size=14
 )
+
+#: two jobs that leave 6 MiB on each node with GPUs
+_LITTLE_MEMORY = [(0, 9, 0, Request(nodes=1, most_nodes=1, tasks=1, memory_per_node=10))] * 2
 
 _MACHINE = Platform(
     name="m",
@@ -211,6 +214,7 @@ def test_a_rule_saves_its_state_as_json(rule: str, jobs: list[JobRow], stop: int
 @pytest.mark.parametrize("placement", ["lowest", *SHARED])
 @settings(max_examples=6, deadline=None)
 @given(jobs=_JOBS)
+@example(jobs=[*_LITTLE_MEMORY, (1, 5, 0, Request(nodes=1, most_nodes=2, tasks=2, gpus=2, memory_per_gpu=6))])
 def test_each_placement_keeps_the_promises_of_each_rule(placement: str, rule: str, jobs: list[JobRow]) -> None:
     """With each placement for shared nodes, every job starts on free resources and no reservation moves later."""
     policy = Watched(compose(backfill=rule, placement=placement))
