@@ -93,7 +93,7 @@ def _least(request: Request, nodes: SharedNodes) -> int:
     if shape.tasks is not None and shape.low < shape.high:
         most = shape.most_tasks(nodes.amounts, nodes.gpus)
         order = np.argsort(-most, kind="stable")
-        chosen = shape.choose(order, most, nodes.gpus)
+        chosen = shape.choose(order, most, nodes.amounts, nodes.gpus)
     return request.least_nodes if chosen is None else len(chosen)
 
 
