@@ -133,9 +133,7 @@ def number_text(value: float | None) -> str:
 def marked(count: int, missing: int, value: str) -> list[str]:
     """Return two table cells: the number of replicas, and their mean.
 
-    Both are marked if trials have no value.
-
-    ``missing``: number of trials without a value.
+    Both are marked if ``missing``, the number of trials without a value, is not 0.
     """
     if not missing:
         return [str(count), value]

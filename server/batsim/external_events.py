@@ -13,7 +13,9 @@ from pipistrelle.traces.batsim.events import ExternalEvent
 class ExternalEvents(Part):
     """Applies the events of a file and reports them.
 
-    A run does not end before the last event. ``forward_unknown``: whether the scheduler gets events of unknown types, which have no other effect.
+    A run does not end before the last event.
+
+    ``forward_unknown``: whether the scheduler gets events of unknown types, which have no other effect.
     """
 
     _kept = ("_left",)
