@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 class Door(NamedTuple):
     """One command, or a group of commands, of ``pipistrelle``.
 
-    Its module is imported only when it is used.
+    The module of the command is imported only when the command is used.
 
     Attributes:
         purpose: one line, shown in the help of the group that contains the command.

@@ -26,7 +26,7 @@ reading_but_zone: Final = added(
 
 
 def output_option(text: str, *, required: bool = True, **settings: Any) -> Callable[[_C], _C]:
-    """Return the option for the output file."""
+    """Return the option ``--output`` for a file; ``text`` is its help."""
     return click.option("-o", "--output", "--out", "output", type=FILE, required=required, help=text, **settings)
 
 

@@ -67,13 +67,16 @@ live_options: Final = together(
 
 
 def scheduler_option(text: str, **settings: Any) -> Callable[[_C], _C]:
-    """Return the option ``--scheduler``, which takes a scheduler's name or a program."""
+    """Return the option ``--scheduler`` (a name or a program); ``text`` is its help."""
     kind = completed("scheduler", or_file=True)
     return in_section(SCHEDULER, click.option("--scheduler", shell_complete=kind, help=text, **settings))
 
 
 def other_scheduler(what: str, default: str) -> Callable[[_C], _C]:
-    """Return the option ``--scheduler`` for a command in which it replaces another scheduler, such as ``resume``."""
+    """Return the option ``--scheduler`` for a command such as ``resume``.
+
+    There it replaces the scheduler ``default``. ``what`` names the new scheduler in the help.
+    """
     return scheduler_option(f"{what}, as for 'run'.", metavar="NAME|CMD...", show_default=default)
 
 
@@ -90,12 +93,12 @@ endpoint_options: Final = together(
 
 
 def folder_option(text: str, **settings: Any) -> Callable[[_C], _C]:
-    """Return the option for the output folder of a run."""
+    """Return the option ``--output`` for a run's output folder; ``text`` is its help."""
     return in_section(OUTPUTS, click.option("-o", "--output", "--out", "out", type=FOLDER, help=text, **settings))
 
 
 def overwrite_option(what: str) -> Callable[[_C], _C]:
-    """Return the option ``--overwrite``, which lets a command replace existing results."""
+    """Return the option ``--overwrite``; its help says that the results of ``what`` are replaced."""
     return in_section(
         OUTPUTS, click.option("--overwrite", is_flag=True, help=f"Replace the results of {what} in the folder.")
     )

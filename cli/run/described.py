@@ -155,7 +155,7 @@ simulation_options: Final = together(
 def described(
     context: click.Context, base: Path | RunSpec | None, options: dict[str, Any], *, decides: bool = True
 ) -> RunSpec:
-    """Return the description of a run: the values of ``base``, replaced by those of command-line options.
+    """Return the description of a run: the values of ``base``, overridden by command-line options.
 
     Options that belong to the description are removed from ``options``. If ``--scheduler`` is given, or with
     ``decides=False``, the scheduler of ``base`` and its options are discarded.

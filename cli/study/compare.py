@@ -138,7 +138,7 @@ def compare_command(
 
 
 def chosen_values(trials: "TrialTable", axis: str, text: str | None) -> "list[Value]":
-    """Return the values of an axis to compare: all of them, or those that a text names."""
+    """Return the values of a varied option to compare: all, or those in ``text``."""
     if text is None:
         return trials.values(axis)
     parts = [part.strip() for part in text.split(",")]

@@ -198,7 +198,10 @@ def break_even_command(
 
 
 def _axis_text(least: float, greatest: float, timed: bool) -> Any:
-    """Return a function that formats a value of an axis, or says that the value lies outside its range."""
+    """Return a function that formats a value of a varied option.
+
+    A value outside the studied range becomes "< LEAST" or "> GREATEST". ``timed``: values are durations (s).
+    """
     from pipistrelle.protocol.base.lengths import length_text
 
     def text(value: float | str | None) -> str:

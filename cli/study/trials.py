@@ -101,9 +101,10 @@ def read_trials(place: Path, conditions: Sequence[tuple[str, str]]) -> "TrialTab
 def chosen_axes(
     trials: "TrialTable", x: str | None, by: str | None, panels: str | None = None
 ) -> tuple[str, str | None]:
-    """Return the numeric varied option for the x axis, and the one with a curve per value (None: one curve).
+    """Return the numeric varied option for the x axis, and the option that varies by curve.
 
-    The option ``panels`` is chosen for neither, unless ``x`` or ``by`` names it.
+    The second is None if there is only one curve. The option ``panels`` is chosen for neither, unless ``x`` or
+    ``by`` names it.
     """
     from pipistrelle.studies.pictures import choices
 

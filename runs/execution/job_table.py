@@ -43,7 +43,7 @@ class JobTable:
 
     Attributes:
         submit: time of the first submission, shape (jobs,).
-        start, end: of the last attempt; NaN if it has not started, or not ended; both NaN for a queued job.
+        start, end: of the last attempt; NaN if it has not started or ended. Both are NaN for a queued job.
         size: requested units.
         walltime: as requested, before any extension; inf: no limit.
         runtime: undisturbed run time; NaN if the job's hosts determine it.

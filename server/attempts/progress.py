@@ -235,8 +235,8 @@ class AttemptProgress(Kept):
     def left_of_dump(self, now: float, dump: float) -> tuple[float, int]:
         """Return the time (s) that one more checkpoint needs, and how many nodes write it.
 
-        The time is 0 if no work was done since the last checkpoint. ``dump`` is the time (s) that writing one takes on
-        the whole allocation.
+        The time is 0 if no work was done since the last checkpoint. ``dump`` is the time (s) that writing a checkpoint
+        takes on the whole allocation.
         """
         phase = self._segment.at(now)
         return _left_of(phase, dump * self.slower), self._team

@@ -56,7 +56,7 @@ class Cluster:
         self.keeps: tuple[str, ...] = ()
 
     def watch(self, observers: Sequence[Observer]) -> None:
-        """Add observers behind the existing ones."""
+        """Add observers, which are called after the existing observers."""
         self._observers += tuple(observers)
         self.hooks = Hooks(self._observers)
 

@@ -167,7 +167,7 @@ class Path:
 
 
 def begin_phase(run: Execution, leaf: Leaf, hosts: Hosts, bandwidth: float | None) -> Phase:
-    """Begin a leaf: return a phase with its first tasks (at least one)."""
+    """Begin a leaf (profile without parts): return a phase with its first tasks."""
     phase = Phase(run, leaf, [])
     if isinstance(leaf, Delay):
         phase.tasks.append(Task(phase, {}, leaf.delay))
