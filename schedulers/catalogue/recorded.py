@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from pipistrelle.platforms.resources.shape import Takes
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.base.errors import RemoteProtocolError, legible, quoted
 from pipistrelle.protocol.base.state import Kept
@@ -17,7 +18,7 @@ from pipistrelle.schedulers.placement.pickers import picked
 from pipistrelle.schedulers.policy.interfaces import Placement, Stateless, learn
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Order
-from pipistrelle.schedulers.policy.shared_view import SharedView, Takes
+from pipistrelle.schedulers.policy.shared_view import SharedView
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.sharing.open_nodes import OpenNodes, opened
 

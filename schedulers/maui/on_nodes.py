@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from pipistrelle.platforms.resources.shape import Shape
+from pipistrelle.platforms.resources.shape import Shape, Takes
 from pipistrelle.platforms.resources.takes import parsed_takes, plain_takes
 from pipistrelle.protocol.base.state import message_of, plain
 from pipistrelle.protocol.resources.amounts import CORES, MILLI
@@ -22,7 +22,6 @@ from pipistrelle.schedulers.plan.access import Restriction
 from pipistrelle.schedulers.policy.ends_and_shadow import end_of, held_until
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.shared_view import Takes
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.preemption.nodes import is_free
 from pipistrelle.schedulers.sharing.placing import placer_of

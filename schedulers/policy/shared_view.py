@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.resources.free_resources import FreeResources
-from pipistrelle.platforms.resources.shape import Shape, Shapes, Take
+from pipistrelle.platforms.resources.shape import Shape, Shapes, Takes
 from pipistrelle.platforms.resources.shared_nodes import Amounts, SharedNodes
 from pipistrelle.platforms.resources.takes import parsed_takes, plain_takes, takes_told, told_takes
 from pipistrelle.protocol.resources.nodes import NodeTake
@@ -18,7 +18,6 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 Bools = NDArray[np.bool_]
-Takes = tuple[Take, ...]
 #: a job without a request on such a machine takes one core
 _ONE_CORE = Request(tasks=1)
 
@@ -107,7 +106,8 @@ class SharedView:
         if self.free.missing_license(shape.request.licenses) is not None:
             return None
         most = np.where(allowed, shape.most_tasks(self.free.amounts, self.free.gpus), 0)
-        return self.propose(shape.choose(self.by_weight if order is None else order, most, self.free.gpus))
+        order = self.by_weight if order is None else order
+        return self.propose(shape.choose(order, most, self.free.amounts, self.free.gpus))
 
     def propose(self, takes: Takes | None) -> Takes | None:
         """Record that ``takes`` (tasks and GPUs by node) satisfy a job's request, so that `take` need not check them.

@@ -55,7 +55,7 @@ def shortage(shape: Shape, free: FreeResources, allowed: NDArray[np.bool_]) -> S
 
 def _fits(shape: Shape, amounts: Amounts, gpus: Amounts, allowed: NDArray[np.bool_]) -> bool:
     most = np.where(allowed, shape.most_tasks(amounts, gpus), 0)
-    return shape.choose(np.arange(len(most)), most, gpus) is not None
+    return shape.can_choose(np.arange(len(most)), most, amounts, gpus)
 
 
 def _licenses(wanted: Mapping[str, int], free: FreeResources) -> Shortage | None:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from pipistrelle.platforms.requests.node_counts import lowest_nodes
 from pipistrelle.platforms.requests.requests import NodeRequest
+from pipistrelle.platforms.resources.shape import Takes
 from pipistrelle.platforms.resources.shared_nodes import shared_nodes_of
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.base.errors import RemoteProtocolError
@@ -39,7 +40,7 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.policy.jobs import EndedJob, SchedulerJob
 from pipistrelle.schedulers.policy.out_of_service import OutOfService
 from pipistrelle.schedulers.policy.running import HeldTimes, RunningJobs
-from pipistrelle.schedulers.policy.shared_view import SharedView, Takes
+from pipistrelle.schedulers.policy.shared_view import SharedView
 from pipistrelle.schedulers.policy.waiting import QueueLimits, Waiting
 from pipistrelle.schedulers.policy.windows import Window, Windows
 

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, cast
 
+from pipistrelle.platforms.resources.shape import Takes
 from pipistrelle.platforms.resources.takes import parsed_takes, plain_takes
 from pipistrelle.protocol.fields import PreemptMode
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.placement.pickers import picked
 from pipistrelle.schedulers.policy.interfaces import Backfill, Placement, state_of
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.shared_view import Takes
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.policy.windows import Window
 from pipistrelle.schedulers.preemption.nodes import fit_without, is_free

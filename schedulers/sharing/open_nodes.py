@@ -2,10 +2,11 @@
 
 from itertools import compress
 
+from pipistrelle.platforms.resources.shape import Takes
 from pipistrelle.platforms.resources.shared_nodes import Amounts
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.shared_view import SharedView, Takes
+from pipistrelle.schedulers.policy.shared_view import SharedView
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.sharing.candidates import NodeCandidates
 from pipistrelle.schedulers.sharing.placing import NodePlacer, placer_of

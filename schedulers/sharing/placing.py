@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from pipistrelle.platforms.resources.node_request import OneNodeRequest
-from pipistrelle.platforms.resources.shape import Shape
+from pipistrelle.platforms.resources.shape import Shape, Takes
 from pipistrelle.platforms.resources.shared_nodes import Amounts
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.resources.amounts import MILLI
@@ -18,7 +18,7 @@ from pipistrelle.schedulers.placement.scattered import Random, RandomOptions
 from pipistrelle.schedulers.policy.errors import PolicyError
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.shared_view import Bools, SharedView, Takes
+from pipistrelle.schedulers.policy.shared_view import Bools, SharedView
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.sharing.fragmentation import TypicalRequests
 from pipistrelle.schedulers.sharing.placements import SHARED, FirstFitShared, SharedPlacement, make_shared
@@ -112,7 +112,7 @@ class NodePlacer:
         most = np.where(allowed, shape.most_tasks(amounts, gpus), 0)
         if not most.any():
             return None
-        return shared.propose(shape.choose(self.order(shape), most, gpus))
+        return shared.propose(shape.choose(self.order(shape), most, amounts, gpus))
 
     @property
     def is_steady(self) -> bool:

@@ -8,10 +8,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from pipistrelle.platforms.resources.shape import Takes
 from pipistrelle.platforms.resources.shared_nodes import Amounts
 from pipistrelle.schedulers.policy.ends_and_shadow import held_until
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.shared_view import Takes
 from pipistrelle.schedulers.sharing.open_nodes import OpenNodes
 
 #: number of running jobs to look at first, by expected end
@@ -139,7 +139,7 @@ class FirstReserved:
             return False
         amounts, gpus = self._shared.split(table)
         most = np.where(self._allowed(time), shape.most_tasks(amounts, gpus), 0)
-        return shape.can_choose(self._shared.by_weight, most, gpus)
+        return shape.can_choose(self._shared.by_weight, most, amounts, gpus)
 
     def _allowed(self, time: float) -> NDArray[np.bool_]:
         return self._shared.open(self._view.shut(self._first, time))
@@ -189,8 +189,7 @@ class FirstReserved:
     def _beside_first(self) -> Amounts | None:
         """Return what is free at the shadow time beside the first job, shape (nodes, columns); None if nothing is."""
         if self._rest is None:
-            _, gpus = self._shared.split(self._then)
-            kept = self._shape.choose(self._shared.by_weight, self._fitting(), gpus)
+            kept = self._shape.choose(self._shared.by_weight, self._fitting(), *self._shared.split(self._then))
             if kept is None:
                 return None
             nodes, taken = self._shared.rows(self._first, kept)
@@ -212,8 +211,8 @@ class FirstReserved:
             return False
         most = self._fitting().copy()
         most[nodes] = np.where(most[nodes] > 0, shape.most_tasks(*shared.split(left), among=nodes), 0)
-        if not shape.request.gpus:
-            return shape.can_choose(shared.by_weight, most, self._then)
-        table = self._then.copy()
-        table[nodes] = left
-        return shape.can_choose(shared.by_weight, most, shared.split(table)[1])
+        table = self._then
+        if shape.request.gpus:
+            table = table.copy()
+            table[nodes] = left
+        return shape.can_choose(shared.by_weight, most, *shared.split(table))

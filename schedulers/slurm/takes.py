@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from pipistrelle.platforms.resources.shape import Shape, Take
+from pipistrelle.platforms.resources.shape import Shape, Take, Takes
 from pipistrelle.schedulers.policy.errors import PolicyError
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.shared_view import SharedView, Takes
+from pipistrelle.schedulers.policy.shared_view import SharedView
 from pipistrelle.schedulers.slurm.cluster.machine import Amounts
 
 _GPU = "gpu"

@@ -6,13 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipistrelle.platforms.resources.shape import Shape
+from pipistrelle.platforms.resources.shape import Shape, Takes
 from pipistrelle.protocol.base.state import message_of, plain
 from pipistrelle.protocol.units.indices import numbers
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.policy.ends_and_shadow import end_of, held_until
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.shared_view import Takes
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.policy.windows import Window
 from pipistrelle.schedulers.sharing.placing import NodePlacer
@@ -142,10 +141,11 @@ class NodeSearch:
         table = np.zeros_like(has)
         table[good] = self.slices.least_free(at, length, good)
         most = np.zeros(len(table), dtype=np.int64)
-        most[good] = shape.most_tasks(table[:, :width], table[:, width:])[good]
+        amounts, gpus = table[:, :width], table[:, width:]
+        most[good] = shape.most_tasks(amounts, gpus)[good]
         if not most.any():
             return None
-        return shape.choose(self.order(shape, at, length, good), most, table[:, width:])
+        return shape.choose(self.order(shape, at, length, good), most, amounts, gpus)
 
     def order(self, shape: Shape, at: int, length: float, good: Ints) -> Ints:
         """Return all nodes, preferred nodes first, for a job that would start with slice ``at``."""
