@@ -91,7 +91,8 @@ class StandingReservations:
     def closed(self, now: float) -> list[tuple[int, Closure]]:
         """Return (number of the standing reservation, closed units and times) per period.
 
-        Each reservation has its current or next period and DEPTH further ones.
+        Each reservation has DEPTH periods from the present one on, and one that began before and has not ended. Periods
+        that have ended are left out.
         """
         day = floor((now + self._midnight) / DAY)
         if not self._all:

@@ -154,9 +154,9 @@ class View(Kept):
     def pick(self, job: SchedulerJob) -> NodeSet | Takes | None:
         """Return the lowest free units on which a waiting job can start now; None if it does not fit.
 
-        The units satisfy the job's class and its request for nodes, and no maintenance begins on them before the job's
-        longest time is over. They stay free until `start` takes them. On nodes that jobs share, the result says what
-        the job takes of each node.
+        The units suit the job's class and its request for nodes, and no maintenance begins on them before the job's
+        latest end. They stay free until `start` takes them. On nodes that jobs share, the result says what the job
+        takes of each node.
         """
         if job.size > self.free.count or (self.limits is not None and job in self.limits):
             return None
@@ -497,7 +497,7 @@ class View(Kept):
     def closed(self, job: SchedulerJob, begin: float | None = None) -> NodeSet:
         """Return the units closed to a job that starts at ``begin`` (s; None: now).
 
-        These are the units of all windows that exclude the job and overlap the time from ``begin`` to its latest end.
+        These are the units of all windows that exclude the job and overlap its time, from ``begin`` to its latest end.
         A job without a walltime overlaps every later window.
         """
         if len(self.windows) == self._pool_windows:
