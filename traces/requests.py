@@ -50,7 +50,8 @@ def with_requests(
     Args:
         constraint: the constraint of each job, "" for none.
         size: units of each job, shape (n,).
-        per_node, whole: units per node, -1 for any number, and 1 if the job shares no node, shape (n,).
+        per_node: units of each job per node, -1 for any number, shape (n,).
+        whole: 1 for each job that shares no node, otherwise 0, shape (n,).
     """
     labels, columns = dict(workload.labels), dict(workload.columns)
     if constraint is not None:
@@ -77,7 +78,8 @@ def with_requests(
 def processors_request(workload: Workload, row: int) -> Request:
     """Return the request of a job that names only its size, with one core for each of its ``size`` processors.
 
-    They may be on any number of nodes. Units per node are the tasks per node, and whole nodes are exclusive.
+    They may be on any number of nodes. The job's units per node, if any, become its tasks per node. A job with whole
+    nodes becomes exclusive.
     """
     each, whole = (workload.columns.get(name) for name in (PER_NODE, WHOLE))
     size = max(int(workload.size[row]), 1)

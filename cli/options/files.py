@@ -15,7 +15,7 @@ _READING: Final = {
     "sort": "Sort an SWF log whose submit times are not ascending.",
     "units": "Unit of job sizes in PBS, Slurm and Maui logs.",
     "timezone": "ZONE\tTime zone of the log, such as Europe/Prague.\tUTC",
-    "columns": "NAMES\tColumns of sacct output without a header: JobID,Submit,Elapsed,...",
+    "columns": "NAMES\tColumns of sacct output that has no header, such as 'JobID,Submit,Elapsed'.",
 }
 reading_options: Final = added(options_of(RunSpec, _READING))
 strict_option: Final = added(options_of(RunSpec, {"strict": "Reject a PBS log with unreadable records."}))

@@ -50,15 +50,15 @@ def _changes(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...])
 
 
 _TEXTS: Final = {
-    "order": f"NAME\tQueue order, instead of the scheduler's: {', '.join(PARTS['order'])}.",
-    "backfill": f"NAME\tBackfilling rule, instead of the scheduler's: {', '.join(PARTS['backfill'])}.",
-    "placement": f"NAME[,KEY=VALUE...]\tPlacement, instead of the scheduler's: {', '.join(PARTS['placement'])}.",
-    "node_order": "Order in which placement lists the nodes ('pipistrelle help placing').",
+    "order": f"NAME\tQueue order ({', '.join(PARTS['order'])}); replaces the scheduler's.",
+    "backfill": f"NAME\tBackfilling rule ({', '.join(PARTS['backfill'])}); replaces the scheduler's.",
+    "placement": f"NAME[,KEY=VALUE...]\tPlacement ({', '.join(PARTS['placement'])}); replaces the scheduler's.",
+    "node_order": "Order in which placement tries the nodes ('pipistrelle help placing').",
     "age_aware": "Put stable nodes (those that fail rarely) first in the node order.",
     "dual_ended": "CONDITION\tPlace jobs meeting CONDITION ('nodes<=16') from the end of the node order; repeatable.",
     "base_order": "CONDITION\tIgnore --age-aware for jobs that meet CONDITION ('nodes<=16'); repeatable.",
-    "reliability_target": "PROBABILITY\tAvoid nodes on which a job finishes without failure less probably.",
-    "formula": "TEXT\tWith --order pbs: sort formula; the highest value is first ('pipistrelle help pbs').",
+    "reliability_target": "PROBABILITY\tPlace jobs where they finish without failure with at least this probability.",
+    "formula": "TEXT\tWith --order pbs: formula that sorts the queue, highest value first ('pipistrelle help pbs').",
     "queue_priority": "QUEUE=NUMBER\tWith --order pbs: priority of a queue; repeatable.\t0",
     "fairshare_entity": "With --order pbs: charge a job's usage to its user, group, account, queue or qos.",
     "fairshare_shares": "ENTITY=SHARES\tWith --order pbs: fair shares of an entity (a user, group, ...); repeatable.",
@@ -71,16 +71,19 @@ _TEXTS: Final = {
     "blocking": "PROBABILITY\tWith --reliability: accepted probability that a job finds its partition full.\t0",
     "admission": "\tWith --reliability: queue or reject (block) jobs that cannot start at once.\tqueue",
     "preempt_type": "Preempt by QOS lists (--preempt) or tiers (--priority-tier).",
-    "preempt_mode": "MODE|NAME=MODE\tHow to preempt jobs (of one QOS or queue NAME); repeatable.\trequeue",
+    "preempt_mode": (
+        "MODE|NAME=MODE\tHow to preempt jobs (or only those of the QOS or queue NAME): "
+        "requeue, checkpoint, cancel or off; repeatable.\trequeue"
+    ),
     "preempt": "QOS=QOS[|QOS...]\tLet jobs of the first QOS preempt jobs of the others; repeatable.",
     "priority_tier": "NAME=NUMBER\tTier of a queue or QOS; higher tiers preempt lower ones; repeatable.",
-    "preempt_grace": "TIME|NAME=TIME\tTime preempted jobs (NAME: of one QOS or queue) may still run; repeatable.\tnone",
+    "preempt_grace": "TIME|NAME=TIME\tGrace period of preempted jobs (of the QOS or queue NAME); repeatable.\tnone",
     "preempt_exempt_time": "TIME\tMinimum run time before a job can be preempted.\tnone",
     "preempt_youngest_first": "Preempt the most recently started jobs first, instead of the largest jobs.",
-    "config": "FILE\tWith maui: the file maui.cfg. With slurm: the slurm.conf ('pipistrelle help slurm').\tMaui's",
+    "config": "FILE\tConfiguration file: maui.cfg for maui, slurm.conf for slurm ('pipistrelle help slurm').\tMaui's",
     "strict_config": "Reject unknown or unsupported settings in --config.",
     "accounting": "FILE\tWith slurm: a file of sacctmgr (dump, listing or commands); repeatable.",
-    "reservations": "FILE[,zero=DATE]\tWith slurm: commands 'scontrol create reservation'; repeatable.",
+    "reservations": "FILE[,zero=DATE]\tWith slurm: 'scontrol create reservation' commands (DATE: time 0); repeatable.",
     "slurm": "KEY=VALUE\tWith slurm: change a key, such as bf_window=7200 or qos.high.Priority=9; repeatable.",
     "poll": "TIME\tLet the scheduler decide only at multiples of TIME, such as 5s.\tat every event",
 }

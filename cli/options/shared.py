@@ -30,7 +30,9 @@ def timeout_option(what: str, whom: str) -> Callable[[_C], _C]:
     )
 
 
-_DIALECT: Final = {"dialect": "Protocol: native, or Batsim's (versions 3 and 4). With Batsim's, the scheduler listens."}
+_DIALECT: Final = {
+    "dialect": "Protocol: native or Batsim's (versions 3 and 4). With batsim, the server connects to the scheduler."
+}
 dialect_option: Final = added(options_of(RunSpec, _DIALECT))
 
 
@@ -78,7 +80,7 @@ endpoint_options: Final = together(
         "--endpoint",
         metavar="ADDRESS",
         show_default="a private Unix socket",
-        help="Address to listen on: tcp://127.0.0.1:PORT (PORT *: any free port) or ipc://PATH.",
+        help="Address to listen on: ipc://PATH or tcp://127.0.0.1:PORT ('*' is any free port).",
     ),
     click.option("--insecure", is_flag=True, help="Allow connections from other machines without encryption."),
 )
@@ -91,7 +93,9 @@ def folder_option(text: str, **settings: Any) -> Callable[[_C], _C]:
 
 def overwrite_option(what: str) -> Callable[[_C], _C]:
     """Return the option ``--overwrite``, which lets a command replace existing results."""
-    return in_section(OUTPUTS, click.option("--overwrite", is_flag=True, help=f"Replace the results of {what} in DIR."))
+    return in_section(
+        OUTPUTS, click.option("--overwrite", is_flag=True, help=f"Replace the results of {what} in the folder.")
+    )
 
 
 record_option: Final = in_section(
@@ -100,7 +104,7 @@ record_option: Final = in_section(
         "--record",
         metavar="FILE",
         type=FILE,
-        help="Record all protocol messages, for 'pipistrelle check replay': .jsonl or .jsonl.gz.",
+        help="Record all protocol messages in FILE (.jsonl, .jsonl.gz) for 'pipistrelle check replay'.",
     ),
 )
 

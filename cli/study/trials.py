@@ -103,7 +103,7 @@ def chosen_axes(
 ) -> tuple[str, str | None]:
     """Return the numeric varied option for the x axis, and the one with a curve per value (None: one curve).
 
-    The option of ``panels`` is neither, unless it is named.
+    The option ``panels`` is chosen for neither, unless ``x`` or ``by`` names it.
     """
     from pipistrelle.studies.pictures import choices
 
@@ -131,7 +131,10 @@ def number_text(value: float | None) -> str:
 
 
 def marked(count: int, missing: int, value: str) -> list[str]:
-    """Return the cells of a number of replicas and of a mean, marked if the cell has trials without a figure."""
+    """Return two table cells, the number of replicas and the mean, marked if trials have no value.
+
+    ``missing``: number of trials without a value.
+    """
     if not missing:
         return [str(count), value]
     return [f"{count} of {count + missing}", value if value == "-" else f"{value}*"]

@@ -129,7 +129,7 @@ class Shape:
 
     @property
     def parts(self) -> tuple[Amounts, Amounts, int]:
-        """(What the job takes of a node besides its tasks, what each task takes, the most tasks on a node)."""
+        """What the job takes of a node besides its tasks, what each task takes, and the most tasks on a node."""
         return self._per_node + self._gpus_at_least * self._per_gpu, self._per_task, self._cap
 
     @cached_property
@@ -228,13 +228,16 @@ class Shape:
         return found
 
     def on_one(self, node: int, gpus: Amounts) -> tuple[Take, ...]:
-        """Return what a job with `single` takes of this node, whose GPUs have so much free, shape (GPUs,)."""
+        """Return what a job with `single` takes of this node.
+
+        ``gpus`` are the free thousandths of each GPU of the node, shape (GPUs,).
+        """
         assert self.single is not None
         tasks = self.exact if self.tasks is None else self.tasks
         return (Take(node, tasks, self.numbers(gpus, self.single.gpus)),)
 
     def most_tasks(self, amounts: Amounts, gpus: Amounts, among: Amounts | None = None) -> Amounts:
-        """Return how many of its tasks fit on each node, 0 where none does, shape (nodes,).
+        """Return how many of the job's tasks fit on each node, shape (nodes,).
 
         Args:
             amounts, gpus: what is free, as in `FreeResources`.
@@ -392,7 +395,10 @@ class Shape:
         return None
 
     def _all_right(self, takes: Sequence[Take]) -> bool:
-        """Return whether the tasks on each node are as asked, for a job without GPUs and without tasks to divide."""
+        """Return True if a quick test shows that each node has the requested number of tasks.
+
+        The result is False for a job that takes GPUs or whole nodes; `fault` then checks everything.
+        """
         if self.wants_gpus or self.request.exclusive or self._models is not None:
             return False
         counts = {(tasks, gpus) for _, tasks, gpus in takes}

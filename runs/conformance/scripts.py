@@ -70,7 +70,7 @@ def _inserted(frame: dict[str, Any], event: dict[str, Any]) -> dict[str, Any]:
 def _killer() -> Meddling:
     """Return a change of replies that kills all started jobs at 50 s.
 
-    One has just ended, and one is named twice.
+    The decision names a job that has just ended, and names the first job twice.
     """
     started: list[str] = []
 

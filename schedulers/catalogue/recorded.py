@@ -51,10 +51,11 @@ class ByRecordedStart(Stateless):
 class RecordedPolicy(Kept):
     """Starts each job at its recorded time, on its recorded nodes if these exist.
 
-    The server states another start if the log has none, or if the machine is too small for all jobs at that time: the
-    first time at which the job fits beside the log's other jobs. Because of failed nodes or class limits, the job may
-    not fit even then. It then starts as soon as enough units are free that no job due at that instant needs; so does a
-    job after a failure. If its recorded nodes are busy or too few, the placement picks others.
+    If the log has no start, or the machine is too small for all jobs at that time, the server states another start. It
+    is the first time at which the job fits beside the log's other jobs. Because of failed nodes or class limits, the
+    job may not fit even then. It then starts as soon as enough units are free that no job due at that instant needs. A
+    job that runs again after a failure starts by the same rule. If its recorded nodes are busy or too few, the
+    placement picks others.
 
     Args:
         placement: picks units for jobs that cannot have their recorded nodes; None: the lowest units.

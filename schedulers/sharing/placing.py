@@ -116,7 +116,7 @@ class NodePlacer:
 
     @property
     def is_steady(self) -> bool:
-        """Whether a choice depends on what is free alone, not on how often the placement was asked."""
+        """Whether a choice depends only on what is free, and not on how often the placement was asked."""
         return self._name not in ("random", "fgd")
 
     def _preferred(self, shape: Shape, fits: Bools) -> int:
@@ -143,7 +143,7 @@ class NodePlacer:
         return order
 
     def _one(self, shape: Shape) -> OneNodeRequest:
-        """Return what a job takes of one node on which one of its tasks runs."""
+        """Return what a job would take of one node; nodes are scored by this request."""
         tasks = shape.exact or (shape.tasks if shape.high == 1 and shape.tasks else 1)
         counts = shape.gpus_on_node(tasks, shape.low)
         if shape.request.exclusive:

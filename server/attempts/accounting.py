@@ -90,7 +90,7 @@ def work_kept(work: float, saved: float, more: float, done: bool) -> float:
 
 
 class WorkSplit(NamedTuple):
-    """The work of an ended attempt that was in no checkpoint: useful, unsaved, or lost with the nodes."""
+    """Work of an ended attempt that no checkpoint saved: useful, unsaved, or lost with the nodes."""
 
     useful: float
     unsaved: float
@@ -98,7 +98,7 @@ class WorkSplit(NamedTuple):
 
 
 def split_work(work: float, done: bool, lost: bool) -> WorkSplit:
-    """Classify the work of an ended attempt that was in no checkpoint.
+    """Classify the work of an ended attempt that no checkpoint saved.
 
     ``done`` means that the job completed, ``lost`` that the attempt lost its nodes.
     """

@@ -355,7 +355,7 @@ class RigidProgress:
         )
 
     def made(self) -> list[Any]:
-        """Return the constructor's arguments by name; an ended attempt is never saved."""
+        """Return [{argument of the constructor: value}]; an ended attempt is never saved."""
         start, read, _, interval, dump = self._segment.made()
         made = {"start": start, "work": self._work, "saved": self._saved, "nodes": self._nodes}
         return [{**made, "interval": interval, "dump": dump, "read": read}]

@@ -90,7 +90,7 @@ class StallDetector(Kept):
 
 
 def describe_waiting(cluster: Cluster) -> str:
-    """Return a text for messages: how many jobs are queued and running, and what units are kept for."""
+    """Return a text for messages: queued and running jobs, and for what the scheduler keeps units."""
     names = [f"{job.id} ({job.size} units)" for job in islice(cluster.waiting.values(), _NAMED)]
     more = len(cluster.waiting) - len(names)
     text = f"{len(cluster.waiting)} waiting, {len(cluster.running)} running, {cluster.ledger.idle} units free"

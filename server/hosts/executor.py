@@ -237,7 +237,7 @@ class Executor:
         return [slowed.get(task, task.alone) for task in tasks]
 
     def _go_on(self, now: float, task: Task, seconds: float) -> None:
-        """Continue a task at a new pace: the whole task would take ``seconds``."""
+        """Continue a task at a new pace, at which the whole task would take ``seconds``."""
         if task.ends <= now * (1 + _ROUNDING) + _AT_ONCE:
             task.ends = now
         elif seconds != task.seconds:

@@ -94,7 +94,7 @@ class Outputs(Protocol):
         """Return the observers that write files during the run."""
 
     def metered(self, hosts: "Hosts") -> Observer | None:
-        """Return the observer of the hosts' energy, or None; its calls are never deferred."""
+        """Return the observer of the hosts' energy, or None; the engine calls it at once."""
 
     def before(self, config: dict[str, Any]) -> None:
         """Write files at the begin; ``config`` (JSON) is everything that decides the result."""
@@ -204,7 +204,7 @@ def check_outputs(folder: Path) -> None:
 
 
 def _digests(folder: Path) -> dict[str, str]:
-    """Return {output file: SHA-256}; only machine and jobs of the configuration count."""
+    """Return {output file: SHA-256}; the configuration's digest covers only machine and jobs."""
     found = {}
     for name in _CHECKED:
         path = folder / name

@@ -38,8 +38,8 @@ def settle_requests(workload: Workload, platform: Platform) -> tuple[Workload, i
     """Return the jobs that can run on the machine, the number dropped, and warnings.
 
     Slurm's brackets and node counts become plain constraints. A job with whole nodes gets all units of its nodes, in
-    the pools where that takes the fewest. A number of units per node is ignored if each node has one unit. A job whose
-    log says that it had one node gets all its units on one node, if a node has that many.
+    the pools where these are the fewest units. A number of units per node is ignored if each node has one unit. A job
+    whose log says that it had one node gets all its units on one node, if a node has that many.
     """
     if platform.shares_nodes:
         return settle_shared(workload, platform)

@@ -55,7 +55,7 @@ def job_request(workload: Workload, row: int) -> Request:
 
 
 def sized_for_nodes(workload: Workload, platform: Platform) -> Workload:
-    """Return the jobs with a request each; their size becomes the least number of nodes."""
+    """Give each job a request; its size becomes the least number of nodes that it needs."""
     nodes = shared_nodes_of(platform.info)
     if nodes is None:
         return workload

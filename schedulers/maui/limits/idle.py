@@ -94,7 +94,8 @@ class IdleRows:
     def _passed(self, counter: Ints, others: Bools, ranks: Floats, least: Floats, latest: Ints) -> list[int]:
         """Return the counters that are below their limit, or in which a row now ranks before a chosen one.
 
-        ``least`` is the rank of the last chosen row of each counter, ``latest`` that row; -inf if below the limit.
+        For each counter, ``latest`` is the last chosen row and ``least`` its rank, or -inf if the counter is below its
+        limit.
         """
         if len(least) == 2 and 0 not in self._by_counter.rows:  # one counter for all rows
             tied = slice(0, int(latest[1]))

@@ -76,7 +76,7 @@ class NodeSearch:
         return NodeSlices(now, has.copy(), has, licenses, fast_loops())
 
     def rows(self, job: SchedulerJob, takes: Takes) -> Rows:
-        """Return what a job takes as rows of the plan."""
+        """Return what a job takes, as arrays with the plan's columns."""
         counts = self._counts(self.shared.shape(job))
         return Rows(takes, *self.shared.rows(job, takes), counts)
 
@@ -148,7 +148,7 @@ class NodeSearch:
         return shape.choose(self.order(shape, at, length, good), most, amounts, gpus)
 
     def order(self, shape: Shape, at: int, length: float, good: Ints) -> Ints:
-        """Return the nodes, preferred ones first, for a job that would start with a slice on some good nodes."""
+        """Return all nodes, preferred nodes first, for a job that would start with slice ``at``."""
         return self.shared.by_weight if at else self.placer.order(shape)
 
     def _shut(self, shape: Shape, periods: Sequence[Period]) -> Shut:
@@ -313,7 +313,7 @@ class NodePlan(NodeSearch):
         return self.earliest(job, self.need(job), access.nodes if among is None else among, periods, before)
 
     def start_if_fits(self, job: SchedulerJob) -> bool:
-        """Start a job if it fits from now on for its whole length; return whether it does."""
+        """Start a job if it fits now and until its expected end; return whether it was started."""
         fit = self.fit(job, self.view.now)
         if fit is not None:
             self.start(job, fit.takes)

@@ -171,7 +171,7 @@ def run(policy: Any, jobs: Workload, platform: Platform = _MACHINE) -> dict[str,
 
 
 @pytest.mark.parametrize("rule", [*RULES, *PREEMPTING, *MAUI])
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(jobs=_JOBS)
 def test_every_job_starts_and_no_promise_is_broken(rule: str, jobs: list[JobRow]) -> None:
     """Every job starts on resources that the server finds free, by the earliest time that was promised to it."""
@@ -184,7 +184,7 @@ def test_every_job_starts_and_no_promise_is_broken(rule: str, jobs: list[JobRow]
 
 
 @pytest.mark.parametrize("rule", AS_PLAIN)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(
     jobs=st.lists(
         st.tuples(st.integers(0, 20), st.integers(1, 6), st.integers(1, 12), st.integers(0, 6)), min_size=1, max_size=25
@@ -202,7 +202,7 @@ def test_nodes_with_one_core_are_as_plain_units(
 
 
 @pytest.mark.parametrize("rule", [*RULES, *PREEMPTING, *MAUI])
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(jobs=_JOBS, stop=st.integers(0, 20))
 def test_a_rule_saves_its_state_as_json(rule: str, jobs: list[JobRow], stop: int) -> None:
     """The state of each rule is text, and a rule made from it goes on with the same decisions."""
@@ -230,7 +230,7 @@ def test_placements_are_refused_on_the_other_kind_of_machine(run_policy: Callabl
         run_policy(compose(placement="worst-fit"), 2, [(0.0, 1, 1.0, 1.0)])
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(jobs=_JOBS)
 def test_recorded_starts_are_repeated_on_the_recorded_nodes(jobs: list[JobRow]) -> None:
     """A log of starts and nodes that are possible is repeated exactly, whatever the jobs ask for of their node."""
