@@ -1,10 +1,10 @@
 """Read, make and write workloads and machines."""
 
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import Literal, Unpack, get_args
 
-from pipistrelle.api.options import Name, OptionError, StepTable, spec_of
+from pipistrelle.api.options import Name, OptionError, StepTable, path_text, spec_of
 from pipistrelle.platforms import catalogue as platforms
 from pipistrelle.platforms.description import Platform
 from pipistrelle.protocol.base.errors import did_you_mean
@@ -49,7 +49,7 @@ def load_workload(name: Name, *, sort: bool = False, **reading: Unpack[LogReadin
     Raises:
         PipistrelleError: there is no such workload, or the file is wrong.
     """
-    return named.load_workload(fspath(name), sort=sort, **reading)
+    return named.load_workload(path_text(name, "name", "load_workload"), sort=sort, **reading)
 
 
 def save_workload(workload: Workload, path: str | PathLike[str]) -> None:
@@ -93,7 +93,7 @@ def load_platform(name: Name) -> Platform:
     Raises:
         PipistrelleError: there is no such machine, or the file is wrong.
     """
-    return named.load_platform(fspath(name))
+    return named.load_platform(path_text(name, "name", "load_platform"))
 
 
 def clean_workload(workload: Workload, units: int) -> tuple[Workload, dict[str, int]]:

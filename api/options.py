@@ -1,5 +1,6 @@
 """The keywords of `run`: each is an option of ``pipistrelle run`` and a field of a `RunSpec`."""
 
+import os
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from os import PathLike, fspath
@@ -111,6 +112,21 @@ class RunKeywords(TypedDict, total=False):
     poll: Length
 
 
+def path_text(value: object, argument: str, where: str) -> str:
+    """Return the text of a name or path.
+
+    Args:
+        argument: the argument that has the value, in messages.
+        where: the function's name in messages.
+
+    Raises:
+        OptionError: the value is neither text nor a path.
+    """
+    if isinstance(value, str | PathLike):
+        return os.fsdecode(value)
+    raise OptionError(f"{argument}: expected a name or a path, found {type(value).__name__}", where=where)
+
+
 def spec_of(options: Mapping[str, Any], description: Name | None, where: str) -> RunSpec:
     """Return the description of a run with these keywords.
 
@@ -131,7 +147,9 @@ def spec_of(options: Mapping[str, Any], description: Name | None, where: str) ->
     given = {one.encode_name: plain(value, one.type) for one, value in told}
     if description is None:
         return convert_spec(given, where)
-    return convert_spec({**msgspec.to_builtins(read_spec(fspath(description))), **given}, where)
+    return convert_spec(
+        {**msgspec.to_builtins(read_spec(path_text(description, "description", where))), **given}, where
+    )
 
 
 def plain(value: Any, kind: Any = None) -> Any:

@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from pipistrelle.api.derived import attempts_of, queue_of
+from pipistrelle.api.options import path_text
 from pipistrelle.api.plots import Plots
 from pipistrelle.api.repeat import Again
 from pipistrelle.api.tables import Table, html_table, imported
@@ -49,7 +50,7 @@ class Run:
     """
 
     def __init__(self, folder: str | PathLike[str]) -> None:
-        self._folder = Path(folder)
+        self._folder = Path(path_text(folder, "path", "open"))
         self._config = read_config(self._folder)
         self._again: Again | None = None
         #: whether the run was made in this process, so its scheduler's code may run again

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeGuard, Unpack
 
 from msgspec.structs import replace
 
-from pipistrelle.api.options import Name, OptionError, RunKeywords, spec_of
+from pipistrelle.api.options import Name, OptionError, RunKeywords, path_text, spec_of
 from pipistrelle.api.progress import run_progress
 from pipistrelle.api.repeat import Again
 from pipistrelle.api.results import Run
@@ -63,9 +63,9 @@ def run(
     """
     given: dict[str, Any] = dict(options)
     if not isinstance(workload, Workload) and workload is not None:
-        given["workload"] = [workload] if isinstance(workload, str | PathLike) else list(workload)
+        given["workload"] = _names(workload)
     if not isinstance(platform, Platform):
-        given["platform"] = None if platform is None else fspath(platform)
+        given["platform"] = None if platform is None else path_text(platform, "platform", _WHERE)
     spec = spec_of(given, description, _WHERE)
     if "queue_lengths" not in given and description is None and spec.batsim is None:
         spec = replace(spec, queue_lengths=True)
@@ -101,6 +101,11 @@ def run(
         raise
     again = None if inputs is None or not isinstance(connection, InProcess) else Again(spec, inputs, make)
     return Run._kept(folder, again, result.times, temporary=temporary)
+
+
+def _names(workload: object) -> list[Any]:
+    """Return the names or paths of one workload or of several."""
+    return list(workload) if isinstance(workload, list | tuple) else [path_text(workload, "workload", _WHERE)]
 
 
 def _with_scheduler(

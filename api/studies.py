@@ -1,13 +1,13 @@
 """Run studies of many runs, and summarise their trials."""
 
 from collections.abc import Callable, Mapping, Sequence
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec.structs import fields
 
-from pipistrelle.api.options import Name, OptionError, plain
+from pipistrelle.api.options import Name, OptionError, path_text, plain
 from pipistrelle.api.plots import axes_of
 from pipistrelle.api.progress import study_progress
 from pipistrelle.api.tables import Table, imported
@@ -356,7 +356,11 @@ def study(
     if description is None:
         told = Study(_options(run), _axes(axes), _replicas(replicas), _table(metrics), engine)
     else:
-        told = description if isinstance(description, Study) else Study.read(fspath(description))
+        told = (
+            description
+            if isinstance(description, Study)
+            else Study.read(path_text(description, "description", "study"))
+        )
     from pipistrelle.studies.workers.campaign import run as carry_out  # slow to import
 
     with study_progress(progress) as watch:
@@ -370,7 +374,7 @@ def open_study(path: str | PathLike[str]) -> StudyResults:
     Raises:
         PipistrelleError: there are no such trials, or pyarrow is not installed.
     """
-    return StudyResults(Results.read(Path(path)))
+    return StudyResults(Results.read(Path(path_text(path, "path", "open_study"))))
 
 
 def _options(values: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 class Door(NamedTuple):
     """One command, or a group of commands, of ``pipistrelle``.
 
-    Its module is imported only when it is used.
+    The module of the command is imported only when the command is used.
 
     Attributes:
         purpose: one line, shown in the help of the group that contains the command.
@@ -63,7 +63,7 @@ _FAILURES: Final = {
     "yield": Door("Compute the useful share of node time with spare nodes.", "inputs.yields"),
 }
 _EXPLAIN: Final = {
-    "job": Door("Explain why a job waited, or all jobs of a user or queue.", "results.explain:job_command"),
+    "job": Door("Explain the wait of a job, or of all jobs of a user or queue.", "results.explain:job_command"),
     "queue": Door("Show the queue at one moment, with expected starts.", "results.explain:queue_command"),
     "placement": Door("Report which nodes jobs used and which failures hit them.", "results.placement:report_command"),
     "order": Door("Estimate what another node order would change.", "results.placement:order_command"),
@@ -76,7 +76,7 @@ _NEW: Final = {
 }
 _CHECK: Final = {
     "scheduler": Door("Test a scheduler with difficult situations.", "schedulers.conformance"),
-    "cases": Door("Rerun test cases and compare with the expected results.", "schedulers.ci"),
+    "cases": Door("Rerun test cases and compare results with the expected ones.", "schedulers.ci"),
     "replay": Door("Replay recorded messages to a scheduler or the server.", "schedulers.replay"),
 }
 #: {group in the help: {command: what it is}}
@@ -102,7 +102,8 @@ GROUPS: Final[Mapping[str, Mapping[str, Door]]] = {
             "Create, convert, describe and change workloads.",
             "workload.group:StepGroup",
             _WORKLOAD,
-            "One command can make several changes: put 'then' between filter, scale, merge, shuffle, copy and redraw.",
+            "To make several changes in one command, put 'then' between them: 'workload filter ... then scale ...'. "
+            "This works with filter, scale, merge, shuffle, copy and redraw.",
         ),
         "failures": Door("Generate, describe and fit failures; plan for them.", doors=_FAILURES),
     },

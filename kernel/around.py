@@ -100,10 +100,13 @@ def _take_first(units: Ints, count: int, taken: Ints) -> None:
 def _take_beside(plans: Plans, size: int, beside: int, first: int, reserved: int) -> int:
     """Take units for a job that ends after the shadow time.
 
-    Return how many of them are reserved for the first job.
+    Return how many of the taken units are reserved for the first job. The units go into ``plans.taken``.
 
-    They go into ``plans.taken``; enough units must be open. ``first`` of the ``reserved`` units must remain, and
-    ``beside`` of the open ones are not reserved.
+    Args:
+        size: number of units to take; that many must be open.
+        beside: number of open units that are not reserved.
+        first: number of reserved units that must not be taken.
+        reserved: number of reserved units.
     """
     _take_first(plans.open, size, plans.taken)
     found = 0

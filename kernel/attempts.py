@@ -54,7 +54,10 @@ def extended(run: State, walltime: float, job: int, saved: float) -> float:
 
 @within
 def count_nodes(nodes: Nodes, held: Ints, base: int, low: int, high: int) -> int:
-    """Count the nodes that have any of the positions; a node's positions are adjacent."""
+    """Count the nodes that have any position of a bit set; a node's positions are adjacent.
+
+    The bit set begins at word ``base`` of ``held``. Only its words ``low`` to ``high`` - 1 count.
+    """
     found, last = 0, -1
     for word in range(low, high):
         bits = held[base + word]

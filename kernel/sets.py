@@ -92,7 +92,7 @@ def take_lowest(free: Ints, held: Ints, base: int, count: int) -> tuple[int, int
 def add_where(sums: Floats, held: Ints, base: int, first: int, last: int, number: float) -> None:
     """Add ``number`` to ``sums`` at each position whose bit is set, in words ``first`` to ``last`` - 1 of a set.
 
-    The set begins at word ``base`` of ``held``. Bit b of its word w stands for position 64 w + b.
+    The set begins at word ``base`` of ``held``. Bit b of its word w stands for position 62 w + b.
     """
     for at in range(first, last):
         word = held[base + at]

@@ -32,7 +32,8 @@ class Rules(NamedTuple):
     """The rules of a run; times in seconds.
 
     Attributes:
-        order, backfill: one of the constants above each.
+        order: how jobs are ranked, such as `BY_SUBMIT`.
+        backfill: which jobs may pass the first in the queue, such as `EASY`.
         failing: whether nodes can go down.
         planned: whether nodes go down for maintenance.
         placing, keeping: whether the positions of jobs are tracked, and whether they are logged.
@@ -248,8 +249,9 @@ class KernelSlots(NamedTuple):
 class KernelLives(NamedTuple):
     """The state and times of each job, shape (jobs,); times in seconds.
 
-    ``attempt`` counts earlier attempts. ``saved``, ``fruitless``, ``walltime``, ``came``, ``start`` and ``end`` belong
-    to the current or last attempt. ``waited`` and ``ran`` are sums over attempts.
+    ``attempt`` counts earlier attempts. ``fruitless`` counts the last attempts in a row that saved no work. ``saved``,
+    ``walltime``, ``came``, ``start`` and ``end`` belong to the current or last attempt; ``came`` is when the job joined
+    the queue for it. ``waited`` and ``ran`` are sums over attempts.
     """
 
     state: Ints

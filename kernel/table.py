@@ -1,4 +1,4 @@
-"""Return the results of a kernel run as a job table, with the reference engine's figures."""
+"""Return the results of a kernel run as a job table, with the same numbers as the reference engine."""
 
 from math import fsum, nan
 from typing import Final
@@ -110,7 +110,7 @@ def _nodes(made: KernelRun, *, failing: bool, there: NDArray[np.bool_]) -> tuple
 
 
 def _figures(made: KernelRun, platform: Platform, size: Ints) -> ReliabilitySummary:
-    """Return the failure figures, with the formulas of `ReliabilityBook` and `NodeBook`."""
+    """Return statistics of failures, with the formulas of `ReliabilityBook` and `NodeBook`."""
     attempts = made.attempts
     sizes = size[attempts.job]
     lost = attempts.state == state.GIVEN_UP
@@ -141,7 +141,7 @@ def _node_seconds(made: KernelRun, platform: Platform, *, placed: bool = False) 
     """Return the node-seconds of a run by state, with the formulas of `NodeBook`.
 
     Args:
-        placed: the run has no failures, and the units of every job.
+        placed: whether the run has no failures and its result has the units of every job.
     """
     pools = NodeUnits.told(platform.info.pools).pools
     units = _busy_units(made) if placed else made.busy

@@ -33,10 +33,10 @@ class PapersSize(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How much is simulated for the papers; values computed from formulas do not depend on it.
 
     Attributes:
-        repairs, replicas: repair times per failure rate, and replicas per point (paper 000).
+        repairs, replicas: repair times simulated at each failure rate, and number of replicas of each (paper 000).
         backfilled, backfilled_replicas: length and number of the job streams for both EASY algorithms (paper 000).
         hours, seeds: simulated hours with partitions, and number of seeds (paper 001).
-        stepped, steps, weeks: length of the job stream, its time steps, and weeks of a real log (paper 002).
+        stepped, steps, weeks: length of the job stream, the scheduler's time steps, weeks of a real log (paper 002).
         failures: number of failures simulated for each yield (paper 003).
         waits: waits (h) for which yields are simulated (paper 003).
         months, draws: number of simulated months of jobs, and of failures (paper 004).
@@ -71,7 +71,7 @@ SIZES: Final[Mapping[str, PapersSize]] = _read_sizes()
 
 
 class PartsJournal:
-    """Finished parts of results, one per line of a file that is written at once.
+    """Finished parts of results. Each is written to a line of a file as soon as it is finished.
 
     Args:
         lines: the open file; None keeps nothing.
@@ -93,7 +93,7 @@ class PartsJournal:
 
 @contextmanager
 def open_parts(folder: Path, size: PapersSize) -> Iterator[PartsJournal]:
-    """Open the journal of finished parts in a folder, which stays locked meanwhile.
+    """Open the journal of finished parts in a folder; lock the folder meanwhile.
 
     An incomplete last line is dropped; its part is then computed again.
 
@@ -138,7 +138,7 @@ def _parts(lines: Sequence[bytes], path: Path, identity: bytes) -> dict[str, Any
 
 @dataclass
 class Bench:
-    """What the functions that compute a paper's results get: simulation size, real logs, and parts already finished.
+    """Inputs of the functions that compute a paper's results: simulation size, real logs, and finished parts.
 
     Args:
         parts: finished parts, and where new ones are stored.
@@ -165,7 +165,7 @@ class Bench:
     def part(self, name: str, make: Callable[[], Any]) -> Any:
         """Return a part of a result as plain JSON values; compute and store it if it is not stored yet.
 
-        Apart from the size, ``name`` must state everything that determines the value.
+        ``name`` must state everything that determines the value, except the simulation size.
         """
         if name in self.parts.done:
             return self.parts.done[name]

@@ -22,7 +22,7 @@ class PapersError(PipistrelleError):
 
 @dataclass(frozen=True)
 class Tolerance:
-    """The accepted difference of two numbers: the larger of both bounds."""
+    """The accepted difference of two numbers: the larger of an absolute and a relative bound."""
 
     absolute: float = 0.0
     relative: float = 0.0
@@ -44,8 +44,8 @@ class FigureRow:
     """One number or claim of a paper, beside what we compute for it.
 
     Attributes:
-        what: the name of the figure.
-        paper: the paper's number or claim in words; None if it has none.
+        what: what the number or claim is about.
+        paper: the paper's number or claim in words; None if the paper has none.
         ours: our number; None if it cannot be computed.
         low, high: the 95 % interval of our number, if it is random.
         agrees: whether both agree; None if nothing is compared.
@@ -65,7 +65,8 @@ def agreement(
 ) -> bool | None:
     """Return whether our number agrees with the paper's; None if undecided.
 
-    An interval wider than twice the tolerance decides nothing if our number is outside the tolerance.
+    It agrees if it is within the tolerance ``near``, or if its 95 % interval, ``low`` to ``high``, contains the paper's
+    number. In the second case, an interval of more than four times the tolerance decides nothing.
     """
     if not isinstance(paper, float | int) or not isinstance(ours, float | int):
         return None
@@ -78,7 +79,7 @@ def agreement(
 
 @dataclass(frozen=True)
 class Series:
-    """A line or the bars of a chart; ``low`` and ``high`` are ends of intervals."""
+    """A line or the bars of a chart; confidence intervals are from ``low`` to ``high``."""
 
     name: str
     x: Sequence[float]
@@ -131,7 +132,7 @@ def verdict_of(finding: Finding) -> Verdict:
 
 
 def number_text(value: Said) -> str:
-    """Format a figure for a table: five significant digits, more for a large number."""
+    """Format a number for a table: five significant digits, more for a large number."""
     if value is None:
         return "-"
     if isinstance(value, str):

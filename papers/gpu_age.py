@@ -204,7 +204,7 @@ def figure_7(bench: Bench, sheet: Sheet) -> None:
 
 
 def _plain(one: Month, machine: int) -> dict[str, Any]:
-    """Return the results of a simulated month as plain values."""
+    """Return the results of a simulated month as plain values; the machine has ``machine`` nodes."""
     inside = {name: (one.nodes > a * machine) & (one.nodes <= b * machine) for name, (a, b) in BUCKETS.items()}
     return {
         "utilisation": one.utilisation,
@@ -220,7 +220,11 @@ def _plain(one: Month, machine: int) -> dict[str, Any]:
 
 
 def _month(bench: Bench, case: str, seed: int, machine: str = "drawn", draw: int | None = None) -> dict[str, Any]:
-    """Return a simulated month of Titan; ``machine`` is "drawn" (random) or "lives"."""
+    """Return the results of a simulated month of Titan under the policy ``case``.
+
+    Stable GPUs are drawn at random (``machine`` "drawn") or come from the log of real GPUs ("lives"). ``seed`` is for
+    the jobs and the drawn GPUs, ``draw`` for failures; without ``draw`` no node fails.
+    """
     drawn = machine == "drawn"
     key = machine if drawn else f"{_LIVES}, {bench.trace(_LIVES)[1]}, {_DATE}"
 
@@ -242,7 +246,7 @@ def _months(bench: Bench, case: str, machine: str = "drawn") -> list[dict[str, A
 
 
 def _mean(months: list[dict[str, Any]], *path: str | int) -> float:
-    """Return the mean over months of the figure at ``path``."""
+    """Return the mean over months of the value under the nested keys ``path``."""
     values = []
     for one in months:
         told: Any = one

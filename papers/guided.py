@@ -45,7 +45,7 @@ def table_4_1(bench: Bench, sheet: Sheet) -> None:
 
 
 def table_4_2(bench: Bench, sheet: Sheet) -> None:
-    """Compare jobs in table 4.2 of paper 001 with those computed from the rates."""
+    """Compare the numbers of jobs in table 4.2 of paper 001 with those that follow from its rates."""
     printed, classes = sheet.printed, _classes()
     for one, jobs in zip(classes, printed["jobs"], strict=True):
         sheet.row("jobs", one.rate * printed["hours"], jobs, size=one.size)
@@ -80,7 +80,7 @@ def table_4_4(bench: Bench, sheet: Sheet) -> None:
 
 
 def table_4_5(bench: Bench, sheet: Sheet) -> None:
-    """Compute the nodes of each class, by blocking and type (table 4.5 of paper 001)."""
+    """Compute the nodes that each class needs for a blocking probability (table 4.5 of paper 001)."""
     printed = sheet.printed
     for one, most in zip(_classes(), printed["most"], strict=True):
         sheet.row("most", one.load, most, size=one.size)
@@ -95,7 +95,10 @@ def table_4_5(bench: Bench, sheet: Sheet) -> None:
 
 
 def _capacities(sheet: Sheet, chained: bool) -> None:
-    """Compute how many nodes each class needs for each blocking probability (figures 4.2 and 4.3 of paper 001)."""
+    """Compute how many nodes each class needs for each blocking probability (figures 4.2 and 4.3 of paper 001).
+
+    ``chained`` selects job types II and III instead of I and IV; see `Needs`.
+    """
     loads = [one.load for one in _classes()]
     found = [needs(loads, blocking) for blocking in _BLOCKING]
     series = [
@@ -118,7 +121,7 @@ def _capacities(sheet: Sheet, chained: bool) -> None:
 
 
 def _queues(sheet: Sheet, chained: bool) -> None:
-    """Compute figures 4.4 and 4.5 of paper 001 by its equations, and by Erlang's C."""
+    """Compute figures 4.4 and 4.5 of paper 001 by its equations, and by Erlang's C; ``chained`` as in `_capacities`."""
     classes = _classes()
     loads = [one.load for one in classes]
     lines: list[list[Series]] = [[], [], []]
@@ -148,7 +151,7 @@ def _middles() -> NDArray[np.float64]:
 
 
 def _partitions(sheet: Sheet, blocking: float) -> list[tuple[int, float]]:
-    """Return the number of nodes and the MTTF (h) of each partition."""
+    """Return the number of nodes and the MTTF (h) of each partition, for a blocking probability."""
     platform = load_platform("intrepid")
     machine = Machine(platform.units, platform.info)
     said = sheet.printed["one_four"].get(f"{blocking:g}", sheet.printed["most"])

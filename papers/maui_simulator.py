@@ -45,7 +45,10 @@ def table_1(bench: Bench, sheet: Sheet) -> None:
 
 
 def _priority(config: str, queue: str, waited: float, weight: int) -> float:
-    """Return Maui's priority of a job whose account has 3/8 of the usage in the window."""
+    """Return Maui's priority of a job whose account has 3/8 of the usage in the window.
+
+    The job has waited for ``waited`` s. ``weight`` replaces the configuration's QUEUETIMEWEIGHT.
+    """
     settings = parse_maui_config(config.replace("QUEUETIMEWEIGHT 1\n", f"QUEUETIMEWEIGHT {weight}\n"))[0]
     credentials = Credentials()
     fairshare = Fairshare(settings, credentials)

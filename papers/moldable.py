@@ -42,7 +42,7 @@ def _by_wait(shape: Shape | None, of: Callable[[YieldModel, float], float]) -> S
 
 
 def _simulated(bench: Bench, shape: Shape | None, spares: int, wait: float) -> tuple[float, float, float]:
-    """Return the simulated yield of allocations (%), with its 95 % interval."""
+    """Return the simulated yield (%) of allocations after queue waits of ``wait`` hours, with its 95 % interval."""
     count = max(bench.size.failures // (spares + 1), 20)
 
     def make() -> list[list[float]]:
@@ -96,7 +96,7 @@ def time(bench: Bench, sheet: Sheet) -> None:
 
 
 def work(bench: Bench, sheet: Sheet) -> None:
-    """Compare the yields of paper 003 with simulated ones, at the best number of failures."""
+    """Compare the yields of paper 003 with simulated ones, at the best number of survived failures."""
     for wait in bench.size.waits:
         for shape in _ALL:
             best = _model(shape).optimum(wait * _HOUR)

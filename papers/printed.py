@@ -16,11 +16,11 @@ _MANUAL: Final = "pipistrelle.papers.printed describes every key."
 
 
 class PrintedFigure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One number or claim of a paper; the code that computes it fills the labels in braces.
+    """One number or claim of a paper; its texts may have labels in braces, which code fills in.
 
     Attributes:
-        what: the name of the figure.
-        paper: the paper's number or claim in words; None if a table has it, or the paper has none.
+        what: what the number or claim is about.
+        paper: the paper's number or claim in words; None if ``printed`` of the entry has it, or the paper has none.
         absolute, relative: the tolerance, in the unit and as a share of the paper's number; the larger counts.
         ours: for a claim: what Pipistrelle finds.
         otherwise: for a claim: what Pipistrelle finds if the claim does not hold, if that text differs.
@@ -60,12 +60,12 @@ class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         title: its subject in a few words.
         place: where the paper has it.
         shows: what the paper reports, in a sentence or two.
-        command: the command line or import that reproduces it; none if it cannot be computed, for the `reason`.
+        command: the command line or import that reproduces it; empty if it cannot be computed.
         expects: the expected verdict if all its logs exist.
         reason: why our result differs or is impossible.
         needs: file names of the real logs that it reads.
-        notes: texts printed below its figures; may have fields of the size in braces.
-        figures, charts: its figures and charts, by the names that its code uses.
+        notes: texts printed below its numbers; attributes of `PapersSize` in braces are replaced by their values.
+        figures, charts: its numbers or claims, and its charts, by the names that the code uses.
         printed: tables of numbers that its code reads.
     """
 
@@ -93,7 +93,7 @@ class Paper(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         page: the page of our documentation about it.
         entries: its tables, figures and claims, in the paper's order.
         texts: shared parts of commands, reasons and log names, which other texts name in braces.
-        figures, charts, printed: shared by several entries.
+        figures, charts, printed: as in `Entry`, but shared by several entries.
     """
 
     id: str
@@ -131,7 +131,7 @@ class EntryResult:
 
     @property
     def compared(self) -> tuple[int, int]:
-        """Return how many figures agree with the paper's, and how many are compared."""
+        """Return how many numbers and claims agree with the paper's, and how many are compared."""
         told = [row.agrees for row in self.finding.rows if row.agrees is not None]
         return sum(told), len(told)
 

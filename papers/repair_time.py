@@ -36,7 +36,10 @@ _TIMES: Final = (
 
 
 def grid(bench: Bench, factors: list[int]) -> TrialTable:
-    """Run the study for figures 7 and 8 of paper 000 (docs/examples/repair-time.toml); return its trials."""
+    """Run the study for figures 7 and 8 of paper 000 (docs/examples/repair-time.toml); return its trials.
+
+    ``factors`` multiply the failure rate.
+    """
     study = Study(
         {
             "platform": "grizzly",

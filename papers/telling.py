@@ -17,7 +17,7 @@ _MOST_ROWS: Final = 6
 
 
 def plain(results: Sequence[EntryResult], size: str) -> dict[str, Any]:
-    """Return results as JSON values, paper by paper, with all figures and chart data."""
+    """Return results as JSON values, paper by paper, with all numbers and chart data."""
     papers: dict[str, dict[str, Any]] = {}
     for one in results:
         paper, entry = one.paper, one.entry
@@ -39,7 +39,7 @@ def plain(results: Sequence[EntryResult], size: str) -> dict[str, Any]:
 
 
 def csv_text(results: Sequence[EntryResult]) -> str:
-    """Return all figures as CSV; an entry without figures has one line with its verdict."""
+    """Return all numbers and claims as CSV; an entry without any has one line with its verdict."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_COLUMNS)
@@ -83,7 +83,7 @@ def markdown(results: Sequence[EntryResult]) -> str:
 
 
 def _differences(results: Sequence[EntryResult]) -> str:
-    """Return a table of the figures that differ from the paper, a few per entry."""
+    """Return a table of the numbers and claims that differ from the paper's, a few per entry."""
     lines = []
     for one in results:
         wrong = [row for row in one.finding.rows if row.agrees is False]
@@ -97,7 +97,7 @@ def _differences(results: Sequence[EntryResult]) -> str:
 
 
 def logged(results: Sequence[EntryResult]) -> str:
-    """Return a documentation table with all figures of the entries and their verdicts."""
+    """Return a documentation table with all numbers and claims of the entries, and their verdicts."""
     lines = ["| paper, entry | outcome | figure | paper | ours |\n|---|---|---|---|---|\n"]
     for one in results:
         for number, row in enumerate(one.finding.rows):

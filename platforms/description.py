@@ -49,7 +49,7 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         nodes: the number of nodes, at least 1.
         units_per_node: schedulable units per node, at least 1; jobs are allocated individual units.
         unit: the kind of schedulable unit; "node" if jobs do not share nodes.
-        prologue, epilogue: how long a job's units are occupied before it begins and after it has ended (s).
+        prologue, epilogue: how long units are occupied before their job begins and after it has ended (s).
         properties: other properties of the nodes; each key has the form of a pool's name.
         names: the pattern of the nodes' names, such as "n[001-096]"; a single node may have a name without a number.
         node_class: the class of the nodes, for example their model; it has the form of a pool's name.
@@ -390,7 +390,7 @@ def _check_time(time: float | str, least: str, where: str) -> None:
 
 
 def _check_names(pools: tuple[Pool, ...]) -> None:
-    """Check that no two nodes have the same name, which by default is the number."""
+    """Check that no two nodes have the same name; a node's number is its default name."""
     if all(pool.names is UNSET for pool in pools):
         return
     seen: dict[str, int] = {}

@@ -23,7 +23,7 @@ def parse_platform(text: str, where: str, read_table: ReadTable | None = None) -
     """Parse the TOML description of a machine, see docs/reference/platforms.md.
 
     Args:
-        where: the name of the text in messages, usually the file's.
+        where: the name of the text in messages, usually a file name.
         read_table: reads the table of nodes that the key ``node_table`` names; None: refuse the key.
 
     Raises:

@@ -160,8 +160,8 @@ def decode_reply(frame: bytes) -> Reply:
     """Return the reply in a frame, with a `Malformed` for each unreadable decision.
 
     Raises:
-        RemoteProtocolError: if the frame is too long, is not JSON or is not a reply, or if too many of its decisions
-            are unreadable, or it has too many in all.
+        RemoteProtocolError: if the frame is too long, or is not a reply in JSON. Also if it has too many decisions, or
+            too many unreadable ones.
     """
     if len(frame) > MAX_FRAME_BYTES:
         too_long(len(frame), RemoteProtocolError)
@@ -181,7 +181,10 @@ def decode_reply(frame: bytes) -> Reply:
 
 
 def _one_decision(raw: msgspec.Raw, index: int, now: float) -> Decision:
-    """Return a decision, or a `Malformed`; the default timestamp is ``now``."""
+    """Return a decision, or a `Malformed` if it cannot be read.
+
+    ``now`` is the time of a decision without a readable one, ``index`` the decision's number in the reply, from 0.
+    """
     try:
         return _decision.decode(raw)
     except UNREADABLE as error:

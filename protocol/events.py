@@ -48,11 +48,11 @@ class JobDescription(Struct, frozen=True, omit_defaults=True, gc=False):
     ``group``, ``account``, ``queue`` and ``qos`` are absent if the workload does not give them. A job that lost its
     nodes or was preempted is submitted again: ``attempt`` is then 1, 2, ..., and ``remaining`` is the share of its work
     that is left. ``constraint``, ``units_per_node`` and ``whole_nodes`` restrict the nodes that the job may use;
-    without them it may use any units. The start and nodes in the log are ``recorded_start`` and ``recorded_nodes``
-    (feature ``recorded``). ``recorded_room`` is set if too few units were free at the recorded start, or that start is
-    unknown. It is the first time at which enough were free. On a machine whose nodes have resources (feature
-    ``resources``), ``res`` is the least number of nodes, and ``request`` says what the job takes of them. ``options``
-    are the submission's options (feature ``options``), such as ``begin`` and ``nice``.
+    without them it may use any units. ``recorded_start`` and ``recorded_nodes`` are the job's start and nodes in the
+    log (feature ``recorded``). If the recorded start is unknown, or too few units were free then, ``recorded_room`` is
+    the first time at which enough units were free. On a machine whose nodes have resources (feature ``resources``),
+    ``res`` is the least number of nodes, and ``request`` says what the job takes of them. ``options`` are the
+    submission's options (feature ``options``), such as ``begin`` and ``nice``.
     """
 
     id: JobId
@@ -102,7 +102,7 @@ class PoolInfo(Struct, frozen=True, omit_defaults=True):
 
 
 class NodeGroupInfo(Struct, frozen=True, omit_defaults=True):
-    """Properties of some nodes; they override properties of pools and earlier groups."""
+    """Properties of some nodes. They override the properties of pools and of earlier groups."""
 
     nodes: NodeNumbers
     node_class: Annotated[str, Meta(description="class of the group's nodes; empty: unchanged")] = ""
@@ -298,7 +298,7 @@ class NodesRepairedData(Struct, frozen=True):
 
 
 class MaintenanceAnnouncedData(Struct, frozen=True, omit_defaults=True):
-    """Nodes will be down from ``begin`` to ``end``; jobs that run at ``begin`` end."""
+    """Nodes will be down from ``begin`` to ``end``; jobs still running on them are ended."""
 
     id: MaintenanceId
     begin: Instant

@@ -208,7 +208,7 @@ def encode_value(value: Any, what: str) -> bytes:
 
 
 def _decoded(value: Any) -> Any:
-    """Return a Python value, or ``""`` for undecoded JSON, where null is valid."""
+    """Return a Python value; ``""`` for undecoded JSON, which may contain null."""
     return "" if isinstance(value, msgspec.Raw) else plain(value)
 
 

@@ -32,7 +32,7 @@ class HelloData(Struct, frozen=True, omit_defaults=True):
 
 
 class WelcomeData(Struct, frozen=True, omit_defaults=True):
-    """The session's version and features; equal inputs give equal ``run_id``."""
+    """The session's version and features; runs with equal inputs have the same ``run_id``."""
 
     protocol: Version
     features: Annotated[tuple[Feature, ...], Meta(description="the requested features that both sides will use")]
@@ -86,7 +86,7 @@ class Save(Struct, frozen=True, tag_field="type", tag="SAVE"):
 
 
 class SavedData(Struct, frozen=True, omit_defaults=True):
-    """A scheduler's state after its reply to a notice; the server does not read it."""
+    """A scheduler's state after its reply to a notice; the server never decodes the state."""
 
     reply_to: Sequence
     state: Annotated[Raw, Meta(description="any JSON that the scheduler understands; null: no state")]
@@ -100,7 +100,7 @@ class Saved(Struct, frozen=True, tag_field="type", tag="SAVED"):
 
 
 class RestoreData(Struct, frozen=True):
-    """The state that a scheduler sent in an earlier SAVED, and its time."""
+    """The state from an earlier SAVED, with the number and the time of its notice."""
 
     seq: Sequence
     now: Instant
@@ -108,7 +108,10 @@ class RestoreData(Struct, frozen=True):
 
 
 class Restore(Struct, frozen=True, tag_field="type", tag="RESTORE"):
-    """Gives a scheduler a saved state, as message ``seq``; its reply must be empty."""
+    """Gives a scheduler a saved state; the scheduler must send an empty reply.
+
+    The RESTORE counts as message number ``seq`` of the session.
+    """
 
     data: RestoreData
 

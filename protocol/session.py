@@ -70,8 +70,9 @@ def negotiate(
 ) -> Welcome | Refused:
     """Return the answer to a HELLO: highest common version, common features.
 
-    With ``saves`` the server will ask the scheduler for its state if the scheduler supports that. A scheduler without a
-    ``needed`` feature is refused: {feature: why the run needs it}.
+    Args:
+        saves: whether the server will ask the scheduler for its state, if the scheduler supports that.
+        needed: {feature: why the run needs it}; a scheduler that lacks one of these features is refused.
     """
     if hello.protocol_min > hello.protocol_max:
         return Refused(RefusedData("malformed", "protocol_min is above protocol_max"))
@@ -95,7 +96,10 @@ def negotiate(
 
 
 def check_times(notice: Notice, before: float) -> None:
-    """Raise RemoteProtocolError if a notice's times decrease or are below ``before`` (s)."""
+    """Raise RemoteProtocolError if a notice's times decrease or begin before ``before``.
+
+    All times are in seconds.
+    """
     if notice.now < before:
         raise RemoteProtocolError(
             "time goes back", where="$.now", expected=f"at least {before!r}", found=repr(notice.now)
@@ -273,7 +277,11 @@ class SchedulerSession(_Session):
         return frame
 
     def receive_greeting(self, frame: bytes) -> Welcome | Refused:
-        """Read the answer to HELLO; RemoteProtocolError if it differs from the offer."""
+        """Read the answer to HELLO.
+
+        Raises:
+            RemoteProtocolError: if the answer is invalid, or names a version or feature that the HELLO did not offer.
+        """
         message = codec.decode_greeting(frame)
         state = self._after_greeting(message, RemoteProtocolError)
         if isinstance(message, Welcome):
@@ -315,7 +323,7 @@ class SchedulerSession(_Session):
         return frame
 
     def receive_notice(self, frame: bytes) -> Notice | Refused | Save | Restore:
-        """Read a notice or the frame sent instead; RemoteProtocolError if one was lost."""
+        """Read a notice or the frame sent instead; RemoteProtocolError if a notice is missing."""
         message = codec.decode_notice(frame)
         if not isinstance(message, Notice):
             return self._receive_other(message)

@@ -65,7 +65,11 @@ class AcceptedConnection(Protocol):
         """Prepare for blocking reads by `frame`: messages begin with ``route`` and have at most ``longest`` bytes."""
 
     def frame(self, flags: int) -> bytes | ZmtpMessage | None:
-        """Return the next frame, or a message of another form; None if it is incomplete."""
+        """Return the next frame; None if it has not arrived completely.
+
+        A message that does not begin with the route, or is too long, is returned as a whole. ``flags`` is 0 to wait up
+        to 0.1 s, else `socket.MSG_DONTWAIT`.
+        """
 
     def send_frame(self, frame: bytes) -> bool:
         """Send a frame; return False if `flush` must send the rest."""

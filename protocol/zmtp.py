@@ -38,7 +38,7 @@ LONGEST_NOTICE: Final = 1 << 30
 
 
 class ZmtpError(Exception):
-    """The peer violated the protocol, in words such as ``refuses the connection``."""
+    """The peer violated the protocol; the text says how, such as ``refuses the connection``."""
 
 
 class ZmtpMessage(NamedTuple):
@@ -152,7 +152,7 @@ class ZmtpStream:
 
     @property
     def convenient(self) -> int:
-        """The number of bytes to read next."""
+        """The best number of bytes to ask the socket for next."""
         missing = self._skip
         head = self._head()
         if head is not None:
@@ -223,7 +223,7 @@ class ZmtpStream:
         return True
 
     def _head(self) -> tuple[int, int, int] | None:
-        """Return the next frame's flags, head and body length; None if incomplete."""
+        """Return the next frame's flags, length of head and length of body; None if incomplete."""
         said = self._buffer
         if not self._greeted or len(said) < _SHORT_HEAD:
             return None

@@ -75,8 +75,8 @@ def were_cancelled(workload: Workload) -> NDArray[np.bool_]:
 def with_cancellations(workload: Workload) -> Workload:
     """Make jobs that were cancelled in the queue usable in a simulation.
 
-    They get a run time that they never complete. The measure `CANCELLED_AFTER` has the seconds from submission to
-    cancellation, -1 for all other jobs.
+    The measure `CANCELLED_AFTER` has the seconds from submission to cancellation, -1 for all other jobs. A cancelled
+    job gets a run time longer than that, so it cannot end before its cancellation.
     """
     which = were_cancelled(workload)
     if not which.any():
@@ -99,7 +99,7 @@ REQUEST_HINT = (
 
 
 def faults_text(workload: Workload) -> str | None:
-    """Return a message with the number of unreadable records and the first ones."""
+    """Return a message that counts the unreadable records and quotes the first few."""
     if not workload.faults:
         return None
     shown = " ".join(workload.faults[:_MOST_FAULTS])

@@ -153,8 +153,8 @@ class Swelling(io.RawIOBase):
     The limit is relative to the bytes read so far, so a large bomb fails as early as a small one.
 
     Args:
-        swells: most times its own size that the file may unpack to.
-        small: number of bytes that it may unpack to in any case; None: 32 MiB.
+        swells: the greatest allowed ratio of unpacked to packed size.
+        small: a number of unpacked bytes that is allowed at any ratio; None: 32 MiB.
     """
 
     def __init__(

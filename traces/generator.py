@@ -43,7 +43,13 @@ def seeded(seed: int, *key: int) -> np.random.Generator:
 
 
 def synthetic_header(jobs: int, units: int, epoch: float, note: Sequence[str]) -> dict[str, str]:
-    """Return the header of a synthetic workload, whose time zone is UTC."""
+    """Return the header of a synthetic workload, whose time zone is UTC.
+
+    Args:
+        units: the size of the machine.
+        epoch: the Unix time of time 0, in seconds.
+        note: the lines of the directive ``Note``.
+    """
     return {
         "Version": "2.2",
         "Computer": "none: a synthetic workload",
@@ -62,8 +68,8 @@ def generate(
     """Return a synthetic workload of `jobs` jobs for a machine of `units` units.
 
     The span of submissions follows from `load`. Arrivals are a Poisson process whose rate depends on the hour of the
-    week (UTC). The first arrival, the last arrival and their number are fixed. The other arrivals are independent draws
-    from the rate's distribution. All times are whole seconds.
+    week (UTC). The first arrival, the last arrival and the number of arrivals are fixed. The other arrivals are
+    independent draws from the rate's distribution. All times are whole seconds.
 
     Args:
         load: offered load, sum(size x run time) / (units x span), from 0.01 to 100.
@@ -129,7 +135,11 @@ def _ladder(position: Floats, rungs: list[int]) -> Ints:
 
 
 def _sizes(kind: Floats, shape: Floats, octave: Floats, units: int) -> Ints:
-    """Return job sizes, shape (n,): serial, powers of two, and others; most are small."""
+    """Return job sizes, shape (n,): serial, powers of two, and others; most are small.
+
+    ``kind``, ``shape`` and ``octave`` are uniform random numbers from 0 to 1, shape (n,). ``kind`` selects serial jobs,
+    ``shape`` selects powers of two, and ``octave`` gives the size.
+    """
     powers = units.bit_length() - 1  # 2**powers <= units
     if powers == 0:
         return np.ones(len(kind), dtype=np.int64)

@@ -24,7 +24,7 @@ class Delay(_Named, frozen=True, kw_only=True, gc=False):
 
 
 class ParallelHomogeneous(_Named, frozen=True, kw_only=True, gc=False):
-    """A parallel task: `cpu` flops per host, `com` bytes from each host to each other."""
+    """A parallel task: `cpu` flops per host, `com` bytes from each host to every other host."""
 
     cpu: float
     com: float
@@ -33,7 +33,7 @@ class ParallelHomogeneous(_Named, frozen=True, kw_only=True, gc=False):
 class ParallelHomogeneousTotal(_Named, frozen=True, kw_only=True, gc=False):
     """A parallel task of `cpu` flops in total: ``cpu / n`` on each of n hosts.
 
-    As in Batsim 4, each host sends ``com / n`` bytes to each other, in total ``com * (n - 1)``.
+    As in Batsim 4, each host sends ``com / n`` bytes to every other host, in total ``com * (n - 1)``.
     """
 
     cpu: float
@@ -138,7 +138,10 @@ def communicates(profile: Profile) -> bool:
 
 
 def ranks_of(profile: Profile) -> frozenset[int]:
-    """Return the numbers of hosts that parts of the profile need; empty: any number."""
+    """Return how many hosts the parts of the profile need, as a set.
+
+    An empty set means that any number will do. With two different numbers the profile cannot run.
+    """
     if isinstance(profile, Delay):
         return frozenset()
     return frozenset(

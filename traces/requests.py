@@ -49,7 +49,8 @@ def with_requests(
     Args:
         constraint: the constraint of each job, "" for none.
         size: units of each job, shape (n,).
-        per_node, whole: units per node, -1 for any number, and 1 if the job shares no node, shape (n,).
+        per_node: units of each job per node, -1 for any number, shape (n,).
+        whole: 1 for each job that shares no node, otherwise 0, shape (n,).
     """
     labels, columns = dict(workload.labels), dict(workload.columns)
     if constraint is not None:

@@ -1,4 +1,4 @@
-"""Parse from the command line or a workload how a job reacts to failures of its nodes."""
+"""Parse a job's reaction to failures of its nodes, from options or from a workload."""
 
 import math
 import re
@@ -41,7 +41,8 @@ class Resilience(Struct, frozen=True):
     - ``checkpoint``: it loses its allocation; the next attempt starts from the last checkpoint.
     - ``spares``: F of its nodes are spares. While any spare is left, it replaces the failed node and the job continues.
     - ``moldable``: the job continues without the failed node.
-    - ``grid``: it runs on the largest square grid, p x p. It drops a row, then a column, whose other nodes become
+    - ``grid``: it runs on the largest square grid, p x p, and the other nodes are spares. When no spare is left for a
+      failed node, the grid loses a row, next time a column, and so on. The working nodes of that row or column become
       spares.
 
     With ``spares``, ``moldable`` and ``grid`` the job gives up its allocation at failure F + 1.
@@ -49,8 +50,8 @@ class Resilience(Struct, frozen=True):
     Args:
         interval: work between two checkpoints (s), or the formula for it; None: no checkpoints.
         dump, read: time to write and to read a checkpoint on the whole allocation (s).
-        spares, share: F as a number of nodes, or as a share of the allocation (rounded down, at least one node);
-            both None: as many as possible.
+        spares, share: F as a number of nodes, or as a share of the allocation (rounded down, at least one node); both
+            None: as many as possible.
     """
 
     kind: Kind = "none"

@@ -29,7 +29,7 @@ CONSTRAINT: Final = "constraint"
 CANCELLED_AFTER: Final = "cancelled_after"
 #: label: names of the nodes that a job got
 NODE_LIST: Final = "node_list"
-#: label: submission options that only the scheduler decides on, such as ``--begin=now+90 --nice=50``
+#: label: submission options that only the scheduler uses, such as ``--begin=now+90 --nice=50``
 OPTIONS: Final = "options"
 PER_NODE: Final = "units_per_node"
 WHOLE: Final = "whole_nodes"
@@ -92,10 +92,11 @@ class Workload:
             `pipistrelle.traces.clean.with_cancellations`).
         labels: text fields by name, length n each, "" if missing: ``name``, ``user``, ``group``, ``account``,
             ``queue``, ``qos``, ``partition``, ``dependency`` (such as ``afterok:17``), ``state``, ``constraint`` (on
-            nodes, in Slurm's syntax: ``gpu_model=a100&nvlink``), ``node_list`` (nodes it got: ``n[001-004],n007``),
-            ``options`` (of the submission, that only the scheduler decides on: ``--begin=now+90 --nice=50``).
-        requests: what each job takes of shared nodes, length n, None for a job of ``size`` processors; None: no job
-            says it.
+            nodes, in Slurm's syntax: ``gpu_model=a100&nvlink``), ``node_list`` (nodes that the job got:
+            ``n[001-004],n007``), ``options`` (options of sbatch that only the scheduler uses: ``--begin=now+90
+            --nice=50``).
+        requests: what each job takes of shared nodes, length n. The entry None means ``size`` processors. None instead
+            of the list means that no job has a request.
         epoch: Unix time (s) of time 0, or None.
         timezone: the machine's time zone, e.g. ``Europe/Stockholm``, or None.
         header: the file's header by directive; lines of a repeated directive are joined by newlines.
@@ -241,7 +242,7 @@ def request_of(workload: Workload, row: int) -> dict[str, str | int | bool | Req
 
 
 def either(texts: list[str] | None, others: list[str]) -> list[str]:
-    """Return each job's text, or its text in `others` if that is empty; length n."""
+    """Return each job's text in `texts`, or in `others` where the first is empty; length n."""
     return others if texts is None else [text or other for text, other in zip(texts, others, strict=True)]
 
 

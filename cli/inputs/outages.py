@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _MODELS: Final = options_of(
     RunSpec,
     {
-        "failures": "MODEL\tFailure model: 'weibull,mtbf=10250h,shape=0.7', name or file; repeatable.\tthe platform's",
-        "repair": "TIME|MODEL\tRepair time or its distribution: '5d' or 'exponential,mttr=1h'.\tof the model",
+        "failures": "MODEL\tFailure model: name, file, or 'weibull,mtbf=10250h,shape=0.7'; repeatable.\tthe platform's",
+        "repair": "TIME|MODEL\tRepair time or its distribution, such as '5d' or 'exponential,mttr=1h'.\tof the model",
         "seed": "Random seed.",
         "reliability_factor": "Multiply all failure rates.",
         "platform": "NAME|FILE\tMachine, as for 'run'.",
@@ -43,7 +43,7 @@ _nodes_option: Final = click.option(
 @click.command("generate", cls=Command)
 @added(_MODELS)
 @click.option("--nodes", type=click.IntRange(1, 10_000_000), help="Number of identical nodes, instead of a platform.")
-@click.option("--horizon", required=True, metavar="TIME", help="Time span to generate: '1y', '90d', '24h'.")
+@click.option("--horizon", required=True, metavar="TIME", help="Time span to generate, such as 90d or 1y.")
 @output_option("CSV file to write; .gz or .xz compresses.")
 def generate_command(
     failures: tuple[str, ...],

@@ -45,15 +45,15 @@ def _numbers(kind: type[float] | type[int]) -> Any:
     "--bins",
     metavar="SIZES",
     callback=_numbers(int),
-    help="Group the jobs of a log into classes with these largest sizes: 16,256.",
+    help="Group jobs into classes with these largest sizes, such as 16,256.",
 )
-@click.option("--mttf", metavar="TIME", help="MTTF of nodes whose pool has none: 10250h.")
+@click.option("--mttf", metavar="TIME", help="MTTF of nodes whose pool has none, such as 10250h.")
 @click.option(
     "--blocking",
     metavar="CHANCES",
     default="0,0.1,0.2",
     callback=_numbers(float),
-    help="Size the partitions so that jobs find them full with these probabilities.",
+    help="Choose partition sizes so that jobs find them full with these probabilities.",
 )
 @click.option(
     "--probability",
@@ -84,9 +84,9 @@ def plan_command(
     picture: Path | None,
     **reading: Any,
 ) -> None:
-    """Compute how reliable nodes must be for a set of jobs, and how large partitions must be.
+    """Compute the node reliability and the partition sizes that a set of jobs needs.
 
-    IN describes job classes (a bundled name or a TOML file), or is a workload. The jobs of a workload are grouped into
+    IN is a description of job classes (a bundled name or a TOML file) or a workload. A workload's jobs are grouped into
     classes by size: by powers of two, or by --bins. Each partition gets nodes of similar reliability.
     """
     import_numpy()

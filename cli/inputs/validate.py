@@ -57,10 +57,17 @@ from pipistrelle.traces.workload import decimal_text
 def command(files: Sequence[str], sort: bool, **reading: Any) -> int:
     """Check input files and describe what is in them.
 
-    Supported are platforms (TOML, SimGrid XML, Maui resource traces), workloads (SWF, Batsim JSON, logs of PBS, Slurm,
-    Maui and Haizea; plain or compressed), tables of nodes (CSV or TOML; FILE,at=DATE reads the state on DATE), run
-    descriptions (TOML, JSON), studies, job classes and workload models (TOML), files of a Slurm cluster (slurm.conf,
-    gres.conf, topology.conf, output of sacctmgr), and all bundled names. The exit code is 2 if any file is not valid.
+    Each argument is a bundled name or one of these files:
+
+    \b
+    platform                  TOML, SimGrid XML, Maui resource trace
+    workload                  SWF, Batsim JSON, log of PBS, Slurm, Maui or Haizea; plain or compressed
+    table of nodes            CSV, TOML; FILE,at=DATE reads the state on DATE
+    description of a run      TOML, JSON
+    study, job classes, model TOML
+    Slurm cluster             slurm.conf, gres.conf, topology.conf, sacctmgr output
+
+    The exit code is 2 if any file is not valid.
     """
     wrong = logs = 0
     for name in files:

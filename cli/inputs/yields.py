@@ -17,8 +17,8 @@ from pipistrelle.traces.resilience import parse_resilience
 
 @click.command(cls=Command)
 @click.option("--nodes", required=True, type=click.IntRange(1, MOST_NODES), help="Number of nodes in the allocation.")
-@click.option("--mtbf", required=True, metavar="TIME", help="Mean time between failures of a node: '20y'.")
-@click.option("--dump", required=True, metavar="TIME", help="Time to write a checkpoint of all nodes: '2min'.")
+@click.option("--mtbf", required=True, metavar="TIME", help="Mean time between failures of a node, such as 20y.")
+@click.option("--dump", required=True, metavar="TIME", help="Time to write a checkpoint of all nodes, such as 2min.")
 @click.option("--read", metavar="TIME", show_default="same as --dump", help="Time to read a checkpoint.")
 @click.option(
     "--checkpoint",
@@ -37,14 +37,14 @@ from pipistrelle.traces.resilience import parse_resilience
     "--waits",
     metavar="TIMES",
     default="0.1h,1h,10h,24h,100h",
-    help="Queue waits for a new allocation to compare, separated by commas.",
+    help="Compare these queue waits for a new allocation, separated by commas.",
 )
 @click.option(
     "--target",
     "targets",
     multiple=True,
     metavar="SHARE",
-    help="Find the longest queue wait at which the yield is still SHARE: '89%'; repeatable.",
+    help="Find the longest wait that keeps the yield at SHARE (89%); repeatable.",
 )
 @click.option("--exact", is_flag=True, help="Compute the exact expected yield, instead of a first-order approximation.")
 @click.option(
@@ -71,7 +71,7 @@ def command(
 ) -> None:
     """Compute the share of node time in which an application with spare nodes does useful work.
 
-    This share is called yield. It counts waits for new allocations as node time. A failure costs one node and the work
+    This share is called yield. Waits for new allocations count as node time. A failure costs one node and the work
     since the last checkpoint. When too few nodes are left, the application waits in the queue for a new allocation. A
     rigid application runs on a fixed number of nodes and keeps spares. A moldable one runs on all nodes that are up. A
     grid application runs on the largest rectangle of nodes that are up.

@@ -123,7 +123,11 @@ class Drawing:
         return [heading, *(self._row(row, glyphs) for row in fitted.grid.tolist())]
 
     def _cell(self, job: int, used: float, down: bool, colours: Sequence[int]) -> tuple[str, str]:
-        """Return the character and the style that show a cell of the machine's map."""
+        """Return the character and the style that show a cell of the machine's map.
+
+        ``job`` is the index of the cell's job in ``colours``, negative without a job. ``used`` is how much of
+        the cell is used, 0 to 1.
+        """
         if down:
             return _DOWN, "bold red"
         if job < 0:

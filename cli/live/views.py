@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Shown(NamedTuple):
-    """What a run gets to show its progress: observers, a heartbeat, and a function that updates the views."""
+    """Ways to show a run's progress: observers, a heartbeat, and a function that updates the views."""
 
     observers: "Sequence[Observer]"
     beat: Heartbeat | None
@@ -34,7 +34,7 @@ def shown(
     """Open the views of a run, yield them while the run is simulated, and close them.
 
     Args:
-        progress: whether to show progress; None: only if standard error is a terminal, or once a minute.
+        progress: whether to show progress; None: a bar on a terminal, elsewhere a line about once a minute.
         live: whether to draw on the terminal; without a terminal, progress lines are written instead.
         page: port of the browser view; None: no view.
         form: form of the printed results.

@@ -15,7 +15,7 @@ _READING: Final = {
     "sort": "Sort an SWF log whose submit times are not ascending.",
     "units": "Unit of job sizes in PBS, Slurm and Maui logs.",
     "timezone": "ZONE\tTime zone of the log, such as Europe/Prague.\tUTC",
-    "columns": "NAMES\tColumns of sacct output without a header: JobID,Submit,Elapsed,...",
+    "columns": "NAMES\tColumns of sacct output that has no header, such as 'JobID,Submit,Elapsed'.",
 }
 reading_options: Final = added(options_of(RunSpec, _READING))
 strict_option: Final = added(options_of(RunSpec, {"strict": "Reject a PBS log with unreadable records."}))
@@ -26,7 +26,7 @@ reading_but_zone: Final = added(
 
 
 def output_option(text: str, *, required: bool = True, **settings: Any) -> Callable[[_C], _C]:
-    """Return the option for the output file."""
+    """Return the option ``--output`` for a file; ``text`` is its help."""
     return click.option("-o", "--output", "--out", "output", type=FILE, required=required, help=text, **settings)
 
 

@@ -20,7 +20,10 @@ _C = TypeVar("_C", bound=Callable[..., Any])
 
 
 def timeout_option(what: str, whom: str) -> Callable[[_C], _C]:
-    """Return the option ``--hello-timeout`` (connecting) or ``--decision-timeout`` (replies)."""
+    """Return the option ``--hello-timeout`` (connecting) or ``--decision-timeout`` (replies).
+
+    ``what`` is "hello" or "decision"; ``whom`` completes the help "Seconds to wait for ...".
+    """
     return click.option(
         f"--{what}-timeout",
         type=PositiveNumber(),
@@ -30,7 +33,9 @@ def timeout_option(what: str, whom: str) -> Callable[[_C], _C]:
     )
 
 
-_DIALECT: Final = {"dialect": "Protocol: native, or Batsim's (versions 3 and 4). With Batsim's, the scheduler listens."}
+_DIALECT: Final = {
+    "dialect": "Protocol: native or Batsim's (versions 3 and 4). With batsim, the server connects to the scheduler."
+}
 dialect_option: Final = added(options_of(RunSpec, _DIALECT))
 
 
@@ -62,13 +67,16 @@ live_options: Final = together(
 
 
 def scheduler_option(text: str, **settings: Any) -> Callable[[_C], _C]:
-    """Return the option ``--scheduler``, which takes a scheduler's name or a program."""
+    """Return the option ``--scheduler`` (a name or a program); ``text`` is its help."""
     kind = completed("scheduler", or_file=True)
     return in_section(SCHEDULER, click.option("--scheduler", shell_complete=kind, help=text, **settings))
 
 
 def other_scheduler(what: str, default: str) -> Callable[[_C], _C]:
-    """Return the option ``--scheduler`` for a command in which it replaces another scheduler, such as ``resume``."""
+    """Return the option ``--scheduler`` for a command such as ``resume``.
+
+    There it replaces the scheduler ``default``. ``what`` names the new scheduler in the help.
+    """
     return scheduler_option(f"{what}, as for 'run'.", metavar="NAME|CMD...", show_default=default)
 
 
@@ -78,20 +86,22 @@ endpoint_options: Final = together(
         "--endpoint",
         metavar="ADDRESS",
         show_default="a private Unix socket",
-        help="Address to listen on: tcp://127.0.0.1:PORT (PORT *: any free port) or ipc://PATH.",
+        help="Address to listen on: ipc://PATH or tcp://127.0.0.1:PORT ('*' is any free port).",
     ),
     click.option("--insecure", is_flag=True, help="Allow connections from other machines without encryption."),
 )
 
 
 def folder_option(text: str, **settings: Any) -> Callable[[_C], _C]:
-    """Return the option for the output folder of a run."""
+    """Return the option ``--output`` for a run's output folder; ``text`` is its help."""
     return in_section(OUTPUTS, click.option("-o", "--output", "--out", "out", type=FOLDER, help=text, **settings))
 
 
 def overwrite_option(what: str) -> Callable[[_C], _C]:
-    """Return the option ``--overwrite``, which lets a command replace existing results."""
-    return in_section(OUTPUTS, click.option("--overwrite", is_flag=True, help=f"Replace the results of {what} in DIR."))
+    """Return the option ``--overwrite``; its help says that the results of ``what`` are replaced."""
+    return in_section(
+        OUTPUTS, click.option("--overwrite", is_flag=True, help=f"Replace the results of {what} in the folder.")
+    )
 
 
 record_option: Final = in_section(
@@ -100,7 +110,7 @@ record_option: Final = in_section(
         "--record",
         metavar="FILE",
         type=FILE,
-        help="Record all protocol messages, for 'pipistrelle check replay': .jsonl or .jsonl.gz.",
+        help="Record all protocol messages in FILE (.jsonl, .jsonl.gz) for 'pipistrelle check replay'.",
     ),
 )
 

@@ -35,7 +35,7 @@ _JOB_COLUMNS: Final = "job_id,submission_time,size"
     help="Group by size, runtime, user, group, account, queue or qos; repeatable.",
 )
 @all_json_option
-@click.option("--jobs", type=FILE, metavar="FILE.csv", help="Write each job's waits and ends in all runs.")
+@click.option("--jobs", type=FILE, metavar="FILE.csv", help="Write each job's wait and end in every run.")
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 even if the runs differ.")
 def command(runs: tuple[Path, ...], by: tuple[str, ...], as_json: bool, jobs: Path | None, exit_zero: bool) -> int:
     """Compare runs with the first one, job by job.

@@ -234,8 +234,8 @@ def print_columns(
 ) -> None:
     """Print a table; leave out columns without known values, and shorten many rows in the middle.
 
-    If the table is wider than the terminal (at least 80 columns), columns in ``spare`` are left out, the first one
-    first.
+    If the table is wider than the terminal (at least 80 columns), the columns in ``spare`` are left out
+    one by one, in this order.
     """
     columns = {name: cell for name, cell in columns.items() if any(map(cell, all_))}
     shown = _ends(all_, _MOST_ROWS)

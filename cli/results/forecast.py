@@ -30,7 +30,7 @@ def _files(name: str, text: str) -> Callable[[Any], Any]:
     _files("--accounting", "Accounts and QOS: dump or listing of sacctmgr; repeatable."),
     _files("--history", "Past jobs: output of sacct -P; repeatable."),
     click.option("--what-if", multiple=True, metavar="'sbatch ...'", help="Add a job with these options; repeatable."),
-    click.option("--at", metavar="DATE", show_default="as the files tell", help="When the files were made."),
+    click.option("--at", metavar="DATE", show_default="as the files tell", help="Date at which the files were made."),
     click.option(
         "--timezone", metavar="ZONE", show_default="UTC", help="Time zone of the cluster, such as Europe/Prague."
     ),
@@ -44,7 +44,9 @@ def _files(name: str, text: str) -> Callable[[Any], Any]:
     metavar="N",
     help="Simulate N times with run times drawn from --history.",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, metavar="S", help="Seed of the draws.")
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, metavar="S", help="Random seed of the run times."
+)
 @click.option(
     "--horizon", default="14d", show_default=True, metavar="TIME", help="Ignore starts later than TIME from now."
 )
@@ -75,9 +77,9 @@ def command(
 ) -> None:
     """Forecast when and where the pending jobs of a live Slurm cluster start.
 
-    The files are what Slurm's commands print, as text or with --json; the content tells which command printed a file.
-    Running jobs stay on their nodes. With --history, run times are drawn from what each user's past jobs used of their
-    limits. Without it, all jobs use their whole limits.
+    The files are outputs of Slurm's commands, as text or with --json. Each is recognised by its content. Running jobs
+    stay on their nodes. With --history, each job uses a random share of its limit, drawn from the shares that its
+    user's past jobs used. Without --history, all jobs run to their limits.
 
     \b
     pipistrelle forecast --squeue jobs.txt --scontrol nodes.txt --sshare shares.txt \\

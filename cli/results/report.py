@@ -24,13 +24,13 @@ _MOST_MOMENTS: Final = 1000
     "--estimates",
     type=click.IntRange(1, _MOST_MOMENTS),
     metavar="N",
-    help="Simulate the runs again; show queued jobs' expected starts at N times.",
+    help="Simulate again; show queued jobs' expected starts at N points in time.",
 )
 @click.option("--trust", is_flag=True, help="Allow running the scheduler's Python code that RUN's files name.")
 def command(runs: tuple[Path, ...], page: Path, repeat: bool, estimates: int | None, trust: bool) -> None:
     """Write one or more runs as one HTML page.
 
-    Each RUN is the output folder of a run. The page shows figures, curves, the machine over time and long waits. It
+    Each RUN is the output folder of a run. The page shows metrics, curves, the machine over time and long waits. It
     is one file that needs no network.
 
     \b

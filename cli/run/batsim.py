@@ -125,7 +125,11 @@ def _own(*names: str) -> Callable[[_C], _C]:
 @in_section(
     INPUTS,
     click.option(
-        "-w", "--workload", metavar="FILE", multiple=True, help="Jobs as Batsim JSON; repeatable (ids w0!..., w1!...)."
+        "-w",
+        "--workload",
+        metavar="FILE",
+        multiple=True,
+        help="Jobs as Batsim JSON; repeatable. Job ids begin with w0!, w1!, ...",
     ),
     transform_option,
     _own("events"),

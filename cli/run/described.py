@@ -55,48 +55,50 @@ def spec_file(*kinds: str) -> Callable[[_C], _C]:
     )
 
 
-_CHANGES: Final = "STEP\tChange the workload before the run: 'scale --load 0.9'; repeatable."
+_CHANGES: Final = "STEP\tApply this change to the workload, such as 'scale --load 0.9'; repeatable."
 transform_option: Final = added(options_of(RunSpec, {"transform": _CHANGES}, {"transform": _steps}))
 _UNTIL: Final = {
     "from_": "TIME\tStart the run at TIME in the log: '30d' or a date.\tits begin",
-    "warm": "With --from: also load the jobs that were running or queued then.",
+    "warm": "With --from: also load the jobs that were running or queued at TIME.",
     "until": "TIME\tStop at TIME, even if jobs are running or queued.",
 }
 _POOLS: Final = {
-    "partition_pools": "PARTITION=POOL\tRun jobs of PARTITION only on nodes of these pools: '2=gpu|old'; repeatable.",
-    "cancellations": "Simulate jobs that were cancelled while queued, or drop them.",
+    "partition_pools": "PARTITION=POOL\tRun jobs of PARTITION only in these pools, such as '2=gpu|old'; repeatable.",
+    "cancellations": "Keep or drop jobs that were cancelled while queued.",
     "ignore_constraints": "Ignore the node requirements of jobs.",
 }
 _STRICT: Final = {"strict": "Stop at the first illegal decision (exit code 3) or unreadable record."}
 _MACHINE: Final = {
     "scale_platform": "FACTOR\tMultiply the number of nodes of each pool: 120% or 1.2 adds a fifth.",
-    "node_table": "FILE[,at=DATE]\tRead each node's class, age or MTTF, as of DATE: CSV, TOML or TitanGPULife.",
+    "node_table": "FILE[,at=DATE]\tTable of each node's class, age or MTTF (on DATE): CSV, TOML or TitanGPULife.",
 }
-_DISPERSION: Final = {"dispersion": "SHARE\tSlow down jobs whose nodes are far apart (by SHARE at most).\tnone"}
+_DISPERSION: Final = {"dispersion": "SHARE\tLengthen jobs whose nodes are far apart, by at most this share.\tnone"}
 _QUEUE: Final = {
     "queue_lengths": "Also write out_queue.csv: queue length over time.",
     "format": "Format of the tables: CSV only, or CSV and Parquet (needs pyarrow).",
 }
 _FAILURES: Final = {
-    "failures": "MODEL\tFailure model: 'weibull,mtbf=10250h,shape=0.7', name or TOML file; 'none': no failures.",
-    "repair": "TIME|MODEL\tRepair time or its distribution: '5d' or 'exponential,mttr=1h'.\tof the model or platform",
+    "failures": "MODEL\tFailure model: a name, a TOML file, 'weibull,mtbf=10250h,shape=0.7', or 'none'.",
+    "repair": "TIME|MODEL\tRepair time or distribution, such as 5d or 'exponential,mttr=1h'.\tof the model or platform",
     "seed": "Random seed of failures.",
     "reliability_factor": "Multiply all failure rates.",
     "outages": "FILE\tReplay recorded outages: CSV, LANL, Titan, Batsim, Slurm or PBS file.",
     "outages_class": "NAME\tUse only the outages of the nodes of class NAME.",
-    "outages_start": "TIME\tPoint in the outage file at which the run starts: a date or a time.",
+    "outages_start": "TIME\tTime or date in the outage file at which the run starts.",
     "outages_shortest": "TIME\tIgnore outages shorter than TIME.",
     "maintenance": "RULE|FILE\tPlan maintenance (start, length, nodes): '2017-01-29 08:00 +20000s all'; repeatable.",
-    "checkpoint": "daly|young|SECONDS\tWrite checkpoints at this interval; restart jobs from the last one.",
+    "checkpoint": "daly|young|SECONDS\tCheckpoint jobs at this interval: Daly's or Young's formula, or SECONDS.",
     "dump": "TIME\tTime that a job needs to write a checkpoint.\t0",
     "read": "TIME\tTime that a job needs to read a checkpoint when it restarts.\t0",
     "spares": "N|SHARE%\tNumber of spare nodes per job; they replace failed nodes.",
-    "resilience": "After a failure, continue jobs on fewer nodes: any number (moldable), or a grid of them.",
-    "requeue": "Queue position after a failure: as before, at the end, or no restart.",
+    "resilience": "Continue jobs on fewer nodes after a failure: on any number (moldable), or on a rectangle (grid).",
+    "requeue": "Requeue failed jobs at their original position, at the back, or never.",
     "max_attempts": "Maximum number of starts per job.",
     "expected_attempts": "End the run if a job is expected to need more than NUMBER starts; 0: never.",
     "restart_walltime": "Walltime of a restarted job: as requested (full), or minus the saved work (rest).",
-    "checkpoint_walltime": "Checkpoint time: part of the requested walltime (asked), or added to it (extended).",
+    "checkpoint_walltime": (
+        "Time spent on checkpoints: part of the requested walltime (asked), or added to it (extended)."
+    ),
 }
 _MODELS: Final = {"failures": completed("failures", or_file=True)}
 reliability_options: Final = in_section(
@@ -143,7 +145,7 @@ simulation_options: Final = together(
         CONNECTION,
         dialect_option,
         endpoint_options,
-        timeout_option("hello", "a scheduler"),
+        timeout_option("hello", "the scheduler to connect"),
         timeout_option("decision", "each reply"),
     ),
     in_section(OUTPUTS, added(options_of(RunSpec, _QUEUE)), form_options),
@@ -153,7 +155,7 @@ simulation_options: Final = together(
 def described(
     context: click.Context, base: Path | RunSpec | None, options: dict[str, Any], *, decides: bool = True
 ) -> RunSpec:
-    """Return the description of a run: the values of ``base``, replaced by those of command-line options.
+    """Return the description of a run: the values of ``base``, overridden by command-line options.
 
     Options that belong to the description are removed from ``options``. If ``--scheduler`` is given, or with
     ``decides=False``, the scheduler of ``base`` and its options are discarded.

@@ -52,7 +52,7 @@ _REACHED: Final = (
     endpoint_options,
     click.option("--connect", metavar="ADDRESS", help="Address of a Batsim scheduler that you start yourself."),
     curve_options,
-    timeout_option("hello", "a scheduler"),
+    timeout_option("hello", "the scheduler to connect"),
     timeout_option("decision", "each reply"),
 )
 @folder_option("With --scheduler or policy options: output folder of the new run.")
@@ -78,8 +78,8 @@ def command(
 ) -> None:
     """Continue an interrupted run from its last snapshot.
 
-    FOLDER is the output folder of a run with --snapshot-every, or one of its snapshots; for a run of 'pipistrelle
-    batsim', it is the PREFIX of the outputs. The inputs must not have changed. The outputs are the same as without the
+    FOLDER is the output folder of a run with --snapshot-every, or one of its snapshots. After 'pipistrelle batsim',
+    FOLDER is the PREFIX of the outputs. The inputs must not have changed. The outputs are the same as without the
     interruption. If the scheduler ran in another terminal, start it again.
 
     To continue with another scheduler or policy, give --scheduler or other policy options, and a new folder with --out.

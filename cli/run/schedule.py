@@ -42,7 +42,7 @@ _SHOWN: Final = 1000
     ),
     curve_options,
     click.option("--insecure", is_flag=True, help="Allow unencrypted connections with other machines."),
-    timeout_option("hello", "a server"),
+    timeout_option("hello", "the server to answer"),
     click.option("--cancellations", is_flag=True, help="Receive notices of jobs cancelled while queued."),
 )
 @part_options

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @spec_file()
 @simulation_options
 @reliability_options
-@folder_option("Output folder, with connection.json.", default=Path("pipistrelle-out"))
+@folder_option("Output folder; the server writes connection.json there.", default=Path("pipistrelle-out"))
 @overwrite_option("another run")
 @record_option
 @in_section(OUTPUTS, live_options, snapshot_options)
@@ -40,7 +40,9 @@ if TYPE_CHECKING:
     CONNECTION,
     click.option("--connect", metavar="ADDRESS", help="With --dialect batsim: address of the scheduler."),
     curve_options,
-    click.option("--await-reconnect", metavar="TIME", help="If the scheduler disconnects, wait this long for another."),
+    click.option(
+        "--await-reconnect", metavar="TIME", help="Time to wait for a new connection if the scheduler disconnects."
+    ),
 )
 @click.pass_context
 def command(
@@ -102,7 +104,11 @@ def command(
 
 
 def announcing(out: Path, form: "Form", *, connects: bool = False) -> Callable[[str], AbstractContextManager[None]]:
-    """Return a context manager that prints the server's address, and keeps it in connection.json until it exits."""
+    """Return a function that makes a context manager from the server's address.
+
+    The context manager prints the address. Until it exits, connection.json in ``out`` contains the address,
+    unless the server ``connects`` to a scheduler.
+    """
 
     @contextmanager
     def announce(address: str) -> Iterator[None]:

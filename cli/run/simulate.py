@@ -21,7 +21,7 @@ class Ways(NamedTuple):
     """How a run is displayed, reported and saved; none of this changes its results.
 
     Attributes:
-        progress: whether to show progress; None: only on a terminal, or once a minute.
+        progress: whether to show progress; None: a bar on a terminal, elsewhere a line about once a minute.
         live: whether to draw the run on the terminal.
         page: port of the browser view; None: no view.
         form: form of the printed results.

@@ -32,7 +32,7 @@ _MOST_JOBS: Final = 20
         "--server", is_flag=True, help="Test the server: send it the recorded replies and compare its notices."
     ),
     click.option("--in-process", is_flag=True, help="Run the scheduler inside this process."),
-    timeout_option("hello", "a scheduler"),
+    timeout_option("hello", "the scheduler to connect"),
     timeout_option("decision", "each reply"),
 )
 @click.pass_context
@@ -47,7 +47,7 @@ def command(
     decision_timeout: float,
     **parts: Any,
 ) -> None:
-    """Send recorded messages to a scheduler, up to its first different decision.
+    """Send recorded messages to a scheduler, until it first decides differently.
 
     SESSION is a file written by 'pipistrelle run --record FILE'. Nothing is simulated: the scheduler gets the recorded
     notices (the server's messages), and its replies are compared with the recorded ones. With --server, it is the other

@@ -27,14 +27,14 @@ def name_option(tests: str, example: str, names: Callable[[click.Context], Itera
 
 
 def junit_option(test: str) -> Callable[[_C], _C]:
-    """Return the option for the JUnit XML file."""
+    """Return the option ``--junit``; ``test`` is the word for one test in its help."""
     return click.option(
         "--junit", type=FILE, metavar="FILE.xml", help=f"Also write the result of each {test} as JUnit XML."
     )
 
 
 def print_verdict(verdict: str, style: str, name: str, lines: Iterable[str]) -> None:
-    """Print the verdict of a test and its details."""
+    """Print the verdict on a test, in this style, and the ``lines`` with details."""
     line = plain("  ").join([plain(f"{verdict:<7}", style), plain(name)])
     results().print(line, soft_wrap=True)
     for text in lines:

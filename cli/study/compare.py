@@ -42,7 +42,7 @@ _BLOCKS: Final = ("replicas", "cells")
 @click.command("compare", cls=Command)
 @trials_argument
 @click.option("--axis", metavar="AXIS", required=True, help="Varied parameter whose values are compared.")
-@click.option("--values", metavar="A,B,...", show_default="all", help="The values to compare: two or more.")
+@click.option("--values", metavar="A,B,...", show_default="all", help="Values to compare, two or more.")
 @where_option
 @metrics_option
 @click.option("--ratios", is_flag=True, help="Print ratios B / A instead of differences.")
@@ -56,13 +56,13 @@ _BLOCKS: Final = ("replicas", "cells")
     "--blocks",
     type=Choice(_BLOCKS),
     default="replicas",
-    help="Rank the values in each replica, or in means of cells.",
+    help="Rank the values in each replica, or once per cell (combination of the other parameters) by means.",
 )
 @click.option(
     "--best",
     type=Choice(["less", "more"]),
     show_default="as usual for the metric",
-    help="Rank less or more of the metric first.",
+    help="Whether a lower (less) or higher (more) metric ranks first.",
 )
 @level_option
 @method_option
@@ -81,11 +81,11 @@ def compare_command(
     method: Literal["t", "bootstrap"],
     form: str | None,
 ) -> None:
-    """Compare values of one varied parameter, replica by replica, and rank them.
+    """Compare and rank the values of a varied parameter by their results.
 
     DIR is the folder of a study, or its Parquet file. Replicas are repetitions with other random numbers. Replica 1 of
-    A and replica 1 of B have the same workload and failures, so their difference varies less than the results
-    themselves. Three or more values are compared in all pairs, and ranked with Friedman's test.
+    value A and replica 1 of value B have the same workload and failures, so the difference between A and B varies less
+    than the results themselves. Three or more values are compared in all pairs, and ranked with Friedman's test.
     """
     from pipistrelle.studies.inference.gaps import gap_remarks
     from pipistrelle.studies.inference.ranking import ranking
@@ -134,11 +134,11 @@ def compare_command(
         for text in gap_remarks(metric, (gap for row in rows if row.metric == metric for gap in row.gaps), total):
             remark(form, text)
     if unpaired := max(row.unpaired for row in rows):
-        remark(form, f"of a pair of cells up to {unpaired:,} replicas have no figure in both: they are left out")
+        remark(form, f"up to {unpaired:,} replicas of a pair of cells are left out, because one cell has no value")
 
 
 def chosen_values(trials: "TrialTable", axis: str, text: str | None) -> "list[Value]":
-    """Return the values of an axis to compare: all of them, or those that a text names."""
+    """Return the values of a varied option to compare: all, or those in ``text``."""
     if text is None:
         return trials.values(axis)
     parts = [part.strip() for part in text.split(",")]
@@ -251,7 +251,7 @@ def _test_remarks(one: "Ranking", level: float) -> list[str]:
         f"  Mean ranks {test.critical:.3g} apart differ (Nemenyi, {100 * level:g} %), so they have no common letter.",
     ]
     if one.left_out:
-        lines.append(f"  {one.left_out:,} blocks are left out, because a value has no figure in them")
+        lines.append(f"  {one.left_out:,} blocks are left out, because the metric is unknown for one of the values")
     return lines
 
 

@@ -31,13 +31,13 @@ _COLUMNS: Final = ("paper", "entry", "outcome", "agree", "what it shows")
     "--only",
     multiple=True,
     metavar="ENTRY",
-    help="Reproduce only this table or figure of the paper: table-2; repeatable.",
+    help="Reproduce only this table or figure, such as table-2; repeatable.",
 )
 @click.option(
     "--size",
     type=Choice(["small", "full"]),
     default="small",
-    help="Amount of simulation: about a minute per paper, or as much as the paper did.",
+    help="Amount of simulation: about a minute per paper (small), or as much as in the paper (full).",
 )
 @click.option(
     "-o",
@@ -56,8 +56,8 @@ _COLUMNS: Final = ("paper", "entry", "outcome", "agree", "what it shows")
     help="Folder of real logs; tables and figures without their log are skipped.",
 )
 @jobs_option
-@click.option("--list", "as_list", is_flag=True, help="List the entries; compute nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print the entries or results as JSON.")
+@click.option("--list", "as_list", is_flag=True, help="List the tables and figures; compute nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print the list or the results as JSON.")
 @click.option("-q", "--quiet", is_flag=True, help="Do not show progress.")
 def command(
     numbers: tuple[str, ...],

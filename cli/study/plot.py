@@ -83,7 +83,7 @@ def _size(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple
 @where_option
 @level_option
 @click.option("--font", type=Choice(["sans", "stix", "cm"]), default="sans", help="Font: stix or cm suit LaTeX.")
-@click.option("--size", metavar="WxH", callback=_size, help="Width and height: 3.5x2.5 in inches, or 9x6cm.")
+@click.option("--size", metavar="WxH", callback=_size, help="Width and height: '3.5x2.5' (inches) or '9x6cm'.")
 @click.option("--title", metavar="TEXT", show_default="what varies", help="Title; '' for none.")
 @picture_option
 def plot_command(
@@ -105,8 +105,8 @@ def plot_command(
 ) -> None:
     """Draw the results of a study with confidence intervals.
 
-    DIR is the folder of a study, or its Parquet file. The picture marks trials in which a metric has no value. A list
-    gives their causes.
+    DIR is the folder of a study, or its Parquet file. The picture marks simulations whose metric has no value. Their
+    causes are printed.
     """
     from pipistrelle.studies.inference.gaps import gap_remarks, gaps
     from pipistrelle.studies.pictures.choices import PictureChoice, check_kind, draw_study

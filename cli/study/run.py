@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 )
 @click.option("--overwrite", is_flag=True, help="Replace the results of another study in DIR.")
 @jobs_option
-@click.option("--dask", metavar="ADDRESS", help="Use the workers of this Dask scheduler: tcp://host:8786.")
+@click.option("--dask", metavar="ADDRESS", help="Use the workers of this Dask scheduler, such as tcp://host:8786.")
 @click.option(
     "--slurm", metavar="NUMBER", type=click.IntRange(min=1), help="Submit this many Slurm jobs and use them as workers."
 )
@@ -87,7 +87,7 @@ def command(
         )
     stalled = results.stalled
     if stalled:
-        logger().warning("{:,} trials stalled and have no figures: the column 'message' says why", stalled)
+        logger().warning("{:,} trials stalled and have no metrics: the column 'message' says why", stalled)
     click.echo(f"{len(results):,} trials in {out / 'trials.parquet'}")
 
 

@@ -42,7 +42,7 @@ Method = Literal["t", "bootstrap"]
     "--quantile",
     metavar="SHARE",
     type=ShareNumber(),
-    help="Print this quantile over the replicas, instead of their mean.",
+    help="Print this quantile of the replicas' results, instead of their mean.",
 )
 @level_option
 @method_option
@@ -116,7 +116,7 @@ x_option = click.option(
     "--x",
     metavar="AXIS",
     show_default="repair, or the last axis",
-    help="Numeric varied parameter: the search variable, or the x axis of the plot.",
+    help="Varied parameter to search along; its values are numbers.",
 )
 by_option = click.option(
     "--by",
@@ -136,7 +136,7 @@ by_option = click.option(
     "--at",
     metavar="VALUE",
     show_default="the smallest",
-    help="Find where other curves equal a curve's result at this --x.",
+    help="Value of --x: search the other curves for the result that each curve has there.",
 )
 @where_option
 @level_option
@@ -154,8 +154,8 @@ def break_even_command(
 ) -> None:
     """Find the repair time at which a result meets a target, or is equal for two failure rates.
 
-    DIR is the folder of a study, or its Parquet file. The study varies the repair time and --reliability-factor; --x
-    and --by choose other varied parameters.
+    DIR is the folder of a study, or its Parquet file. The study must vary the repair time and --reliability-factor,
+    unless --x and --by choose other varied parameters.
     """
     from pipistrelle.studies.inference.crossing import Curves, break_even
     from pipistrelle.studies.inference.trials import label
@@ -198,7 +198,10 @@ def break_even_command(
 
 
 def _axis_text(least: float, greatest: float, timed: bool) -> Any:
-    """Return a function that formats a value of an axis, or says that the value lies outside its range."""
+    """Return a function that formats a value of a varied option.
+
+    A value outside the studied range becomes "< LEAST" or "> GREATEST". ``timed``: values are durations (s).
+    """
     from pipistrelle.protocol.base.lengths import length_text
 
     def text(value: float | str | None) -> str:

@@ -101,9 +101,10 @@ def read_trials(place: Path, conditions: Sequence[tuple[str, str]]) -> "TrialTab
 def chosen_axes(
     trials: "TrialTable", x: str | None, by: str | None, panels: str | None = None
 ) -> tuple[str, str | None]:
-    """Return the numeric varied option for the x axis, and the one with a curve per value (None: one curve).
+    """Return the numeric varied option for the x axis, and the option that varies by curve.
 
-    The option of ``panels`` is neither, unless it is named.
+    The second is None if there is only one curve. The option ``panels`` is chosen for neither, unless ``x`` or
+    ``by`` names it.
     """
     from pipistrelle.studies.pictures import choices
 
@@ -131,7 +132,10 @@ def number_text(value: float | None) -> str:
 
 
 def marked(count: int, missing: int, value: str) -> list[str]:
-    """Return the cells of a number of replicas and of a mean, marked if the cell has trials without a figure."""
+    """Return two table cells: the number of replicas, and their mean.
+
+    Both are marked if ``missing``, the number of trials without a value, is not 0.
+    """
     if not missing:
         return [str(count), value]
     return [f"{count} of {count + missing}", value if value == "-" else f"{value}*"]

@@ -27,7 +27,7 @@ def _page(ctx: click.Context, param: click.Parameter, path: Path | None) -> Path
 
 
 def page_option(text: str) -> Callable[[_C], _C]:
-    """Return the option for the page."""
+    """Return the option ``--page``; ``text`` is its help."""
     return click.option("--page", type=FILE, callback=_page, help=text)
 
 

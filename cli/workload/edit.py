@@ -43,7 +43,7 @@ scale_step = StepCommand(
         "machine": "UNITS\tScale job sizes to a machine of this size.",
         "sizes": "FACTOR\tMultiply and round the job sizes.",
         "runtimes": "FACTOR\tMultiply the run times.",
-        "walltime": "LIMIT\tSet walltimes: 12h, 101% (of the run time), x2, none, or random in 100:3000 s.",
+        "walltime": "LIMIT\tSet walltimes: 12h, x2 (double), 101% (of run time), 100:3000 (random seconds) or none.",
         "arrivals": "FACTOR\tMultiply submit times: 50% is twice as fast.",
         "load": "Scale arrivals to this offered load, such as 0.9.",
         "machine_size": "\tWith --load: size of the machine in units (nodes or processors).\tas in IN",
@@ -58,7 +58,7 @@ merge_step = StepCommand(
     Each IN is a bundled name or a file. Jobs are renumbered if ids occur twice.
     """,
     {
-        "align": "Align dates, zero times or first jobs; auto: dates if all have them, else zero times.",
+        "align": "What to align: dates, times 0 (zero), first jobs, or auto (dates if all have them).",
         "apart": "Keep users, groups and queues of different workloads apart.",
     },
 )
@@ -70,7 +70,7 @@ shuffle_step = StepCommand(
     """,
     {
         "within": "TIME\tExchange submit times only within windows of this length, such as 1d.",
-        "submission_time": "GAPS\tDraw new gaps between submit times, in seconds: 100:fixed, 200:exp, 0:200:unif.",
+        "submission_time": "GAPS\tDraw new gaps (seconds) between submit times: 100:fixed, 200:exp or 0:200:unif.",
         "seed": _SEED,
     },
 )
@@ -85,7 +85,7 @@ copy_step = StepCommand(
         "every": "TIME\tDelay of each further copy: 7d repeats a week.",
         "shift": "TIME|MIN:MAX\tFixed or random delay of copies; may be negative.",
         "draw": "With a random --shift: draw it per job, per copy, or once.",
-        "submission_time": "GAPS\tDraw the gaps between copies, in the form of 'shuffle --submission-time'.",
+        "submission_time": "GAPS\tDraw the gaps between copies; GAPS as in 'shuffle --submission-time'.",
         "seed": _SEED,
     },
 )

@@ -40,8 +40,8 @@ class _Percent(_PercentType):
 
 
 @click.command("fill", cls=Command)
-@click.option("--platform", type=FILE, required=True, help="List of nodes: CSV with sn, cpu_milli, memory_mib, gpu.")
-@click.option("--workload", type=FILE, required=True, help="List of pods: CSV with cpu_milli, memory_mib, num_gpu.")
+@click.option("--platform", type=FILE, required=True, help="Nodes: CSV with columns sn, cpu_milli, memory_mib, gpu.")
+@click.option("--workload", type=FILE, required=True, help="Pods: CSV with columns cpu_milli, memory_mib, num_gpu.")
 @click.option(
     "--placement",
     "placements",
@@ -49,7 +49,7 @@ class _Percent(_PercentType):
     multiple=True,
     default=("fgd",),
     show_default=True,
-    help="Placement rule that chooses nodes and GPUs; give several to compare them.",
+    help="Placement rule that chooses nodes and GPUs; repeat to compare several.",
 )
 @click.option(
     "--until",

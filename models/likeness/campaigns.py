@@ -75,9 +75,12 @@ def campaigns_of(jobs: Workload) -> Campaigns:
 def repetition(jobs: Workload) -> dict[str, float | int | None]:
     """Return how often users repeat jobs; without users, all jobs are one user's.
 
-    ``same_size``: share of jobs with the size of the user's previous job; ``same_work``: those that also have an
-    `alike` run time. ``jobs_per_campaign``: mean length of `Campaigns`. ``users``, ``busiest``, ``ten_busiest``: number
-    of users, and share of jobs of the busiest and of the ten busiest; None without users.
+    - ``same_size``: share of jobs that have the same size as the user's previous job.
+    - ``same_work``: share of jobs that also have an `alike` run time.
+    - ``jobs_per_campaign``: mean number of jobs of `Campaigns`.
+    - ``users``: number of users; None without users.
+    - ``busiest``, ``ten_busiest``: share of all jobs that the busiest user, or the ten busiest, submitted; None without
+      users.
     """
     user, users = users_of(jobs)
     order = np.lexsort((np.arange(len(jobs)), jobs.submit, user))

@@ -39,7 +39,10 @@ _LEAST_JOBS: Final = 2
 
 
 def compare(first: Workload, second: Workload) -> dict[str, Any]:
-    """Return both workloads' figures, and distances from 0 to 1 (None: unknown)."""
+    """Return the statistics of both workloads, and the `distance` of each quantity.
+
+    A distance is from 0 (equal distributions) to 1; None if it is unknown.
+    """
     values = [values_of(_runnable(workload)) for workload in (first, second)]
     return {
         "workloads": [figures_of(workload) for workload in (first, second)],
@@ -48,7 +51,7 @@ def compare(first: Workload, second: Workload) -> dict[str, Any]:
 
 
 def figures_of(workload: Workload) -> dict[str, Any]:
-    """Return the figures of a workload's jobs that can run.
+    """Return statistics of those jobs of a workload that can run.
 
     - ``serial``: share of jobs of one unit.
     - ``curves``: 201 quantiles of each quantity, in equal steps from least to greatest.

@@ -38,7 +38,7 @@ def generate_like(
     """Return jobs drawn from a model.
 
     ``jobs``, ``duration`` and ``load`` combine as in `pipistrelle.models.likeness.fitting.planned`. The load is that of
-    the drawn jobs (within a hundredth or one campaign), not the model's mean.
+    the drawn jobs, not the model's mean. It is met up to 1 %, or up to the work of one campaign.
 
     Args:
         duration: how long jobs are submitted, such as "1y".
@@ -213,8 +213,11 @@ def _campaigns(model: WorkloadModel, seed: int, jobs: int) -> tuple[Ints, Ints, 
 def _walltimes(model: WorkloadModel, runtime: Floats, like: Ints, draw: Floats, rounding: Floats) -> Floats:
     """Return requested times (s): run times divided by the share of the request that jobs use, often rounded.
 
-    A job repeats the request of its ``like`` job if that is long enough. A share above 1 means that the job runs longer
-    than it requested.
+    A share above 1 means that the job runs longer than it requested.
+
+    Args:
+        like: the row of an earlier job for each job, which repeats that job's request if it is long enough.
+        draw, rounding: random numbers below 1 that choose the share, and whether to round.
     """
     if not model.requests:
         return np.full(len(runtime), np.inf)

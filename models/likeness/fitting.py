@@ -1,6 +1,7 @@
 """Fit a workload model to a log, and adjust its jobs, load and serial share.
 
-The figures of a model are counts and rounded values of the log in its order, so equal logs give equal models.
+All numbers in a model are counts or rounded values, computed in the order of the log's jobs. So equal logs give equal
+models.
 """
 
 import math
@@ -141,7 +142,7 @@ def _classes(size: Ints) -> Ints:
 
 
 def _size_class(jobs: Workload, campaigns: Campaigns, inside: NDArray[np.bool_]) -> ModelClass:
-    """Return the model's class for the jobs of one size class."""
+    """Return the model's class for the jobs of similar size that ``inside``, shape (jobs,), selects."""
     users: tuple[tuple[int, int], ...] = ()
     if campaigns.users:
         counts = np.bincount(campaigns.user[inside])
@@ -252,8 +253,9 @@ def planned(
 ) -> WorkloadModel:
     """Return the model with this number of jobs, duration, and average load.
 
-    Two of them imply the third. If only one is given, the model's rate of jobs is kept, or with a load its duration. If
-    all three are given, the model's distributions change, see `with_area`.
+    Any two of them imply the third. If only the number of jobs or the duration is given, the model's rate of jobs is
+    kept. If only the load is given, the model's duration is kept. If all three are given, the model's distributions
+    change, see `with_area`.
     """
     seconds = None if duration is None else parse_seconds(duration, "duration")
     rate, work = model.jobs / model.seconds, None if load is None else load * model.machine_size
@@ -286,9 +288,9 @@ def with_serial(model: WorkloadModel, share: float) -> WorkloadModel:
 def with_area(model: WorkloadModel, area: float) -> WorkloadModel:
     """Return the model with this mean of unit-seconds per job.
 
-    The share of jobs of one unit stays. The probability of each size and run time is multiplied by their product to the
-    power of one exponent, and scaled separately for jobs of one unit and others. Among distributions with the same mean
-    logarithm this is the nearest to the model (Kullback-Leibler).
+    The share of jobs of one unit stays. The probability of each size and run time is multiplied by (size x run time) to
+    a power, which is the same for all. The results are scaled separately for jobs of one unit and others. Among
+    distributions with the same mean logarithm this is the nearest to the model (Kullback-Leibler).
     """
     serial = model.serial
     low, high = _LEAST_BEND, _MOST_BEND

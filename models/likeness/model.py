@@ -39,7 +39,8 @@ class ModelClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     Args:
         weight: number of jobs relative to other classes.
-        campaigns: number of jobs that a user submits in a row.
+        sizes, runtimes: distributions of units per job and of run times (s).
+        campaigns: distribution of the number of jobs that a user submits in a row.
         users: (user from 1, weight); empty: users are unknown.
     """
 

@@ -25,7 +25,7 @@ def svg(found: dict[str, Any]) -> str:
     """Return pictures of two workloads compared by `compare`, as SVG text.
 
     They show distribution functions of all `QUANTITIES`, autocorrelation of hourly submissions, submissions by hour of
-    the week, and repetition by users. Equal figures give equal bytes with the same version of matplotlib.
+    the week, and repetition by users. Equal arguments give equal bytes with the same version of matplotlib.
     """
     names = [_label(one) for one in found["workloads"]]
 

@@ -64,7 +64,10 @@ def _check(mttf: float, time: float, size: float, beta: float) -> None:
 
 
 class CheckpointChange(NamedTuple):
-    """Change of the optimal checkpoint interval (min) and cost (node-min per h)."""
+    """Change of the optimal checkpoint interval and of its cost.
+
+    The interval is in minutes, the cost in node-minutes per hour.
+    """
 
     interval: float
     cost: float
@@ -91,5 +94,8 @@ def change(size: float, dump: float, before: float, after: float) -> CheckpointC
 
 
 def job_change(size: float, dump: float, before: float, after: float) -> CheckpointChange:
-    """Return the change of checkpoints as `change` does, with a job's MTTF: that of a node divided by its nodes."""
+    """Return how the checkpoints of a job change with its own MTTF; otherwise as `change`.
+
+    A job's MTTF is that of a node divided by the job's number of nodes. All times are in minutes.
+    """
     return change(size, dump, before / size, after / size)

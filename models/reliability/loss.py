@@ -17,7 +17,7 @@ def linear_blocking(capacity: float, load: float) -> float:
     """Return Beard's linear blocking probability, max(0, 1 - capacity / load).
 
     It is equation 3.1 of the thesis: the limit of Erlang's B for growing machines at a fixed ratio load / capacity
-    above 1. If both are equal it is 0 for any number of servers.
+    above 1. With the load equal to the capacity, it is 0 for any capacity.
 
     Args:
         capacity, load: available and requested nodes (n lambda t), both above 0.

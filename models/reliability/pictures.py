@@ -13,9 +13,14 @@ if TYPE_CHECKING:
 def svg(plan: dict[str, Any]) -> str:
     """Return a picture of a plan by `make_plan`, as SVG text.
 
-    It has six parts: nodes of each class by blocking probability (figure 4.2 of the thesis); required node MTTF (table
-    4.3); blocking by the linear form, exactly with own nodes, and on the shared machine; exact probability to wait
-    (figure 4.5); MTTF of partitions by nodes (table 4.6); survival of jobs before and after (table 4.8).
+    It has six parts:
+
+    - the nodes that each class needs, by blocking probability (figure 4.2 of the thesis);
+    - the node MTTF that each class needs (table 4.3);
+    - the blocking of each class: linear, exact with own nodes, and exact on the shared machine;
+    - the exact probability that a job waits (figure 4.5);
+    - the MTTF of each partition, by number of nodes (table 4.6);
+    - the survival of jobs without and with partitions (table 4.8).
     """
 
     def draw(figure: "Figure") -> None:

@@ -69,7 +69,10 @@ class Interval:
 
 
 def scipy_part(name: str, what: str = "intervals need", error: type[PipistrelleError] = StatisticsError) -> Any:
-    """Import and return a module of scipy; raise `error` if scipy is not installed."""
+    """Import and return a module of scipy; raise `error` if scipy is not installed.
+
+    ``what`` is the start of the message, which continues with "scipy, which is not installed".
+    """
     from importlib import import_module
 
     try:
@@ -141,8 +144,9 @@ def mean_interval(
 def quantile_interval(sample: Sequence[float] | Floats, share: float, *, level: float = LEVEL) -> Interval:
     """Return a quantile of replicas with a distribution-free interval.
 
-    The number of replicas below the quantile is binomial. Each end is the order statistic beyond which at most half of
-    1 - level lies (David and Nagaraja, Order Statistics, 7.1). It is infinite if there are too few replicas.
+    The number of replicas below the quantile is binomial. Each end is the innermost order
+    statistic beyond which the quantile lies with probability (1 - level) / 2 at most (David and Nagaraja, Order
+    Statistics, 7.1). An end is infinite if there are too few replicas.
     """
     values = sorted(_values(sample))
     count = len(values)
@@ -192,7 +196,9 @@ def mean_of_ratios(
 def change_of_rates(counts: Sequence[float], exposures: Sequence[float]) -> Interval:
     """Return the relative change from one rate to another, from two Poisson counts.
 
-    The 95 % interval uses the normal approximation of the ratio's logarithm. There is none without counts or exposures.
+    Both arguments have the value of the first rate, then that of the second. The 95 % interval uses the normal
+    approximation of the ratio's logarithm. If a count or an exposure is 0, there is neither an estimate nor an
+    interval.
     """
     before, after = counts
     events = int(before + after)

@@ -112,7 +112,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 def letters(ranks: Sequence[float], pairs: Sequence[Sequence[float]], level: float = LEVEL) -> list[str]:
     """Return a letter display: two treatments share a letter unless their p-value is below 1 - level.
 
-    A letter stands for a run of neighbours in the order of the mean ranks of which no two differ.
+    A letter stands for neighbours in the order of the mean ranks, no two of which differ.
     """
     order = sorted(range(len(ranks)), key=lambda one: ranks[one])
     found: list[tuple[int, int]] = []

@@ -56,9 +56,9 @@ class Rule(Struct, frozen=True, kw_only=True):
 def replicas_needed(sample: Sequence[float | None], rule: Rule) -> int:
     """Return how many replicas a cell (one combination of a study's options) will need in total.
 
-    It is the number at which the interval would be narrow enough if mean and deviation did not change. A stage adds
-    from a tenth of the replicas to as many again. A mean of 0 with a deviation needs the most replicas; equal replicas
-    need no more.
+    It is the number at which the interval would be narrow enough if mean and deviation did not change. If more replicas
+    are needed, their number grows by at least a tenth and is at most doubled. It is doubled if the mean is 0 but the
+    replicas differ. If all replicas are equal, no more are needed.
 
     Args:
         sample: metric of each replica, in order; None counts as a replica but is left out of the mean.

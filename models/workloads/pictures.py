@@ -34,7 +34,7 @@ _FONTS: Final[dict[Font, Any]] = {
 def arrivals_text(arrivals: dict[str, Any]) -> list[str]:
     """Return submissions by weekday and hour as lines of text.
 
-    A cell's shade is the square root of its number.
+    Cells with more submissions are darker: the shade grows with the square root.
     """
     counts = np.array(arrivals["counts"], dtype=np.int64)
     shade = np.ceil(np.sqrt(counts / max(int(counts.max()), 1)) * (len(_SHADES) - 1)).astype(np.int64)
@@ -47,11 +47,11 @@ def arrivals_text(arrivals: dict[str, Any]) -> list[str]:
 
 
 def svg(figures: dict[str, Any]) -> str:
-    """Return a picture of the figures by `summarise`, as SVG text.
+    """Return a picture of the statistics that `summarise` returned, as SVG text.
 
     The upper part shows jobs by size and run time, as in figures 5 and 6 of paper 000. The lower part shows submissions
-    by weekday and hour, if the trace has dates. Cells have numbers of jobs, margins percentages. Without jobs there is
-    only the heading. Equal figures give equal bytes with the same version of matplotlib.
+    by weekday and hour, if the trace has dates. Cells show numbers of jobs, margins show percentages. Without jobs
+    there is only the heading. Equal statistics give equal bytes with the same version of matplotlib.
     """
     tables: list[tuple[Any, list[str], list[str], str]] = []
     if (grid := figures["by_size_and_runtime"]) is not None:
@@ -72,16 +72,16 @@ def svg(figures: dict[str, Any]) -> str:
 
 
 def drawn(draw: Callable[["Figure"], None], width: float, height: float) -> str:
-    """Return a figure (inches) filled by `draw`, as SVG text."""
+    """Return a figure that `draw` fills, as SVG text; width and height are in inches."""
     return drawn_as(".svg", draw, width, height).decode()
 
 
 def drawn_as(suffix: str, draw: Callable[["Figure"], None], width: float, height: float, font: Font = "sans") -> bytes:
-    """Return the bytes of a ``.svg``, ``.pdf`` or ``.png`` figure (inches) filled by `draw`.
+    """Return the bytes of a ``.svg``, ``.pdf`` or ``.png`` figure that `draw` fills.
 
     A PDF has its fonts embedded as Type 42 (TrueType), which publishers accept. An SVG has texts as text in the default
-    font, and as outlines in the others, which few machines have. Equal figures give equal bytes with the same version
-    of matplotlib.
+    font, and as outlines in the others, which few machines have. Width and height are in inches. Equal figures give
+    equal bytes with the same version of matplotlib.
 
     Args:
         font: ``sans``, or a font that suits a paper in LaTeX: ``stix`` (like Times) or ``cm`` (Computer Modern).

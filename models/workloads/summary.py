@@ -48,8 +48,8 @@ class Grid(NamedTuple):
 def summarise(workload: Workload, zone: tzinfo) -> dict[str, Any]:
     """Return statistics of a workload as JSON values; None is unknown.
 
-    ``jobs``, ``dropped``, ``dependent`` and ``requests`` are about all jobs. Other figures cover the jobs that can run
-    on the trace's machine (see `clean`). ``requests`` is absent if no job requests nodes. Dates are in `zone`.
+    ``jobs``, ``dropped``, ``dependent`` and ``requests`` are about all jobs. Other statistics cover the jobs that can
+    run on the trace's machine (see `clean`). ``requests`` is absent if no job requests nodes. Dates are in `zone`.
     """
     units = workload.machine_size
     jobs, dropped = clean(workload, units)
@@ -156,9 +156,9 @@ def _accuracy(jobs: Workload) -> dict[str, Any] | None:
 
 
 def _busiest(jobs: Workload, name: str, work: Floats) -> dict[str, Any] | None:
-    """Return the values of a field, such as users, with the most unit-seconds.
+    """Return the values of a field whose jobs use the most unit-seconds, such as the busiest users.
 
-    Return None if no job has the field.
+    The result is None if no job has the field.
     """
     texts = named_column(jobs, name)
     if texts is None or not any(texts):

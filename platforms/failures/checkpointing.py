@@ -47,9 +47,9 @@ def young_interval(dump: float, mtbf: float) -> float:
 def daly_interval(dump: float, mtbf: float) -> float:
     """Return Daly's optimal time of work (s) between two checkpoints.
 
-    With C = ``dump``, the time to write one, and M = ``mtbf`` (s): sqrt(2 C M) (1 + sqrt(C / (2 M)) / 3 + C / (18 M)) -
-    C if C < 2 M, else M. J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps",
-    2006, equation 37.
+    If C < 2 M, it is sqrt(2 C M) (1 + sqrt(C / (2 M)) / 3 + C / (18 M)) - C, otherwise M. C is ``dump``, the time to
+    write a checkpoint, and M is ``mtbf``, both in seconds. J. T. Daly, "A higher order estimate of the optimum
+    checkpoint interval for restart dumps", 2006, equation 37.
     """
     if math.isinf(mtbf):
         return math.inf
@@ -71,7 +71,13 @@ def dumps_until_done(work: float, interval: float) -> int:
 
 
 def done_at(start: float, read: float, work: float, dumps: int, dump: float) -> float:
-    """Return when (s) a job is done that reads a checkpoint at ``start``, then works and writes checkpoints."""
+    """Return the time (s) at which a job with checkpoints is done, if nothing interrupts it.
+
+    Args:
+        start: when the job begins to read a checkpoint (s).
+        read, work, dump: how long the read, all of the work and each checkpoint take (s).
+        dumps: number of checkpoints that the job writes.
+    """
     return start + (read + (work + dumps * dump)) if work < math.inf else math.inf
 
 
@@ -79,7 +85,7 @@ class WorkPhase(NamedTuple):
     """The progress of work with checkpoints up to some time, in seconds.
 
     ``reading``, ``working`` and ``dumping`` add up to the time since the start. ``saved`` is the work that complete
-    checkpoints cover, or all work once it is done.
+    checkpoints cover, or all of the work after its end.
     """
 
     reading: float

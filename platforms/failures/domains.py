@@ -38,7 +38,8 @@ def blocks(nodes: range, size: int, name: str = "domain") -> tuple[Domain, ...]:
 def expand(outages: Outages, domains: tuple[Domain, ...]) -> Outages:
     """Turn outages of failure domains into outages of all their nodes.
 
-    The node numbers in `outages` are indices of `domains`. Each cause then begins with a domain: "cabinet 3: failure".
+    The node numbers in `outages` are indices of `domains`. The cause of each outage then begins with the domain's name,
+    as in "cabinet 3: failure".
     """
     if not len(outages):
         return outages

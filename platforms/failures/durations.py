@@ -46,7 +46,7 @@ class Durations(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Law:
-    """Base of the distributions: one parameter in seconds, and perhaps a second number."""
+    """Base of the distributions: each has a parameter in seconds and at most one other number."""
 
     def scaled(self, factor: float) -> Self:
         first = fields(self)[0].name

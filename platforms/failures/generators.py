@@ -54,7 +54,10 @@ class Generators:
         self._state = _advanced(_sum(self._step, (high, low)), self._step, 1)
 
     def random_raw(self, rows: NDArray[np.intp], count: int) -> Words:
-        """Return the next `count` numbers of distinct streams, shape (rows, count)."""
+        """Return the next `count` numbers of some streams, shape (rows, count).
+
+        ``rows`` are the indices of the streams, each at most once.
+        """
         high, low = _advanced(_column(self._state, rows), _column(self._step, rows), count)
         for column, last in zip(self._state, (high, low), strict=True):
             column[rows] = last[:, -1]

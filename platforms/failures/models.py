@@ -48,8 +48,9 @@ class FailureModel:
     """A model of node failures and of the repair times.
 
     Args:
-        uptime: scope "node": how long a node stays up until it fails; scope "system": the time between two failures of
-            the machine. A failure that hits a node already down is dropped, as in LANL's extension of Batsim.
+        uptime: with scope "node", how long a node stays up until it fails. With scope "system", the time between two
+            failures of the machine. A failure that hits a node already down is dropped, as in LANL's extension of
+            Batsim.
         repair: how long a node is down.
         cause: the cause of every outage.
         age: for scope "node": how long the nodes have been up at time 0 (s).
@@ -246,7 +247,7 @@ def _uniform(raw: NDArray[np.uint64]) -> Floats:
 
 
 def _milliseconds(seconds: Floats) -> Ints:
-    """Return lengths in whole milliseconds, rounded up, at least 1, so none is empty."""
+    """Return lengths in whole milliseconds, rounded up, at least 1, so no length is 0."""
     return np.clip(np.ceil(seconds * _PER_SECOND), 1, _MOST).astype(np.int64)
 
 

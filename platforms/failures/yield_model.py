@@ -37,7 +37,7 @@ MOST_NODES: Final = 1_000_000
 
 
 class YieldError(PlatformError):
-    """A number of an allocation, a yield, a wait or a number of failures is invalid."""
+    """An argument of the yield model is out of range."""
 
 
 @dataclass(frozen=True)

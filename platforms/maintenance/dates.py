@@ -34,9 +34,9 @@ class Moment:
     def days_later(self, days: int) -> float:
         """Return the same time of day, ``days`` later, in seconds after time 0.
 
-        A date follows the clock of its zone; without a date, a day has 86400 s. A time that the clock skips becomes
-        later by the length of the skip. Of a time that the clock shows twice, the first counts. After the year 9999 the
-        result is inf.
+        A date follows the clock of its zone; without a date, a day has 86400 s. When clocks are set forward, a local
+        time that does not exist becomes later by the same step. When they are set back, a local time that occurs twice
+        means the first one. After the year 9999 the result is inf.
         """
         if self.date is None:
             return self.seconds + days * _DAY
@@ -98,7 +98,7 @@ class Calendar:
         return Moment((date - _UNIX).total_seconds() - self.epoch, text, date), used
 
     def zero(self) -> str:
-        """Return time 0 as text for a message: as a date if it is known."""
+        """Return time 0 as text for a message: as a date if the epoch is known."""
         if self.epoch is None:
             return "0 s"
         try:

@@ -24,8 +24,8 @@ class MaintenanceError(PlatformError):
 class Maintenance:
     """One occurrence of maintenance: nodes are down from `begin` to `end`.
 
-    It is known since `announced`. All times are in seconds. `id` is unique in a plan: the rule's name, and for a
-    recurring rule a number from 1, as ``weekly.3``.
+    Schedulers know of it from `announced` on. All times are in seconds. `id` is unique in a plan: the rule's name, and
+    for a recurring rule a number from 1, as ``weekly.3``.
     """
 
     id: str
@@ -45,9 +45,9 @@ class MaintenanceRule:
         nodes: the nodes that are down, at least one.
         first: the first begin, at time 0 or later. Occurrences that recur from a date follow the clock of its zone.
         length: seconds, above 0.
-        name: None: the plan assigns a name.
-        lead: how long ahead it is announced (s). None: at the start of the run; but if it recurs forever, each
-            occurrence when the previous one begins.
+        name: the rule's name; None: the plan assigns one.
+        lead: how long ahead each occurrence is announced (s). If None, a rule with an end announces all occurrences at
+            the start of the run, and an endless rule announces each one when the previous one begins.
         days: days between occurrences; 0: it occurs once.
         count: the number of occurrences; None: no limit.
         until: the latest begin, in seconds after time 0; None: no limit.

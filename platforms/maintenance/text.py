@@ -85,8 +85,8 @@ def parse_maintenance(
 def rules_of_lines(lines: Iterable[str], read: Callable[..., MaintenanceRule], where: str) -> list[MaintenanceRule]:
     """Parse the maintenance rules in a file's lines; skip blank lines and comments.
 
-    `read` is `parse_maintenance` with all arguments but the line and `where`. Messages give the file as `where`, and
-    the number of the line.
+    `read` is `parse_maintenance` with all arguments bound except the line and `where`. Messages call the file `where`
+    and give the line's number.
     """
     return [
         read(line, where=f"{where}, line {number}")

@@ -56,7 +56,7 @@ class NameLists:
         return names
 
     def count(self, names: int, where: str) -> None:
-        """Count names that the file means without a list, such as ALL; PlatformError if there are too many."""
+        """Add ``names`` names to the count, for a word such as ALL; PlatformError if too many."""
         self._left -= names
         if self._left < 0:
             most = f"at most {MOST_IN_FILE:,}"
@@ -102,7 +102,10 @@ def _numbers(inside: str, item: str, where: str, what: str) -> list[str]:
 
 
 def _group(head: str, numbers: list[tuple[int, str]]) -> str:
-    """Return the names with one head: first the name without a number, then ranges by width and number."""
+    """Return the list of the names that begin with ``head`` and end in the given numbers.
+
+    The name without a number comes first, then ranges by width and number.
+    """
     alone = [head] if any(not digits for _, digits in numbers) else []
     counted = sorted((number, len(digits), digits) for number, digits in numbers if digits)
     runs: list[list[str]] = []

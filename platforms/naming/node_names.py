@@ -64,7 +64,7 @@ class _Run(NamedTuple):
 
     @property
     def names(self) -> Iterator[str]:
-        """The names of the pattern, one by one, because all may not fit into memory."""
+        """The names of the pattern, one by one, because a long list might not fit into memory."""
         return _with_numbers(self.before, self.numbers)
 
     def __str__(self) -> str:
@@ -123,7 +123,7 @@ class NodeNames(Struct, frozen=True):
 
     @property
     def may_repeat(self) -> bool:
-        """Whether two nodes can get the same name, which a single range never gives."""
+        """Whether two nodes may get the same name; with a single range they never do."""
         return len(self.runs) > 1 or len(self.runs[0].numbers) > 1
 
     def __str__(self) -> str:

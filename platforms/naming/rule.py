@@ -44,7 +44,7 @@ def place_names(info: TopologyInfo) -> tuple[str, ...]:
 
 
 def check_topology(info: TopologyInfo, nodes: int, where: str = "topology") -> None:
-    """Raise PlatformError if a topology is invalid or its places are not one per node."""
+    """Raise PlatformError if a topology is invalid or does not have one place per node."""
     if info.kind == "flat":
         given = [key for key in info.__struct_fields__[1:] if getattr(info, key) != getattr(TopologyInfo("flat"), key)]
         if given:

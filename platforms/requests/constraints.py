@@ -55,13 +55,13 @@ class Word(Struct, frozen=True):
 
 
 class Several(Struct, frozen=True):
-    """Several conditions: all must be met (``every``), or at least one."""
+    """Several conditions: with ``every`` all of them must be met, otherwise at least one."""
 
     parts: "tuple[Word | Several, ...]"
     every: bool
 
     def met_by(self, pool: PoolInfo) -> bool:
-        """Return whether the nodes of a pool meet all the parts, or at least one."""
+        """Return whether the nodes of a pool meet the conditions: all with ``every``, else one."""
         return (all if self.every else any)(part.met_by(pool) for part in self.parts)
 
     def words(self) -> Iterator[Word]:

@@ -40,11 +40,14 @@ class NodeCounts:
     def fill(
         self, units: NodeSet, each: int, size: int, choose: ChooseNodes, *, together: bool = False
     ) -> NodeSet | None:
-        """Choose ``size`` of ``units``, ``each`` per node; None if that is impossible.
+        """Choose ``size`` of ``units`` with ``each`` per node; None if that is impossible.
 
-        If ``each`` does not divide ``size``, one more node gives the rest. ``choose`` picks the nodes, that node last.
-        With ``together`` it picks all nodes in one call, so that it can refuse them as a whole. Each node gives its
-        lowest units.
+        The lowest units of each node are chosen. If ``each`` does not divide ``size``, one more node has the remaining
+        units.
+
+        Args:
+            choose: picks the nodes; a second call picks the node with the remaining units.
+            together: call ``choose`` only once, for all nodes, so that it can refuse them as a whole.
         """
         free = self.of(units)
         full, rest = divmod(size, each)
@@ -68,7 +71,7 @@ class NodeCounts:
         return self.take(units, wanted)
 
     def take(self, units: NodeSet, wanted: Ints) -> NodeSet:
-        """Return the lowest ``wanted[node]`` of ``units`` on each node."""
+        """Return the lowest of ``units`` on each node; ``wanted[node]`` says how many."""
         there = numbers(units)
         node = self.node[there]
         # Units and their nodes ascend, so a unit's rank in its node is its distance from the first unit of the node.
@@ -77,7 +80,7 @@ class NodeCounts:
 
 
 def lowest_nodes(count: int, able: Ints, free: Ints) -> Ints:
-    """Return the first ``count`` of the candidate nodes."""
+    """Return the first ``count`` of the candidate nodes ``able``, whatever is ``free`` on them."""
     return able[:count]
 
 

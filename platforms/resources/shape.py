@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.resources.node_request import OneNodeRequest
+from pipistrelle.platforms.resources.selection import places_for
 from pipistrelle.platforms.resources.shared_nodes import Amounts, SharedNodes
 from pipistrelle.protocol.base.errors import did_you_mean, quoted
 from pipistrelle.protocol.resources.amounts import CORES, MEMORY, MILLI, MOST, amount_text
@@ -27,6 +28,9 @@ class Take(NamedTuple):
     node: int
     tasks: int
     gpus: tuple[int, ...] = ()
+
+
+Takes = tuple[Take, ...]
 
 
 class Shape:
@@ -125,7 +129,7 @@ class Shape:
 
     @property
     def parts(self) -> tuple[Amounts, Amounts, int]:
-        """(What the job takes of a node besides its tasks, what each task takes, the most tasks on a node)."""
+        """What the job takes of a node besides its tasks, what each task takes, and the most tasks on a node."""
         return self._per_node + self._gpus_at_least * self._per_gpu, self._per_task, self._cap
 
     @cached_property
@@ -224,13 +228,16 @@ class Shape:
         return found
 
     def on_one(self, node: int, gpus: Amounts) -> tuple[Take, ...]:
-        """Return what a job with `single` takes of this node, whose GPUs have so much free, shape (GPUs,)."""
+        """Return what a job with `single` takes of this node.
+
+        ``gpus`` are the free thousandths of each GPU of the node, shape (GPUs,).
+        """
         assert self.single is not None
         tasks = self.exact if self.tasks is None else self.tasks
         return (Take(node, tasks, self.numbers(gpus, self.single.gpus)),)
 
     def most_tasks(self, amounts: Amounts, gpus: Amounts, among: Amounts | None = None) -> Amounts:
-        """Return how many of its tasks fit on each node, 0 where none does, shape (nodes,).
+        """Return how many of the job's tasks fit on each node, shape (nodes,).
 
         Args:
             amounts, gpus: what is free, as in `FreeResources`.
@@ -267,63 +274,52 @@ class Shape:
         """The least number of GPUs on each node, if the request has a number of GPUs for the whole job."""
         return max(1, self.request.gpus // self.high) if self.request.gpus else 0
 
-    def choose(self, order: Sequence[int] | Amounts, most: Amounts, gpus: Amounts) -> tuple[Take, ...] | None:
+    def choose(self, order: Sequence[int] | Amounts, most: Amounts, amounts: Amounts, gpus: Amounts) -> Takes | None:
         """Choose nodes in an order of preference, and divide tasks and GPUs among them; None if too few fit.
 
         A request with a fixed number of nodes prefers nodes that can take an equal part of the tasks. If these are too
-        few, the nodes that can take most tasks are chosen. The chosen nodes are filled with tasks in the order of their
-        numbers, but each gets at least one. On each node the job gets the GPUs with the least free capacity that
-        suffices.
+        few, the nodes that can take most tasks are chosen. If the chosen nodes have too few GPUs for the job, any nodes
+        with enough are chosen. The chosen nodes are filled with tasks and GPUs in the order of their numbers, but each
+        gets its least part. On each node the job gets the GPUs with the least free capacity that suffices.
 
         Args:
             order: nodes, the preferred first; others are not used.
             most: tasks that fit on each node, from `most_tasks`.
-            gpus: free thousandths of each GPU, shape (nodes, GPUs).
+            amounts, gpus: what is free, as in `FreeResources`.
         """
-        ranked = np.asarray(order, dtype=np.int64)
-        ranked = ranked[most[ranked] > 0]
-        chosen = self._nodes_of(ranked, most)
+        chosen = self._chosen(order, most, amounts, gpus)
         if chosen is None:
             return None
         chosen = np.sort(chosen)
         tasks = self._divided(most[chosen].tolist())
-        counts = self._gpu_counts(chosen, tasks, gpus)
-        if counts is None:
-            return None
         if not self.wants_gpus and not self.request.exclusive:
             return tuple(map(Take, chosen.tolist(), tasks))
+        counts = self._gpu_counts(chosen, tasks, self._gpu_room(chosen, amounts, gpus))
         return tuple(
             Take(node, count, self.numbers(gpus[node], held))
             for node, count, held in zip(chosen.tolist(), tasks, counts, strict=True)
         )
 
-    def can_choose(self, order: Amounts, most: Amounts, gpus: Amounts) -> bool:
+    def can_choose(self, order: Amounts, most: Amounts, amounts: Amounts, gpus: Amounts) -> bool:
         """Return whether `choose` finds nodes."""
-        if self.request.gpus:
-            return self.choose(order, most, gpus) is not None
-        return self._nodes_of(order[most[order] > 0], most) is not None
+        return self._chosen(order, most, amounts, gpus) is not None
 
-    def _nodes_of(self, ranked: Amounts, most: Amounts) -> Amounts | None:
-        low, high = self.low, self.high
-        if len(ranked) < low:
-            return None
-        if self.tasks is None:
-            return ranked[:low]
-        able = most[ranked]
-        if low == high:
-            equal = ranked[able >= -(-self.tasks // low)]
-            if len(equal) >= low:
-                return equal[:low]
-        else:
-            so_far = np.cumsum(able[:high])
-            enough = int(np.searchsorted(so_far, self.tasks)) + 1
-            if enough <= min(high, len(ranked)):
-                return ranked[: max(enough, low)]
-        count = min(high, len(ranked))
-        largest = np.argsort(-able, kind="stable")[:count]
-        sums = np.cumsum(able[largest])
-        enough = int(np.searchsorted(sums, self.tasks)) + 1
-        return None if enough > count else ranked[largest[: max(enough, low)]]
+    def _chosen(self, order: Sequence[int] | Amounts, most: Amounts, amounts: Amounts, gpus: Amounts) -> Amounts | None:
+        ranked = np.asarray(order, dtype=np.int64)
+        ranked = ranked[most[ranked] > 0]
+        able, asked = most[ranked], self.request.gpus
+        there = self._gpu_room(ranked, amounts, gpus) if asked else able
+        places = places_for(able, self.low, self.high, self.tasks, there, asked)
+        return None if places is None else ranked[places]
+
+    def _gpu_room(self, nodes: Amounts, amounts: Amounts, gpus: Amounts) -> Amounts:
+        """Return how many GPUs the job can take of each of some nodes, shape (nodes,)."""
+        free: Amounts = (gpus[nodes] >= self.share).sum(axis=1)
+        if self.request.gpus:
+            for column in np.flatnonzero(self._per_gpu).tolist():
+                left = amounts[nodes, column] - self._per_node[column]
+                free = np.minimum(free, left // self._per_gpu[column])
+        return free
 
     def _divided(self, most: list[int]) -> list[int]:
         if self.tasks is None:
@@ -337,20 +333,20 @@ class Shape:
             left -= parts[-1]
         return parts
 
-    def _gpu_counts(self, chosen: Amounts, tasks: list[int], gpus: Amounts) -> list[int] | None:
+    def _gpu_counts(self, chosen: Amounts, tasks: list[int], room: Amounts) -> list[int]:
+        """Return the number of GPUs on each chosen node, given how many the job can take there."""
         request = self.request
         if request.exclusive:
             return [int((self._nodes.gpus[node] > 0).sum()) for node in chosen.tolist()]
         if not request.gpus:
             return [request.gpus_per_node + request.gpus_per_task * count for count in tasks]
-        free = (gpus[chosen] >= self.share).sum(axis=1).tolist()
-        least = min(self._gpus_at_least, request.gpus // len(free))
+        least = min(self._gpus_at_least, request.gpus // len(chosen))
         left, counts = request.gpus, []
-        for place, able in enumerate(free):
-            behind = (len(free) - place - 1) * least
+        for place, able in enumerate(room.tolist()):
+            behind = (len(chosen) - place - 1) * least
             counts.append(min(able, left - behind))
             left -= counts[-1]
-        return None if left or min(counts) < least else counts
+        return counts
 
     def gpus_on_node(self, tasks: int, nodes: int) -> int:
         """Return the number of GPUs on each node if the job has ``nodes`` nodes with ``tasks`` tasks each."""
@@ -380,8 +376,9 @@ class Shape:
             return f"{len(takes)} nodes; it asks for {wanted}"
         if self.tasks is not None and sum(take.tasks for take in takes) != self.tasks:
             return f"{sum(take.tasks for take in takes)} tasks in all; it asks for {self.tasks}"
-        if request.gpus and not request.exclusive and sum(len(take.gpus) for take in takes) != request.gpus:
-            return f"{sum(len(take.gpus) for take in takes)} GPUs in all; it asks for {request.gpus}"
+        held = sum(len(take.gpus) for take in takes) if request.gpus else 0
+        if held < request.gpus or (held > request.gpus and not request.exclusive):
+            return f"{held} GPUs in all; it asks for {request.gpus}"
         if self._all_right(takes):
             return None
         for take in takes:
@@ -398,7 +395,10 @@ class Shape:
         return None
 
     def _all_right(self, takes: Sequence[Take]) -> bool:
-        """Return whether the tasks on each node are as asked, for a job without GPUs and without tasks to divide."""
+        """Return True if a quick test shows that each node has the requested number of tasks.
+
+        The result is False for a job that takes GPUs or whole nodes; `fault` then checks everything.
+        """
         if self.wants_gpus or self.request.exclusive or self._models is not None:
             return False
         counts = {(tasks, gpus) for _, tasks, gpus in takes}
@@ -418,7 +418,7 @@ class Shape:
             there = nodes.licenses.get(short, 0)
             return f"it asks for {self.request.licenses[short]} licences {quoted(short)}, the machine has {there}"
         most = np.where(allowed, self.most_tasks(nodes.amounts, nodes.gpus), 0)
-        if self.choose(np.arange(len(nodes)), most, nodes.gpus) is not None:
+        if self.can_choose(np.arange(len(nodes)), most, nodes.amounts, nodes.gpus):
             return None
         fitting = int((most > 0).sum())
         if not allowed.any():

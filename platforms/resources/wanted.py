@@ -16,7 +16,8 @@ _ROOM: Final = 16
 class WantedShapes:
     """Counts, for each node, the wanted shapes (requests) that fit there now.
 
-    A shape fits if one of its tasks fits, or all tasks of a node if their number is fixed.
+    A shape fits on a node that has room for one of its tasks. If the shape fixes the number of tasks per node, the node
+    needs room for that number.
 
     Attributes:
         fitting: number of wanted shapes that fit on each node, shape (nodes,).
@@ -66,7 +67,7 @@ class WantedShapes:
         self._unused.append(row)
 
     def changed(self, nodes: Amounts) -> None:
-        """Count again what fits on nodes of which more or less is free now, shape (n,)."""
+        """Count again what fits on these nodes, whose free resources have changed, shape (n,)."""
         free, wanted = self._free, np.flatnonzero(self._wanted[: self._top])
         if not len(wanted):
             self.fitting[nodes] = 0

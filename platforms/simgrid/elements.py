@@ -89,7 +89,7 @@ def read_elements(text: str, where: str, *, energy: bool = True) -> Contents:
     Nothing outside the text is read; the document type is never fetched.
 
     Args:
-        where: the name of the text in messages, usually the file's.
+        where: the name of the text in messages, usually a file name.
         energy: whether power is simulated; if not, invalid watts are ignored.
 
     Raises:
@@ -149,7 +149,7 @@ class _Reader(XmlReader):
             self._fail("zones are nested too deep", expected=f"at most {_DEEPEST} nested elements")
 
     def _enter(self, parent: _Element) -> None:
-        """Record that an element has children other than props: its properties are known."""
+        """Record that an element has children other than props, so no more props may follow."""
         if not parent.has_content:
             parent.has_content = True
             outer = self._open[-2].zone_properties if len(self._open) > 1 else {}

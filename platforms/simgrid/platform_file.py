@@ -46,8 +46,8 @@ class SimGridPlatform(msgspec.Struct, frozen=True, kw_only=True):
             h10, h2.
         storages: storage hosts in the same order; their numbers follow those of `hosts`.
         master: the host of Batsim's own processes; None if the file has none.
-        unused: (element, or element and attribute; count) of what has no effect, because it only describes the network
-            or needs other files; in the order of first occurrence.
+        unused: (element, or element and attribute; its count) for elements and attributes without effect, in the order
+            of first occurrence. They only describe the network or need other files.
     """
 
     name: str
@@ -76,8 +76,8 @@ class SimGridPlatform(msgspec.Struct, frozen=True, kw_only=True):
         """Return the machine for native runs: each compute host becomes a node of one unit.
 
         Nodes have the numbers of hosts, and their names if all are valid names of nodes. Consecutive hosts that differ
-        only in name form a pool. The pool's properties are the props of its hosts and zones with valid names, ``speed``
-        (initial, flop/s), ``cores``, ``first_host`` and ``last_host``.
+        only in name form a pool. The pool's properties are ``speed`` (initial, flop/s), ``cores``, ``first_host``,
+        ``last_host``, and those props of its hosts and zones whose keys are valid in a platform.
         """
         groups = [tuple(group) for _, group in groupby(self.hosts, key=_likeness)]
         names = [NodeNames.of([host.name for host in group]) for group in groups]
@@ -105,9 +105,9 @@ def parse_simgrid(
     """Return the hosts in a SimGrid platform XML of version 4 or 4.1.
 
     Args:
-        where: the name of the text in messages, usually the file's; its last part is the platform's name.
-        master: the name of the master host, unless `roles` gives this host another role. None: ``master_host``, or the
-            only host whose name is that and a number, as in some of Batsim's own files.
+        where: the name of the text in messages, usually a path; its last part becomes the platform's name.
+        master: the name of the master host, unless `roles` gives this host another role. None: the only host that is
+            called ``master_host``, or that with digits after it, such as ``master_host1`` in some of Batsim's files.
         roles: {name of a host: additional role}, as for Batsim's option ``--add-role-to-hosts``.
         energy: whether power is simulated; if not, invalid watts are ignored.
 

@@ -140,10 +140,11 @@ def parse_topology(topology: str, parameters: str) -> int | None:
 def parse_watts(text: str, *, pstates: int, cores: int, one_core: bool) -> tuple[Watts, ...]:
     """Parse a property with a host's power in each pstate: "95:100:200, 93:98:170".
 
-    The first value is the power when idle, the last with all cores busy. A value between them is the power at nearly no
-    load; without it, that equals the power when idle. With `one_core`, as in older versions of SimGrid, it is the power
-    with one core busy, from which the power at nearly no load is extrapolated; a single-core host is idle or fully
-    busy.
+    The first value is the power when idle, the last is that with all cores busy. A value between them is the power at
+    nearly no load, by default that when idle.
+
+    With `one_core`, as in older versions of SimGrid, the value between them is the power with one core busy. The power
+    at nearly no load is extrapolated from it. A single-core host is then idle or fully busy.
 
     Raises:
         PlatformError: unless there is one part per pstate, each of two or three numbers of at least 0.
@@ -186,8 +187,8 @@ def parse_sleep_pstates(text: str, speeds: tuple[float, ...]) -> tuple[SleepPsta
     """Parse Batsim's property ``sleep_pstates``: triples of pstates, as "13:14:15".
 
     Raises:
-        PlatformError: if a triple is not three pstates of the host, a pstate sleeps twice or both sleeps and switches,
-            or a switch would never end because its speed is 0.
+        PlatformError: if a triple is not three pstates of the host, or a pstate for sleeping occurs in two roles. Also
+            if a pstate for switching has the speed 0, because switching would never end.
     """
     triples = tuple(_triple(part, len(speeds)) for part in text.split(","))
     switching = {pstate for triple in triples for pstate in (triple.switching_off, triple.switching_on)}

@@ -27,7 +27,7 @@ class SlurmNode(Struct, frozen=True):
         cpus, cores: CPUs (threads that jobs can get) and cores of the node.
         real_memory, mem_spec_limit: memory of the node, and what jobs cannot get of it (MiB).
         gres: {name, or name:type: number}.
-        state: without flags, such as UNKNOWN or DOWN.
+        state: the state, such as UNKNOWN or DOWN, without its flags.
     """
 
     name: str

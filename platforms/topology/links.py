@@ -27,7 +27,8 @@ class LinkLines(NamedTuple):
 
     Args:
         first: the router with coordinate 0 on each line, shape (lines,). Routers are numbered, last dimension fastest.
-        loads: the loads of the links there (0) and back (1), shape (2, lines, links).
+        loads: the loads of the links, shape (2, lines, links): index 0 for the direction of rising coordinates, 1 for
+            the other one.
     """
 
     first: Ints
@@ -74,7 +75,7 @@ class LinkLoads:
         return [2 * (prod(self.shape) // size) * (size - (open_ended or size <= 2)) for size in self.shape]
 
     def all_to_all(self, nodes: Ints) -> list[LinkLines]:
-        """Return the link loads if each of some nodes sends 1 to each other of them.
+        """Return the link loads if each of these nodes sends a message of size 1 to every other.
 
         Counts of sources and targets suffice, without a loop over pairs. Traffic along a dimension starts at routers
         with the targets' coordinates in earlier dimensions and the sources' coordinates in this and later dimensions.
@@ -123,9 +124,9 @@ class LinkLoads:
         return found
 
     def busiest(self, lines: list[LinkLines]) -> tuple[float, float | None]:
-        """Return the greatest link load, and how much (bytes/s) one unit of load may be until the first link is full.
+        """Return the greatest link load, and the traffic that fills the first link.
 
-        The second value is None if bandwidths are unknown or no link has a load.
+        That traffic is in bytes/s for a load of 1. It is None if bandwidths are unknown or no link has a load.
         """
         peaks = [loads.max(axis=(0, 1), initial=0.0) for _, loads in lines]
         rates = [

@@ -25,7 +25,7 @@ class NodeTable:
     """The nodes of a machine, one column for each kind of value; row n is node n.
 
     Args:
-        pools, topology, groups: from the server's description; topology None: flat.
+        pools, topology, groups: from the server's description. Without a topology the network is flat.
 
     Raises:
         PlatformError: if a pool's nodes, units or names do not match, the topology does not match the nodes, or a group

@@ -42,7 +42,7 @@ def _by_number(topology: Topology) -> Ints:
 
 
 def _snake(topology: Topology) -> Ints:
-    """Return each node's rank on a snake that runs along the first dimension first."""
+    """Return each node's rank on a path that winds to and fro, along the first dimension first."""
     rank = np.zeros(len(topology.place), dtype=np.intp)
     for dimension in reversed(range(len(topology.shape))):
         size, along = topology.shape[dimension], topology.place[:, dimension]
@@ -53,7 +53,7 @@ def _snake(topology: Topology) -> Ints:
 def _hilbert(topology: Topology) -> Ints:
     """Return the rank of each node on a Hilbert curve through a cube of side 2**k.
 
-    J. Skilling, "Programming the Hilbert curve", 2004. It turns coordinates into the bits of the rank in place.
+    The method turns coordinates into the bits of the rank in place: J. Skilling, "Programming the Hilbert curve", 2004.
     """
     bits = max(1, (max(topology.shape) - 1).bit_length())
     axes = topology.place.T.copy()

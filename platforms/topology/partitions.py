@@ -82,7 +82,7 @@ def partition_sizes(
     machine.
 
     Args:
-        units: of the machine.
+        units: number of units of the machine.
         blocking: B, the accepted chance that a job is blocked, from 0 to 1.
         needs: the units that each class needs; None: computed by `needed`.
 

@@ -1,1 +1,1 @@
-"""Parts for every layer: errors, lengths of time, TOML, plain values, the log."""
+"""Code that all other packages use: errors, lengths of time, TOML, plain values, the log."""

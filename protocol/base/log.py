@@ -18,7 +18,7 @@ class PipistrelleWarning(UserWarning):
 
 
 def _as_warnings(log: "Logger") -> None:
-    """Make the log's warnings warnings of Python, at the line outside this package that called it."""
+    """Turn warnings in the log into Python warnings at the caller's line outside this package."""
     from contextlib import suppress
 
     with suppress(ValueError):  # a program that uses loguru has removed or changed loguru's own output: leave that
@@ -37,14 +37,17 @@ _prepared: list[Callable[["Logger"], None]] = [_as_warnings]
 
 
 def prepare_log(set_up: Callable[["Logger"], None]) -> None:
-    """Register ``set_up``, which is called just before the log's first message; it replaces an earlier one."""
+    """Register ``set_up`` to be called once, just before the log's first message.
+
+    It replaces a function that was registered before.
+    """
     _prepared[:] = [set_up]
 
 
 def logger() -> "Logger":
     """Return the log; call this before running user code, which may use loguru.
 
-    Unless a command has prepared it, warnings in the log become warnings of Python.
+    Unless a command has called `prepare_log`, warnings in the log become Python warnings.
     """
     from loguru import logger as log
 

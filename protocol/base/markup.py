@@ -16,7 +16,7 @@ class XmlReader(ABC):
     """Base class of XML readers: calls `begin` and `end` for each element.
 
     Args:
-        where: the name of the text in messages, usually the file's.
+        where: the name of the text in messages, usually a file name.
     """
 
     #: the class of errors
@@ -46,10 +46,11 @@ class XmlReader(ABC):
         return self.parser.CurrentLineNumber + self._lines_before
 
     def parse(self, text: str) -> None:
-        """Parse the whole text; blank lines may precede its declaration.
+        """Parse the whole text; blank lines may precede the XML declaration.
 
         Raises:
-            PipistrelleError: of class `error`, if the text is not XML (with line and column) or declares entities.
+            PipistrelleError: the text is not XML (with line and column), or declares entities. The attribute `error` is
+                the class of the exception.
         """
         before, entity, _ = text.partition("<!ENTITY")
         if entity:  # checked before parsing: expat would keep expanding entities after a handler refused them

@@ -30,8 +30,8 @@ class Kept:
     """Base class of parts of a run whose state can be saved and restored.
 
     The state is the attributes listed in ``_kept``. A part made with the same arguments can restore it, and then
-    behaves as the saved part would. An attribute with its own `state` and `restore`, or a tuple of such objects, uses
-    these methods. All other attributes are saved by `plain`.
+    behaves as the saved part would. If an attribute has its own `state` and `restore`, or is a tuple of objects that
+    have them, these methods save and restore it. `plain` saves all other attributes.
     """
 
     __slots__ = ()
@@ -42,7 +42,10 @@ class Kept:
         return {name: plain(getattr(self, name)) for name in self._kept}
 
     def restore(self, state: Any, *made: Any, **more: Any) -> None:
-        """Restore a state that `state` returned; pass the other arguments to the parts."""
+        """Restore a state that `state` returned.
+
+        ``made`` and ``more`` are passed to each attribute's own `restore`.
+        """
         for name in self._kept:
             mine: Any = getattr(self, name, None)
             if hasattr(mine, "restore"):

@@ -75,7 +75,7 @@ def read_whole_text(path: PathText) -> str:
 class Replacement:
     """A new version of a file, written beside its target; `commit` replaces the target at once.
 
-    Until then the target stays as it is, also if the process is killed. Links are followed. Pipes, devices and the
+    Until `commit` the target stays as it is, even if the process is killed. Links are followed. Pipes, devices and the
     standard streams are written directly. All methods raise OSError.
 
     Args:
@@ -155,7 +155,7 @@ def write_rows(file: FileIO, rows: bytes, *, quotes: bool = True) -> tuple[int, 
     last row that fitted.
 
     Args:
-        quotes: the rows are CSV, where a quoted field may contain line breaks; otherwise each line is a row.
+        quotes: whether the rows are CSV, in which a quoted field may contain line breaks. If not, each line is a row.
     """
     done = 0
     try:
@@ -190,7 +190,7 @@ def is_still(path: PathText, number: int) -> bool:
 
 
 def _behind_links(path: PathText) -> str | None:
-    """Return the file behind symbolic links; None if it must be written directly."""
+    """Return the file that ``path`` leads to; None for a pipe, a device or a standard stream."""
     target = os.path.realpath(path)
     try:
         found = os.stat(path)
@@ -209,7 +209,7 @@ def _is_open(number: int, found: os.stat_result) -> bool:
 
 
 def _opened_beside(target: str, mode: int | None) -> tuple[str, int]:
-    """Return the name and the number of a new locked file in the target's folder.
+    """Return the name and the descriptor of a new locked file in the target's folder.
 
     A file that a killed process left is used again.
     """
@@ -259,8 +259,8 @@ def _flush_folder(folder: str) -> None:
 def _pieces(rows: bytes, at: int) -> Iterator[int]:
     """Yield the offsets at which to cut rows into separate writes, so that SIGKILL seldom cuts a row.
 
-    SIGKILL can end a write between two memory pages. So the lines that lie within one page are written at once, and a
-    line that crosses into the next page is written alone. The first row begins at byte ``at`` of the file.
+    SIGKILL can end a write between two memory pages. So one write holds the lines that lie within one page, and a line
+    that crosses into the next page has a write of its own. The first row begins at byte ``at`` of the file.
     """
     end = 0
     while end < len(rows):

@@ -1,7 +1,7 @@
 """Encode and decode frames of the batsim dialect: Batsim 3 and 4 without Redis.
 
-A message is a native one if Batsim has the same message; `pipistrelle.protocol.batsim.messages` has all others.
-Differences from the native dialect:
+Messages that both dialects have are the native structs. Those that only Batsim has are in
+`pipistrelle.protocol.batsim.messages`. Differences from the native dialect:
 
 - Messages have no numbers: a reply answers the last notice. There is neither a greeting nor a wake filter.
 - Batsim and many clients print times with six decimals. So a reply's time within `ROUNDING` seconds of the notice's

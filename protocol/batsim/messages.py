@@ -54,7 +54,7 @@ class TaskProgress(Progress, frozen=True, omit_defaults=True, gc=False, kw_only=
     """The progress of a killed job with a composed profile.
 
     ``current_task_index`` counts the parts of the profile from 0; it is -1 if no part had begun. ``current_task`` is
-    the progress of that part. Batsim's form lacks ``progress``, the completed share of the job: it is read as 0.
+    the progress of that part. ``progress``, the completed share of the job, is 0 because Batsim does not send it.
     """
 
     current_task_index: int
@@ -77,7 +77,7 @@ class ResourceStateChanged(Event, frozen=True, tag="RESOURCE_STATE_CHANGED", gc=
 class Notify(Event, frozen=True, tag="NOTIFY"):
     """A notification from the server; only ``data["type"]`` is always present.
 
-    The type ``no_more_static_job_to_submit`` is the native NoMoreJobs instead.
+    A notification of the type ``no_more_static_job_to_submit`` is read as the native NoMoreJobs.
     """
 
     data: dict[str, Any]

@@ -143,8 +143,8 @@ def decode_reply(frame: bytes, notice: Notice) -> Reply:
     is unreadable or needs an unsupported feature.
 
     Raises:
-        RemoteProtocolError: if the frame is too long, is not JSON or is not a reply, or if too many of its decisions
-            are unreadable, or it has too many in all.
+        RemoteProtocolError: if the frame is too long, or is not a reply in JSON. Also if it has too many decisions, or
+            too many unreadable ones.
     """
     if len(frame) > MAX_FRAME_BYTES:
         too_long(len(frame), RemoteProtocolError)
@@ -182,7 +182,13 @@ def _reply_by_decisions(frame: bytes, notice: Notice) -> Reply:
 
 
 def _one_decision(raw: Raw, index: int, now: float, ready: float) -> Decision:
-    """Return a decision, or a `Malformed`; the default timestamp is ``ready``."""
+    """Return a decision, or a `Malformed` if it cannot be read.
+
+    Args:
+        index: the decision's number in the reply, from 0.
+        now: the time of the notice, in seconds.
+        ready: the time of the reply, in seconds; the time of a decision without a readable one.
+    """
     try:
         decision = _decision.decode(raw)
     except UNREADABLE as error:

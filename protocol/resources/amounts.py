@@ -39,7 +39,7 @@ def parse_memory(value: object, what: str = "amount of memory", *, letter: str =
     Args:
         value: a number of MiB, or a text such as ``256 GiB``, ``512M`` or ``1.5T``. ``GB`` is 10**9 bytes; ``G`` and
             ``GiB`` are 2**30 bytes.
-        letter: the unit of a text without a unit, as ``M``.
+        letter: the unit to assume in a text without a unit.
 
     Raises:
         AmountError: if the value is not such an amount, is negative, or exceeds `MOST`.

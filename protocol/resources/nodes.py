@@ -28,10 +28,10 @@ class NodeResources(Struct, frozen=True, omit_defaults=True):
 
 
 class NodeTake(Struct, frozen=True, omit_defaults=True):
-    """The part of a job on some nodes, the same on each of them.
+    """What a job takes on some of its nodes, the same on each of them.
 
     Args:
-        nodes: the nodes; each node of the allocation is in exactly one such entry.
+        nodes: the nodes; each node of the allocation is in exactly one NodeTake.
         tasks: the number of the job's tasks on each of these nodes.
         gpus: the numbers of the GPUs that the job takes on each of these nodes, as ``0-1 3``; empty: none.
     """

@@ -16,10 +16,10 @@ Name = Annotated[str, Meta(min_length=1, max_length=64)]
 class Request(Struct, frozen=True, omit_defaults=True):
     """What a job requests of the nodes, in the terms of Slurm's sbatch.
 
-    A job is ``tasks`` tasks, each with ``cores_per_task`` on one node. Its nodes may have different numbers of tasks,
-    at least one each. At most one of the three amounts of memory is given, and at most one of the three numbers of
-    GPUs. On each node, the job takes the cores of its tasks there, and the memory, GPUs and other resources that its
-    request gives for a node, a core, a task or a GPU.
+    A job has ``tasks`` tasks. Each task takes ``cores_per_task`` on one node. The job's nodes may have different
+    numbers of tasks, at least one each. At most one of the three amounts of memory is given, and at most one of the
+    three numbers of GPUs. On each node, the job takes the cores of its tasks there, and the memory, GPUs and other
+    resources that its request gives for a node, a core, a task or a GPU.
 
     Args:
         nodes, most_nodes: the least and the greatest number of nodes; None: any number that the tasks allow.

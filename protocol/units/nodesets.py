@@ -104,7 +104,8 @@ class NodeSet:
 
         Raises:
             NodeSetError: if an interval is empty, is not in decimal digits, has a leading zero, runs backwards, exceeds
-                `LARGEST_UNIT` or repeats a unit. The error has its number and character position, both from 1.
+                `LARGEST_UNIT` or repeats a unit. The error names the interval by its number and its character position,
+                both from 1.
         """
         known = _written.get(text)
         if known is not None:
@@ -353,7 +354,7 @@ class NodeSet:
         return self if count == self._count else self._make(tuple(rest), count)
 
     def _without(self, theirs: tuple[tuple[int, int], ...]) -> "NodeSet":
-        """Return the units not in the other set, which has many intervals: find each of ours by bisection."""
+        """Return the units that are not in the other set; bisect, because it has many intervals."""
         rest: list[tuple[int, int]] = []
         count = 0
         for lo, high in self._intervals:

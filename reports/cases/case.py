@@ -33,7 +33,7 @@ class Case:
     Attributes:
         folder: the folder with ``case.toml``; file names in the run are relative to it.
         proves, because: what the case shows, and why its golden results are right; may be empty.
-        tolerances: {figure: how far it may be from the golden one}; empty: every decision and every job is compared.
+        tolerances: {metric: allowed change from its golden value}. Without any, all decisions and jobs are compared.
     """
 
     name: str

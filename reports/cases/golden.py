@@ -66,8 +66,8 @@ def golden_difference(golden: Path, run: Path) -> dict[str, Any] | None:
 
     The result has the keys of `first_difference`, and ``inputs`` (names of changed configuration entries), ``outputs``
     (files that differ although decisions and jobs are equal) and ``figures``. Each entry of ``figures`` is a changed
-    metric with ``name``, ``first`` (golden value) and ``second`` (value of the run). Versions, reasons, and metrics of
-    only one side are ignored.
+    metric with ``name``, ``first`` (golden value) and ``second`` (value of the run). Metrics that only
+    one side has are ignored, and so are versions and reasons.
 
     Raises:
         PipistrelleError: if golden results are missing or damaged, or the folder has no run.
@@ -107,7 +107,7 @@ def summary_in(folder: Path) -> dict[str, Any]:
 
 
 def _pairs(kept: Mapping[str, Any], told: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Yield (name, first value, second value) of each figure that two summaries share, also of figures in tables."""
+    """Yield (name, first value, second value) of each metric that both summaries have, at the top or in a table."""
     for name, one in kept.items():
         if name not in told:
             continue

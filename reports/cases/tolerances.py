@@ -1,7 +1,7 @@
-"""Tolerances of a case: how far figures may be from the golden ones.
+"""Tolerances of a case: how far metrics of the run may be from their golden values.
 
-With tolerances a case checks these figures instead of every decision, so that a scheduler may decide otherwise as long
-as its results stay about as good.
+A case with tolerances checks only these metrics, not every decision. So a scheduler may decide otherwise as long as its
+results stay about as good.
 """
 
 import re
@@ -24,11 +24,11 @@ class CaseError(PipistrelleError):
 
 
 class AllowedChange(Struct, frozen=True):
-    """The allowed difference of a figure from its golden value.
+    """The allowed change of a metric from its golden value.
 
     Attributes:
         text: the tolerance as written in the case.
-        less, more: largest decrease and increase, as shares of the golden value or in its unit; None: any.
+        less, more: largest decrease and increase, as shares of the golden value or in its unit; None: no limit.
         relative: whether ``less`` and ``more`` are shares.
     """
 
@@ -39,11 +39,11 @@ class AllowedChange(Struct, frozen=True):
 
     @classmethod
     def parse(cls, value: Any, where: str) -> "AllowedChange":
-        """Parse ``+3%``, ``-3%``, ``±3%``, or a number or length of time with such a sign.
+        """Parse a tolerance: ``3%``, ``0.01`` or ``1min``, with or without a sign.
+
+        ``+`` limits only an increase, ``-`` only a decrease; ``±`` or no sign limits both.
 
         Raise CaseError if malformed.
-
-        A number without a sign holds in both directions.
         """
         text = value if isinstance(value, str) else repr(value)
         match = None if isinstance(value, bool) else _FORM.fullmatch(text)
@@ -59,7 +59,7 @@ class AllowedChange(Struct, frozen=True):
         return cls(printable(text.strip()), less, more, bool(match[3]))
 
     def holds(self, golden: float, now: float) -> bool:
-        """Return whether a figure is near enough to its golden value."""
+        """Return whether the change from ``golden`` to ``now`` is allowed."""
         scale = abs(golden) if self.relative else 1.0
         slack = _SAME * max(abs(golden), abs(now))
         change = now - golden
@@ -68,7 +68,7 @@ class AllowedChange(Struct, frozen=True):
 
 
 class ToleratedFigure(Struct, frozen=True):
-    """A figure with a tolerance: its golden value and the value of the run (None: the run has no value)."""
+    """A metric with a tolerance: its golden value and its value in the run, None without a value."""
 
     name: str
     golden: float | None
@@ -77,7 +77,7 @@ class ToleratedFigure(Struct, frozen=True):
 
     @property
     def holds(self) -> bool:
-        """Return whether the figure is near enough to its golden value; two missing values are equal."""
+        """Return whether the value is within its tolerance; two missing values are equal."""
         if self.golden is None or self.now is None:
             return self.golden is self.now
         return self.tolerance.holds(self.golden, self.now)
@@ -94,21 +94,22 @@ class ToleratedFigure(Struct, frozen=True):
 def tolerated_figures(
     tolerances: Mapping[str, AllowedChange], golden: Mapping[str, Any], now: Mapping[str, Any], where: str
 ) -> list[ToleratedFigure]:
-    """Return the figures for which a case has a tolerance, in the order of the case.
+    """Return the metrics for which a case has a tolerance, in the order of the case.
 
     Args:
-        golden, now: ``out_summary.json`` of both runs. ``reliability.availability`` names a figure of its tables.
+        tolerances: by metric; ``reliability.availability`` is the key ``availability`` in the table ``reliability``.
+        golden, now: contents of ``out_summary.json`` of the golden results and of the run.
         where: the case, for errors.
 
     Raises:
-        CaseError: a figure is unknown or not a number.
+        CaseError: a metric is unknown or not a number.
     """
     kept, told = dict(_numbers(golden)), dict(_numbers(now))
     found = []
     for name, tolerance in tolerances.items():
         if name not in kept and name not in told:
             raise CaseError(
-                f"the summary has no figure '{printable(name)}'",
+                f"the summary has no number '{printable(name)}'",
                 where=f"{where}: tolerances",
                 expected="a number in out_summary.json, such as mean_wait or 'reliability.availability'",
                 hint=did_you_mean(name, sorted({*kept, *told})),

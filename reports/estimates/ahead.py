@@ -69,9 +69,9 @@ class Standstill(NamedTuple):
     """The state of a run at ``time`` (s), from which its future is simulated.
 
     - ``untold``: events that the scheduler has not received yet.
-    - ``wake``: the types of events for which the scheduler wants a notice; None: all.
-    - ``calls``: requested wake-up calls: when (s), and their ids.
-    - ``going``: preempted jobs in their grace period: its end (s), and the decision.
+    - ``wake``: the types of events for which the scheduler wants a notice; None means all.
+    - ``calls``: time (s) and id of each requested wake-up call.
+    - ``going``: end of the grace period (s) and the preemption decision of each job that is being preempted.
     - ``to_old_place``: whether preempted jobs return to their old position in the queue.
     - ``seq``: the number of the last notice.
     """
@@ -117,7 +117,7 @@ def foresee(runtime: Runtime, moment: Standstill) -> Foreseen:
 
 
 class _Ahead:
-    """Takes the server's place in the simulated future for which starts are estimated."""
+    """Stands in for the server while the future of a run is simulated."""
 
     def __init__(self, runtime: Runtime, moment: Standstill) -> None:
         assert runtime.view is not None

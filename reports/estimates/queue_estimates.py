@@ -29,7 +29,7 @@ class QueueEstimate(Struct):
     """A job queued at some time of a run; times in seconds, None if unknown.
 
     Attributes:
-        expected: the start if every job ran for its full walltime; None if unknown, or if it would be rejected.
+        expected: the start if every job ran for its full walltime; None if unknown, or if this job would be rejected.
         refusal: why the scheduler would reject the job; None if it would not.
         why: the scheduler's reason for the expected start.
         outcome, happened: what actually happened to the job, and when.
@@ -54,9 +54,9 @@ class QueueEstimate(Struct):
 
 
 class ErrorFigures(Struct):
-    """Statistics of errors of start estimates (s); None if no job started.
+    """Statistics of the errors of start estimates, in seconds; the statistics are None if no job started.
 
-    ``later`` and ``earlier`` count starts over a minute after and before the estimate.
+    ``later`` counts jobs that started more than a minute after their estimate, ``earlier`` more than a minute before.
     """
 
     jobs: int
@@ -252,7 +252,7 @@ def _labels(setup: Setup) -> dict[str, Labels]:
 def _nobody(files: RunFiles, at: float) -> ExplainError:
     """Return the error for a time at which no job was queued.
 
-    It names the nearest times at which some were.
+    Its message names the nearest times at which jobs were queued.
     """
     spans = sorted((line.submit, files.wait_ends(line)) for line in files.jobs.values())
     spans = [(begin, end) for begin, end in spans if end > begin]

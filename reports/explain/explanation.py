@@ -86,8 +86,8 @@ def explain(
 
     Args:
         line: the job. Without a start, its wait ends with its rejection or with the outputs.
-        seen: what was observed of the job when the run was simulated again; None if it was not, because of
-            ``not_replayed``.
+        seen: what was observed of the job when the run was simulated again; None if that was not possible.
+        not_replayed: why it was not possible.
         depends_on: names of the jobs that it waits for.
         polls: whether the scheduler decides only at fixed steps.
     """

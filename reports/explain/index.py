@@ -34,7 +34,8 @@ def open_index(folder: Path, *, repeat: bool, wanted: Wanted, trust: bool = Fals
 
     Args:
         repeat: whether the run may be repeated. If not, only the outputs are read, and no index is saved.
-        wanted: chooses jobs by id and labels, if all jobs would take too much memory; then no index is saved.
+        wanted: selects jobs by id and labels. It is used only if all jobs would take too much memory; then no index is
+            saved.
         trust: whether a scheduler in Python code that the outputs name may run. If not, such a run is explained from
             its outputs, and no index is saved.
 

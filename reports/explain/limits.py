@@ -13,7 +13,8 @@ from pipistrelle.runs.folders.files import JobLine, RunFiles
 class Stretch(Struct):
     """A part of a job's wait, from ``begin`` to ``end`` (s), in which the same limit kept the job waiting.
 
-    ``free`` has the least and greatest number of free units in this time. Other pairs have the first and last value.
+    ``free`` has the least and greatest number of free units in this time. ``place``, ``reservation`` (s) and
+    ``priority`` have the first and last value.
     """
 
     begin: float

@@ -35,9 +35,9 @@ class Look(Struct, frozen=True, array_like=True):
 
     ``limit`` is what keeps the job waiting, ``detail`` the name of that limit. ``free`` is the number of free units
     that the job's class may use. ``place`` is the job's position in the queue, from 1, of ``waiting`` jobs, and
-    ``first`` is the first job of the queue. These three are None if no unit was free, because the queue was not
-    examined. ``reservation`` is the job's latest reserved start (s; inf if unknown), or None. ``terms`` are the terms
-    of its priority.
+    ``first`` is the first job of the queue. ``place``, ``waiting`` and ``first`` are None if no unit was free, because
+    the queue was not examined. ``reservation`` is the job's latest reserved start (s; inf if unknown), or None.
+    ``terms`` are the terms of its priority.
     """
 
     time: float

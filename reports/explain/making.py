@@ -28,9 +28,9 @@ _REST: Final = (
 
 
 def make_index(folder: Path, key: str, only: Wanted | None = None, *, trust: bool = False) -> RunIndex:
-    """Return a new index of a run, for the jobs ``only`` or for all jobs.
+    """Return a new index of a run, for the jobs that ``only`` selects or for all jobs.
 
-    A run whose scheduler is Python code named by the folder is repeated only with ``trust``, because that executes the
+    If the folder names Python code as its scheduler, the run is repeated only with ``trust``, because that executes the
     code.
 
     Raises:
@@ -48,7 +48,7 @@ def make_index(folder: Path, key: str, only: Wanted | None = None, *, trust: boo
 def repeated(
     key: str, files: RunFiles, spec: RunSpec, setup: Setup, policy: Policy, only: Wanted | None = None
 ) -> RunIndex:
-    """Repeat a run and return its index, for the jobs ``only`` or for all jobs.
+    """Repeat a run and return its index, for the jobs that ``only`` selects or for all jobs.
 
     Raises:
         TooMuch: if all jobs would take too much memory.

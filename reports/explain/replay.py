@@ -107,7 +107,7 @@ class Witness:
         """Return {job id: observation} for all queued jobs after the policy decided.
 
         Jobs in ``unseen`` are also queued, but the policy has not been asked since they arrived. Jobs outside the view
-        or the policy's own queue have no place. Pass a copy of the view, because all places are computed.
+        or the policy's own queue have no ``place``. Pass a copy of the view, because all places are computed.
         """
         self._places = None
         free = view.free.snapshot()

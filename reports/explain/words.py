@@ -37,7 +37,7 @@ def answer(
 ) -> str:
     """Return why a job waited for ``waited`` s, in one sentence.
 
-    ``short`` is {resource of shared nodes: for how long it was short (s), and what was free of it}.
+    ``short`` has, for each resource that was short on shared nodes, for how long (s), and how much of it was free.
     """
     rejected = line.state == "REJECTED"
     why = files.whys.get(line.id) or line.metadata or "nothing tells why"

@@ -76,7 +76,7 @@ class FittedMap:
 
     @classmethod
     def of(cls, layout: MapLayout, width: int, height: int) -> "FittedMap":
-        """Choose the smallest cells with which the map fits.
+        """Put as few nodes as possible into each cell, so that the map fits into ``width`` columns and ``height`` rows.
 
         If the network's blocks do not fit, place nodes by number.
         """

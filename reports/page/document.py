@@ -80,7 +80,7 @@ def _filled(title: str, facts: Mapping[str, Any], scripts: Sequence[str], styles
 def _policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
     """Return a Content-Security-Policy that allows only these scripts and styles.
 
-    It also forbids all requests. Texts from logs and schedulers are in a data block of the page, which they cannot end.
+    It also forbids all requests. Texts from logs and schedulers are only in a data block, and cannot break out of it.
     """
     return (
         f"default-src 'none'; script-src {' '.join(map(digest, scripts))}; style-src {' '.join(map(digest, styles))};"

@@ -62,10 +62,10 @@ class AttemptRows:
         names: ids of attempts, such as ``w0!17#1``.
         jobs: ids of jobs, without the attempt's number, in the same order.
         job: index of each attempt's job in ``jobs``.
-        submit: submit time; for an attempt still running its start, because the outputs lack its submit time.
-        start, end: for a rejected attempt the time of rejection; a running attempt ends at the end of the outputs.
+        submit: submit time. While an attempt runs, the outputs lack it, and it is replaced by the start time.
+        start, end: both are the time of rejection if the attempt was rejected. A running attempt ends with the outputs.
         began: start times at full precision, from the decisions; all other times have six decimals.
-        size: requested units; for an attempt still running the units that it holds.
+        size: requested units, or the units held if the attempt still runs.
         walltime: -1 without walltime.
         state: final state, `REJECTED` or `RUNNING`.
         metadata: text that the scheduler attached to the job.

@@ -1,4 +1,4 @@
-"""Simulate chapter 5 of the thesis: job failures with and without reliability partitions."""
+"""Simulate chapter 5 of Umamaheshwaran's thesis: job failures with and without partitions by reliability."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -170,6 +170,9 @@ def compare(
         platform: a machine with the mean time to failure of each node.
         seed: for jobs, outages and placement.
         duration: how long jobs are submitted and nodes fail; None: as in the classes.
+        blocking: B from 0 to 1: a partition has (1 - B) times the mean number of units that its class uses.
+        admission: ``queue``: jobs wait for their partition; ``block``: jobs that cannot start at once are rejected.
+        backfill: the backfilling rule of both runs.
         every, repair: time between failures, and downtime, in hours.
 
     Raises:

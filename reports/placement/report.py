@@ -52,7 +52,7 @@ def report(run: PlacedRun, jobs: dict[str, Any], order: str, age_aware: bool) ->
 
     Args:
         jobs: columns from `job_figures`.
-        order, age_aware: the node list whose parts get mean hours.
+        order, age_aware: node order, and whether stable nodes come first in it; hours are averaged over its parts.
 
     Raises:
         PipistrelleError: as in `list_order`.
@@ -111,7 +111,7 @@ def months(run: PlacedRun, struck: Ints) -> list[dict[str, Any]]:
 
 
 def node_hours(run: PlacedRun) -> Floats:
-    """Return the hours of jobs on each node, shape (nodes,); jobs that share it add up."""
+    """Return the hours of jobs on each node, shape (nodes,); hours of jobs that share a node add up."""
     hours = np.zeros(len(run.machine.nodes))
     for nodes, time in zip(run.nodes, run.hours.tolist(), strict=True):
         hours[nodes] += time

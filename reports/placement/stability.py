@@ -37,9 +37,9 @@ class Rates(NamedTuple):
 
 
 def series_mtbf(new: int, old: int) -> float:
-    """Return the MTBF (h) of a job on nodes with new and with old GPUs of Table II.
+    """Return the MTBF (h) of a job on ``new`` nodes with new GPUs and ``old`` nodes with old GPUs.
 
-    A failure of any node ends the job, so the failure rates of its nodes add up. All nodes of a pool have one rate.
+    The failure rates are those of Table II. A failure of any node ends the job, so the rates of its nodes add up.
     """
     rate = new * _NEW[1] / (24.0 * _NEW[0]) + old * _OLD[1] / (24.0 * _OLD[0])
     return 1.0 / rate

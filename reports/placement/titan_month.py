@@ -106,7 +106,10 @@ class Month:
         return float(self.hops.mean())
 
     def stable_nodes(self, bucket: str, machine: int) -> tuple[float, int, int]:
-        """Return (mean, minimum, maximum) of the number of stable nodes per job, for the jobs of one size bin."""
+        """Return mean, minimum and maximum of the stable nodes per job in a size bin.
+
+        ``machine`` is the number of nodes of the machine; bins are shares of it.
+        """
         low, high = BUCKETS[bucket]
         found = self.stable[(self.nodes > low * machine) & (self.nodes <= high * machine)]
         return float(found.mean()), int(found.min()), int(found.max())
@@ -149,7 +152,7 @@ def failure_share(leadership: Sequence[float], delivered: Sequence[float], rates
 
 
 def paper_share(stable_nodes: float, rates: Sequence[float], *, hours: float = 0.55, more: float = 1 / 3) -> float:
-    """Return the share of failures on leadership jobs by the paper's figures.
+    """Return the share of failures on leadership jobs, computed from the paper's numbers.
 
     Leadership jobs have the share ``hours`` of all hours. Their stable hours exceed those of random placement by the
     share ``more``. ``stable_nodes`` is the share of stable nodes in the machine.
@@ -165,7 +168,7 @@ def interval(share: float, count: int) -> tuple[float, float]:
 
 
 def machine_of(lives: str, date: str) -> Platform:
-    """Return Titan with the GPUs that were in service on a date."""
+    """Return Titan with the GPUs that were in service on a date; ``lives`` is the path of the log of GPUs."""
     return with_node_rows(load_platform("titan"), load_node_rows(f"{lives},at={date}"))
 
 
@@ -182,7 +185,7 @@ def drawn_machine(stable: int, seed: int) -> Platform:
 
 
 def drawn_outages(stable: Bools, rates: tuple[float, float], seed: int, horizon: float = MONTH) -> Outages:
-    """Draw failures of single nodes; ``rates`` are per hour on stable and on other nodes."""
+    """Draw failures of single nodes until ``horizon`` (s); ``rates`` are per hour on stable and on other nodes."""
     rng = np.random.Generator(np.random.PCG64(seed))
     outages = []
     for kind, rate in zip((stable, ~stable), rates, strict=True):
@@ -195,7 +198,7 @@ def drawn_outages(stable: Bools, rates: tuple[float, float], seed: int, horizon:
 
 
 def month(platform: Platform, jobs: Workload, case: str, outages: Outages | None = None) -> Month:
-    """Simulate the month under a policy; jobs on failed nodes resume from a checkpoint."""
+    """Simulate the month under the policy ``case``; jobs on failed nodes resume from a checkpoint."""
     policy = make_policy("titan-bins", placement_options={"node-order": "alps", **_OPTIONS[case]})
     watch = Watch()
     happens = None if outages is None else Reliability(outages=outages, resilience=CHECKPOINT)
@@ -251,7 +254,7 @@ def measured(attempts: list[Attempt], machine: Machine, jobs: Workload, outages:
 def failures(
     platform: Platform, jobs: Workload, case: str, stable: Bools, draws: Sequence[int] = DRAWS
 ) -> tuple[float, int, float]:
-    """Simulate failures in the month.
+    """Simulate the month under the policy ``case``, once with each of the failure seeds ``draws``.
 
     Returns:
         The leadership jobs' share of the failures, the number of all failures, and the share that the formula gives.

@@ -1,4 +1,4 @@
-"""The figures of a run's summary as a table of names and texts."""
+"""The metrics of a run's summary as a table of names and texts."""
 
 from collections.abc import Callable
 from typing import Final
@@ -24,12 +24,12 @@ _SPENT: Final = {
 
 
 def figure_text(value: float | None, form: str, unit: str = "") -> str:
-    """Return a figure in a format of Python, with its unit; "-" if it is unknown."""
+    """Format a metric with Python's format specification ``form``, and add its unit; "-" for None."""
     return "-" if value is None else f"{value:{form}}{unit}"
 
 
 def figure_rows(summary: Summary) -> list[tuple[str, str]]:
-    """Return the name and the text of each figure of a summary; names of parts begin with spaces."""
+    """Return the name and the text of each metric of a summary; a part of the row above begins with spaces."""
     rows: list[tuple[str, str]] = []
 
     def row(name: str, value: float | None, form: str, unit: str = "") -> None:
@@ -67,7 +67,7 @@ def figure_rows(summary: Summary) -> list[tuple[str, str]]:
 
 
 def _ways(summary: Summary, row: Callable[..., None]) -> None:
-    """Add rows with the number of jobs, and of jobs that did not complete, by the way they ended."""
+    """Add rows with the number of jobs, and of jobs that did not complete, by reason."""
     row("jobs", summary.jobs, ",")
     row("rejected", summary.rejected, ",")
     for reason, count in summary.dropped.items():

@@ -15,7 +15,12 @@ _NAMED: Final = 60
 
 
 def problems_of(stage: Stage, audience: Audience, result: Result, words: Sequence[str], limit: float) -> list[str]:
-    """Return the scheduler's mistakes in a conformance test, one sentence each."""
+    """Return the scheduler's mistakes in a conformance test, one sentence each.
+
+    Args:
+        words: the scheduler's program and arguments.
+        limit: the time limit that was used to wait for the scheduler (wall-clock s).
+    """
     script, failure = stage.script, result.failure
     own = [one for one in audience.rejections if stage.meddling is None or not stage.meddling.is_added(one[0])]
     problems = [f"an illegal decision ({rejected.code}): {_text(rejected.message)}" for _, rejected in own]
@@ -49,7 +54,7 @@ def _job_problems(script: Script, audience: Audience) -> list[str]:
 
 
 def refusal_problems(stage: Stage, limit: float) -> list[str]:
-    """Return a sentence if the scheduler kept running after the server refused its HELLO."""
+    """Return a sentence if the scheduler ran for ``limit`` s after the server refused its HELLO."""
     if stage.ended_as is not None:
         return []
     return [f"its process was still running {limit:g} s after its HELLO was refused"]

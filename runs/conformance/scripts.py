@@ -70,7 +70,7 @@ def _inserted(frame: dict[str, Any], event: dict[str, Any]) -> dict[str, Any]:
 def _killer() -> Meddling:
     """Return a change of replies that kills all started jobs at 50 s.
 
-    One has just ended, and one is named twice.
+    The decision names a job that has just ended, and names the first job twice.
     """
     started: list[str] = []
 
@@ -103,7 +103,10 @@ def _preempter() -> Meddling:
 
 
 def _caller() -> Meddling:
-    """Return a change of replies that adds CALL_ME_LATER: two for one instant, one at a job's end, one much later."""
+    """Return a change of replies that requests wake-up calls (CALL_ME_LATER).
+
+    There are two calls at one instant, one at a job's end, and one much later.
+    """
     done: list[float] = []
 
     def decide(notice: Notice, reply: Reply) -> Sequence[Decision]:

@@ -24,7 +24,12 @@ from pipistrelle.server.outputs.folder import OUTPUT_PREFIX, snapshots_in
 
 
 def told_again(before: Stage, words: Sequence[str], limit: float, printed: IO[bytes]) -> list[str]:
-    """Send the notices of a finished run to a new process; return the process's mistakes as sentences."""
+    """Send the notices of a finished run to a new process; return its mistakes as sentences.
+
+    Args:
+        before: the finished run; the new process's messages are added to its log.
+        words, limit, printed: as in `Staged`.
+    """
     stage = Stage(before.script, before.dialect)
     before.log.append((SERVER, "(a new process gets the same notices)"))
     staged = Staged(stage, words, limit, printed)

@@ -20,7 +20,7 @@ _NAMED: Final = 5
 
 
 def maui_remarks(spec: RunSpec, platform: Platform, workload: Workload) -> list[str]:
-    """Return warnings about the maui.cfg of the scheduler, if it reads one.
+    """Return warnings about the maui.cfg that the scheduler reads, if any.
 
     If a preset names the maui.cfg, the warnings of the maui.cfg parser are included, because nothing else reports them.
 

@@ -72,15 +72,15 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         backfill_depth, strict_ordering: options of the backfill ``depth``.
         node_order, age_aware, dual_ended, base_order, reliability_target: options of every placement
             (docs/reference/placing.md); ``dual_ended`` and ``base_order`` are conditions on jobs.
-        reliability, blocking, admission: reliability partitions: their size classes (bundled, a file, or ``auto``), the
-            blocking probability, and what happens to a job that cannot start at once.
+        reliability, blocking, admission: for reliability partitions, the size classes (bundled, a file, or ``auto``),
+            the blocking probability, and what happens to a job that cannot start at once.
         preempt_type to preempt_youngest_first: preemption (docs/reference/preemption.md).
-        config, strict_config: a maui.cfg, or a slurm.conf with what is beside it. If strict, unknown parameters, and
-            those of a maui.cfg that are not supported and would change decisions, are errors. Otherwise they are
+        config, strict_config: a maui.cfg, or a slurm.conf with the files beside it. If strict, unknown parameters
+            are errors, and so are unsupported parameters of a maui.cfg that would change decisions. Otherwise both are
             warnings.
-        accounting, reservations: with ``slurm``: files of sacctmgr, and files of ``scontrol create reservation``
+        accounting, reservations: for ``slurm``, files of sacctmgr, and files of ``scontrol create reservation``
             (``FILE`` or ``FILE,zero=DATE``).
-        slurm: with ``slurm``: {key of the configuration: value} that override the files, such as ``bf_window``,
+        slurm: values that override the files of ``slurm``, by key of the configuration, such as ``bf_window``,
             ``partition.debug.MaxTime`` or ``qos.high.MaxTRESPU``.
         poll: make decisions only at multiples of this time, such as ``5s``; None: at every event.
     """

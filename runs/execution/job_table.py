@@ -43,7 +43,7 @@ class JobTable:
 
     Attributes:
         submit: time of the first submission, shape (jobs,).
-        start, end: of the last attempt; NaN if it has not started, or not ended; both NaN for a queued job.
+        start, end: of the last attempt; NaN if it has not started or ended. Both are NaN for a queued job.
         size: requested units.
         walltime: as requested, before any extension; inf: no limit.
         runtime: undisturbed run time; NaN if the job's hosts determine it.
@@ -51,10 +51,11 @@ class JobTable:
         attempts: number of starts.
         wait, execution: time from submission to start, and from start to end, summed over ended attempts.
         holder: row of the job that held units, shape (holds,).
-        held_from, held_until: NaN in ``held_until``: still held at the end of the run.
+        held_from, held_until: when the job got the units and when it freed them; ``held_until`` is NaN if they were
+            still held at the end of the run.
         held_units: number of units held.
         units: size of the machine.
-        reason: why the run ended; ``horizon``: its time limit.
+        reason: why the run ended; ``horizon`` means its time limit.
         ended: when the run ended.
         until: the run's time limit; inf: none.
         dropped: number of jobs left out before the run.

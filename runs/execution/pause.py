@@ -99,7 +99,9 @@ class Pause:
         return {**self._marks(), "server": self.simulation.state(), "state": scheduler, "saved": saved}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Set this new run to a saved state of a run with the same description; it continues from there.
+        """Continue from the saved state of a run with the same description.
+
+        This run must be new.
 
         Raises:
             StateError: the state is of another run, scheduler or version.

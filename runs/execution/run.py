@@ -54,7 +54,7 @@ class RunOptions:
         overwrite: whether the run may replace the results of another finished run in ``out``.
         setup: the result of `load_setup` for the same description, if already loaded.
         given: objects that replace inputs of the description; no ``out_command.json`` is written then.
-        check: raise an error if the run fails; otherwise only its result says so.
+        check: raise an error if the run fails; if False, the error is only in the result.
         between: called between every two notices to the scheduler, when the run's state can be saved.
         resume: a saved state of the same run, to continue from it and its outputs; or a function that restores the
             `Pause` that it is given.

@@ -215,7 +215,8 @@ def output_json(path: Path) -> dict[str, Any] | None:
 def output_rows(folder: Path, name: str, *columns: str, needed: bool = True) -> Iterator[dict[str, str]]:
     """Yield the rows of an output table as dicts; skip an incomplete last line.
 
-    Golden results of large runs have packed rows instead of this table; their rows are read from there.
+    If the folder has packed rows (`pack_rows`) instead of the table, yield those. If it has neither, raise
+    ExplainError, or yield nothing without ``needed``.
     """
     path = folder / f"{OUTPUT_PREFIX}{name}"
     csv.field_size_limit(_LONGEST_CELL)

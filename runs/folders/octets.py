@@ -110,7 +110,7 @@ def digits_before(octets: Octets, ends: Ints, counts: Ints) -> Ints | None:
 
 
 def last_places(mine: Keys, theirs: Keys) -> Ints:
-    """Look up each key of ``mine`` in ``theirs``; return its last index, -1 if absent."""
+    """Return the last index in ``theirs`` of each key of ``mine``; -1 if absent."""
     found = np.full(len(mine), -1, dtype=np.int64)
     looking, left = np.arange(len(mine)), np.arange(len(theirs))
     my, their = mine, theirs

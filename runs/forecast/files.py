@@ -33,15 +33,15 @@ def forecast_files(
         config: slurm.conf.
         accounting: dumps or listings of sacctmgr.
         history: past jobs, as sacct printed them; without them, jobs use their whole limits.
-        what_if: calls of sbatch that are tried.
-        at: the moment, as a date; None: the one that the files tell.
-        timezone: of dates without an offset; None: UTC.
+        what_if: sbatch commands of further jobs, which are submitted at the moment of the forecast.
+        at: the date of the forecast; None: the date that the files give.
+        timezone: time zone of dates without an offset; None: UTC.
         replicas: number of runs with run times drawn from the history.
         horizon: how far the forecast looks (s).
         lenient: ignore unknown keys of slurm.conf.
 
     Raises:
-        PipistrelleError: a file is unreadable or malformed, or the moment is unknown.
+        PipistrelleError: a file is unreadable or malformed, or the date of the forecast is unknown.
     """
     zone = LogOptions(timezone=timezone).zone()
     moment = None

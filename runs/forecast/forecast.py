@@ -33,17 +33,19 @@ _PARTITION_STATES: Final = {"up": "UP", "down": "DOWN", "drain": "DRAIN", "inact
 
 
 class JobForecast(Struct, kw_only=True):
-    """What is expected of a pending job, or of an array's waiting tasks; times are s since 1970, None: never.
+    """The forecast for a pending job, or for an array's waiting tasks.
+
+    Times are seconds since 1970; None: never.
 
     Attributes:
-        id: as squeue shows it.
-        tried: whether the job is not in the queue, but tried.
+        id: the id that squeue shows.
+        tried: whether the job comes from ``what_if`` and not from the queue.
         tasks: number of waiting tasks; 1 for other jobs.
-        start: start of the job or the first task if all jobs use their whole limits. ``last``: that of the last task.
+        start, last: start of the job or the first task, and of the last task, if all jobs use their whole limits.
         nodes: nodes of the job or the first task, as Slurm writes them.
-        early, median, late: 10, 50 and 90 % of the starts in the replicas are not later.
+        early, median, late: times by which the job has started in 10, 50 and 90 % of the replicas.
         started: share of the replicas in which the job started.
-        shift: how much later it starts because of the jobs that are tried (s), by limits.
+        shift: delay of ``start`` that the jobs from ``what_if`` cause (s).
     """
 
     id: str
@@ -74,10 +76,12 @@ class Forecast(Struct, kw_only=True):
 
     Attributes:
         jobs: sorted by expected start; jobs that never start are last.
-        running: number of running jobs. ``out``: number of nodes that take no new jobs.
-        replicas: 0: no history, all jobs use their whole limits.
+        running: number of running jobs.
+        out: number of nodes that take no new jobs.
+        replicas: number of runs with drawn run times; 0 without a history, so all jobs use their whole limits.
         history: number of past jobs with a ratio of used time to limit.
-        remarks: warnings, each with a count. ``faults``: rows that were skipped.
+        remarks: warnings, each with a count.
+        faults: rows that were skipped.
     """
 
     now: float
@@ -103,12 +107,12 @@ class Forecaster:
 
     Args:
         config: the cluster's settings.
-        at: the moment (s since 1970); None: the one that the files tell.
-        what_if: calls of sbatch.
-        timezone: of dates in them.
+        at: the moment of the forecast (s since 1970); None: the moment that the files give.
+        what_if: sbatch commands of further jobs.
+        timezone: time zone of dates in these commands.
 
     Raises:
-        InputError: the moment is not known, or a call is malformed.
+        InputError: the moment is not known, or an sbatch command is malformed.
     """
 
     def __init__(
@@ -225,7 +229,7 @@ class Forecaster:
         )
 
     def _unused(self) -> Primed:
-        """Return a controller at the moment of the forecast that has not been run."""
+        """Return a controller in the cluster's present state; it has not run yet."""
         found, self._primed = self._primed or primed(self.situation), None
         return found
 
@@ -351,7 +355,7 @@ class Forecaster:
         seed: int,
         until: float,
     ) -> None:
-        """Set the quantiles of starts."""
+        """Set each job's quantiles of starts, from ``replicas`` runs with drawn run times."""
         situation = self.situation
         every = [*situation.running, *entries]
         of = {name: ratios.of(entry.sub.user, entry.sub.partitions) for entry in every for name in entry.ids}

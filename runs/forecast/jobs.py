@@ -1,4 +1,4 @@
-"""Make submissions of the jobs in a live queue, and of jobs that are only tried."""
+"""Turn the jobs of a live queue, and further jobs to try, into submissions."""
 
 import io
 import shlex
@@ -27,12 +27,14 @@ _OPTION: Final = "--what-if"
 
 
 class QueuedJob(Struct, kw_only=True):
-    """A record of the queue as the controller takes it; times are s of simulated time.
+    """An entry of the queue, in the form that the controller accepts.
+
+    Times are in seconds of simulated time.
 
     Attributes:
-        ids: its name, or those of the tasks of its array that wait.
+        ids: the job's id, or the ids of the waiting tasks of its array.
         live: what the files say; None: the job is only tried.
-        shown: its id as squeue shows it.
+        shown: the id that squeue shows.
     """
 
     ids: list[str]
@@ -140,13 +142,13 @@ def _buffered(text: str) -> io.BufferedReader:
 def tried_jobs(
     texts: list[str], zero: float, now: float, first: int, timezone: str | None
 ) -> tuple[list[QueuedJob], list[str]]:
-    """Return the jobs of calls such as ``sbatch -N 4 -t 2:00:00``, and warnings about options that are ignored.
+    """Return the jobs of commands such as ``sbatch -N 4 -t 2:00:00``, and warnings about options that are ignored.
 
     Args:
-        first: Slurm's id of the first of them.
+        first: Slurm's id for the first of these jobs.
 
     Raises:
-        PipistrelleError: a call is malformed.
+        PipistrelleError: a command is malformed.
     """
     entries: list[QueuedJob] = []
     remarks: list[str] = []

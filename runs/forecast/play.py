@@ -28,7 +28,7 @@ class Start(Struct, frozen=True):
 
 
 class ForecastRun(Struct):
-    """The first start of each pending job or task by id, and the reasons of those that waited at first."""
+    """The first start of each pending job or task by id, and why some had to wait at first."""
 
     starts: dict[str, Start]
     reasons: dict[str, str]
@@ -95,7 +95,7 @@ def _may_start(job: SlurmJob) -> bool:
 
 
 def _last_gate(start: Primed) -> float:
-    """Return the latest begin time, or end of a reservation, of what still waits (s)."""
+    """Return the latest (s) of the pending jobs' begin times and the reservations' ends."""
     gates = [float(job.begin) for job in start.controller.pending.values()]
     gates += [float(one.end) for one in start.controller.reservations.all]
     return max(gates, default=0.0)

@@ -1,4 +1,4 @@
-"""Draw run times from how much of their limits a user's past jobs used."""
+"""Draw run times from the shares of their limits that a user's past jobs used."""
 
 from collections import Counter
 from collections.abc import Sequence

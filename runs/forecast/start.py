@@ -45,7 +45,7 @@ class Primed(Struct):
     Attributes:
         records: {shown id of an entry: its record}.
         refused: {shown id: why the job was not queued}.
-        remarks: counts of what did not fit.
+        remarks: how often each kind of input did not fit the machine.
     """
 
     controller: Controller
@@ -56,7 +56,7 @@ class Primed(Struct):
 
 
 def primed(situation: Situation) -> Primed:
-    """Return a controller at the moment of the forecast."""
+    """Return a controller in the live cluster's state at the moment of the forecast."""
     config, now = situation.config, situation.now
     controller = Controller(config)
     daemon = Daemon(controller, complete=False)  # expected starts of single passes are not shown
@@ -84,7 +84,7 @@ def primed(situation: Situation) -> Primed:
 
 
 def _priorities(found: Primed, situation: Situation) -> None:
-    """Compute fairshare from the usage that is told, and priorities that are not told."""
+    """Compute fairshare from the usage in the files, and the priorities that the files lack."""
     controller = found.controller
     told = {shown: job.priority for shown, job in found.records.items()}
     controller.set_priorities(situation.now)
@@ -169,7 +169,7 @@ def _memory(job: SlurmJob, cpus: int) -> int:
 
 
 def _told(found: Primed, live: LiveJob, mask: int) -> Alloc:
-    """Return what ``scontrol -d`` tells of each node; {} unless it tells of all."""
+    """Return the job's part of each node as ``scontrol -d`` printed it; {} if a node is missing."""
     alloc: Alloc = {}
     index = found.controller.machine.index
     for share in live.shares:
@@ -220,7 +220,7 @@ def _fitting(found: Primed, alloc: Alloc) -> Alloc:
 
 
 def _taken(gres: Mapping[str, int], free: Mapping[str, int]) -> dict[str, int]:
-    """Return gres under the names that the node has for them."""
+    """Return a job's gres (generic resources) under the node's names for them."""
     taken: dict[str, int] = {}
     for name, count in gres.items():
         general = name.partition(":")[0]

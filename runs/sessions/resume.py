@@ -295,8 +295,8 @@ def take_over(spec: RunSpec, kept: KeptRun, options: RunOptions, keeping: Keepin
     """Continue a run from a snapshot under another policy, in ``options.out``.
 
     Raises:
-        PipistrelleError: the policy cannot take over the run; the snapshot has another version, workload, or Batsim's
-            dialect.
+        PipistrelleError: the policy cannot take over the run; the snapshot is of another version or workload, or of a
+            run in Batsim's dialect.
     """
     folder, out = kept.folder, options.out
     assert out is not None, "a separate folder"

@@ -34,9 +34,7 @@ class SlurmCluster(Struct, frozen=True):
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings about keys that are unknown, or that Slurm would honour but the scheduler does not; one for each
-        key.
-        """
+        """Warnings, one per key: the key is unknown, or Slurm would honour it but the scheduler does not."""
         found: dict[tuple[str, str], list[KeyFinding]] = {}
         for one in self.findings:
             if one.support in (KeySupport.WARNED, None):
@@ -59,7 +57,7 @@ def load_cluster(
         accounting: dumps, listings or commands of sacctmgr.
         reservations: files of commands ``scontrol create reservation``, as ``FILE`` or ``FILE,zero=DATE``.
         changes: {key: value} that override the files.
-        strict: refuse keys that Slurm does not have; otherwise they are findings.
+        strict: refuse keys that Slurm does not have; otherwise they become findings.
 
     Raises:
         PipistrelleError: a file is unreadable, a value is wrong or not supported, or a name is unknown.

@@ -12,7 +12,7 @@ def earliest_start(view: View, job: SchedulerJob) -> float:
 
     Every running job is expected to run for its full walltime, and no other job to start before. The time respects what
     the job asks for, maintenance, and nodes out of service. It is ``view.now`` if the job fits now, and inf if jobs
-    without a walltime, or nodes that never return, keep it from starting. Limits of a job's class are not looked at.
+    without a walltime, or nodes that never return, keep it from starting. Limits of the job's class are ignored.
     """
     if view.fits(job):
         return view.now

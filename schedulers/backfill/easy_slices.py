@@ -15,8 +15,8 @@ class EasySlices(Kept):
     """EASY backfilling with one reservation on single units, in time slices.
 
     The first job gets a reservation on chosen units. A job that would run past the reserved start cannot use these
-    units, even if enough others will be free for the first job (Horace et al., "Exploring the Trade-off Between Repair
-    Time and Reliability in Large Scale Cluster Computers", algorithm 1 and figure 1).
+    units, even if enough other units will be free for the first job (Horace et al., "Exploring the Trade-off Between
+    Repair Time and Reliability in Large Scale Cluster Computers", algorithm 1 and figure 1).
     """
 
     _kept = ("_reserved_for", "_place")
@@ -74,7 +74,7 @@ class EasySlices(Kept):
     def _front(self, view: View, plan: Plan) -> SchedulerJob | None:
         """Start jobs from the front of the queue while they fit.
 
-        Make a reservation for the next one and return it.
+        Make a reservation for the next job, and return this job.
         """
         if self._place is not None:
             plan.clear(self._place)

@@ -206,7 +206,7 @@ class Candidates:
         return sizes
 
     def slack(self, rows: Rows) -> NDArray[np.int64]:
-        """Return how many units other jobs may take at most so that the jobs of each row still fit."""
+        """Return for each row the most units that other jobs may take so that its job still fits."""
         queue = self._queue
         slack: NDArray[np.int64] = self._widths[queue.access[rows]] - queue.size[rows]
         return slack
@@ -228,8 +228,8 @@ def best_fit(candidates: Candidates, metric: str) -> None:
 def greedy(candidates: Candidates, metric: str) -> None:
     """Start the set of jobs with the largest sum of metrics among the sets tried.
 
-    Sets are searched depth first, in the order of rank. After a set is full, its last job is replaced by a later job,
-    until the limit of checks is reached.
+    Sets are searched depth first, in the order of rank. When no further job fits into a set, its last job is replaced
+    by a later job. The search ends after a limited number of tests.
     """
     order = candidates.in_order(_MOST_QUESTIONS)  # the first set takes a check per job
     if not len(order):
@@ -279,7 +279,7 @@ FILLS: Final[dict[str, Callable[[Candidates, str], None]]] = {
 
 
 def fill_windows(candidates: Candidates, now: float, policy: str, metric: str, depth: int) -> None:
-    """Fill windows of free units, shortest first, with ``depth`` jobs each (0: all)."""
+    """Fill windows of free units, shortest first, from the first ``depth`` jobs that fit (0: all)."""
     until = now
     while (until := candidates.next_window(until)) > now:
         candidates.select(until, depth)
@@ -302,8 +302,8 @@ class FillOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab
     Attributes:
         policy: Maui's BACKFILLPOLICY.
         metric: Maui's BACKFILLMETRIC.
-        depth: how many jobs that fit a window may be started in it (0: all).
-        reservations: how many jobs at the front of the queue get a reservation.
+        depth: number of jobs to choose from for each window: the first that fit it (0: all).
+        reservations: number of jobs at the front of the queue that get a reservation.
     """
 
     policy: Literal["firstfit", "bestfit", "greedy"] = "firstfit"

@@ -28,7 +28,7 @@ class ForeignScheduler(Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         argv: the program and its arguments; ``{endpoint}`` must be in one of them.
-        name: name of runs; empty: the folder's name.
+        name: the scheduler's name in outputs; empty: the folder's name.
         build: build command, or empty.
         built: file or folder that exists after the build; empty: unknown.
     """

@@ -21,7 +21,7 @@ def policy_maker(scheduler: Any) -> Make:
         scheduler: a policy, which is copied in the state that it has now; or a class or function that makes one.
 
     Raises:
-        PolicyError: it is not a policy.
+        PolicyError: ``scheduler`` is none of these.
     """
     if is_factory(scheduler):
         return lambda: called_policy(scheduler, getattr(scheduler, "__qualname__", str(scheduler)))
@@ -36,10 +36,10 @@ def is_factory(scheduler: Any) -> bool:
 
 
 def refuse_parts(options: Iterable[str], where: str) -> None:
-    """Raise PolicyError if any of these options replaces a part of a scheduler that is a Python object.
+    """Raise PolicyError if options would replace parts of a scheduler that is a Python object.
 
     Args:
-        options: names of the options of schedulers that a run has.
+        options: names of the run's scheduler options.
     """
     if given := [name for name in options if name not in _FOR_ALL]:
         raise PolicyError(

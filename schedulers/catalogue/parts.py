@@ -22,7 +22,7 @@ _SHOWN: Final = 60
 
 
 def check_part(axis: str, part: str, where: str | None = None) -> None:
-    """Raise PolicyError if an ``axis``, such as ``order``, has no part of this name.
+    """Raise PolicyError if no part of the kind ``axis``, such as ``order``, has this name.
 
     ``where`` names the source of the part in messages.
     """
@@ -45,7 +45,7 @@ def make_order(name: str, options: Mapping[str, Any] | None = None, where: str |
 
 
 def make_backfill(name: str, options: Mapping[str, Any] | None = None, where: str | None = None) -> Backfill:
-    """Return a new backfilling rule of this name; PolicyError if it or an option is invalid."""
+    """Return a new backfilling rule; PolicyError if its name or an option is invalid."""
     backfill: Backfill = _make("backfill", name, options, where)
     return backfill
 
@@ -120,7 +120,8 @@ def compose(
 
     Args:
         placement: name, possibly with options, such as ``contiguous,fit=best``.
-        order_options: options of the order, as in a preset's file; the other two options are tables of the same kind.
+        order_options: options of the order, as in a preset's file.
+        backfill_options, placement_options: options of the other two parts.
         preemption: options of preemption; None: no preemption.
         where: the preset's file, for messages.
 

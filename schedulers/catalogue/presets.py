@@ -23,8 +23,8 @@ _MANUAL: Final = "'pipistrelle help scheduling' lists every key."
 class Preset(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """The keys of a preset's TOML file, all optional.
 
-    The three ``*_options`` tables are for parts with options. ``reliability`` keeps jobs in partitions by reliability,
-    ``preemption`` lets jobs preempt others.
+    The three ``*_options`` tables have the options of the parts. ``reliability`` keeps jobs in partitions by
+    reliability, ``preemption`` lets jobs preempt others.
     """
 
     description: str = ""
@@ -39,7 +39,7 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
 
     @property
     def parts(self) -> dict[str, str]:
-        """Return {axis: part}: the names of order, backfilling rule and placement."""
+        """Return the names of the three parts: {``order``, ``backfill`` and ``placement``: name}."""
         return {"order": self.order, "backfill": self.backfill, "placement": self.placement}
 
 

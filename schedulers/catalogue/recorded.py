@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from pipistrelle.platforms.resources.shape import Takes
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.base.errors import RemoteProtocolError, legible, quoted
 from pipistrelle.protocol.base.state import Kept
@@ -17,7 +18,7 @@ from pipistrelle.schedulers.placement.pickers import picked
 from pipistrelle.schedulers.policy.interfaces import Placement, Stateless, learn
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Order
-from pipistrelle.schedulers.policy.shared_view import SharedView, Takes
+from pipistrelle.schedulers.policy.shared_view import SharedView
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.sharing.open_nodes import OpenNodes, opened
 
@@ -50,10 +51,11 @@ class ByRecordedStart(Stateless):
 class RecordedPolicy(Kept):
     """Starts each job at its recorded time, on its recorded nodes if these exist.
 
-    The server states another start if the log has none, or if the machine is too small for all jobs at that time: the
-    first time at which the job fits beside the log's other jobs. Because of failed nodes or class limits, the job may
-    not fit even then. It then starts as soon as enough units are free that no job due at that instant needs; so does a
-    job after a failure. If its recorded nodes are busy or too few, the placement picks others.
+    If the log has no start, or the machine is too small for all jobs at that time, the server states another start. It
+    is the first time at which the job fits beside the log's other jobs. Because of failed nodes or class limits, the
+    job may not fit even then. It then starts as soon as enough units are free that no job due at that instant needs. A
+    job that runs again after a failure starts by the same rule. If its recorded nodes are busy or too few, the
+    placement picks others.
 
     Args:
         placement: picks units for jobs that cannot have their recorded nodes; None: the lowest units.

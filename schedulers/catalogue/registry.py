@@ -174,7 +174,7 @@ def _needs_preset(what: str, found: str | None = None, hint: str | None = None) 
 
 
 def _preempting(own: "PreemptionOptions | None", given: Mapping[str, Any]) -> "PreemptionOptions":
-    """Merge options of preemption into those of a preset; PolicyError if the result has no type."""
+    """Merge given options of preemption into a preset's; PolicyError if the result lacks the option ``type``."""
     from pipistrelle.schedulers.preemption.options import PreemptionOptions
 
     if own is None and "type" not in given:

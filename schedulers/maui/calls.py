@@ -27,7 +27,7 @@ _FRUITLESS = 500
 
 
 class Calls(Kept):
-    """Asks the server for one wake-up call at a time: the earliest time at which something may have changed.
+    """Asks the server for a wake-up call when something may have changed; at most one call is pending.
 
     Args:
         rejects_negative: whether jobs with negative priorities may not start.
@@ -68,8 +68,9 @@ class Calls(Kept):
 
         Args:
             reserved: numbers of the jobs with a reservation.
-            ready: rows that are neither deferred nor held back by priority or fairshare cap.
-            ranks: priorities of the rows.
+            ready: for each row of the queue, whether its job is neither deferred nor held back by its priority or a
+                fairshare cap.
+            ranks: for each row, the priority of its job.
         """
         queue = self._queue
         self._fruitless = 0 if len(self._view.running) or len(queue) != self._waiting else self._fruitless + 1
@@ -100,7 +101,7 @@ class Calls(Kept):
             self._view.call_me_later(following, f"maui {self._count}")
 
     def _rising(self, rows: Rows, now: float) -> list[float]:
-        """Return when negative priorities reach 0; reject jobs whose priority never rises."""
+        """Return the times (s) at which negative priorities reach 0; reject jobs whose priority never rises."""
         if not len(rows):
             return []
         rises = {code: self._priorities.ever_rises(code) for code in np.unique(self._queue.code[rows]).tolist()}
@@ -119,7 +120,7 @@ class Calls(Kept):
         return [nextafter(now + max(wait, 1e-3), inf)]
 
     def _growing_caps(self, rows: Rows, now: float) -> list[float]:
-        """Return when a job first fits its fairshare caps, if no job starts or ends before."""
+        """Return the time (s) at which a job first fits its fairshare caps, if no job starts or ends before."""
         queue = self._queue
         need = queue.size[rows] * queue.walltime[rows]
         wait: Floats = np.zeros(len(rows))
@@ -134,7 +135,7 @@ class Calls(Kept):
         return [now + max(float(wait.min()), _LEAST)] if len(wait) else []
 
     def _overtaking(self, fits: Bools, reserved: Collection[int], ranks: Floats, now: float) -> list[float]:
-        """Return when a job that fits may pass a job with a reservation that blocks it.
+        """Return when (s) a job that fits may pass another job whose reservation blocks it.
 
         In a deep queue only the first jobs by rank among the oldest ones are checked. Other events are frequent then,
         so that is enough.

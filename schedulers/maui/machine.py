@@ -66,7 +66,7 @@ class PlannedMachine(Protocol[_Taken, _Place]):
         """Return the number of free processors."""
 
     def never(self, job: SchedulerJob) -> str | None:
-        """Return why a job fits nowhere on the empty machine; None if it does."""
+        """Return why a job fits nowhere on the empty machine; None if it fits."""
 
     def state(self) -> dict[str, Any]:
         """Return the running jobs and the times as plain values."""
@@ -114,22 +114,22 @@ class PlannedMachine(Protocol[_Taken, _Place]):
         """Return the earliest possible place of a job; None if it fits nowhere."""
 
     def reserve(self, access: int, job: SchedulerJob, walltime: float) -> _Place | None:
-        """Keep the earliest possible place of a job, and return it; None if it fits nowhere."""
+        """Reserve the earliest possible place of a job, and return it; None if it fits nowhere."""
 
     def keep(self, place: _Place) -> None:
-        """Keep a place from all other jobs until the next `begin`."""
+        """Reserve a place, so that no other job gets it until the next `begin`."""
 
     def is_free(self, access: int, place: _Place) -> bool:
         """Return whether a place is free for its whole time."""
 
     def place(self, job: SchedulerJob, taken: _Taken, begin: float, end: float) -> _Place:
-        """Return the place of a job."""
+        """Return the place of a job that takes ``taken`` from ``begin`` to ``end``."""
 
     def taken(self, place: _Place) -> _Taken:
         """Return what a job takes in a place."""
 
     def is_lost(self, taken: _Taken) -> bool:
-        """Return whether part of this is out of service."""
+        """Return whether any of ``taken`` is out of service."""
 
     def is_free_now(self, job: SchedulerJob, taken: _Taken) -> bool:
         """Return whether no job holds any of what a waiting job would take."""
@@ -138,4 +138,7 @@ class PlannedMachine(Protocol[_Taken, _Place]):
         """Start a job now."""
 
     def backfill(self, jobs: Backfilled, accesses: int, window: Filling) -> None:
-        """Start jobs that fit without delaying a reservation; ``accesses`` is the number of accesses."""
+        """Start jobs that fit without delaying a reservation.
+
+        ``accesses`` is how many different accesses exist.
+        """

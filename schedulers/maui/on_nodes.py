@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from pipistrelle.platforms.resources.shape import Shape
+from pipistrelle.platforms.resources.shape import Shape, Takes
 from pipistrelle.platforms.resources.takes import parsed_takes, plain_takes
 from pipistrelle.protocol.base.state import message_of, plain
 from pipistrelle.protocol.resources.amounts import CORES, MILLI
@@ -22,7 +22,6 @@ from pipistrelle.schedulers.plan.access import Restriction
 from pipistrelle.schedulers.policy.ends_and_shadow import end_of, held_until
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.shared_view import Takes
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.preemption.nodes import is_free
 from pipistrelle.schedulers.sharing.placing import placer_of
@@ -138,7 +137,7 @@ class PlannedNodes(NodeSearch):
         self.slices.advance(now)
 
     def begin(self, restrictions: Sequence[Restriction], reservations: int) -> None:
-        """Begin a decision, with these closures and at most so many reservations."""
+        """Begin a decision, with these closures and at most ``reservations`` reservations."""
         for place in self._kept_now:
             self.slices.give_back(place.rows, place.begin, place.end)
         self._kept_now, self._open = [], {}
@@ -218,14 +217,14 @@ class PlannedNodes(NodeSearch):
         return self._search(access, job, walltime, inf)
 
     def reserve(self, access: int, job: SchedulerJob, walltime: float) -> NodePlace | None:
-        """Keep the earliest possible place of a job, and return it; None if it fits nowhere."""
+        """Reserve the earliest possible place of a job, and return it; None if it fits nowhere."""
         place = self.find(access, job, walltime)
         if place is not None:
             self.keep(place)
         return place
 
     def keep(self, place: NodePlace) -> None:
-        """Keep a place from all other jobs until the next `begin`."""
+        """Reserve a place, so that no other job gets it until the next `begin`."""
         self._hold(place)
         if len(self._loads):
             self._loads[place.rows.nodes] += 1
@@ -247,7 +246,7 @@ class PlannedNodes(NodeSearch):
         return enough and bool((slices.least_free(at, place.end - place.begin, rows.nodes) >= rows.taken).all())
 
     def place(self, job: SchedulerJob, taken: Takes, begin: float, end: float) -> NodePlace:
-        """Return the place of a job."""
+        """Return the place of a job that takes ``taken`` from ``begin`` to ``end`` (s)."""
         return NodePlace(begin, end, self.rows(job, taken))
 
     def taken(self, place: NodePlace) -> Takes:
@@ -267,7 +266,7 @@ class PlannedNodes(NodeSearch):
         self.view.start(job, taken, why)
 
     def backfill(self, jobs: Backfilled, accesses: int, window: Filling) -> None:
-        """Start jobs that fit beside the reservations, chosen by BACKFILLPOLICY."""
+        """Start the jobs that BACKFILLPOLICY chooses of those that fit beside the reservations."""
         queue, now = jobs.queue, self.view.now
         eligible = jobs.eligible & queue.live
         rows = np.flatnonzero(eligible)

@@ -64,7 +64,7 @@ class PlannedUnits:
         return job.size
 
     def never(self, job: SchedulerJob) -> str | None:
-        """Return that the placement refuses a job even on the empty machine; None if it does not."""
+        """Return a message if the placement refuses a job on the empty machine; else None."""
         machine, placement = self._view.machine, self._placement
         if placement is None:
             return None
@@ -77,11 +77,11 @@ class PlannedUnits:
         return str(units_of(taken))
 
     def parse(self, told: Any) -> int:
-        """Return the units of a text."""
+        """Return the units that a text from `plain` describes."""
         return mask_of(NodeSet.parse(told))
 
     def begin(self, restrictions: Sequence[Restriction], reservations: int) -> None:
-        """Begin a decision, with these closures and at most so many reservations."""
+        """Begin a decision, with these closures and at most ``reservations`` reservations."""
         self._plan.begin(restrictions, reservations)
 
     def started(self, job: SchedulerJob, taken: int, end: float) -> None:
@@ -101,7 +101,7 @@ class PlannedUnits:
         return self._plan.units_without(access, job, walltime, gone) or None
 
     def place(self, job: SchedulerJob, taken: int, begin: float, end: float) -> Place:
-        """Return the place of a job."""
+        """Return the place of a job that takes ``taken`` from ``begin`` to ``end`` (s)."""
         return Place(begin, end, taken)
 
     def taken(self, place: Place) -> int:
@@ -123,7 +123,7 @@ class PlannedUnits:
         self._view.start(job, alloc, why)
 
     def backfill(self, jobs: Backfilled, accesses: int, window: Filling) -> None:
-        """Fill windows of free units, shortest first."""
+        """Fill Maui's backfill windows (periods with free units), the shortest first."""
         now = self._view.now
         candidates = Candidates(
             jobs.queue,

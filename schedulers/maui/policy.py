@@ -81,7 +81,7 @@ class MauiPolicy:
         return scheduler.breakdown(job) if scheduler is not None and job.number in scheduler.queue.row_of else None
 
     def ahead(self, job: SchedulerJob) -> tuple[int, SchedulerJob] | None:
-        """Return how many queued jobs have a higher priority, and the first of them.
+        """Return how many queued jobs have a higher priority, and the job with the highest.
 
         Return None if the job is not queued.
         """
@@ -112,8 +112,9 @@ class MauiPolicy:
 def since_sunday(config: Mapping[str, Any]) -> float:
     """Return the seconds from a Sunday's midnight, local time, to time 0.
 
-    ``config`` is the server's: ``epoch`` is the Unix time of time 0, without it the result is 0; ``timezone`` is a
-    zone's name, UTC if unknown.
+    Args:
+        config: the server's configuration. Its ``epoch`` is the Unix time of time 0; if it is missing, the result is 0.
+            Its ``timezone`` is a zone's name; an unknown zone counts as UTC.
     """
     epoch = config.get("epoch")
     if not isinstance(epoch, int | float):

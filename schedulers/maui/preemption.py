@@ -17,7 +17,12 @@ _MODES: Final[dict[str, PreemptMode]] = {"REQUEUE": "requeue", "CHECKPOINT": "ch
 
 
 class KeptForJob(NamedTuple):
-    """What is kept free for a job, which it will take, until the jobs preempted for it (ids) have ended."""
+    """What is kept free for a waiting job until its victims have ended.
+
+    Attributes:
+        taken: what the job will take.
+        victims: ids of the jobs that are preempted for it.
+    """
 
     taken: Any
     victims: tuple[str, ...]
@@ -64,7 +69,7 @@ class MauiPreemption:
         self._priorities.pop(number, None)
 
     def keep_all(self, now: float, job_of: Callable[[int], tuple[SchedulerJob, float]]) -> None:
-        """Reserve all that is kept for preempting jobs.
+        """Reserve all that is kept for jobs whose victims have not ended yet.
 
         ``job_of`` returns a waiting job by its number, and its planned walltime (s).
         """

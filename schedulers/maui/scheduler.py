@@ -241,7 +241,7 @@ class MauiScheduler(Kept):
             )
 
     def _start_preemptors(self, ranks: Floats, restrictions: list[Restriction], most: int, now: float) -> None:
-        """Start preempting jobs whose preempted jobs have ended; reserve units for the others."""
+        """Start the jobs for which other jobs were preempted and have ended; reserve units while these still run."""
         queue, preemption = self.queue, self._preemption
         for number, kept in preemption.ready(self._waiting_job):
             del preemption.kept[number]
@@ -294,7 +294,10 @@ class MauiScheduler(Kept):
         return ready
 
     def _selected(self, ready: Bools, ranks: Floats, now: float, *, hard: bool, use: str) -> Bools:
-        """Return which of the ready rows are within the limits of running and waiting jobs."""
+        """Return which of the ready rows are within the soft or ``hard`` limits on running and waiting jobs.
+
+        ``use`` is that of `Limits.considered`.
+        """
         allowed = self.limits.allowed(self.queue, now, hard=hard)
         selected = ready.copy() if allowed is None else ready & allowed
         if self.limits.idle:
@@ -318,8 +321,8 @@ class MauiScheduler(Kept):
     def _start_in_order(self, eligible: Bools, ranks: Floats, now: float, *, hard: bool = False) -> bool:
         """Start the first jobs by rank while they fit, and reserve for jobs that do not.
 
-        With ``hard`` limits no reservation is made, and the first job that does not fit ends the loop. Returns whether
-        any job started: eligible rows may then exceed a limit.
+        With ``hard`` limits no reservation is made, and the first job that does not fit ends the loop. Return whether
+        any job started; if so, rows that were eligible may now exceed a limit.
         """
         queue, plan = self.queue, self._plan
         reserves = self._policy != "NEVER" and not hard
@@ -382,9 +385,7 @@ class MauiScheduler(Kept):
         return started
 
     def _stacks(self) -> Ints:
-        """Return the group of reservations (RESERVATIONDEPTH[X]) that each combination of credentials uses; -1 for
-        none.
-        """
+        """Return which group of reservations (RESERVATIONDEPTH[X]) each combination of credentials uses; -1: none."""
         numbers = self._stack_numbers
         for names in self._credentials.combinations[len(numbers.array()) :]:
             stacks = self._settings.stacks.values()

@@ -63,7 +63,7 @@ class StandingReservations:
         return sum(self._processors[unit] for unit in units_of(mask))
 
     def _highest(self, mask: int, wanted: int) -> int:
-        """Return the highest of some units that have so many processors, or all of these units."""
+        """Return the highest units in ``mask`` that together have ``wanted`` processors, or all if too few."""
         count = wanted
         if self._processors is not None:
             sizes = accumulate(self._processors[unit] for unit in sorted(units_of(mask), reverse=True))
@@ -89,9 +89,10 @@ class StandingReservations:
         ]
 
     def closed(self, now: float) -> list[tuple[int, Closure]]:
-        """Return (number, closed units and times) of each standing reservation.
+        """Return (number of the standing reservation, closed units and times) per period.
 
-        The current period and DEPTH further ones are included.
+        Each reservation has DEPTH periods from the present one on, and one that began before and has not ended. Periods
+        that have ended are left out.
         """
         day = floor((now + self._midnight) / DAY)
         if not self._all:

@@ -12,9 +12,9 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 
 class Bin(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A class of jobs by size: those of at least ``smallest`` units, up to the next bin's.
+    """A class of jobs by size: at least ``smallest`` units, and too small for the next bin.
 
-    Both durations are read by `seconds_of`.
+    Both durations may be texts, as `seconds_of` reads them.
 
     Attributes:
         boost: time added to the time waited.

@@ -17,10 +17,11 @@ class PartitionOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Options of partitions by reliability.
 
     Attributes:
-        classes: classes of jobs; ``auto``: powers of two, with the arrival rates and runtimes of the jobs seen so far.
-        blocking: B from 0 to 1: a partition has (1 - B) times the mean number of units that its class uses.
-        admission: ``queue``: jobs wait for their partition (type IV); ``block``: jobs that cannot start at once are
-            rejected (type I).
+        classes: classes of jobs. ``auto`` makes one class per power of two of the job size, with the arrival rates and
+            runtimes of the jobs seen so far.
+        blocking: B, from 0 to 1. A partition has (1 - B) times the mean number of units that its class uses.
+        admission: with ``queue``, jobs wait for their partition (type IV); with ``block``, jobs that cannot start at
+            once are rejected (type I).
     """
 
     classes: tuple[RankedClass, ...] | Literal["auto"] = "auto"
@@ -29,7 +30,7 @@ class PartitionOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class ByPartition:
-    """Places a job in its class's partition, or in a more reliable one if it is full.
+    """Places a job in its class's partition, or if that is full, in a more reliable partition.
 
     Jobs of a class without a partition try the least reliable partition first. A job that fits no allowed partition
     uses the whole machine, most reliable partitions first.

@@ -1,4 +1,4 @@
-"""A policy on partitions by reliability, which follow observed failures and jobs."""
+"""A policy on partitions by reliability, which are updated by failures and jobs."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -35,8 +35,8 @@ class DepthOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="keba
 class Depth(KeepsBegins):
     """Backfilling rule: the first ``depth`` jobs that do not fit get reservations.
 
-    Reservations are new at each decision. Other jobs start if they delay none of these reservations, which count units.
-    With windows (announced maintenance), or if jobs hold units out of service, reservations are for individual units.
+    Reservations are new at each decision. Other jobs start if they delay none of these reservations. A reservation is a
+    number of units; with windows (announced maintenance), or if jobs hold units out of service, it is a set of units.
     Depth 1 is EASY.
     """
 

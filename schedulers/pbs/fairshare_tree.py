@@ -51,7 +51,7 @@ class FairshareTree(Kept):
         self._decays = 0
 
     def code(self, name: str) -> int:
-        """Return the entity's number; a new one joins the tree."""
+        """Return the number of an entity; add the entity to the tree if it is new."""
         code = self._code.get(name)
         if code is None:
             code = self._code[name] = len(self._code)
@@ -86,7 +86,7 @@ class FairshareTree(Kept):
         self._now = now
 
     def usage(self, name: str) -> float:
-        """Return an entity's usage in unit-seconds; 0 if unknown."""
+        """Return an entity's usage in unit-seconds; 0 for an unknown entity."""
         code = self._code.get(name)
         return 0.0 if code is None else float(self._usage[code])
 

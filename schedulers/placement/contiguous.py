@@ -61,7 +61,8 @@ class Contiguous(InLine):
 class BestFit(InLine):
     """Picks the shortest sufficient run of open units, or else several runs.
 
-    Several runs are used whole, longest first; the last part comes from the shortest run that has enough units for it.
+    If several runs are needed, whole runs are used, longest first. The remaining units come from the shortest run that
+    has enough.
     """
 
     def _choose(self, job: SchedulerJob, open_at: NDArray[np.bool_], line: Line, machine: Machine) -> Positions | None:

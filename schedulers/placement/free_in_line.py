@@ -92,7 +92,7 @@ class FreeInLine(FreeUnits):
         return super().snapshot()
 
     def state(self) -> list[str]:
-        """Return the state as plain values: the same that a plain `FreeUnits` with these units would have."""
+        """Return the state as plain values, in the form of a plain `FreeUnits` with these units."""
         return ["FreeUnits", str(self.snapshot())]
 
     def check_invariants(self) -> None:

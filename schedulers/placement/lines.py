@@ -1,4 +1,7 @@
-"""All units of a machine in a line, by an order of its nodes; placements use it from its beginning."""
+"""All units of a machine in a line, in an order of its nodes.
+
+Placements take units from the line's beginning.
+"""
 
 from typing import NamedTuple
 

@@ -31,8 +31,8 @@ class LineOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab
     Attributes:
         node_order: order of the nodes in the line; its beginning is used first.
         age_aware: whether stable nodes come before all others.
-        dual_ended: conditions (`Selection`) on jobs that get nodes from the line's other end.
-        base_order: conditions on jobs for which stable nodes do not come first.
+        dual_ended: conditions (`Selection`); a job that meets one gets nodes from the line's other end.
+        base_order: conditions; for a job that meets one, stable nodes do not come first.
         reliability_target: least probability that a job finishes on its nodes.
     """
 
@@ -103,7 +103,7 @@ class InLine:
     ) -> Positions | None:
         """Return positions that reach the reliability target; None if none do.
 
-        As few as possible of the least reliable nodes are excluded. A bisection over the failure rates finds their
+        As few as possible of the least reliable nodes are excluded. A bisection over the failure rates finds the
         number. The last choice is the set of the most reliable nodes.
         """
         at = self._choose(job, open_at, line, machine)
@@ -142,7 +142,7 @@ class FirstInLine(InLine):
     def take(self, job: SchedulerJob, free: FreeUnits, machine: Machine) -> tuple[NodeSet, FreeUnits]:
         """Take the units that `pick` would choose among all free units, which suffice.
 
-        All jobs must have the same line. Returns the units, and the set of free units to use from now on, sorted by the
+        All jobs must have the same line. Return the units, and the set of free units to use from now on, sorted by the
         line.
         """
         if machine not in self._known:

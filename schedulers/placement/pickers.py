@@ -67,7 +67,7 @@ def pick(placement: Placement, units: int, job: SchedulerJob, machine: Machine) 
 def take(placement: Placement, job: SchedulerJob, free: FreeUnits, machine: Machine) -> tuple[NodeSet, FreeUnits]:
     """Take units for a job for which enough units are free.
 
-    Return them and the set of free units to use next.
+    Return the units taken, and the set of free units to use next.
     """
     if type(placement) is FirstInLine and placement.one_line:
         return placement.take(job, free, machine)

@@ -23,11 +23,11 @@ class RandomOptions(LineOptions, frozen=True, forbid_unknown_fields=True, rename
 
 
 class Random(InLine):
-    """Picks open units at random: first those of the first kind in the line, and others only if these do not suffice.
+    """Picks open units at random.
 
-    Each unit gets a pseudorandom number from the seed and the job's number, and the open units with the lowest numbers
-    are picked. So the result does not depend on when it is computed, and more open units change it as little as
-    possible.
+    Units of the line's preferred part (`Line.first_kind`) are picked before all others. Each unit gets a pseudorandom
+    number from the seed and the job's number, and the open units with the lowest numbers are picked. So the result does
+    not depend on when it is computed, and more open units change it as little as possible.
     """
 
     def __init__(self, options: RandomOptions | None = None) -> None:

@@ -55,9 +55,10 @@ class WithinNodes(InLine):
 
 
 class Pack(WithinNodes):
-    """Picks units on as few nodes as possible, on nodes with few open units.
+    """Picks units on as few nodes as possible.
 
-    The nodes with the most open units are used whole, until one node has enough for the rest.
+    The nodes with the most open units are used whole, until one node has enough for the rest. The rest comes from the
+    node with the fewest open units that suffices.
     """
 
     def _first(self, free: Ints, later: NDArray[np.bool_]) -> Ints:

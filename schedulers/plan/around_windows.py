@@ -173,9 +173,10 @@ def reserve(view: View, job: SchedulerJob, placement: Placement) -> UnitReservat
 
 
 def reserve_beside_pools(view: View, job: SchedulerJob) -> tuple[float, int]:
-    """Return the reservation of a job, with its units as a mask, if all windows are permanent.
+    """Return the reservation of a job, with its units as a mask.
 
-    Any units that are open to the job must suit it, and no job may hold units that are out of service.
+    All windows must be permanent, any units that are open to the job must suit it, and no job may hold units that are
+    out of service.
     """
     in_service = ((1 << view.units) - 1) & ~mask_of(view.gone)
     allowed = in_service & ~mask_of(view.closed_pools(job))
@@ -193,9 +194,9 @@ def reserve_beside_pools(view: View, job: SchedulerJob) -> tuple[float, int]:
 
 
 def _before_windows(view: View, job: SchedulerJob) -> UnitReservation | None:
-    """Return the reservation if the job would end before the first window; otherwise None.
+    """Return a job's reservation if the job would end before the first window, or else None.
 
-    The reservation is computed from the numbers of free units only, because no window closes any of them.
+    It is computed from the number of free units only, because no window closes any of them.
     """
     shadow = view.running.reserve(job.size, view.free.count).shadow
     if end_of(shadow, job.occupies) > next((window.begin for window in view.windows.against(job, view.now)), inf):

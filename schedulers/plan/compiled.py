@@ -1,6 +1,6 @@
 """The functions of `pipistrelle.schedulers.plan.gaps`, compiled by numba.
 
-Functions with a second form (``..._loop``) are compiled from it, all others unchanged.
+Of functions that have a second form (``..._loop``), that form is compiled.
 """
 
 from collections.abc import Callable

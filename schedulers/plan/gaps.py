@@ -64,9 +64,10 @@ class Book(NamedTuple):
 
     Attributes:
         times: s, ascending, from now to inf; earlier begins are set to now.
-        gaps: one column per gap, a run of units that are all taken before, free in between and taken after: `BEGIN`,
-            `END`, `LOW`, `HIGH`, and `FRESH`, 1 if units in it were freed. A column without a gap begins at `NEVER` or
-            later and ends at 0; the first `EMPTY` entries of line `HOLES` are the numbers of these columns.
+        gaps: one column per gap. A gap is a run of units that are all free from `BEGIN` to `END`, but not just before
+            or after. Its other lines are `LOW`, `HIGH`, and `FRESH`, 1 if units in it were freed. A column without a
+            gap begins at `NEVER` or later and ends at 0; the first `EMPTY` entries of line `HOLES` are the numbers of
+            these columns.
         jobs: a column per waiting job. Its reservation: `BEGIN` (-1: none), `END`, `LOW`, `HIGH`, `RUNS` (first column
             of its runs of units) and `COUNT` (number of runs). `SIZE` (0: no job), `MARKED` (1 if a change may move the
             job) and `EARLY` (at most this many of its units are free just before its begin).
@@ -226,14 +227,14 @@ def earliest_loop(book: Book, size: int, length: float, before: int) -> int:
 
 
 def free_before(book: Book, begin: int, first: int, last: int) -> int:
-    """Return how many units of these runs are free just before a time."""
+    """Return how many units of the runs ``first`` to before ``last`` are free just before a time."""
     near, (low, high) = bordering(book, END, begin, first, last), book.runs[:, first:last]
     lows, highs = book.gaps[LOW][near, None], book.gaps[HIGH][near, None]
     return int((np.minimum(highs, high) - np.maximum(lows, low) + 1).clip(0).sum())
 
 
 def free_before_loop(book: Book, begin: int, first: int, last: int) -> int:
-    """Return how many units of these runs are free just before a time."""
+    """Return how many units of the runs ``first`` to before ``last`` are free just before a time."""
     gaps, runs = book.gaps, book.runs
     lowest, highest = runs[0, first], runs[1, last - 1]
     found = 0
@@ -250,8 +251,8 @@ def free_before_loop(book: Book, begin: int, first: int, last: int) -> int:
 def doubtful(book: Book, count: int) -> Ints:
     """Mark the jobs that can move to lower units; return those that may begin sooner.
 
-    Units were freed in the first ``count`` gaps of lines 2 (since), 3 (until) and 4 (lowest) of the scratch. Lines 5, 6
-    and 7 have the lowest unit, the highest, and the number of units of all gaps until a time.
+    Lines 2 (since), 3 (until) and 4 (lowest unit) of the scratch describe ``count`` gaps in which units were freed. For
+    each time, lines 5, 6 and 7 have the lowest unit, the highest unit and the number of units of all gaps until then.
     """
     scratch = book.scratch
     least, most, units = scratch[5], scratch[6], scratch[7]
@@ -303,7 +304,7 @@ def doubtful_loop(book: Book, count: int) -> Ints:
 
 
 def longer_ones(book: Book, unsure: Ints, first: int, last: int) -> Ints:
-    """Mark the shortest jobs if they can begin sooner; return the unchecked jobs.
+    """Mark the shortest jobs if they can begin sooner; return the jobs still to be checked.
 
     If too few units are free for the shortest job, longer jobs of the same size cannot begin sooner, and are dropped.
     """
@@ -320,7 +321,7 @@ def longer_ones(book: Book, unsure: Ints, first: int, last: int) -> Ints:
 
 
 def longer_ones_loop(book: Book, unsure: Ints, first: int, last: int) -> Ints:
-    """Mark the shortest jobs if they can begin sooner; return the unchecked jobs."""
+    """Mark the shortest jobs if they can begin sooner; return the jobs still to be checked."""
     jobs, lengths = book.jobs, book.lengths
     none = book.counts[TIMES] - 1
     shortest, before = inf, 0
@@ -422,7 +423,7 @@ def drop(book: Book, gap: int) -> None:
 
 
 def put(book: Book, begin: int, end: int, low: int, high: int, fresh: int, beside: int) -> int:
-    """Add a gap, or extend the gap ``beside`` if its times are equal; return the new gap's column, or -1."""
+    """Add a gap, or extend the gap ``beside`` if that has the same times; return the new gap's column, or else -1."""
     gaps, counts = book.gaps, book.counts
     if begin >= end:
         return -1

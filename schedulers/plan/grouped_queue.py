@@ -12,7 +12,7 @@ from pipistrelle.schedulers.waiting.rows import WaitingRows
 
 
 class GroupedQueue(WaitingRows):
-    """Finds the jobs that may pass the first one among jobs that may use different units.
+    """Finds the jobs that may pass the first waiting job, if jobs may use different units.
 
     Jobs with the same closed units are a group. The numbers of open units of each group tell which jobs can pass, as in
     `OpenUnits.pass_over`, which has the same result. The placement must fit by count, all windows must be permanent,
@@ -33,7 +33,7 @@ class GroupedQueue(WaitingRows):
         self._last: tuple[SchedulerJob, float, int, int] | None = None
 
     def fill(self, row: int, job: SchedulerJob) -> None:
-        """Write what the arrays say of a job."""
+        """Write a job's values to its row of the arrays."""
         closed = self.view.closed_pools(job)
         group = self._group_of.setdefault(closed, len(self._closed))
         if group == len(self._closed):
@@ -41,7 +41,10 @@ class GroupedQueue(WaitingRows):
         self._sizes[row], self._occupies[row], self._groups[row] = job.size, job.occupies, group
 
     def pass_over(self, units: OpenUnits, first: SchedulerJob, *, shortest_first: bool = False) -> None:
-        """Start the jobs that do not delay ``first``, the first job that does not fit; `follow` was called before."""
+        """Start the jobs that do not delay ``first``, the first job that does not fit.
+
+        Call `follow` before.
+        """
         view, last = self.view, self._last
         holds = last is not None and last[0] is first and last[3] == len(view.running)
         holds = holds and not view.released and view.running.next_end > view.now

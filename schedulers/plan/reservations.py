@@ -25,7 +25,7 @@ _ROOM: Final = 256
 
 
 class Holds:
-    """The running jobs and their planned ends: when which units become free."""
+    """The running jobs, and when their units are planned to become free."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -179,7 +179,7 @@ class Reservations:
         return self._holds.last(view) and self.form.first_begin(self._book) >= view.now
 
     def schedule(self, *, anew: bool) -> None:
-        """Reserve for new jobs in queue order; after units were freed, plan affected jobs again."""
+        """Reserve for new jobs in queue order; after units were freed (``anew``), plan affected jobs again."""
         view = self._view
         self.form.advance(self._book, view.now)
         arrivals = view.waiting.in_order(view.arrivals)

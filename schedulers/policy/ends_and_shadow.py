@@ -64,7 +64,7 @@ class Reservation(NamedTuple):
 def reservation_of(ends: Iterable[tuple[float, int, int]], size: int, free: int) -> Reservation:
     """Return when ``size`` units will be free if all jobs use their full walltime.
 
-    The surplus units are counted after all jobs that end by the shadow time. The shadow time is inf if jobs without a
+    ``extra`` is counted after the end of all jobs that end by the shadow time. The shadow time is inf if jobs without a
     walltime hold the units.
 
     Args:
@@ -82,7 +82,7 @@ def reservation_of(ends: Iterable[tuple[float, int, int]], size: int, free: int)
 
 
 class Span(NamedTuple):
-    """A window from ``begin`` to ``end`` (s) that closes set ``which`` of units."""
+    """A window from ``begin`` to ``end`` (s) that closes the set of units with number ``which``."""
 
     begin: float
     end: float
@@ -116,7 +116,7 @@ def bits_in(word: int) -> int:
 def cut_short(end: float, now: float, held: Sequence[int], base: int, words: int, closed: Closed) -> float:
     """Return when (s) a running job releases its units: at ``end``, or when the first maintenance kills it.
 
-    The job holds the ``words`` words of ``held`` from ``base`` on.
+    The job's units are the ``words`` words of ``held`` that begin at index ``base``.
     """
     for window in closed.windows:
         if window.begin >= end:

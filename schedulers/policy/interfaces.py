@@ -86,7 +86,10 @@ class KeepsBegins(Kept):
 
 
 def state_of(part: object, kind: str) -> Any:
-    """Return the state of a policy's part; PolicyError, naming its ``kind``, if it has none."""
+    """Return the state of a policy's part; PolicyError if the part has no state.
+
+    ``kind`` is what the message calls the part.
+    """
     take = getattr(part, "state", None)
     if take is None or not hasattr(part, "restore"):
         name = f"{type(part).__module__}.{type(part).__qualname__}"

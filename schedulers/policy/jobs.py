@@ -45,7 +45,7 @@ class SchedulerJob(Struct, eq=False):
 
     @property
     def processors(self) -> int:
-        """The number of processors: of cores, rounded up, if the job has a request; else its size."""
+        """The job's number of cores, rounded up, if it has a request, or else its size."""
         request = None if self.description is None else self.description.request
         return self.size if request is None else request.cores
 

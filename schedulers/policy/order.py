@@ -39,7 +39,10 @@ class DynamicOrder(Protocol):
         """Clear all data; called when a simulation begins, before the first job joins."""
 
     def attributes(self, job: SchedulerJob) -> Sequence[float]:
-        """Return the job's attributes for the table, always equally many; called when it joins."""
+        """Return the job's attributes for the table; called when the job joins.
+
+        All jobs have the same number of attributes.
+        """
 
     def ranks(self, table: Floats, now: float) -> Floats:
         """Return a rank for each waiting job; the lowest rank is first.

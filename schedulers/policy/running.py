@@ -107,5 +107,5 @@ class HeldTimes:
         return (before + longest[0]) + (after + longest[1])
 
     def of(self, queue: str | None) -> float:
-        """Return the longest prologue + epilogue (s) of jobs of this queue."""
+        """Return the longest prologue + epilogue (s) of jobs of a class; None: of no class."""
         return self.usual if queue is None else self._classes.get(queue, self.usual)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.resources.free_resources import FreeResources
-from pipistrelle.platforms.resources.shape import Shape, Shapes, Take
+from pipistrelle.platforms.resources.shape import Shape, Shapes, Takes
 from pipistrelle.platforms.resources.shared_nodes import Amounts, SharedNodes
 from pipistrelle.platforms.resources.takes import parsed_takes, plain_takes, takes_told, told_takes
 from pipistrelle.protocol.resources.nodes import NodeTake
@@ -18,13 +18,12 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 Bools = NDArray[np.bool_]
-Takes = tuple[Take, ...]
 #: a job without a request on such a machine takes one core
 _ONE_CORE = Request(tasks=1)
 
 
 class SharedView:
-    """Nodes with cores, memory and GPUs: what of them is free, and the takes of the running jobs.
+    """Nodes with cores, memory and GPUs: what is free of these, and what each running job takes.
 
     Attributes:
         nodes: what the nodes have.
@@ -88,9 +87,9 @@ class SharedView:
         return found
 
     def may_fit(self, jobs: Sequence[SchedulerJob]) -> Bools:
-        """Return of which jobs one task fits somewhere by each single resource, shape (jobs,); no other job can start.
+        """Return which jobs may fit, shape (jobs,); the other jobs cannot start.
 
-        There must be at least one job.
+        A job may fit if, for each single resource, some node has enough for one task. There must be at least one job.
         """
         need = np.array([self.shape(job).least for job in jobs], dtype=np.int64)
         fits: Bools = (need <= self.free.amounts.max(axis=0)).all(axis=1)
@@ -107,7 +106,8 @@ class SharedView:
         if self.free.missing_license(shape.request.licenses) is not None:
             return None
         most = np.where(allowed, shape.most_tasks(self.free.amounts, self.free.gpus), 0)
-        return self.propose(shape.choose(self.by_weight if order is None else order, most, self.free.gpus))
+        order = self.by_weight if order is None else order
+        return self.propose(shape.choose(order, most, self.free.amounts, self.free.gpus))
 
     def propose(self, takes: Takes | None) -> Takes | None:
         """Record that ``takes`` (tasks and GPUs by node) satisfy a job's request, so that `take` need not check them.
@@ -118,10 +118,10 @@ class SharedView:
         return takes
 
     def take(self, job: SchedulerJob, takes: Takes) -> None:
-        """Record that a job holds these takes from now on.
+        """Record what a job takes from now on.
 
         Raises:
-            ValueError: too little is free, or the takes do not satisfy the job's request.
+            ValueError: too little is free, or ``takes`` does not satisfy the job's request.
         """
         shape = self.shape(job)
         if takes is not self._proposed and (fault := shape.fault(takes)) is not None:
@@ -149,16 +149,16 @@ class SharedView:
         return self._held[job.id][0]
 
     def held_by(self, job: SchedulerJob) -> tuple[Amounts, Amounts]:
-        """Return the rows of a running job, see `rows`."""
+        """Return a running job's nodes and what it takes there, in the form of `rows`."""
         _, nodes, taken = self._held[job.id]
         return nodes, taken
 
     def rows_of(self, number: int) -> tuple[Amounts, Amounts]:
-        """Return the rows of the running job with this number, see `rows`."""
+        """Return the same as `held_by` for the running job with this number."""
         return self._rows_of[number]
 
     def rows(self, job: SchedulerJob, takes: Takes) -> tuple[Amounts, Amounts]:
-        """Return the nodes of some takes, shape (takes,), and what they take there, shape (takes, columns).
+        """Return the nodes in ``takes``, shape (takes,), and the amounts taken there, shape (takes, columns).
 
         The columns are the resources and then the GPUs by number, as in `table`.
         """
@@ -170,16 +170,19 @@ class SharedView:
         return np.hstack([self.free.amounts, self.free.gpus])
 
     def split(self, table: Amounts) -> tuple[Amounts, Amounts]:
-        """Return the resources and the GPUs of a table of `table`'s columns."""
+        """Split a table with the columns of `table` into the resources and the GPUs."""
         width = len(self.nodes.resources)
         return table[:, :width], table[:, width:]
 
     def told(self, takes: Takes) -> tuple[NodeSet, tuple[NodeTake, ...]]:
-        """Return takes in the protocol's form: the nodes, and one entry for nodes with equal takes."""
+        """Return ``takes`` in the protocol's form: the nodes, and one entry per group of nodes with equal amounts."""
         return NodeSet.of([take.node for take in takes]), told_takes(takes)
 
     def adopt(self, job: SchedulerJob, told: Iterable[NodeTake]) -> None:
-        """Give a running job what another scheduler or a saved state says that it takes; ValueError if impossible."""
+        """Record what a running job takes; ValueError if impossible.
+
+        ``told`` comes from another scheduler or a saved state.
+        """
         self.take(job, takes_told(told))
 
     def check(self, running: Iterable[SchedulerJob]) -> None:
@@ -201,7 +204,7 @@ class SharedView:
         assert whole.licenses == self.free.licenses
 
     def state(self) -> dict[str, Any]:
-        """Return the takes of the running jobs as plain values."""
+        """Return what the running jobs take, as plain values."""
         return {job: plain_takes(held[0]) for job, held in self._held.items()}
 
     def restore(self, state: Mapping[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:

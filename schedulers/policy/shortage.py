@@ -23,7 +23,8 @@ def shortage(shape: Shape, free: FreeResources, allowed: NDArray[np.bool_]) -> S
     """Return the resource of which too little is free for a job now; None if the job fits.
 
     The resources are tested in this order: licences, cores, memory, the other resources, GPUs. The result is the first
-    one without whose request the job would fit. If there is none, several resources are short together.
+    resource for which this is true: if all of it were free, the job would fit. If there is no such resource, the result
+    says that several resources are short together.
 
     Args:
         allowed: which nodes the job may use, shape (nodes,).
@@ -54,7 +55,7 @@ def shortage(shape: Shape, free: FreeResources, allowed: NDArray[np.bool_]) -> S
 
 def _fits(shape: Shape, amounts: Amounts, gpus: Amounts, allowed: NDArray[np.bool_]) -> bool:
     most = np.where(allowed, shape.most_tasks(amounts, gpus), 0)
-    return shape.choose(np.arange(len(most)), most, gpus) is not None
+    return shape.can_choose(np.arange(len(most)), most, amounts, gpus)
 
 
 def _licenses(wanted: Mapping[str, int], free: FreeResources) -> Shortage | None:
@@ -65,7 +66,7 @@ def _licenses(wanted: Mapping[str, int], free: FreeResources) -> Shortage | None
 
 
 def _text(name: str, column: int, free: FreeResources, others: NDArray[np.bool_]) -> str:
-    """Return what was free: for memory as ``41 cores were free on 12 nodes, but at most 8 GiB``."""
+    """Return what was free, such as ``41 cores were free on 12 nodes, but at most 8 GiB`` for memory."""
     there = free.amounts[others, column]
     most = amount_text(name, int(there.max(initial=0)))
     unit = "" if name == MEMORY else f" {name}"

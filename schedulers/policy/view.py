@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from pipistrelle.platforms.requests.node_counts import lowest_nodes
 from pipistrelle.platforms.requests.requests import NodeRequest
+from pipistrelle.platforms.resources.shape import Takes
 from pipistrelle.platforms.resources.shared_nodes import shared_nodes_of
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.base.errors import RemoteProtocolError
@@ -39,7 +40,7 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.policy.jobs import EndedJob, SchedulerJob
 from pipistrelle.schedulers.policy.out_of_service import OutOfService
 from pipistrelle.schedulers.policy.running import HeldTimes, RunningJobs
-from pipistrelle.schedulers.policy.shared_view import SharedView, Takes
+from pipistrelle.schedulers.policy.shared_view import SharedView
 from pipistrelle.schedulers.policy.waiting import QueueLimits, Waiting
 from pipistrelle.schedulers.policy.windows import Window, Windows
 
@@ -153,9 +154,9 @@ class View(Kept):
     def pick(self, job: SchedulerJob) -> NodeSet | Takes | None:
         """Return the lowest free units on which a waiting job can start now; None if it does not fit.
 
-        The units satisfy the job's class and its request for nodes, and no maintenance begins on them before the job's
-        longest time is over. They stay free until `start` takes them. On nodes that jobs share, the result says what
-        the job takes of each node.
+        The units suit the job's class and its request for nodes, and no maintenance begins on them before the job's
+        latest end. They stay free until `start` takes them. On nodes that jobs share, the result says what the job
+        takes of each node.
         """
         if job.size > self.free.count or (self.limits is not None and job in self.limits):
             return None
@@ -168,7 +169,10 @@ class View(Kept):
         return FreeUnits(units).take_lowest(job.size) if job.size <= len(units) else None
 
     def shut(self, job: SchedulerJob, begin: float | None = None) -> NodeSet:
-        """Return the nodes on which a job cannot start at ``begin`` (s; None: now): out of service, or closed to it."""
+        """Return the nodes that are out of service or closed to a job.
+
+        The job starts at ``begin`` (s; None: now).
+        """
         if begin is not None:
             out = self.gone
         elif self.shared is not None and self.free.count == self.units:
@@ -187,7 +191,8 @@ class View(Kept):
                 result of `pick`.
 
         Raises:
-            ValueError: the job does not fit, ``alloc`` has units that the job may not use, or the job is set aside.
+            ValueError: the job does not fit, ``alloc`` has units that the job may not use, or a class limit keeps the
+                job out of the queue.
         """
         if self.shared is not None:
             self._start_shared(job, self.shared, alloc, why)
@@ -272,10 +277,14 @@ class View(Kept):
             self.arrivals.append(job)
 
     def adopt(self, job: SchedulerJob, *, going: bool = False, takes: Sequence[NodeTake] = ()) -> None:
-        """Add a job that another scheduler started; ``going`` if it is being preempted.
+        """Add a running job that another scheduler started.
+
+        Args:
+            going: whether the job is being preempted.
+            takes: what the job takes of shared nodes.
 
         Raises:
-            RemoteProtocolError: its units, or what it takes of nodes, are not free.
+            RemoteProtocolError: the job's units, or what it takes of nodes, are not free.
         """
         if self.free.missing(job.alloc):
             raise RemoteProtocolError(f"{job.id} runs on units that are not free or unknown", found=str(job.alloc))
@@ -310,7 +319,7 @@ class View(Kept):
         return None if enough else f"its class's pools have too few such nodes: it asks for {job.size} units, {request}"
 
     def _learn(self, request: NodeRequest) -> None:
-        """Record the units that do not satisfy a node request; they are permanently closed to jobs that make it."""
+        """Record which units do not satisfy a node request; jobs with this request may never use these units."""
         if request in self._unasked:
             return
         self.by_nodes |= request.units_per_node is not None
@@ -336,7 +345,7 @@ class View(Kept):
         return closed | unasked if closed else unasked
 
     def let_in(self) -> None:
-        """Add those jobs to the queue that were set aside and that their classes' limits now admit."""
+        """Add to the queue those jobs set aside that their class's limits now admit."""
         fresh = [] if self.limits is None else self.limits.let_in()
         for job in fresh:
             self.waiting.add(job)
@@ -391,8 +400,8 @@ class View(Kept):
     ) -> None:
         """Preempt a running job ``grace`` seconds from now (feature ``preemption``).
 
-        The job leaves the view when its JOB_COMPLETED arrives. Without grace period and checkpoint to write, that is at
-        this instant.
+        The job leaves the view when its JOB_COMPLETED arrives: at this instant if there is no grace period and no
+        checkpoint to write.
 
         Args:
             mode: ``requeue`` submits the job again without its work since the last checkpoint. ``checkpoint`` first
@@ -442,7 +451,7 @@ class View(Kept):
         self.decisions.append(RegisterJob(self.now, RegisterJobData(job_id, job, runtime)))
 
     def set_metadata(self, job: SchedulerJob, text: str) -> None:
-        """Attach a text to a job; the outputs have it in the job's row."""
+        """Attach a text to a job; the outputs show the text in the job's row."""
         self.decisions.append(SetJobMetadata(self.now, SetJobMetadataData(job.id, text)))
 
     @property
@@ -477,7 +486,7 @@ class View(Kept):
 
     @property
     def plain(self) -> bool:
-        """Whether all units are equal: there is no window, and no job holds units that failed or shares a node."""
+        """Whether all units are equal: there are no windows and no shared nodes, and no job holds failed units."""
         return not (self._lost.count or self.windows.by_id or self.shared is not None)
 
     @property
@@ -488,8 +497,8 @@ class View(Kept):
     def closed(self, job: SchedulerJob, begin: float | None = None) -> NodeSet:
         """Return the units closed to a job that starts at ``begin`` (s; None: now).
 
-        A window closes its units to the job if it excludes the job and overlaps the job's longest time. A job without a
-        walltime overlaps every later window.
+        These are the units of all windows that exclude the job and overlap its time, from ``begin`` to its latest end.
+        A job without a walltime overlaps every later window.
         """
         if len(self.windows) == self._pool_windows:
             return self.closed_pools(job)  # permanent windows close the same units at any time
@@ -518,7 +527,11 @@ class View(Kept):
         self.released = True
 
     def withdraw(self, units: NodeSet, reason: str = "") -> None:
-        """Take units out of service for a maintenance ("": a failure); jobs there continue."""
+        """Take units out of service; jobs there continue.
+
+        Args:
+            reason: name of the maintenance; "" for a failure.
+        """
         news = self._out.add(units, reason)
         held = self.free.missing(news)
         self.free.remove(news - held)
@@ -539,5 +552,5 @@ class View(Kept):
         self.released = True
 
     def stop(self, reason: str) -> None:
-        """End the simulation."""
+        """End the simulation; ``reason`` is sent to the server."""
         self.decisions.append(Stop(self.now, StopData(reason)))

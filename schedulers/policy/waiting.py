@@ -15,9 +15,10 @@ Rank = tuple[float, int]
 
 
 class Staircase(NamedTuple):
-    """The number of units that a job may use from now on, depending on its end.
+    """The number of units that a job may use from now on, depending on when the job ends.
 
-    A job that ends by ``times[0]`` (s) may use ``units[0]``, one that ends by ``times[1]`` fewer, and so on.
+    A job that ends by ``times[0]`` (s) may use ``units[0]`` units. A job that ends by ``times[1]`` may use
+    ``units[1]``, which is fewer, and so on.
 
     Attributes:
         times: ascending, shape (steps,).
@@ -68,10 +69,10 @@ class Waiting(Protocol):
         """Remove a job; KeyError if it is not in the queue."""
 
     def pass_under(self, start: Callable[[SchedulerJob], Staircase], stairs: Staircase, *, now: float) -> None:
-        """Start jobs in queue order, as long as one fits under the staircase.
+        """Start jobs in queue order, as long as one fits under the staircase ``stairs``.
 
-        ``start`` starts the job at ``now`` (s), which removes it from the queue. It returns the new staircase, which is
-        nowhere higher than before.
+        ``start`` starts a job at ``now`` (s), which removes the job from the queue. It returns the new staircase, which
+        nowhere allows more units than before.
         """
 
     def pass_over(
@@ -103,7 +104,7 @@ class Waiting(Protocol):
 
 
 class QueueLimits(Protocol):
-    """The limits of job classes: they decide which jobs join the queue, and keep those that are set aside."""
+    """The limits of job classes: decide which jobs join the queue, and store the others."""
 
     #: time (s) of the last change since the last `let_in`; None if there was none
     pending: float | None
@@ -116,7 +117,10 @@ class QueueLimits(Protocol):
         """Iterate over the jobs set aside, in storage order."""
 
     def windows(self) -> list[Window]:
-        """Return, for each class with its own pools, the window that closes other units to it."""
+        """Return, for each class with its own pools, the window on all other units.
+
+        Jobs of the class may not use the units of this window.
+        """
 
     def closed(self, job: SchedulerJob) -> NodeSet:
         """Return the units that the job's class may not use."""
@@ -137,7 +141,7 @@ class QueueLimits(Protocol):
         """Remove a job from those set aside; return whether it was one of them."""
 
     def let_in(self) -> list[SchedulerJob]:
-        """Return the jobs set aside that now join the queue."""
+        """Let jobs set aside join the queue, as long as their class's limits allow, and return them."""
 
     def held_back_by(self, job: SchedulerJob) -> str | None:
-        """Return as text the limit that keeps a job set aside; None if the job is not."""
+        """Return the limit (as text) that keeps a job out of the queue; None if it is queued."""

@@ -144,7 +144,10 @@ class Windows:
 
 
 def closed_by(windows: Iterable[Window]) -> Closed:
-    """Return windows, given in the order of their begins, in the form for `opening`: with unit sets as bit masks."""
+    """Convert windows, sorted by begin, to the form that `opening` takes.
+
+    Sets of units become bit masks.
+    """
     closures = [window.closure for window in windows]
     spans = [Span(closure.begin, closure.end, which) for which, closure in enumerate(closures)]
     return Closed(spans, [closure.units for closure in closures])

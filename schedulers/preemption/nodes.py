@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pipistrelle.platforms.resources.shape import Takes
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.shared_view import Takes
 from pipistrelle.schedulers.policy.view import View
 
 
@@ -25,7 +25,7 @@ def fit_without(view: View, job: SchedulerJob, gone: Sequence[SchedulerJob]) -> 
     amounts, gpus = shared.split(table)
     allowed = shared.open(view.unavailable | view.closed(job))
     most = np.where(allowed, shape.most_tasks(amounts, gpus), 0)
-    return shape.choose(shared.by_weight, most, gpus)
+    return shape.choose(shared.by_weight, most, amounts, gpus)
 
 
 def is_free(view: View, job: SchedulerJob, takes: Takes) -> bool:

@@ -23,12 +23,12 @@ class PreemptionOptions(Struct, frozen=True, forbid_unknown_fields=True, rename=
     """Options of preemption, from a preset's table or the command line.
 
     Attributes:
-        type: ``qos``: each QOS lists those that it preempts; ``partition_prio``: a job's queue preempts queues of lower
-            tiers.
-        mode: how jobs are preempted: ``MODE`` for all, ``NAME=MODE`` for a QOS or partition.
-        preempt: for ``qos``: ``QOS=QOS|QOS``, the QOS that the first one may preempt.
+        type: with ``qos``, each QOS lists the QOS that it preempts; with ``partition_prio``, queues preempt queues of
+            lower tiers.
+        mode: how jobs are preempted, as texts ``MODE`` for all or ``NAME=MODE`` for a QOS or partition.
+        preempt: for type ``qos``, texts ``QOS=QOS|QOS``: jobs of the first QOS may preempt jobs of the others.
         priority_tier: {QOS or partition: tier}; jobs of lower tiers are preempted first.
-        grace: grace period: ``TIME`` for all, ``NAME=TIME`` for a QOS or partition.
+        grace: grace periods, as texts ``TIME`` for all or ``NAME=TIME`` for a QOS or partition.
         exempt_time: least time that a job runs before it may be preempted.
         youngest_first: whether jobs of a tier are preempted in reverse order of their starts.
     """
@@ -50,7 +50,11 @@ class Terms(NamedTuple):
 
 
 class PreemptionRules:
-    """The parsed options of preemption; PolicyError if one is invalid or none could be preempted."""
+    """The parsed options of preemption.
+
+    Raises:
+        PolicyError: an option is invalid, or no job could be preempted.
+    """
 
     def __init__(self, options: PreemptionOptions, where: str | None = None) -> None:
         self._by_qos = options.type == "qos"
@@ -130,7 +134,7 @@ class PreemptionRules:
         return job.description.qos if self._by_qos else job.description.queue
 
     def _named(self, option: str, texts: Sequence[str]) -> list[tuple[str | None, str]]:
-        """Return (name, value) of texts VALUE (name None) or NAME=VALUE."""
+        """Split texts ``VALUE`` (name None) or ``NAME=VALUE`` into (name, value)."""
         found: list[tuple[str | None, str]] = []
         for text in texts:
             name, sign, value = text.rpartition("=")

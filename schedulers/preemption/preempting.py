@@ -3,13 +3,13 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, cast
 
+from pipistrelle.platforms.resources.shape import Takes
 from pipistrelle.platforms.resources.takes import parsed_takes, plain_takes
 from pipistrelle.protocol.fields import PreemptMode
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.placement.pickers import picked
 from pipistrelle.schedulers.policy.interfaces import Backfill, Placement, state_of
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.shared_view import Takes
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.policy.windows import Window
 from pipistrelle.schedulers.preemption.nodes import fit_without, is_free
@@ -42,8 +42,8 @@ class Preempting:
 
     Waiting jobs that may preempt are tried first: highest tier first, then in the order of the queue. Such a job starts
     on free units if there are enough, even on units that the rule has reserved. Otherwise running jobs are preempted
-    for it (`choose`), and a window keeps their units for it until they have ended. The first job for which neither is
-    possible ends the attempt: no job behind it preempts.
+    for it (`choose`), and a window reserves the victims' units for it until the victims have ended. The first job for
+    which neither is possible ends the attempt: no job behind it preempts.
 
     Args:
         rule: the backfilling rule.
@@ -161,7 +161,7 @@ class Preempting:
     def _guard(self, view: View, promise: KeptUnits) -> None:
         """Close the units kept for a job to all other jobs, by a window.
 
-        The window lasts as long as the longest grace period and the job. It is renewed if it ends before the job
+        The window lasts for the longest grace period plus the job's walltime. It is renewed if it ends before the job
         starts.
         """
         window = view.windows.get(_name(promise.job))
@@ -210,7 +210,7 @@ class Preempting:
         return True
 
     def _question(self, view: View, placement: Placement, job: SchedulerJob) -> Fits:
-        """Return the function that says whether a job fits on what is free and what some candidates hold."""
+        """Return a function that tells whether the job fits if the given candidates are preempted."""
         by_count = placement.fits_by_count and not job.by_nodes
         missing = job.size - len(view.open_to(job))
 
@@ -222,7 +222,7 @@ class Preempting:
         return fits
 
     def _fit(self, view: View, placement: Placement, job: SchedulerJob, some: Sequence[Candidate]) -> KeptUnits | None:
-        """Return what a job takes of what is free and what some candidates hold; None if it does not fit."""
+        """Return what a job would take once the given candidates have ended; None if it would not fit."""
         units = view.open_to(job)
         for one in some:
             units |= one.units
@@ -232,7 +232,7 @@ class Preempting:
         return None if found is None else KeptUnits(job, found, tuple(one.job.id for one in some))
 
     def _start(self, view: View, job: SchedulerJob, promise: KeptUnits, why: str | None = None) -> bool:
-        """Start a job on what is kept for it, if all of that is free; return whether it is."""
+        """Start a job on what is kept for it, if all of that is free; return whether the job was started."""
         if view.free.missing(promise.units):
             return False
         view.free.remove(promise.units)
@@ -240,13 +240,13 @@ class Preempting:
         return True
 
     def _worth(self, job: SchedulerJob, units: NodeSet) -> int:
-        """Return what preempting a job on these units would give."""
+        """Return how many units, or cores of shared nodes, preempting a job on these units would free."""
         return len(units)
 
     def _candidates(self, view: View, job: SchedulerJob) -> list[Candidate]:
         """Return the jobs that may be preempted now.
 
-        Request a call for the time at which more jobs may be preempted.
+        If more jobs may be preempted later, also request a call at that time.
         """
         found: list[Candidate] = []
         kept = view.unavailable | view.closed(job)
@@ -272,7 +272,7 @@ class Preempting:
 class PreemptingOnNodes(Preempting):
     """Preemption on nodes that jobs share.
 
-    While jobs are being preempted for a job, no other job starts on the nodes that it will use.
+    While jobs are being preempted for a waiting job, no other job starts on the nodes that the waiting job will use.
     """
 
     def __init__(self, *made: Any) -> None:

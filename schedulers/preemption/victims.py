@@ -14,8 +14,8 @@ class Candidate(NamedTuple):
 
     Attributes:
         level: jobs of the lowest level are preempted first.
-        units: its usable units or nodes.
-        worth: number of units, or of cores on shared nodes, that preempting the job would give.
+        units: those units or nodes of the job that the preempting job may use.
+        worth: number of units, or of cores on shared nodes, that preempting the job would free.
     """
 
     job: SchedulerJob
@@ -31,10 +31,13 @@ Fits = Callable[[Sequence[Candidate]], bool]
 def choose(candidates: Sequence[Candidate], fits: Fits, *, youngest_first: bool = False) -> list[Candidate] | None:
     """Return the jobs to preempt; None if preempting all candidates does not suffice.
 
-    Candidates are added until the job fits: lowest level first, within a level the largest first (``youngest_first``:
-    the last started first). Then unnecessary candidates are dropped, highest level first, smallest first. Finally each
-    remaining candidate, largest first, is replaced by the smallest one of its level with which the job still fits (not
-    with ``youngest_first``). Of equal candidates the one that started last is preempted, then the one submitted last.
+    1. Candidates are added until the job fits, from the lowest level to the highest. Within a level, the largest
+       candidate comes first; with ``youngest_first``, the last started.
+    2. Candidates that are not needed are dropped, from the highest level to the lowest, the smallest first.
+    3. Without ``youngest_first``, each remaining candidate, the largest first, is replaced by the smallest candidate of
+       its level with which the job still fits.
+
+    Of equally large candidates, the last started is preempted first, then the last submitted.
 
     Args:
         candidates: each has at least one unit.
@@ -76,9 +79,12 @@ def preempt_for(
     *,
     youngest_first: bool = False,
 ) -> list[Candidate] | None:
-    """Preempt the jobs that `choose` returns; return them by submission, or None if that does not suffice.
+    """Preempt the jobs that `choose` returns, and return them in order of submission.
 
-    ``terms`` returns the mode and the grace period (s) with which a job is preempted.
+    If the job would not fit even then, preempt none and return None.
+
+    Args:
+        terms: returns the mode and the grace period (s) with which a job is preempted.
     """
     chosen = choose(candidates, fits, youngest_first=youngest_first) if candidates else None
     if chosen is None:

@@ -26,9 +26,9 @@ class PollingError(PipistrelleError):
 class Polling(Kept):
     """Lets a policy decide only at multiples of an interval, counted from time 0.
 
-    Events in between are collected until the next multiple. The server is asked for no call if no job waits and the
-    policy asked for none. Events at a multiple are decided at once. Without events no decision is made: a dynamic order
-    may reorder waiting jobs, but they start at the next event.
+    Events in between are collected until the next multiple. The policy handles events at a multiple at once. It makes
+    no decision at a multiple without events, so jobs that a dynamic order moves forward start only at a later event. If
+    no job waits and the policy requested no call, the server is not asked for one either.
 
     Args:
         step: the interval in seconds.
@@ -76,7 +76,7 @@ class Polling(Kept):
     def decide(self, view: View) -> None:
         """Ask the policy to decide if a multiple of the interval is reached.
 
-        Otherwise collect the events, and ask to be woken then.
+        Otherwise collect the events, and ask the server for a call at the next multiple.
         """
         if view is not self._view:
             self._view, self._due = view, -inf

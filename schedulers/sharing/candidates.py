@@ -54,7 +54,7 @@ class NodeCandidates(WaitingRows):
         self._whole, self._changes = whole, view.windows.changes
 
     def fill(self, row: int, job: SchedulerJob) -> None:
-        """Write what the arrays say of a job."""
+        """Write a job's values to its row of the arrays."""
         shape = self._shared.shape(job)
         self._least[:-1, row], self._least[-1, row] = shape.least, shape.least_gpus
         self._total[:, row] = shape.total
@@ -95,12 +95,13 @@ class NodeCandidates(WaitingRows):
 
         Args:
             shadow: when (s) the reservation begins.
-            spare: what is then free in all beside it, GPUs last, shape (resources + 1,); None: there is no reservation.
+            spare: what is free then on all nodes together, beside the first job, shape (resources + 1,), GPUs last;
+                None: there is no reservation.
         """
         return self.still(np.flatnonzero(self.waits & ~self._unfit), shadow, spare)
 
     def still(self, rows: Amounts, shadow: float = inf, spare: Amounts | None = None) -> Amounts:
-        """Return those of some `rows` whose jobs may start now."""
+        """Return those of the given rows whose jobs may start now; other arguments as for `rows`."""
         if not len(rows):
             return rows
         free = self._shared.free

@@ -74,7 +74,7 @@ class EasyOnNodes:
         return self._shadow if job is self._reserved_for else None
 
     def earliest(self, view: View, job: SchedulerJob, placement: Placement) -> float:
-        """Return the shadow time (s) of any waiting job; for objects of this class that schedule nothing."""
+        """Return the shadow time (s) of any waiting job, as if it were the first in the queue."""
         return FirstReserved(OpenNodes(view, placement), job).shadow
 
     def state(self) -> dict[str, Any]:
@@ -119,7 +119,7 @@ class EasyOnNodes:
             self._try(nodes, first, reserved, job)
 
     def _pass_over(self, nodes: OpenNodes, first: SchedulerJob, reserved: FirstReserved, rows: Amounts) -> None:
-        """Start the jobs of some rows of the candidates that may pass the first one."""
+        """Start those candidates in ``rows`` that do not delay the first job."""
         known = nodes.candidates
         jobs = [job for job in known.in_order(rows) if job is not first]
         if self._shortest_first:

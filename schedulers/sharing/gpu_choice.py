@@ -25,7 +25,7 @@ def lowest(free: Ints, request: OneNodeRequest) -> Gpus:
 
 
 def any_of(free: Ints, request: OneNodeRequest, rng: np.random.Generator) -> Gpus:
-    """Return random GPUs among those with enough free capacity."""
+    """Return GPUs chosen at random among those with enough free capacity."""
     return _first(rng.permutation(len(free)), free, request)
 
 

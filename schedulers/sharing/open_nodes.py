@@ -2,10 +2,11 @@
 
 from itertools import compress
 
+from pipistrelle.platforms.resources.shape import Takes
 from pipistrelle.platforms.resources.shared_nodes import Amounts
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.shared_view import SharedView, Takes
+from pipistrelle.schedulers.policy.shared_view import SharedView
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.sharing.candidates import NodeCandidates
 from pipistrelle.schedulers.sharing.placing import NodePlacer, placer_of
@@ -22,7 +23,11 @@ class OpenNodes:
         self.candidates = NodeCandidates(view)
 
     def pick(self, job: SchedulerJob, table: Amounts | None = None) -> Takes | None:
-        """Return what a job would take now, of ``table`` only if it is given; None if it does not fit."""
+        """Return what a job would take now; None if it does not fit.
+
+        Args:
+            table: the amounts that the job may take, as in `SharedView.table`; None: all that is free.
+        """
         known = self.candidates
         if self.placer.is_steady and known.is_unfit(job):
             return None
@@ -47,12 +52,18 @@ class OpenNodes:
         self.candidates.drop(job)
 
     def could_fit(self, jobs: list[SchedulerJob]) -> list[SchedulerJob]:
-        """Return the jobs of which one task fits somewhere by each single resource; most others cannot start."""
+        """Return the jobs that may fit.
+
+        For each single resource, some node has enough for one task of such a job.
+        """
         return list(compress(jobs, self.shared.may_fit(jobs).tolist())) if jobs else jobs
 
 
 def opened(known: OpenNodes | None, view: View, placement: Placement) -> OpenNodes:
-    """Return what is known of a view's nodes, made anew for another view; the placement sees the arrivals."""
+    """Return ``known`` if it belongs to the view, or else a new object.
+
+    The placement is told which jobs arrived.
+    """
     found = known if known is not None and known.view is view else OpenNodes(view, placement)
     for job in view.arrivals:
         found.placer.saw(job)

@@ -106,7 +106,7 @@ class FirstFitShared(SharedPlacement):
     """Chooses the first node that fits, by weight and number, and its GPUs with the lowest numbers.
 
     Args:
-        weights: shape (nodes,), nodes with a lower weight come first, as in Slurm; None: all are equal.
+        weights: the nodes' weights, shape (nodes,); the lowest comes first, as in Slurm. None: all are equal.
     """
 
     purpose = "the first node that fits, by weight and number"
@@ -127,10 +127,10 @@ class FirstFitShared(SharedPlacement):
 
 
 class BestFitShared(SharedPlacement):
-    """Chooses the node with the least left after the request is placed.
+    """Chooses the node with the least free resources after the request is placed.
 
-    Cores and GPUs count half each, as shares of the node with the most. The score is floor(100 (1 - cores left / (2
-    most cores) - GPUs left / (2 most GPUs))).
+    Cores and GPUs count half each, as fractions of the largest node's. The score is floor(100 (1 - cores left / (2
+    most cores) - GPUs left / (2 most GPUs))), where "most" means the largest number on any node.
     """
 
     purpose = "the node with the fewest cores and GPUs left"
@@ -143,7 +143,7 @@ class BestFitShared(SharedPlacement):
 
 
 class WorstFit(SharedPlacement):
-    """Chooses the node with the most left after the request is placed, and its GPUs with the most free capacity.
+    """Chooses the node with the most free resources after placing, and its emptiest GPUs.
 
     The score is the free milli-cores plus 100 times the free thousandths of GPUs.
     """
@@ -161,8 +161,8 @@ class WorstFit(SharedPlacement):
 class DotProduct(SharedPlacement):
     """Chooses the node with the smallest dot product of free and requested resources.
 
-    Free and requested amounts are shares of the largest node's. The score is floor(100 (1 - (free cores x cores + free
-    GPUs x GPUs) / 2)).
+    Free and requested amounts are fractions of the largest node's. The score is floor(100 (1 - (free cores x requested
+    cores + free GPUs x requested GPUs) / 2)).
     """
 
     purpose = "the node whose free resources resemble the request least"
@@ -177,9 +177,9 @@ class DotProduct(SharedPlacement):
 class GpuPacking(SharedPlacement):
     """Chooses GPUs that are in use already; else idle GPUs of nodes in use; else a node whose GPUs are all idle.
 
-    A node whose chosen GPUs are all in use scores 100 minus a tenth of their free percentage, at least 50. A node with
-    some GPU in use scores 50 minus the number of idle GPUs that the request needs, at least 33. A node with n GPUs, all
-    idle, scores 33 - n, at least n. If the request has no GPUs, all nodes score the same.
+    A node whose chosen GPUs are all in use scores 100 minus a tenth of the sum of their free percentages, at least 50.
+    A node that is in use scores 50 minus the number of chosen GPUs that are idle, at least 33. A node whose n GPUs are
+    all idle scores 33 - n, at least n. If the request has no GPUs, all nodes score the same.
     """
 
     purpose = "GPUs in use, then idle GPUs of nodes in use, then idle nodes"
@@ -203,9 +203,9 @@ class GpuPacking(SharedPlacement):
 class GpuClustering(SharedPlacement):
     """Chooses a node that already runs requests for the same number of GPUs.
 
-    A node scores 75 if all its requests are for that number, 50 if some are, 25 if it is idle, and 0 otherwise. To this
-    floor(25 x (GPUs of the largest node - the node's free GPUs) / GPUs of the largest node) is added. Requests for a
-    share of a GPU count as a number of their own. If the request has no GPUs, all nodes score the same.
+    A node scores 75 if all its requests are for that number, 50 if some are, 25 if it is idle, and 0 otherwise. Each
+    node also scores floor(25 x (GPUs of the largest node - the node's free GPUs) / GPUs of the largest node). Requests
+    for a share of a GPU count as a number of their own. If the request has no GPUs, all nodes score the same.
     """
 
     purpose = "nodes that hold requests for the same number of GPUs"
@@ -248,9 +248,9 @@ class RandomFit(SharedPlacement):
 class FragmentationGradient(SharedPlacement):
     """Chooses the node on which the request causes the smallest growth of fragmentation.
 
-    The score is floor(100 / (1 + exp(-d / 1000))), where d is the decrease of the node's fragment in thousandths of a
-    GPU. For a share of a GPU, the GPU is chosen in the same way. For whole GPUs, the fullest ones that suffice are
-    chosen.
+    The score is floor(100 / (1 + exp(-d / 1000))), where d is the decrease of the node's fragment (`TypicalRequests`)
+    in thousandths of a GPU. For a share of a GPU, the GPU is chosen by the same score. For whole GPUs, the fullest GPUs
+    that suffice are chosen.
 
     Args:
         fragmentation: the typical requests.
@@ -335,7 +335,7 @@ def make_shared(
     """Return the placement of this name.
 
     Raises:
-        PolicyError: if there is none.
+        PolicyError: no placement has this name.
     """
     check_shared(name)
     makers: dict[str, Callable[[], SharedPlacement]] = {

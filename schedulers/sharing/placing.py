@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from pipistrelle.platforms.resources.node_request import OneNodeRequest
-from pipistrelle.platforms.resources.shape import Shape
+from pipistrelle.platforms.resources.shape import Shape, Takes
 from pipistrelle.platforms.resources.shared_nodes import Amounts
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.resources.amounts import MILLI
@@ -18,7 +18,7 @@ from pipistrelle.schedulers.placement.scattered import Random, RandomOptions
 from pipistrelle.schedulers.policy.errors import PolicyError
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.shared_view import Bools, SharedView, Takes
+from pipistrelle.schedulers.policy.shared_view import Bools, SharedView
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.sharing.fragmentation import TypicalRequests
 from pipistrelle.schedulers.sharing.placements import SHARED, FirstFitShared, SharedPlacement, make_shared
@@ -112,11 +112,11 @@ class NodePlacer:
         most = np.where(allowed, shape.most_tasks(amounts, gpus), 0)
         if not most.any():
             return None
-        return shared.propose(shape.choose(self.order(shape), most, gpus))
+        return shared.propose(shape.choose(self.order(shape), most, amounts, gpus))
 
     @property
     def is_steady(self) -> bool:
-        """Whether a choice depends on what is free alone, not on how often the placement was asked."""
+        """Whether a choice depends only on what is free, and not on how often the placement was asked."""
         return self._name not in ("random", "fgd")
 
     def _preferred(self, shape: Shape, fits: Bools) -> int:
@@ -143,7 +143,7 @@ class NodePlacer:
         return order
 
     def _one(self, shape: Shape) -> OneNodeRequest:
-        """Return what a job takes of one node on which one of its tasks runs."""
+        """Return what a job would take of one node; nodes are scored by this request."""
         tasks = shape.exact or (shape.tasks if shape.high == 1 and shape.tasks else 1)
         counts = shape.gpus_on_node(tasks, shape.low)
         if shape.request.exclusive:

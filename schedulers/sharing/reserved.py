@@ -1,4 +1,4 @@
-"""The first waiting job's reservation on nodes that jobs share: when it fits, and who may pass it."""
+"""The first waiting job's reservation on nodes that jobs share, and which jobs may pass."""
 
 from collections.abc import Mapping
 from math import inf
@@ -8,10 +8,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from pipistrelle.platforms.resources.shape import Takes
 from pipistrelle.platforms.resources.shared_nodes import Amounts
 from pipistrelle.schedulers.policy.ends_and_shadow import held_until
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.shared_view import Takes
 from pipistrelle.schedulers.sharing.open_nodes import OpenNodes
 
 #: number of running jobs to look at first, by expected end
@@ -23,7 +23,8 @@ class FirstReserved:
 
     Attributes:
         shadow: the earliest time (s) at which the job fits, if every running job takes its whole walltime; inf: never.
-        spare: what is then free in all beside it, GPUs last, shape (resources + 1,); an upper bound.
+        spare: upper bound of what is free then on all nodes together, beside the first job, shape (resources + 1,);
+            the last number is for GPUs.
     """
 
     def __init__(self, nodes: OpenNodes, first: SchedulerJob) -> None:
@@ -58,7 +59,7 @@ class FirstReserved:
             self._walk(running)
 
     def _released(self, running: list[tuple[float, int]]) -> tuple[NDArray[np.float64], Amounts, Amounts]:
-        """Return end (s), node and amounts of each row of some running jobs."""
+        """Return when (s), on which node and what each of the running jobs releases: one row per job and node."""
         rows = [self._shared.rows_of(number) for _, number in running]
         if not rows:
             return np.zeros(0), np.zeros(0, dtype=np.int64), self._then[:0]
@@ -69,7 +70,7 @@ class FirstReserved:
         return ends, np.concatenate([nodes for nodes, _ in rows]), np.concatenate([some for _, some in rows])
 
     def _walk(self, running: list[tuple[float, int]]) -> None:
-        """Find the time for a job on one node: that at which the first node has enough free."""
+        """Find the shadow time of a job on one node: when any node first has enough free."""
         shape, shared = self._shape, self._shared
         single = shape.single
         assert single is not None
@@ -105,7 +106,7 @@ class FirstReserved:
             at, count = upto, 2 * count
 
     def _search(self, running: list[tuple[float, int]]) -> None:
-        """Find the time for any job, by trying times at which something is released."""
+        """Find the shadow time of any kind of job, by trying times at which something is released."""
         view, now, free = self._view, self._view.now, self._then
         timed = view.has_timed_windows
         ends, nodes, taken = self._released(running)
@@ -138,13 +139,13 @@ class FirstReserved:
             return False
         amounts, gpus = self._shared.split(table)
         most = np.where(self._allowed(time), shape.most_tasks(amounts, gpus), 0)
-        return shape.can_choose(self._shared.by_weight, most, gpus)
+        return shape.can_choose(self._shared.by_weight, most, amounts, gpus)
 
     def _allowed(self, time: float) -> NDArray[np.bool_]:
         return self._shared.open(self._view.shut(self._first, time))
 
     def _short_of_licenses(self, wanted: Mapping[str, int], time: float) -> bool:
-        """Return whether too few licences are free once the jobs that end by then have ended."""
+        """Return whether too few licences are free once all jobs that end by ``time`` (s) have ended."""
         view, shared = self._view, self._shared
         free = dict(shared.free.licenses)
         for job in view.running:
@@ -156,10 +157,12 @@ class FirstReserved:
     # -- who passes ----------------------------------------------------------------------------------------------------
 
     def beside(self, job: SchedulerJob, takes: Takes) -> Takes | None:
-        """Return what a late job may take so that the first job still fits at the shadow time, or None.
+        """Return what a job may take without delaying the first job, or None.
+
+        The job would end after the shadow time.
 
         Args:
-            takes: what it would take if there were no reservation.
+            takes: what ``job`` would take if there were no reservation.
         """
         if self._spares(job, takes):
             return takes
@@ -170,7 +173,7 @@ class FirstReserved:
         return found if found is not None and self._spares(job, found) else None
 
     def passes(self, job: SchedulerJob, takes: Takes) -> None:
-        """Record that a late job starts."""
+        """Record that a job which ends after the shadow time starts now."""
         nodes, taken = self._shared.rows(job, takes)
         self._then[nodes] -= taken
         self.spare = self.spare - self._shared.shape(job).total
@@ -186,8 +189,7 @@ class FirstReserved:
     def _beside_first(self) -> Amounts | None:
         """Return what is free at the shadow time beside the first job, shape (nodes, columns); None if nothing is."""
         if self._rest is None:
-            _, gpus = self._shared.split(self._then)
-            kept = self._shape.choose(self._shared.by_weight, self._fitting(), gpus)
+            kept = self._shape.choose(self._shared.by_weight, self._fitting(), *self._shared.split(self._then))
             if kept is None:
                 return None
             nodes, taken = self._shared.rows(self._first, kept)
@@ -209,8 +211,8 @@ class FirstReserved:
             return False
         most = self._fitting().copy()
         most[nodes] = np.where(most[nodes] > 0, shape.most_tasks(*shared.split(left), among=nodes), 0)
-        if not shape.request.gpus:
-            return shape.can_choose(shared.by_weight, most, self._then)
-        table = self._then.copy()
-        table[nodes] = left
-        return shape.can_choose(shared.by_weight, most, shared.split(table)[1])
+        table = self._then
+        if shape.request.gpus:
+            table = table.copy()
+            table[nodes] = left
+        return shape.can_choose(shared.by_weight, most, *shared.split(table))

@@ -10,10 +10,10 @@ Flags = NDArray[np.bool_]
 
 
 def usable(cores: Ints, gpus: Ints, model_of: Ints, *tables: NDArray[Any]) -> Ints:
-    """Return, for each node, the free capacity of GPUs that the typical requests can use, in thousandths of a GPU.
+    """Return each node's free GPU capacity that typical requests can use, in 1/1000 GPU.
 
-    The capacity is summed over all requests: for each class of requests, the free thousandths that the class can use
-    times the number of its requests whose cores fit.
+    The capacity is summed over all requests. Requests of one class need the same GPUs and differ only in cores. A class
+    adds the free thousandths that it can use, times the number of its requests whose cores fit.
 
     Args:
         tables: the arguments from `accepts` to `weights`.

@@ -24,12 +24,12 @@ _SLACK: Final = 1e-4
 
 
 class Actions(Struct):
-    """The controller's actions at one moment, in order.
+    """What the controller did at one moment, in order.
 
     Attributes:
         started: records of jobs started.
-        killed: jobs that ran into their limits.
-        preempted: (victim, how: REQUEUE or CANCEL, grace in s).
+        killed: jobs that reached their time limits.
+        preempted: (victim, REQUEUE or CANCEL, grace time in s).
         passes: (kind, result) of each pass, if the daemon keeps them.
     """
 
@@ -86,7 +86,7 @@ class Daemon:
         self._now = 0.0
 
     def touch(self, now: float) -> None:
-        """Record a change of the cluster, after which backfill runs again."""
+        """Record that the cluster changed at ``now`` (s), so that backfill runs again."""
         self.touched = max(self.touched, now)
         self.work = min(self.work, now)
 
@@ -101,7 +101,7 @@ class Daemon:
         self.touch(now + _EVENT)
 
     def ended(self, job: SlurmJob, state: str, now: float, request: float) -> None:
-        """Record that a running job has ended by itself; ``request`` is when that asks for a pass."""
+        """Record that a running job has ended by itself, and request a pass at ``request`` (s)."""
         self.barren = 0
         self.controller.release(job, state, int(now))
         self.request(request)
@@ -123,7 +123,7 @@ class Daemon:
         return soonest
 
     def _next_tick(self) -> float:
-        """Return the next tick of the main loop that runs a pass."""
+        """Return the time of the main loop's next tick that runs a pass; inf if none is due."""
         soonest = inf
         if self.controller.pending and self.interval is not None:
             soonest = self._tick_at(self.last_full + self.interval)
@@ -273,7 +273,7 @@ class Daemon:
     def stuck(self, now: float) -> bool:
         """Return whether no waiting job will ever start unless a job is submitted or a node returns.
 
-        So it is if nothing runs or is due, and two passes over the full queue in a row have started nothing.
+        This is the case if no job runs, nothing is due, and two full passes in a row have started nothing.
         """
         controller = self.controller
         if not controller.pending or controller.running or self.ending or self.barren < _BARREN:
@@ -294,7 +294,12 @@ class Daemon:
             self.kill(job, TIMEOUT, now)
 
     def kill(self, job: SlurmJob, state: str, now: float, *, again: bool = False) -> None:
-        """Kill a running job; its nodes report the end a moment later, which runs a pass at once."""
+        """Kill a running job; its nodes report the end a moment later, and then a pass runs at once.
+
+        Args:
+            state: the job's final state.
+            again: whether the job is requeued.
+        """
         self.controller.release(job, state, int(now), completing=True)
         insort(self.ending, (now + EPILOG, job.serial, job, again))
         self.touch(now)

@@ -48,8 +48,8 @@ class SlurmPolicy:
     """Decides as slurmctld does with a centre's configuration.
 
     Args:
-        config: the settings of the cluster; node names are those of the machine. A completion asks for a pass of the
-            main loop after the delay that ``config.answers`` models.
+        config: the settings of the cluster; node names are those of the machine. ``config.answers`` is the delay from
+            a job's end to the request for a pass of the main loop.
     """
 
     name = "slurm"
@@ -212,7 +212,7 @@ class SlurmPolicy:
                 )
 
     def _is_check(self, mine: SchedulerJob, now: float) -> bool:
-        """Return whether the server killed a job that ends beyond its walltime: at once, or at a check."""
+        """Return whether the server killed a late job now: at its walltime, or at a check of time limits."""
         if now <= mine.start + mine.walltime:
             return True
         return (now - self._config.start) % self._config.limit_check == 0
@@ -246,7 +246,7 @@ class SlurmPolicy:
             self._queue(jobs, view, now)
 
     def _again(self, mine: SchedulerJob, now: float) -> bool:
-        """Return whether a job is the next attempt of a known one, whose record then waits under the new id."""
+        """Return whether a job is the next attempt of a known job; if so, give that job's record the new id."""
         description = mine.description
         if description is None or not description.attempt:
             return False
@@ -288,7 +288,7 @@ class SlurmPolicy:
         self._daemon.submitted(now)
 
     def reservation(self, job: SchedulerJob) -> float | None:
-        """Return the expected start (s) of a waiting job by the last backfill pass; None without one."""
+        """Return the start (s) that the last backfill pass expected for a job; None if none."""
         record = self._records.get(job.id)
         return float(record.expected) if record is not None and record.expected else None
 

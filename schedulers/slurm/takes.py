@@ -1,24 +1,25 @@
-"""What a job of the controller takes of the machine's nodes: numbers of tasks, and GPUs by number."""
+"""Translate the controller's allocation of a job into tasks and GPUs on each node."""
 
 from collections.abc import Mapping, Sequence
 
-from pipistrelle.platforms.resources.shape import Shape, Take
+from pipistrelle.platforms.resources.shape import Shape, Take, Takes
 from pipistrelle.schedulers.policy.errors import PolicyError
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.shared_view import SharedView, Takes
+from pipistrelle.schedulers.policy.shared_view import SharedView
 from pipistrelle.schedulers.slurm.cluster.machine import Amounts
 
 _GPU = "gpu"
 
 
 def takes_of(shared: SharedView, job: SchedulerJob, alloc: Mapping[int, Amounts], units: Sequence[int]) -> Takes:
-    """Return the takes of a job to which the controller gave these CPUs and GPUs.
+    """Return what a job takes on each node if the controller allocates ``alloc`` to it.
 
     Tasks fill the nodes in order, and each later node gets at least one. Slurm may give a node more CPUs or GPUs than
     the tasks there need, for example because it divides ``--gpus`` equally. The surplus is not taken from the machine.
 
     Args:
-        units: the machine's number of each of the controller's nodes.
+        alloc: {the controller's index of a node: CPUs, memory and GPUs there}.
+        units: the machine's index of each of the controller's nodes.
 
     Raises:
         PolicyError: the machine has too little free for the job's tasks.
@@ -59,7 +60,7 @@ def _most_tasks(shape: Shape, amounts: Amounts, gpus: int) -> int:
 
 
 def _divided(shape: Shape, most: Sequence[int]) -> list[int] | None:
-    """Return the number of tasks on each node; None if they do not fit."""
+    """Return the number of tasks on each node, at most ``most`` of that node; None if they do not fit."""
     if shape.tasks is None:
         return [shape.exact] * len(most) if all(able >= shape.exact for able in most) else None
     left, tasks = shape.tasks, []
@@ -70,7 +71,7 @@ def _divided(shape: Shape, most: Sequence[int]) -> list[int] | None:
 
 
 def _gpus_by_node(shape: Shape, tasks: Sequence[int], given: Sequence[int]) -> list[int]:
-    """Return the number of GPUs that the request takes on each node."""
+    """Return the number of GPUs that the job takes on each node; ``given`` is how many Slurm allocated there."""
     request = shape.request
     if request.exclusive:
         return list(given)

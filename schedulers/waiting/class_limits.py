@@ -1,4 +1,4 @@
-"""Limits of classes (queues), enforced for all policies by admission to the queue.
+"""Limits of job classes, enforced for all policies by keeping jobs out of the queue.
 
 A job of a limited class joins the queue only if its class's running and queued jobs then stay within the limits. So no
 policy can exceed a limit. A job over a limit is set aside and does not block others. It joins at its position in queue
@@ -26,9 +26,9 @@ _NOBODY: Final = 0
 
 
 class _WithUser:
-    """A queue order that wraps another.
+    """A queue order that adds the job's user to the attributes of another order.
 
-    Its table has one more row, the last, with the number of the job's user.
+    The users' numbers are the last row of its table.
     """
 
     dynamic: Literal[True] = True
@@ -55,7 +55,7 @@ class _WithUser:
 
 
 class _Users(Kept):
-    """Numbers for the users of one class, and the units that each may still use."""
+    """The users of one class, numbered from 1, and the units that each may still use."""
 
     _kept = ("numbers", "rooms")
 
@@ -78,7 +78,12 @@ class _Users(Kept):
 
 class _Aside(MovingQueue):
     def next(self, room: int, rooms: NDArray[np.int64]) -> SchedulerJob | None:
-        """Return the first job set aside that has at most ``room`` units and fits the ``rooms`` of its user."""
+        """Return the first job set aside for which its class and user have enough units, or None.
+
+        Args:
+            room: units that the class may still use.
+            rooms: units that each user may still use, by the user's number.
+        """
         rows = np.flatnonzero(self._sizes[: len(self._jobs)] <= room)
         if len(rows):
             rows = rows[self._sizes[rows] <= rooms[self._table[-1, rows].astype(np.intp)]]
@@ -189,7 +194,7 @@ class ClassLimits(Kept):
             one.restore(state["classes"][name], jobs)
 
     def __iter__(self) -> Iterator[SchedulerJob]:
-        """Iterate over the jobs set aside: class by class, each in queue order."""
+        """Iterate over the jobs set aside, class by class, and in queue order within a class."""
         for one in self._classes.values():
             yield from one.aside
 
@@ -205,7 +210,10 @@ class ClassLimits(Kept):
         return None if queue is None else self._classes.get(queue)
 
     def windows(self) -> list[Window]:
-        """Return, for each class with its own pools, a permanent window that closes all other units to it."""
+        """Return, for each class with its own pools, the permanent window on all other units.
+
+        Jobs of the class may not use the units of this window.
+        """
         return [
             Window(f"pools of class {name}", 0.0, inf, one.closed, lambda job, one=one: self._of(job) is not one)  # type: ignore[misc]
             for name, one in self._classes.items()
@@ -218,7 +226,7 @@ class ClassLimits(Kept):
         return NodeSet.EMPTY if one is None else one.closed
 
     def refusal(self, job: SchedulerJob) -> str | None:
-        """Return which class limit forbids a submitted job for ever; None if none does."""
+        """Return the class limit because of which the job can never run; None if it can run."""
         one = self._of(job)
         return None if one is None else one.refusal(job)
 
@@ -259,7 +267,7 @@ class ClassLimits(Kept):
         return True
 
     def let_in(self) -> list[SchedulerJob]:
-        """Return the jobs set aside that now join the queue: in each class, the first that fit."""
+        """Let jobs set aside join the queue, as long as their class's limits allow, and return them."""
         found: list[SchedulerJob] = []
         now = self.pending
         if now is None:
@@ -278,7 +286,7 @@ class ClassLimits(Kept):
         return found
 
     def held_back_by(self, job: SchedulerJob) -> str | None:
-        """Return as text the limit that keeps a job set aside; None if the job is not."""
+        """Return the limit (as text) that keeps a job out of the queue; None if it is queued."""
         one = self._of(job)
         if one is None or job not in one.aside:
             return None

@@ -21,10 +21,10 @@ _FEW: Final = 32
 class MovingQueue(WaitingQueue):
     """The queue of waiting jobs under a dynamic order; ties by submission.
 
-    Each job has a row of a table. Rows are in the order of joining, mostly that of submission. A job that leaves makes
-    an empty row; empty rows are removed when they outnumber the jobs. After each `rerank`, the first read of the queue
-    computes the ranks. The first job is then the minimum, and a backfilling pass takes the minimum of the jobs that
-    fit. Only iterating sorts the jobs.
+    Each job has a row of a table. Rows are in the order in which the jobs joined, usually the order of submission. When
+    a job leaves, its row stays empty; empty rows are removed when they outnumber the jobs. After each `rerank`, the
+    first read of the queue computes the ranks. The first job is then the minimum, and a backfilling pass takes the
+    minimum of the jobs that fit. Only iterating sorts the jobs.
     """
 
     _shallow: ClassVar[int] = 0

@@ -67,7 +67,7 @@ class WaitingQueue:
         return (job for job in self._jobs if job is not None)
 
     def state(self) -> dict[str, Any]:
-        """Return the jobs' ids in queue order, and whether arrivals come last."""
+        """Return the jobs' ids in queue order, and whether new jobs always join at the end."""
         return {"jobs": [job.id for job in self.each()], "arrivals_last": self.arrivals_last}
 
     def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
@@ -136,7 +136,7 @@ class WaitingQueue:
         return list(islice(self, count))
 
     def pass_under(self, start: Callable[[SchedulerJob], Staircase], stairs: Staircase, *, now: float) -> None:
-        """Start jobs in queue order, as long as one fits under the staircase."""
+        """Start jobs in queue order, as long as one fits; see `Waiting.pass_under`."""
         self._sync()
         begin, end = self._head, len(self._jobs)
         places: NDArray[np.intp] = (self._sizes[begin:end] <= stairs.units[0]).nonzero()[0] + begin
@@ -157,7 +157,7 @@ class WaitingQueue:
         now: float = 0.0,
         shortest_first: bool = False,
     ) -> None:
-        """Start jobs behind the first one in the queue, as long as one can start."""
+        """Start jobs behind the first one in the queue, as long as one can start; see `Waiting.pass_over`."""
         begin, end = self._head, len(self._jobs)
         if end - begin <= self._shallow:
             behind = [job for job in self._jobs[begin + 1 :] if job is not None and job.size <= most_units]

@@ -15,10 +15,10 @@ _ROOM: Final = 64
 
 
 class WaitingRows(ABC):
-    """The waiting jobs of a view, each with a row in some arrays; the rows of jobs that no longer wait are used again.
+    """The waiting jobs of a view, each in a row of some arrays; rows of jobs that left are reused.
 
     Attributes:
-        columns: names of the arrays that a class adds. The last axis of each is that of the rows.
+        columns: names of the arrays that a subclass adds, each of shape (..., rows).
         waits: whether a row has a job, shape (rows,).
     """
 
@@ -33,10 +33,10 @@ class WaitingRows(ABC):
 
     @abstractmethod
     def fill(self, row: int, job: SchedulerJob) -> None:
-        """Write what the arrays say of a job."""
+        """Write a job's values to its row of the arrays."""
 
     def follow(self) -> None:
-        """Add the jobs that have arrived, and drop those that were cancelled."""
+        """Add the jobs that have arrived, and drop those that no longer wait."""
         view = self.view
         for job in view.cancelled:
             self.drop(job)
@@ -82,12 +82,12 @@ class WaitingRows(ABC):
         return self._row.get(job.number)
 
     def rows_of(self, jobs: Iterable[SchedulerJob]) -> NDArray[np.int64]:
-        """Return the rows of those of some jobs that wait."""
+        """Return the rows of the given jobs; leave out jobs that do not wait."""
         rows = (self._row.get(job.number) for job in jobs)
         return np.array([row for row in rows if row is not None], dtype=np.int64)
 
     def in_order(self, rows: NDArray[np.int64]) -> list[SchedulerJob]:
-        """Return the jobs of some rows that wait, in the order of the queue."""
+        """Return the waiting jobs in the given rows, in queue order."""
         jobs = [job for row in rows.tolist() if (job := self._jobs[row]) is not None and job.waits]
         jobs.sort(key=lambda job: job.number)
         return self.view.waiting.in_order(jobs) if jobs else jobs

@@ -91,18 +91,18 @@ class CurveConnection:
         raise TimeoutError("timed out: the peer may not be a ZeroMQ socket" if reached else "timed out")
 
     def limit(self, deadline: float) -> None:
-        """Set when waits raise `TimeoutError`, as a time of `time.monotonic`; inf: never."""
+        """Let waits raise `TimeoutError` after ``deadline``, a time of `time.monotonic`; inf: never."""
         self._deadline = deadline
 
     def send(self, message: bytes) -> None:
-        """Send a message; ConnectionLost after a reply with several parts."""
+        """Send a message; ConnectionLost if the server's last message had several parts."""
         try:
             self._socket.send(message, zmq.NOBLOCK)
         except zmq.ZMQError as error:
             raise ConnectionLost(error.strerror or str(error)) from None
 
     def receive(self) -> bytes:
-        """Return the next message; ConnectionLost if it has several parts or none can come."""
+        """Return the next message; ConnectionLost if it has several parts or cannot arrive."""
         while (left := self._deadline - time.monotonic()) > 0:
             ready = dict(self._poller.poll(None if left == inf else int(1000 * left) + 1))
             if self._socket in ready:

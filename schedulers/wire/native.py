@@ -100,7 +100,7 @@ class ServerAddress:
 
 
 def _written_endpoint(connect: str) -> str | None:
-    """Return the connection file's endpoint; None if it or its Unix socket is missing."""
+    """Return the connection file's endpoint; None if the file, or the Unix socket that it names, is missing."""
     path = _connection_file(connect)
     if not os.path.isfile(path):  # Path.is_file raises an error if the name is too long
         return None
@@ -120,7 +120,7 @@ def _written_endpoint(connect: str) -> str | None:
 
 
 def _connection_file(connect: str) -> Path:
-    """Return the connection file's current path; its folder may not exist yet."""
+    """Return the connection file's path: ``connect``, or connection.json in that folder."""
     return Path(connect, "connection.json") if os.path.isdir(connect) else Path(connect)
 
 

@@ -30,6 +30,9 @@ def give_state(runtime: Runtime, seq: int, mark: str, longest: int | None = None
     """Return a scheduler's state after its reply to notice ``seq``.
 
     If the policy cannot save its state, or the state is longer than ``longest`` bytes, the result has a reason instead.
+
+    Args:
+        mark: digest of the policy's options; only a scheduler with the same digest can restore the state.
     """
     try:
         state = to_json({**_marks(runtime, seq, mark), "state": _without(runtime.state())})
@@ -44,7 +47,16 @@ def give_state(runtime: Runtime, seq: int, mark: str, longest: int | None = None
 
 
 def take_back(runtime: Runtime, text: bytes, mark: str, seq: int) -> None:
-    """Restore a scheduler's saved state; PolicyFailed if it was saved by another scheduler."""
+    """Restore a scheduler's saved state.
+
+    Args:
+        text: the saved state, as JSON.
+        mark: digest of the policy's options.
+        seq: number of the notice after which the state was saved.
+
+    Raises:
+        PolicyFailed: the state is invalid, or another scheduler or other options saved it.
+    """
     try:
         known = from_json(text)
         found = {key: known.get(key) for key in _MARKS} if isinstance(known, dict) else {}

@@ -2,8 +2,8 @@
 
 libzmq passes every message between two threads at each end. A scheduler has one connection and waits for it whenever it
 does not decide, so it needs no second thread. A round trip then takes less than three quarters of the time
-(docs/explanation/design.md, "Parts we do not write"). The end of the server's process is noticed at once. The bytes
-sent are the same as with libzmq (protocol/zmtp.py).
+that libzmq needs (docs/explanation/design.md, "Parts we do not write"). The end of the server's process is noticed at
+once. The bytes sent are the same as with libzmq (protocol/zmtp.py).
 """
 
 import re
@@ -128,7 +128,7 @@ class ZmtpConnection:
         self._answer()
 
     def limit(self, deadline: float) -> None:
-        """Set when waits raise `TimeoutError`, as a time of `time.monotonic`; inf: never."""
+        """Let waits raise `TimeoutError` after ``deadline``, a time of `time.monotonic`; inf: never."""
         self._deadline = deadline
         self._socket.settimeout(None if deadline == inf else max(deadline - time.monotonic(), 1e-3))
 
@@ -209,7 +209,7 @@ class ZmtpConnection:
 
 
 def address_of(endpoint: str) -> tuple[str, tuple[str, int]]:
-    """Return an endpoint's Unix path (or "") and (host, port), or raise AddressError."""
+    """Return (Unix path or "", (host, port)) of an endpoint; AddressError if it is invalid."""
     if endpoint.startswith("ipc://"):
         path = endpoint.removeprefix("ipc://")
         if path and "\0" not in path:

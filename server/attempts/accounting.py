@@ -34,7 +34,9 @@ def extended_walltime(walltime: float, saved: float, slower: float, read: float,
     """Return a walltime (s) extended by the time for reading and writing checkpoints.
 
     Args:
-        slower: factor on all times when fewer nodes work.
+        walltime: time (s) for the work alone; inf: no limit.
+        saved: work (s) that earlier attempts saved; 0: there is no checkpoint to read.
+        slower: factor by which everything takes longer because fewer nodes work.
         read: time (s) to read a checkpoint on the whole allocation.
         interval: work (s) between two checkpoints.
         dump: time (s) to write a checkpoint on the whole allocation.
@@ -48,23 +50,32 @@ def extended_walltime(walltime: float, saved: float, slower: float, read: float,
 def next_walltime(asked: float, saved: float, rest: bool) -> float:
     """Return the walltime (s) of a new attempt.
 
-    With ``rest``, the walltime covers only the unsaved work.
+    ``asked`` is the walltime (s) of the first attempt, and ``saved`` the work (s) saved since then. With ``rest``,
+    the new walltime covers only the unsaved work.
     """
     return max(asked - saved, SHORTEST_WALLTIME) if rest else asked
 
 
 def may_try_again(number: int, most: int) -> bool:
-    """Return whether attempt ``number`` (from 0) may be retried, with ``most`` attempts allowed."""
+    """Return whether attempt ``number`` (from 0) may be retried, at ``most`` attempts in all."""
     return number + 1 < most
 
 
 def fruitless_after(fruitless: int, before: float, saved: float) -> int:
-    """Return how many attempts of a job in a row, including this one, have saved no work."""
+    """Return how many attempts in a row, including this one, have saved no work.
+
+    Args:
+        fruitless: the number before this attempt.
+        before, saved: saved work (s) before and after this attempt.
+    """
     return fruitless + 1 if saved == before else 0
 
 
 def worked_until(now: float, began: float, ends: float) -> float:
-    """Return the time (s) at which an attempt stopped working, before any epilogue."""
+    """Return the time (s) at which an attempt stopped working, before any epilogue.
+
+    The attempt ends ``now`` (s). Its work began at ``began`` (s) and would be complete at ``ends`` (s).
+    """
     return min(max(now, began), ends)
 
 
@@ -90,7 +101,7 @@ def work_kept(work: float, saved: float, more: float, done: bool) -> float:
 
 
 class WorkSplit(NamedTuple):
-    """The work of an ended attempt that was in no checkpoint: useful, unsaved, or lost with the nodes."""
+    """Work of an ended attempt that no checkpoint saved: useful, unsaved, or lost with the nodes."""
 
     useful: float
     unsaved: float
@@ -98,7 +109,7 @@ class WorkSplit(NamedTuple):
 
 
 def split_work(work: float, done: bool, lost: bool) -> WorkSplit:
-    """Classify the work of an ended attempt that was in no checkpoint.
+    """Classify the work of an ended attempt that no checkpoint saved.
 
     ``done`` means that the job completed, ``lost`` that the attempt lost its nodes.
     """

@@ -95,7 +95,7 @@ class Attempts(Kept):
 
     @property
     def at_work(self) -> bool:
-        """Whether any job is working; if so, the end of a job will certainly come."""
+        """Whether any job is working; if so, at least one job is certain to end."""
         return len(self._jobs) > len(self._held)
 
     def submitted(self, job: Job) -> None:
@@ -262,7 +262,7 @@ class Attempts(Kept):
         self._holders.check(holding)
 
     def is_awaited(self, job: Job) -> bool:
-        """Return whether a running job ends by another event than its entry on the agenda."""
+        """Return whether a running job will end by something that is not on the agenda, such as a repair."""
         attempt = attempt_of(job)
         return attempt.serial in self._held or attempt.work_ends == inf
 
@@ -305,13 +305,13 @@ class Attempts(Kept):
             self._lose(job, cause)
 
     def forsake(self, nodes: NodeSet, cause: str) -> None:
-        """End the jobs that wait for the repair of these nodes, because they will never be repaired."""
+        """End the jobs that wait for these nodes, which will never be repaired."""
         for job in list(self._held.values()):
             if not attempt_of(job).awaited.isdisjoint(nodes):
                 self._lose(job, cause)
 
     def idle_and_down(self) -> tuple[int, int]:
-        """Return the number of free units, and of units that are down and not held."""
+        """Return the number of free units, and the number of down units that no job holds."""
         if self.unsettled:
             self.unsettled = False
             self._down_units = self._holders.free_among(self._node_units.units_of(self.down))
@@ -339,7 +339,10 @@ class Attempts(Kept):
             self._clockwork.queue_at(self._clockwork.now, again)
 
     def give_up(self, job: Job, cause: str, step: Step, *, comes_back: bool) -> Job | None:
-        """End an attempt early; return the requeued job, or None if it is not retried."""
+        """End an attempt early; return the requeued job, or None if it is not retried.
+
+        ``comes_back``: whether the job may be retried, if it has attempts left.
+        """
         attempt = attempt_of(job)
         attempt.cause = cause
         attempt.retried = comes_back and may_try_again(attempt.number, self._options.max_attempts or NO_LIMIT)

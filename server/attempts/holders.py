@@ -58,7 +58,7 @@ class Holders:
 
 
 class ManyHolders(Holders):
-    """Records which attempts hold each unit; several may share one."""
+    """Records which attempts hold each unit; several attempts may share a unit."""
 
     def __init__(self, units: int) -> None:
         super().__init__(units)

@@ -235,8 +235,8 @@ class AttemptProgress(Kept):
     def left_of_dump(self, now: float, dump: float) -> tuple[float, int]:
         """Return the time (s) that one more checkpoint needs, and how many nodes write it.
 
-        The time is 0 if no work was done since the last checkpoint. ``dump`` is the time (s) that writing one takes on
-        the whole allocation.
+        The time is 0 if no work was done since the last checkpoint. ``dump`` is the time (s) that writing a checkpoint
+        takes on the whole allocation.
         """
         phase = self._segment.at(now)
         return _left_of(phase, dump * self.slower), self._team
@@ -355,7 +355,7 @@ class RigidProgress:
         )
 
     def made(self) -> list[Any]:
-        """Return the constructor's arguments by name; an ended attempt is never saved."""
+        """Return [{argument of the constructor: value}]; an ended attempt is never saved."""
         start, read, _, interval, dump = self._segment.made()
         made = {"start": start, "work": self._work, "saved": self._saved, "nodes": self._nodes}
         return [{**made, "interval": interval, "dump": dump, "read": read}]

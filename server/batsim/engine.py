@@ -98,9 +98,9 @@ def batsim_engine(
 def batsim_begins(setup: Setup, options: BatsimOptions) -> BatsimBeginsData:
     """Return the machine, the workloads and the configuration in Batsim's terms.
 
-    Each unit becomes a host named by its number, unless the platform has hosts. With a topology, node properties or
-    node requests, host properties describe the node. ``platform`` in the configuration then describes the machine as in
-    the native dialect, without queues.
+    Each unit becomes a host named by its number, unless the platform has hosts. If the platform has a topology or
+    node properties, or if jobs request nodes, each host's properties describe its node. ``platform``
+    in the configuration then describes the machine as in the native dialect, without queues.
     """
     units = setup.platform.units
     info = setup.platform.info
@@ -142,7 +142,7 @@ def batsim_begins(setup: Setup, options: BatsimOptions) -> BatsimBeginsData:
 
 
 def _of_nodes(machine: Machine, kinds: list[str]) -> list[dict[str, Any]]:
-    """Return a host for each unit; its properties, all texts, describe the node to which the unit belongs."""
+    """Return a host for each unit; the host's properties are texts that describe the unit's node."""
     nodes, topology = machine.nodes, machine.topology
     zone = {"topology": topology.kind, "shape": "x".join(map(str, topology.shape))} if topology.info.shape else {}
     places = [" ".join(map(str, place)) for place in topology.place.tolist()] if topology.info.shape else []

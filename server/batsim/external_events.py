@@ -11,7 +11,9 @@ from pipistrelle.traces.batsim.events import ExternalEvent
 
 
 class ExternalEvents(Part):
-    """Applies the events of a file and reports them; a run lasts until the last one.
+    """Applies the events of a file and reports them.
+
+    A run does not end before the last event.
 
     ``forward_unknown``: whether the scheduler gets events of unknown types, which have no other effect.
     """

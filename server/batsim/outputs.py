@@ -65,11 +65,11 @@ class BatsimOutputs(Kept):
         self._energy: _EnergyTrace | None = None
 
     def observers(self) -> Sequence[Observer]:
-        """Return the writer of jobs and machine states; its calls may be deferred."""
+        """Return the writer of jobs and machine states; the engine may call it later."""
         return [self._trace]
 
     def metered(self, meter: Meter) -> Observer:
-        """Return the writer of energy and pstate changes; its calls must not be deferred."""
+        """Return the writer of energy and pstate changes; the engine must call it at once."""
         self._energy = _EnergyTrace(self._prefix, meter)
         return self._energy
 
@@ -164,7 +164,7 @@ class _Trace(Written, Observer):
         self.close()
 
     def figures(self) -> dict[str, str]:
-        """Return {column: value} of the schedule file; means count rejected jobs as 0."""
+        """Return {column: value} of the schedule file; means include rejected jobs as 0."""
         jobs = sum(self._ended.values())
         success = self._ended.get("COMPLETED_SUCCESSFULLY", 0)
         rejected = self._ended.get("REJECTED", 0)

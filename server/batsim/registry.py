@@ -93,7 +93,9 @@ class Registry(Part, Observer):
         return name in self._names[prefix]
 
     def add_profile(self, prefix: str, name: str, text: bytes) -> bool:
-        """Add a profile to a workload, new or not; False if the profile exists already.
+        """Add a profile to a workload; return False if the profile exists already.
+
+        The workload may be new.
 
         Raises PipistrelleError if its JSON is invalid or it cannot be run here.
         """
@@ -155,7 +157,7 @@ class Registry(Part, Observer):
         )
 
     def ended(self, now: float, job: Job) -> None:
-        """Count one user less for the profile of an ended job, from the next notice on."""
+        """Stop counting an ended job as a user of its profile, from the next notice on."""
         self._release()
         self._ended.append((self._clockwork.seq, job.id.partition("!")[0], job.profile))
 

@@ -174,7 +174,7 @@ class BatsimVerdicts(Verdicts):
 def _mapping(job: Job, mapping: dict[str, str], alloc: str) -> tuple[int, ...]:
     """Return, for each executor of a job, the index of its host in the allocation.
 
-    Raise `Illegal` if it is wrong.
+    Raise `Illegal` if the mapping is wrong.
     """
     try:
         places = {int(executor): int(place) for executor, place in mapping.items()}

@@ -60,7 +60,7 @@ class Arrivals(Kept):
             self._clockwork.tell_apart(NoMoreJobs(self._clockwork.now))
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore the state from a snapshot and skip the jobs already taken."""
+        """Restore the state from a snapshot, and skip the jobs that were read before it."""
         super().restore(state)
         if self.drained:
             self._jobs = iter(())

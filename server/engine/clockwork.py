@@ -32,8 +32,8 @@ class DialectRules:
 
     Attributes:
         news_apart: whether 'source exhausted' gets its own notice, after the notice with the source's last event.
-        waits_for_calls: whether the run continues until the last requested call is delivered.
-        waits_for_word: whether a scheduler that may register jobs must declare that it has finished.
+        waits_for_calls: whether the run continues until the last wake-up call (CALL_ME_LATER) is delivered.
+        waits_for_word: whether a scheduler that may register jobs must declare when it has registered all.
         tells_profiles: whether a job's progress includes its profile, and the progress of each part of the profile.
         strict_hint: hint of the error that ends a strict run after an illegal decision.
     """

@@ -56,7 +56,7 @@ class Cluster:
         self.keeps: tuple[str, ...] = ()
 
     def watch(self, observers: Sequence[Observer]) -> None:
-        """Add observers behind the existing ones."""
+        """Add observers, which are called after the existing observers."""
         self._observers += tuple(observers)
         self.hooks = Hooks(self._observers)
 
@@ -108,7 +108,7 @@ class Cluster:
         self.steps += 1
 
     def end(self, now: float, job: Job, step: Step) -> None:
-        """End a running job and free its units."""
+        """End a running job and free its units; ``step`` says why it ends."""
         job.state = LIFE[job.state][step]
         job.end = now
         self.ledger.give_back(job)
@@ -140,7 +140,9 @@ class Cluster:
             hook(now, job)
 
     def lay(self, job: Job, alloc_text: str, takes: Sequence[NodeTake] = ()) -> NodeSet:
-        """Start a job that was cancelled without a notice, and end it at once; return the units that it would have had.
+        """Start and at once end a job whose cancellation the scheduler was not told.
+
+        Return the units that the job would have had.
 
         Raises:
             Illegal: if the job could not start on these units.

@@ -65,8 +65,9 @@ WorkOf = Callable[[str, str], Profile]
 class LogRecord(NamedTuple):
     """When (s) and on which nodes a job ran according to the log; None if unknown.
 
-    ``room`` is set if the log has no start for the job, or not enough free units at that start. It is the first time
-    (s) at which the job fits beside the log's other jobs, or the time at which a cancelled job leaves the queue.
+    ``room`` is set if the log has no start for the job, or if too few units were free at that start. It is the
+    first time (s) at which the job fits beside the log's other jobs, or the time at which a cancelled job leaves the
+    queue.
     """
 
     start: float | None = None

@@ -197,9 +197,9 @@ class Ledger:
 
 
 def may_differ(job: Job) -> bool:
-    """Return whether a job may get more or fewer units than requested (Batsim).
+    """Return whether a job may get more or fewer units than requested, as in Batsim.
 
-    A job may if it has its own mapping. It also may if its work is a total amount spread over all its units, or a
+    True for a job with its own mapping. Also true if the job's work is a total amount spread over all its units, or a
     sequence of such amounts.
     """
     work = job.work

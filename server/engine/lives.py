@@ -25,7 +25,7 @@ class LimitChecks:
     """Checks of walltimes at regular times: a job over its limit is killed at the next check, not at once.
 
     Args:
-        period, phase: s between two checks, and the time (s) of one of them.
+        period, phase: time between two checks (s), and the time of any one check (s).
         grace: time (s) that jobs may run beyond their walltime; inf: jobs are never killed.
         graces: {queue: grace of its jobs}, where it differs.
     """
@@ -37,7 +37,10 @@ class LimitChecks:
         self._graces = dict(graces)
 
     def deadline(self, job: Job, begun: float) -> tuple[float, float]:
-        """Return until when a job that began its work at ``begun`` is in time, and when it is killed (s)."""
+        """Return the last time within a job's limit, and when the job is killed (s).
+
+        The job's work began at ``begun`` (s).
+        """
         limit = begun + job.walltime + self._graces.get(job.queue or "", self._grace)
         if limit == inf:
             return inf, inf
@@ -61,7 +64,7 @@ class Overheads:
         self.exist = any(before or after for before, after in times)
 
     def of(self, job: Job) -> tuple[float, float]:
-        """Return a job's prologue and epilogue (s): the longest of its pools plus that of its class."""
+        """Return a job's prologue and epilogue (s): the longest among its pools, plus that of its class."""
         before, after = self._classes.get(job.queue or "", _NO_TIME)
         longest = [0.0, 0.0]
         for begin, end, prologue, epilogue in self._pools:

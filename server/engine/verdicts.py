@@ -44,7 +44,7 @@ from pipistrelle.traces.workload import decimal_text
 class Verdicts(Kept):
     """Carries out the scheduler's decisions.
 
-    Jobs that it registers must not use the workloads' ``prefixes``.
+    Jobs that the scheduler registers must not use the workloads' ``prefixes``.
     """
 
     _kept: ClassVar[tuple[str, ...]] = ("_open_calls", "_registered")

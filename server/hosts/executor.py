@@ -107,7 +107,7 @@ class Executor:
         self._replace(self._clockwork.now, run, run.phase.tasks, [])
 
     def progress(self, job: Job) -> Progress:
-        """Return a running job's progress, nested like its profiles if the dialect includes profiles."""
+        """Return a running job's progress, nested like its profiles if the dialect reports profiles."""
         run = self._runs[job.id]
         assert run.phase is not None
         progress = run.path.progress(run.phase.leaf, run.phase.share(self._clockwork.now))
@@ -237,7 +237,7 @@ class Executor:
         return [slowed.get(task, task.alone) for task in tasks]
 
     def _go_on(self, now: float, task: Task, seconds: float) -> None:
-        """Continue a task at a new pace: the whole task would take ``seconds``."""
+        """Continue a task at a new pace, at which the whole task would take ``seconds``."""
         if task.ends <= now * (1 + _ROUNDING) + _AT_ONCE:
             task.ends = now
         elif seconds != task.seconds:

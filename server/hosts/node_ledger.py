@@ -111,7 +111,7 @@ class NodeLedger(SharedLedger):
         return request
 
     def _taken(self, shape: Shape, takes: tuple[Take, ...]) -> Taken:
-        """Return what takes amount to on all nodes together."""
+        """Return the total that a job takes of all its nodes together."""
         _, amounts, gpus = shape.rows(takes)
         sums = amounts.sum(axis=0).tolist()
         cores, memory = (
@@ -165,7 +165,7 @@ class NodeLedger(SharedLedger):
         return found
 
     def _divided(self, job: Job, alloc: NodeSet, shape: Shape) -> tuple[Take, ...]:
-        """Return the takes of a job for which the scheduler named only the nodes."""
+        """Return what a job takes of each node if the scheduler named only the nodes."""
         nodes = list(alloc)
         if shape.request.exclusive:
             return self._whole_nodes(job, nodes, shape)
@@ -189,7 +189,7 @@ class NodeLedger(SharedLedger):
         return tuple(found)
 
     def _whole_nodes(self, job: Job, nodes: list[int], shape: Shape) -> tuple[Take, ...]:
-        """Return the takes of an exclusive job; its tasks fill one node after the other."""
+        """Return what an exclusive job takes of each node; its tasks fill one node after the other."""
         left = len(nodes) * shape.exact if shape.tasks is None else shape.tasks
         most = shape.most_tasks(self._nodes.amounts[:], self._nodes.gpus)
         found = []
@@ -206,7 +206,7 @@ class NodeLedger(SharedLedger):
         return tuple(range(int((self._nodes.gpus[node] > 0).sum())))
 
     def _take_at_once(self, shape: Shape, takes: Sequence[Take]) -> bool:
-        """Take from all nodes if their GPUs exist and all of it is free; return whether that is so."""
+        """Take resources of all nodes at once; return False if a GPU is missing or too little is free."""
         if any(gpus and gpus[-1] >= self._nodes.gpus.shape[1] for _, _, gpus in takes):
             return False
         nodes, amounts, gpus = shape.rows(takes)

@@ -31,7 +31,7 @@ class Task(Struct, eq=False):
 
     Attributes:
         demands: {host: work there}; empty for a delay or a task without computation.
-        least: shortest duration (s): that of the delay or of the communication.
+        least: shortest duration (s), which is the time of the delay or of the communication.
         each: flops on each host, if equal and done by one rank per host; else None.
         rank: rank of a usage trace; -1 for other tasks.
     """
@@ -152,7 +152,7 @@ class Path:
     def progress(self, leaf: Leaf, done: float) -> Progress:
         """Return the job's progress when the share ``done`` (0 to 1) of the leaf is done.
 
-        The progress is nested like the profiles. Like Batsim, it gives no parts of a usage trace's progress.
+        The progress is nested like the profiles. As in Batsim, the progress of a usage trace has no parts.
         """
         progress = (
             TaskProgress(done, leaf.name, current_task_index=-1)
@@ -167,7 +167,7 @@ class Path:
 
 
 def begin_phase(run: Execution, leaf: Leaf, hosts: Hosts, bandwidth: float | None) -> Phase:
-    """Begin a leaf: return a phase with its first tasks (at least one)."""
+    """Begin a leaf (profile without parts): return a phase with its first tasks."""
     phase = Phase(run, leaf, [])
     if isinstance(leaf, Delay):
         phase.tasks.append(Task(phase, {}, leaf.delay))
@@ -222,7 +222,10 @@ def _next_of_rank(phase: Phase, rank: int, begin: int, hosts: Hosts) -> Task | N
 
 
 def _cores_used(share: float, cores: int) -> int:
-    """Return how many cores a step uses; halves are rounded up, like C's ``round``."""
+    """Return how many of a host's cores a usage trace's step uses, at least 1.
+
+    Half cores are rounded up, like C's ``round`` does.
+    """
     whole = floor(share * cores)
     return max(1, whole + (share * cores - whole >= 0.5))
 

@@ -25,7 +25,10 @@ class SwitchRequest(Struct, eq=False):
 
 
 class Leg(Struct, eq=False):
-    """Units of a request that reach their power state together; an agenda entry names it by number."""
+    """Units of a request that reach their power state together.
+
+    An agenda entry refers to the leg by number.
+    """
 
     request: SwitchRequest
     units: NodeSet
@@ -87,7 +90,10 @@ class Switchboard(Part):
         self._legs = {number: Leg(requests[at], NodeSet.parse(units)) for number, at, units in state["legs"]}
 
     def request(self, now: float, resources: str, state: str) -> None:
-        """Bring units into a power state; both are texts as in the message. Raise `Illegal` if that is impossible."""
+        """Bring units into a power state; raise `Illegal` if that is impossible.
+
+        ``resources`` names the units, and ``state`` the power state, both as in the message.
+        """
         hosts = self._hosts
         if hosts is None:
             raise Illegal("feature_off", "SET_RESOURCE_STATE needs --energy and a platform whose hosts have pstates")

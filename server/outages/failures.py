@@ -62,7 +62,10 @@ def lives_of(
     preempts: bool = False,
     checks: LimitChecks | None = None,
 ) -> "tuple[JobLives, Arrivals, list[Failures]]":
-    """Create the parts of a run that handle jobs, arrivals and, if any, failures."""
+    """Return the parts that handle jobs and arrivals, and at most one for failures.
+
+    Without ``reliability``, no part handles failures. For ``holds``, see `Failures`.
+    """
     lives = JobLives(clockwork, Overheads(platform), work, dilation, checks)
     arrivals = Arrivals(clockwork, lives, jobs, dependencies)
     if reliability is None and not preempts:
@@ -133,7 +136,8 @@ class Failures(Part):
     """Applies outages and maintenance to the nodes of a run.
 
     Only the next outage is on the agenda, so that streams of outages may be endless. With ``holds``, a job may start on
-    down units and waits for their repair; this is for schedulers without failures. Otherwise, such a start is illegal.
+    down units and waits for their repair; this is for schedulers that do not support failures.
+    Otherwise, such a start is illegal.
     """
 
     _kept = ("_failed", "_maintained", "_fruitless", "_steps")
@@ -181,7 +185,7 @@ class Failures(Part):
         return {**super().state(), **taken}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a saved state; outages and maintenance before it are skipped."""
+        """Restore a saved state; skip outages and maintenance that the saved run had read."""
         while self._instants < state["instants"]:
             self._next = self._feed.next_instant()
             self._instants += 1

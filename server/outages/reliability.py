@@ -84,7 +84,7 @@ class _Recorded:
         self._done = 0
 
     def extend(self, horizon: float) -> "Outages":
-        """Return the outages that begin between the previous horizon and this one (s)."""
+        """Return the outages that begin between the previous horizon and ``horizon`` (s)."""
         from pipistrelle.platforms.failures.models import LONGEST_HORIZON
 
         end = int(np.searchsorted(self._outages.down, horizon if horizon < LONGEST_HORIZON else np.inf, side="left"))

@@ -42,7 +42,7 @@ class AttemptRecorder(Written, Observer):
             self._attempts.write(attempt_line(job))
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
-        """Write nodes and outages and close the files; the `NodeBook` must have ended."""
+        """Write nodes and outages and close the files; call the `NodeBook` first."""
         try:
             for file, lines in ((self._nodes, self._book.lines()), (self._outages, self._book.outage_lines())):
                 for line in lines:

@@ -94,7 +94,7 @@ class Outputs(Protocol):
         """Return the observers that write files during the run."""
 
     def metered(self, hosts: "Hosts") -> Observer | None:
-        """Return the observer of the hosts' energy, or None; its calls are never deferred."""
+        """Return the observer of the hosts' energy, or None; the engine calls it at once."""
 
     def before(self, config: dict[str, Any]) -> None:
         """Write files at the begin; ``config`` (JSON) is everything that decides the result."""
@@ -116,7 +116,7 @@ class FolderOutputs(Kept):
     """Outputs of `pipistrelle run` in a folder; see docs/reference/outputs.md.
 
     Args:
-        nodes: records of the nodes, if nodes can fail; the run must call this observer before these outputs.
+        nodes: the observer that records the nodes, if they can fail; the run must call it before this object.
         asked: the command line (JSON values), written to a file; None writes no such file.
         names: names of jobs and nodes, for the table of jobs; None: without these columns.
     """
@@ -204,7 +204,7 @@ def check_outputs(folder: Path) -> None:
 
 
 def _digests(folder: Path) -> dict[str, str]:
-    """Return {output file: SHA-256}; only machine and jobs of the configuration count."""
+    """Return {output file: SHA-256}; the configuration's digest covers only machine and jobs."""
     found = {}
     for name in _CHECKED:
         path = folder / name

@@ -216,7 +216,10 @@ class SharedNodeBook(NodeBook):
             self._count(np.arange(len(self._jobs))[part], self._jobs[part] == 0, end)
 
     def _count(self, nodes: NDArray[np.intp], which: NDArray[np.bool_], now: float) -> None:
-        """Add the time since the last change to some nodes' busy time, or to the time held while down."""
+        """Add the time since each node's last change to its busy time, or to the time held while down.
+
+        ``which``: the nodes among ``nodes`` that count.
+        """
         nodes = nodes[which]
         span = now - self._since[nodes]
         down = ~np.isnan(self._went_down[nodes])

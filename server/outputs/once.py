@@ -91,7 +91,7 @@ def to_json(value: Any) -> str:
 
 
 def write_output(path: str | Path, text: str, option: str = "--out") -> None:
-    """Replace a file's content at once; OutputFailed if that fails.
+    """Replace a file's content as a whole; OutputFailed if that fails.
 
     ``option`` is the command-line option that chooses the path.
     """

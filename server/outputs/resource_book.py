@@ -30,13 +30,14 @@ _SUMS: Final = ("used", "unavailable", "idle", "fragmented", "stranded")
 
 
 class ResourceFigures(Struct, frozen=True, kw_only=True):
-    """Figures of one resource of the whole machine: cores, GPUs, MiB of memory or a number of others.
+    """How one resource of the whole machine was used.
 
-    ``used`` is the amount-seconds that jobs held, and ``utilisation`` their share from the first submission to the end
-    of the run. ``idle`` and ``fragmented`` are amount-seconds while jobs wait: of all nodes that are up, and of those
-    on which no waiting job fits. ``stranded`` is {other resource: amount-seconds} at all times: idle on nodes that are
-    up and have less of the other resource left than any job of the workload takes. ``unavailable`` is the
-    amount-seconds of nodes that are down, without what jobs hold of them.
+    Amounts are cores, GPUs, MiB of memory or counts. ``used`` is the amount-seconds that jobs held. ``utilisation`` is
+    the share of the machine's amount that they held, from the first submission to the end of the run. ``idle`` is the
+    free amount-seconds on nodes that are up, while jobs wait. ``fragmented`` is the part of ``idle`` on nodes on which
+    no waiting job fits. ``stranded`` is {other resource: amount-seconds}, at all times: free on nodes that are up but
+    have less of the other resource left than any job of the workload takes. ``unavailable`` is the amount-seconds of
+    nodes that are down, without what jobs hold of them.
     """
 
     total: float
@@ -51,11 +52,11 @@ class ResourceFigures(Struct, frozen=True, kw_only=True):
 class ResourceBook(Observer):
     """Sums what is used, idle, fragmented and stranded of each resource during a run.
 
-    A waiting job fits on a node if one of its tasks does, or all tasks of a node if their number is fixed. The node
-    must also satisfy its constraint and be open to its class.
+    A waiting job fits on a node if one of its tasks fits there. If the job fixes the number of tasks per node, all of
+    them must fit. The node must also satisfy the job's constraint and be open to its class.
 
     Args:
-        requests: what the jobs of the run request; the least amount of each resource is taken from them.
+        requests: all requests of the run's jobs; they give the least amount that a job takes of each resource.
     """
 
     def __init__(self, platform: Platform, requests: Iterable[Request | None]) -> None:
@@ -178,7 +179,7 @@ class ResourceBook(Observer):
     # -- what is summed ------------------------------------------------------------------------------------------------
 
     def _look_at(self, at: NDArray[np.intp]) -> None:
-        """Count nodes again whose free amounts have changed."""
+        """Recount the nodes ``at``, whose free amounts have changed."""
         self._sum(at, -1)
         self._left[at] = self._columns(self._free.amounts[at], self._free.gpus[at])
         self._open[at] = np.where(self._down[at, None], 0, self._left[at])
@@ -187,7 +188,7 @@ class ResourceBook(Observer):
         self._shapes_wanted.changed(at)
 
     def _sum(self, at: NDArray[np.intp], sign: int) -> None:
-        """Add some nodes to all sums, or take them out."""
+        """Add the nodes ``at`` to all sums (``sign`` 1), or subtract them (-1)."""
         self._sum_held -= sign * self._left[at].sum(axis=0)
         self._sum_open += sign * self._open[at].sum(axis=0)
         self._sum_stranded += sign * (self._open[at].T @ self._short[at])
@@ -262,7 +263,7 @@ class ResourceBook(Observer):
     # -- snapshots -----------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Return the sums, and what waits and is taken, as plain values."""
+        """Return the sums, the waiting jobs and the taken amounts as plain values."""
         sums = {name: getattr(self, f"_{name}").tolist() for name in _SUMS}
         waiting = [[plain(request), *rest, count] for (request, *rest), count in self._waiting.items()]
         down = np.flatnonzero(self._down).tolist()

@@ -59,7 +59,10 @@ def records_of(workload: Workload, platform: Platform) -> list[LogRecord]:
 
 
 def _sizes(workload: Workload, platform: Platform) -> tuple[Ints, int]:
-    """Return how much each job takes, shape (jobs,), and how much there is: units, or cores of shared nodes."""
+    """Return each job's size, shape (jobs,), and the machine's size.
+
+    Sizes are in units, or in cores if jobs share nodes.
+    """
     nodes = shared_nodes_of(platform.info)
     if nodes is None or workload.requests is None:
         return workload.size, platform.units
@@ -104,8 +107,9 @@ def rooms(starts: Floats, submits: Floats, sizes: Ints, lengths: Floats, units: 
     first time, from its start or submission on, at which it fits for its whole length beside all jobs placed before.
 
     Args:
-        starts: recorded starts (s), shape (jobs,); NaN if unknown.
-        lengths: time that each job holds its units (s), shape (jobs,).
+        starts, submits: recorded starts and submit times (s), shape (jobs,); starts are NaN if unknown.
+            sizes: units of each job, of which the machine has ``units``.
+            lengths: time that each job holds its units (s), shape (jobs,).
     """
     others = np.flatnonzero(np.isnan(starts)).tolist()
     kept: list[int] = []

@@ -51,8 +51,8 @@ def said(count: int) -> str:
 def job_request(workload: Workload, row: int) -> Request:
     """Return what a job takes of shared nodes.
 
-    A job without a request takes one core for each of its ``size`` processors, on any number of nodes; units per node
-    are its tasks per node, and whole nodes are exclusive.
+    A job without a request takes one core for each of its ``size`` processors, on any number of nodes. Its units
+    per node, if any, become its tasks per node. A job with whole nodes becomes exclusive.
     """
     request = None if workload.requests is None else workload.requests[row]
     if request is not None:
@@ -71,7 +71,7 @@ def job_request(workload: Workload, row: int) -> Request:
 
 
 def sized_for_nodes(workload: Workload, platform: Platform) -> Workload:
-    """Return the jobs with a request each; their size becomes the least number of nodes."""
+    """Give each job a request; its size becomes the least number of nodes that it needs."""
     nodes = shared_nodes_of(platform.info)
     if nodes is None:
         return workload
@@ -93,7 +93,7 @@ def _least(request: Request, nodes: SharedNodes) -> int:
     if shape.tasks is not None and shape.low < shape.high:
         most = shape.most_tasks(nodes.amounts, nodes.gpus)
         order = np.argsort(-most, kind="stable")
-        chosen = shape.choose(order, most, nodes.gpus)
+        chosen = shape.choose(order, most, nodes.amounts, nodes.gpus)
     return request.least_nodes if chosen is None else len(chosen)
 
 

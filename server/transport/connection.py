@@ -32,9 +32,9 @@ _LAST_READS: Final = 64
 class RouterConnection:
     """A connection that the server has accepted.
 
-    It closes its socket. Reads do not block until `serve` is called.
+    `close` closes its socket. Reads do not block until `serve` is called.
 
-    ``longest``: longest message accepted until then (bytes).
+    ``longest``: longest message accepted before `serve` is called (bytes).
     """
 
     __slots__ = ("_before", "_socket", "_stream", "_unsent", "heard", "lost")

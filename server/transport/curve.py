@@ -178,7 +178,10 @@ class CurveListener:
         return bool(self._strangers) or self.readable()
 
     def release(self, stranger: CurveStranger) -> None:
-        """Stop reading this peer's messages, so that the caller can; `look` still returns when one arrives."""
+        """Let the caller read this peer's messages from now on.
+
+        `look` still returns when a message arrives.
+        """
         self._served = stranger
         self._hush()
 

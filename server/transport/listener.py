@@ -29,7 +29,8 @@ class Listener:
 
     Args:
         handshake_timeout: time limit for a peer's handshake (s).
-        longest: longest message accepted from an unknown peer (bytes); all their messages together: `MOST_BYTES`.
+        longest: longest message accepted from an unknown peer (bytes). The limit for all unknown peers together is
+            `MOST_BYTES`.
     """
 
     def __init__(
@@ -168,7 +169,10 @@ class Listener:
         self.unwatch(stranger)
 
     def release(self, stranger: RouterConnection) -> None:
-        """Stop reading this peer's messages, so that the caller can; `look` still returns when one arrives."""
+        """Let the caller read this peer's messages from now on.
+
+        `look` still returns when a message arrives.
+        """
         del self._strangers[stranger]
         self._heard.pop(stranger, None)
         if self._paused is not None:  # there is room for a peer now

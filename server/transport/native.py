@@ -279,7 +279,7 @@ class NativeTransport(Peer[ServerSession]):
         return self._listener.holds_more() if self._connection is None else self._connection.holds_more()
 
     def _note_connections(self, now: float) -> None:
-        """Check for unknown peers; the scheduler's closed connection shows in reads."""
+        """Check for unknown peers; reads detect whether the scheduler has disconnected."""
         if self._connection is not None and now >= self._next_look:
             self._look_at_strangers(now, 0.0)
 

@@ -58,7 +58,8 @@ class Peer(ABC, Generic[_S]):
     Args:
         hello_timeout: how long to wait for a scheduler (wall-clock s).
         decision_timeout: how long to wait for each reply (wall-clock s).
-        fate: returns why the launched scheduler has ended; None while it runs. Takes how long to wait for its end (s).
+        fate: returns why the launched scheduler has ended; None while it runs. Its argument is how long to
+            wait for the end (s).
         interrupted: returns whether the user wants to stop; then `KeyboardInterrupt` is raised, but not in mid-message.
     """
 
@@ -139,7 +140,7 @@ class Peer(ABC, Generic[_S]):
         return reply
 
     def _reply(self, expected: bytes | None = None) -> Reply | None:
-        """Wait for a reply; return None, undecoded, if its frame is ``expected``."""
+        """Wait for a reply and decode it; return None if its frame is ``expected``."""
         try:
             self.received = frame = self._await_frame()
             if frame == expected:
@@ -172,7 +173,7 @@ class Peer(ABC, Generic[_S]):
         self._hand_over(frame)
 
     def relayed(self, expected: bytes) -> Reply | None:
-        """Wait for the reply like `receive`; return None if its frame is ``expected``."""
+        """Wait for the reply like `receive`; return None if its frame equals ``expected``."""
         reply = self._reply(expected)
         if self._interrupted():
             raise KeyboardInterrupt

@@ -36,7 +36,7 @@ class Crossing(Struct, frozen=True, kw_only=True):
     """The point on a numeric axis at which a curve reaches a target value.
 
     Attributes:
-        at: number on the axis; inf or -inf if the point is above its greatest or below its least value.
+        at: number on the axis; inf if the point is above the axis's greatest value, -inf if below its least.
         low, high: confidence interval, which may be infinite likewise; None if there is only one replica.
         target: the value that the curve reaches.
     """
@@ -64,14 +64,15 @@ class Curves:
     Args:
         trials: trials in which only these two axes vary.
         x: the numeric axis.
-        by: the axis with one curve per value; None for a single curve with the key None.
+        by: the axis with one curve per value; None: there is a single curve, called None.
         metric: the column.
         level: confidence level of the intervals.
         seed: seed of the bootstrap.
-        gaps: cells without a figure have NaN, for pictures; otherwise they are an error.
+        gaps: whether cells without a value of the metric are allowed and have NaN, for pictures; otherwise they are an
+            error.
 
     Attributes:
-        counts: number of replicas with a figure and of all replicas, shape (curves, x, 2).
+        counts: number of replicas with a value of the metric, and of all replicas, shape (curves, x, 2).
 
     Raises:
         StatisticsError: a column is missing, another axis varies, an axis has fewer than two numbers, or a curve lacks
@@ -232,11 +233,11 @@ class Curves:
 def break_even(
     curves: Curves, targets: Sequence[float] = (), place: int = 0
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return where curves reach targets, and where they equal other curves.
+    """Return where curves reach targets, and where they reach values of other curves.
 
     Args:
         targets: values of the metric.
-        place: index on the axis of the value of one curve that the other curves must equal.
+        place: an index on the axis. Each curve's value there is one that the other curves must reach.
     """
     reached = [
         {"curve": name, **curves.reach(number, target).plain()}

@@ -1,4 +1,4 @@
-"""Trials without a figure: which ones, why, and the remarks about them."""
+"""Trials without a value of a metric: which ones, why, and the remarks about them."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -21,9 +21,9 @@ class Gap(Struct, frozen=True):
     """A trial without a value of a metric.
 
     Attributes:
-        cell: {axis: value} of its cell.
-        replica: its number.
-        cause: why it has none, such as ``stalled: ...`` or ``no job ended``.
+        cell: {axis: value} of the trial's cell.
+        replica: number of the replica.
+        cause: why the trial has no value, such as ``stalled: ...`` or ``no job ended``.
     """
 
     cell: dict[str, Value]
@@ -64,7 +64,7 @@ def _cause(trials: TrialTable, row: int, metric: str) -> str:
             return "none of these jobs ended" if told(count) else "the workload has no such jobs"
     if all(name in trials.columns for name in _ENDED) and not any(told(name) for name in _ENDED):
         return "no job ended"
-    return "the trial has no such figure" if reason is None else f"the trial has no such figure ({label(reason)})"
+    return "the trial has no such metric" if reason is None else f"the trial has no such metric ({label(reason)})"
 
 
 def counted_causes(found: Iterable[Gap]) -> dict[str, int]:

@@ -40,11 +40,11 @@ class Ranking(Struct, frozen=True, kw_only=True):
         axis, metric: the columns.
         better: whether ``less`` or ``more`` of the metric is better.
         standings: best first.
-        blocks: what one block is.
+        blocks: what a block is: a replica or a cell, see `ranking`.
         test: Friedman's test, in the order of ``values``.
         values: the values in the order of the table.
-        left_out: number of blocks left out because a value has no figure in them.
-        gaps: the trials without a figure.
+        left_out: number of blocks left out because the metric is unknown for one of the values.
+        gaps: the trials without a value of the metric.
     """
 
     axis: str

@@ -56,7 +56,7 @@ class PairRow(msgspec.Struct, frozen=True, kw_only=True):
         values: the two values of the axis, A and B.
         pair: statistics of the pairs.
         gaps: the trials of both cells without a value.
-        unpaired: number of replicas without a value in both cells.
+        unpaired: number of replicas that have no value in one of the cells, or in both.
         p: p-value of the paired test; None without a test or with fewer than two pairs.
         adjusted: the same after Holm's correction for all pairs of the metric.
     """
@@ -137,7 +137,9 @@ def all_pairs(
     method: Method = "t",
     test: PairTest | None = None,
 ) -> list[PairRow]:
-    """Return each metric of each pair of cells for each pair of values of an axis, by metric and cell.
+    """Compare each two values of an axis, as `comparison` does.
+
+    The rows are sorted by metric, then by the other axes' values.
 
     Args:
         test: the paired test, ``t`` or ``wilcoxon``, whose p-values Holm's method adjusts for all pairs of a metric;
@@ -213,7 +215,7 @@ class SizeRow(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: the class: ``1``, ``2_15``, ``16_up``; ``all`` for all jobs.
-        pair: statistics of the pairs; the ratio of means less 1 is the normalised difference.
+        pair: statistics of the pairs; the ratio of means minus 1 is the normalised difference.
         share: the class's share of all jobs; None: unknown.
     """
 

@@ -66,7 +66,8 @@ class TrialTable:
         columns: {name: values}, all of one length.
         axes: columns that distinguish cells; None: columns before ``replica`` that have more than one value.
         where: the table's name in errors.
-        leads: {column: axis of variants that sets it}; such a column follows from the axis and is none itself.
+        leads: {column: axis of variants that sets it}. Such a column is no axis, because the value on that axis
+            determines it.
 
     Raises:
         StatisticsError: there are no trials or no replicas, or a cell has a replica twice.

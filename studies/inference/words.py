@@ -13,7 +13,7 @@ class MetricWords(NamedTuple):
 
     Attributes:
         name: the words, such as ``mean wait``.
-        unit: of the values in the table; ``share``: between 0 and 1.
+        unit: the unit of the values in the table; ``share`` stands for numbers from 0 to 1.
         better: whether less or more is better.
     """
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pipistrelle.runs.execution.job_table import Floats, JobTable
 from pipistrelle.server.outputs.metrics import TAU
 
-#: a figure of jobs whose distribution can be kept
+#: a quantity of jobs whose distribution can be kept
 Distribution = Literal["wait", "turnaround", "slowdown", "bounded_slowdown", "execution"]
 #: suffix of the column with the quantiles
 QUANTILES: Final = "_quantiles"
@@ -18,10 +18,10 @@ STEPS: Final = 400
 
 
 def quantiles_of(table: JobTable, done: NDArray[np.bool_], names: Iterable[Distribution]) -> dict[str, list[float]]:
-    """Return 401 quantiles of figures of jobs, for the shares 0, 1/400, ..., 1; [] without jobs.
+    """Return 401 quantiles of each named quantity of jobs, such as their waits.
 
-    Each quantile is the value of a job: the smallest one that this share of jobs does not exceed. So the share of jobs
-    below any value is known to within 1/400.
+    They are for the shares 0, 1/400, ..., 1; without jobs the list is empty. Each quantile is the value of a job: the
+    smallest one that this share of jobs does not exceed. So the share of jobs below any value is known to within 1/400.
 
     Args:
         done: which jobs count, shape (jobs,).

@@ -1,4 +1,4 @@
-"""All figures of a trial that a study asks for: metrics, classes of jobs, costs, distributions."""
+"""All numbers of a trial that a study asks for: metrics, classes of jobs, costs, distributions."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -22,10 +22,10 @@ class Figures(NamedTuple):
 
 
 def figures_of(table: JobTable, measures: Measures, workloads: Mapping[str, Workload]) -> Figures:
-    """Return the figures that a study asks for.
+    """Return the metrics and quantiles that a study asks for.
 
     Args:
-        table: the jobs of the trial; with ids if figures are asked for by label, with node-seconds if costs are.
+        table: the jobs of the trial. It needs ids for metrics by label, and node-seconds for costs.
         workloads: the workloads of the trial by their prefixes.
 
     Raises:

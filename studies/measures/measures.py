@@ -18,10 +18,10 @@ class Measures(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, re
     Attributes:
         warm_up, drain: what to leave out at the start and the end of a run: a time such as ``30d``, or ``1000 jobs``.
         sizes: lower bounds of size classes, ascending; each class gets its own means.
-        by: {label: the values that get their own means}, such as ``queue`` or ``user``: ``all``, a number N for the N
-            values with the most jobs, or their names.
+        by: {label of jobs, such as ``queue``: its values that get their own means}. The values are ``all``, a number N
+            for the N values with the most jobs, or a list of values.
         costs: prices of node-hours and energy; None: no costs.
-        distributions: figures of jobs whose distribution is kept for plots.
+        distributions: quantities of jobs, such as their waits, whose distribution is kept for plots.
     """
 
     warm_up: str | None = None

@@ -29,7 +29,7 @@ Key = tuple[Value, Value, Value]
 
 
 class _Bar(NamedTuple):
-    """The replicas of a cell: their values, number, mean with interval, and those without a figure."""
+    """The replicas of a cell: their values, number, mean with interval, and gaps."""
 
     values: list[float]
     every: int
@@ -51,8 +51,8 @@ def categories_picture(
 ) -> bytes:
     """Return a picture of metrics by category: bars of means with intervals, or boxes of replicas.
 
-    A box has the quartiles of the replicas, whiskers up to 1.5 times the box, and points beyond. A cell with trials
-    without a figure says how many of its replicas are shown, and its bar is hatched.
+    A box has the quartiles of the replicas, whiskers up to 1.5 times the box, and points beyond. If some replicas of a
+    cell have no value of the metric, its bar is hatched, and a note says how many replicas are shown.
 
     Args:
         x: the axis along the picture.
@@ -172,7 +172,7 @@ def _draw_bar(
 def _draw_box(
     axes: "Axes", bar: _Bar, at: float, width: float, colour: str, scale: AxisScale, told: str | None
 ) -> float | None:
-    """Draw the quartiles of replicas; return the greatest one."""
+    """Draw the quartiles of replicas; return the greatest value of a replica."""
     if not bar.values:
         return None
     values = [value / scale.unit for value in bar.values]

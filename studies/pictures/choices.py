@@ -47,7 +47,7 @@ def draw_study(
     """Return a picture of a study's trials, and the metrics that it has.
 
     Args:
-        kind: default: curves over a numeric axis, else bars.
+        kind: the kind of picture; None: curves over a numeric axis, else bars.
         metrics: columns; only bars and boxes have several.
         x, by, panels: the axis along the picture, the one with a colour per value, and the one with a panel per value.
         targets: values of the metric to mark in curves.
@@ -77,7 +77,7 @@ def check_kind(kind: Kind | None, metrics: Sequence[str], options: Mapping[str, 
     """Raise PictureChoice if a kind of picture does not have an option, or needs one that is missing.
 
     Args:
-        options: values by the names of options; empty ones are not given.
+        options: {name: value}; an option with an empty value counts as not given.
     """
     if kind is None:
         return
@@ -93,9 +93,9 @@ def check_kind(kind: Kind | None, metrics: Sequence[str], options: Mapping[str, 
 
 
 def chosen_axes(trials: TrialTable, x: str | None, by: str | None, panels: str | None = None) -> tuple[str, str | None]:
-    """Return the numeric varied option for the x axis, and the one with a curve per value (None: one curve).
+    """Return the axis of the study for the x axis, and the one with a curve per value.
 
-    The option of ``panels`` is neither, unless it is named.
+    The second is None for a single curve. The axis ``panels`` is chosen for neither, unless ``x`` or ``by`` names it.
 
     Raises:
         PictureChoice: the study has no axis, or ``x`` and ``by`` are the same.

@@ -46,8 +46,8 @@ def curves_picture(
 ) -> bytes:
     """Return a picture of curves with intervals, as in figures 7 and 8 of paper 000.
 
-    A hollow point is a mean that leaves out replicas without a figure. A note at the foot names cells without any
-    figure.
+    A hollow point is a mean that leaves out replicas without a value of the metric. A note at the foot names cells
+    without any value.
 
     Args:
         x: the numeric axis.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: {figure of jobs: its words, and whether it is a time (s)}
+#: {quantity of jobs: its words, and whether it is a time (s)}
 _JOBS: Final = {
     "wait": ("wait", True),
     "turnaround": ("turnaround", True),
@@ -53,7 +53,7 @@ class _Curve(NamedTuple):
 
 
 def default_distribution(trials: TrialTable) -> str:
-    """Return the first figure of jobs whose distribution the trials have, else ``mean_wait``."""
+    """Return the first quantity of jobs whose distribution the trials have, else ``mean_wait``."""
     return next((name for name in _JOBS if f"{name}{QUANTILES}" in trials.columns), "mean_wait")
 
 
@@ -62,9 +62,9 @@ def ecdf_picture(
 ) -> bytes:
     """Return a picture of distribution functions, one curve per value of an axis.
 
-    For a figure of jobs, such as ``wait``, a curve shows the share of jobs at or below each value: the mean over
-    replicas, with Student's interval at each point. For a metric, such as ``mean_wait``, a curve shows the share of all
-    replicas. So it ends below 1 if some trials have no figure.
+    For a quantity of jobs, such as ``wait``, a curve shows the share of jobs at or below each value: the mean over
+    replicas, with Student's interval at each point. For a metric of trials, such as ``mean_wait``, a curve shows the
+    share of all replicas. So the curve ends below 1 if some trials have no value.
 
     Args:
         by: the axis with a curve per value, or None.
@@ -133,7 +133,7 @@ def _of_trials(trials: TrialTable, cell: Cell, metric: str) -> _Curve:
 
 
 def _of_jobs(trials: TrialTable, cell: Cell, metric: str, level: float) -> _Curve:
-    """Return the mean over replicas of the distribution of a figure of jobs."""
+    """Return the distribution of a quantity of jobs, as the mean over replicas."""
     column: Sequence[Any] = trials.columns[f"{metric}{QUANTILES}"]
     found = [np.array(column[row]) for row in cell.rows.values() if column[row]]
     if not found:
@@ -169,7 +169,10 @@ def _draw_curve(axes: "Axes", curve: _Curve, number: int, told: str, scale: Axis
 
 
 def _scale_of_jobs(axes: "Axes", most: float, *, timed: bool) -> None:
-    """Make the axis logarithmic from 1 on, with times in words; lower values are at its begin."""
+    """Make the axis logarithmic, starting at 1, and write times in words.
+
+    Values below 1 are drawn at the start of the axis.
+    """
     axes.set_xscale("log")
     axes.set_xlim(1.0, max(most, 10.0) * 1.2)
     if timed:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def sizes_picture(rows: Sequence[SizeRow], look: PictureLook, *, first: Value, second: Value, metric: str) -> bytes:
     """Return a picture of differences by size, as in figures 3 and 4 of paper 000.
 
-    The upper part has the differences, (second - first) / first, with intervals, and a line for all jobs; the lower
-    part the shares of the classes.
+    The upper part shows the differences, (second - first) / first, with their intervals, and a line for all jobs. The
+    lower part shows each class's share of the jobs.
 
     Raises:
         PipistrelleError: matplotlib is not installed.

@@ -43,7 +43,7 @@ class PictureLook(Struct, frozen=True, kw_only=True):
         suffix: the file's type: ``.svg``, ``.pdf`` or ``.png``.
         font: ``sans``, ``stix`` or ``cm``.
         size: width and height in inches; None: as large as the panels need.
-        title: replaces the title; "" for none; None: what varies.
+        title: the picture's title; "" for no title, None for a title that says what varies.
     """
 
     suffix: str
@@ -90,12 +90,12 @@ def picture(
     gaps: Sequence[Gap] = (),
     mark: str = "",
 ) -> bytes:
-    """Return a picture with its title, and with a note about trials without a figure.
+    """Return a picture with its title, and with a note about trials without a value.
 
     Args:
         size: width and height in inches, unless the look has one.
         title: the title, unless the look has one.
-        gaps: the trials without a figure, whose causes the note names.
+        gaps: the trials without a value of the metric, whose causes the note names.
         mark: how the picture marks these trials, for the note.
 
     Raises:
@@ -120,7 +120,7 @@ def _note(gaps: Sequence[Gap], mark: str) -> str:
         kind = cause.partition(":")[0]
         kinds[kind] = kinds.get(kind, 0) + count
     causes = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
-    text = f"{mark}: {len(gaps):,} trials have no figure ({causes})"
+    text = f"{mark}: {len(gaps):,} trials have no value ({causes})"
     return text if len(text) <= _LONGEST_NOTE else f"{text[:_LONGEST_NOTE]}..."
 
 
@@ -142,7 +142,7 @@ def panels_of(figure: "Figure", rows: int, columns: int, *, share: bool = False)
 
 
 def shape_of(rows: int, columns: int) -> tuple[int, int]:
-    """Return how many panels are beside each other and below each other."""
+    """Return how many panels stand side by side, and in how many rows."""
     if rows > 1:
         return columns, rows
     across = min(columns, _MOST_ACROSS)
@@ -156,7 +156,13 @@ def size_of(rows: int, columns: int, *, width: float, height: float) -> tuple[fl
 
 
 def mark_missing(axes: "Axes", x: float, y: float | None, known: int, every: int, colour: str = "C3") -> None:
-    """Write how many replicas have a figure: above the mean, or at the foot of the axes if none has."""
+    """Write how many replicas of a cell have a value, if some lack one.
+
+    The text stands above the mean, or at the foot of the axes if no replica has a value.
+
+    Args:
+        known, every: number of replicas with a value, and of all replicas.
+    """
     if known == every:
         return
     if y is None or known == 0:

@@ -171,7 +171,7 @@ def _check_metric(study: Study, known: set[str]) -> None:
 
 
 def _check_names(study: Study, known: Mapping[str, set[str]]) -> None:
-    """Raise StudyError if no job of any point has a value that the study names."""
+    """Raise StudyError if the study names a value of a label, such as a queue, that no job of any point has."""
     for label, told in study.metrics.by.items():
         names = [told] if isinstance(told, str) else [] if isinstance(told, int) else list(map(str, told))
         for name in names:

@@ -100,7 +100,7 @@ def _refuse_objects(folder: Path, study: Study) -> None:
 
 
 def _remove_other(folder: Path, identity: Mapping[str, Any], *, all_of_them: bool) -> None:
-    """Remove the results in the folder if they belong to another study, or all."""
+    """Remove the results of another study from the folder; ``all_of_them``: any results."""
     try:
         _is_claimed(folder, identity)
         wrong = all_of_them

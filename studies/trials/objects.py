@@ -23,9 +23,9 @@ _MARK: Final = "object:"
 
 
 class Objects:
-    """The Python objects of a study, each called by a text in the study's description.
+    """The Python objects of a study; in the study's description, a text stands for each.
 
-    The setups that its trials share are kept here, so equal texts of two studies do not meet.
+    The setups that its trials share are kept here, because the same text may name another object in another study.
     """
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class Objects:
         return text
 
     def label(self, text: Any) -> Any:
-        """Return the own name of an object; any other value unchanged."""
+        """Return the name of the object that a text stands for; any other value unchanged."""
         return self._found[text][0] if isinstance(text, str) and text in self._found else text
 
     @property
@@ -86,7 +86,10 @@ class Objects:
         return found
 
     def inputs(self, spec: RunSpec) -> Inputs | None:
-        """Return the objects that a run has as inputs, with the changes that its description makes; None without."""
+        """Return the objects that are inputs of a run; None if it has none.
+
+        The changes that the run's description makes are applied to them.
+        """
         trace = self._found.get(spec.workload[0], ("", None, None))[1] if len(spec.workload) == 1 else None
         machine = self._found.get(spec.platform or "", ("", None, None))[1]
         if trace is None and machine is None:
@@ -112,7 +115,7 @@ class Objects:
         """Return a new policy for a trial, as `RunSpec.make_policy`.
 
         Raises:
-            PipistrelleError: as there, or a scheduler that is an object has parts or options.
+            PipistrelleError: as from `RunSpec.make_policy`. Also if a scheduler that is an object has parts or options.
         """
         _, thing, make = self._found.get(str(spec.scheduler), ("", None, None))
         if thing is None:

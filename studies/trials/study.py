@@ -91,11 +91,11 @@ class Study:
     """The description of a study; equal descriptions give byte-identical results.
 
     Args:
-        run: options of all runs, such as ``{"workload": "demo"}``.
-            A scheduler, a workload or a platform may be a Python object.
+        run: options of all runs, such as ``{"workload": "demo"}``. A scheduler, a workload or a platform may be a
+            Python object.
         axes: {option: values}, where values are a list, or a range such as ``{"from": 1, "to": 16, "count": 5, "scale":
-            "log"}``. The key ``"checkpoint,dump"`` takes a list of pairs. A new name takes a list of tables of options,
-            each with a ``name``.
+            "log"}``. The key ``"checkpoint,dump"`` takes a list of pairs. A key that names no option takes a list of
+            tables of options, each with a ``name``.
         replicas: number of replicas, or the table ``replicas`` of a study's file.
         metrics: the table ``metrics`` of a study's file.
         engine: ``auto`` uses the kernel where possible, ``reference`` never; ``kernel`` raises an error if it cannot.

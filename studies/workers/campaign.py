@@ -41,7 +41,7 @@ class StudyEstimate(NamedTuple):
     """The estimated cost of a study, in wall-clock seconds.
 
     ``seconds`` is the time per trial, averaged over ``measured`` trials. ``start`` is the time that each worker needs
-    first.
+    before its first trial.
     """
 
     points: int

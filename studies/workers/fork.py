@@ -22,7 +22,7 @@ _NAME: Final = "pipistrelle worker"
 class Fork:
     """A forked process with pipes for lines; its methods are those of `subprocess.Popen`.
 
-    It ends when its input is closed and it has answered, at the latest.
+    The process ends, at the latest, when its input is closed and all lines are answered.
 
     Args:
         respond: returns the answer to a line; the fork calls it.
@@ -75,7 +75,10 @@ class Fork:
 
 
 def _serve(respond: Callable[[bytes], bytes], asked: int, answered: int, closed: Iterable[int]) -> NoReturn:
-    """Answer lines until the input ends, and end the process without what its parent does at exit."""
+    """Answer lines until the input ends, and end the process.
+
+    The exit handlers of the parent process do not run in it.
+    """
     code = 1
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C

@@ -71,7 +71,8 @@ class LocalCrew:
 
     Args:
         jobs: maximum number of workers.
-        objects: the objects of the study; workers are then forks of this process, which have them. None: new processes.
+        objects: the Python objects of the study. With objects, workers are forks of this process, because forks have
+            them, too. None: workers are new processes.
     """
 
     def __init__(self, jobs: int, objects: Objects | None = None) -> None:

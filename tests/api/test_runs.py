@@ -181,6 +181,9 @@ def test_the_results_of_another_run_are_not_replaced(tmp_path: Path) -> None:
         (lambda: pp.run(scheduler=Greedy, dialect="batsim"), "supports only the native dialect"),
         (lambda: pp.run(pp.generate_workload(5, 4), sort=True), "the workload is an object: found sort"),
         (lambda: pp.run("demmo"), "there is no workload 'demmo'"),
+        (lambda: pp.run(platform=5), "run: platform: expected a name or a path, found int"),  # type: ignore[arg-type]
+        (lambda: pp.run(5), "run: workload: expected a name or a path, found int"),  # type: ignore[arg-type]
+        (lambda: pp.open(5), "open: path: expected a name or a path, found int"),  # type: ignore[arg-type]
         (lambda: pp.open("nowhere"), "nowhere: there is no such folder"),
         (lambda: pp.compare("nowhere"), "at least two runs"),
         (lambda: pp.bundled("machine"), "there is no kind 'machine'"),

@@ -235,15 +235,23 @@ def check_json(value: Any, block: Block) -> None:
 
 #: pages whose examples take more than five seconds in total
 LENGTHY = {
+    "docs/explanation/guarantees.md",
+    "docs/how-to/forecast.md",
+    "docs/how-to/pictures.md",
+    "docs/how-to/report.md",
+    "docs/how-to/sessions.md",
+    "docs/how-to/snapshots.md",
     "docs/how-to/studies.md",
     "docs/how-to/study-results.md",
     "docs/reference/cli.md",
     "docs/reference/dispersion.md",
     "docs/reference/maui.md",
     "docs/reference/pbs.md",
+    "docs/reference/placing.md",
     "docs/reference/scheduling.md",
     "docs/reference/workload-models.md",
     "docs/tutorials/compare-schedulers.md",
+    "docs/tutorials/your-slurm.md",
 }
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 every_page = pytest.mark.parametrize("page", PAGES, ids=NAMES)

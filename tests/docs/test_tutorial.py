@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import msgspec
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MINIMAL = ROOT / "docs" / "examples" / "minimal_scheduler.py"
@@ -21,6 +22,7 @@ def test_it_is_short_and_imports_nothing_of_ours() -> None:
     assert "from " not in text
 
 
+@pytest.mark.slow
 def test_it_finishes_every_job(tmp_path: Path) -> None:
     """As the scheduler of `pipistrelle run` it completes all jobs of the bundled workload, as `fcfs` does."""
     summaries = []

@@ -160,6 +160,7 @@ def test_the_account_names_the_jobs_that_were_passed(ran):
     )
 
 
+@pytest.mark.slow
 def test_the_index(ran):
     """The run is repeated once; later answers need no inputs, until the outputs change."""
     calls = (["out", "2"], ["out", "4", "--json"], ["out", "4", "--at", "70"], ["out", "--user", "1"])

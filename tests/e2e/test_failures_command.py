@@ -185,6 +185,7 @@ def outside(shell):
     return shell
 
 
+@pytest.mark.slow
 def test_a_run_in_which_nodes_fail(centre):
     """Jobs are requeued and finish; attempts, nodes and figures report it and agree."""
     code, out, err = centre.said["living"]

@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 SMALL = ("workload", "generate", "--jobs", "400", "--machine-size", "64", "-o", "log.swf")
 
 
+@pytest.mark.slow
 def test_a_log_its_model_and_a_page(shell):
     """A model is fitted, jobs are drawn from it, a page compares both, and the model is saved."""
     shell.run(*SMALL).ok()

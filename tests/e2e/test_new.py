@@ -14,7 +14,9 @@ TOOLS = {"python": None, "js": "node", "go": "go", "rust": "rustc", "cpp": "g++"
 DEBIANS_RUST = "/usr/bin/rustc"
 
 
-@pytest.mark.parametrize("language", TOOLS)
+@pytest.mark.parametrize(
+    "language", [pytest.param(one, marks=pytest.mark.slow if one in {"cpp", "rust"} else []) for one in TOOLS]
+)
 def test_a_skeleton_decides_as_fcfs_does(shell, language):
     """Built and run by the printed commands, it takes the same decisions over ipc and tcp."""
     tool = TOOLS[language]

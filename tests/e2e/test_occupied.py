@@ -84,6 +84,7 @@ def test_overwrite_needs_a_folder(finished):
     finished.run("resume", "out", "--overwrite").failed(2, "--overwrite goes with --out")
 
 
+@pytest.mark.slow
 def test_a_study_replaces_another_only_if_it_may(finished):
     """The other study stays unchanged, or is replaced together with its journal."""
     for name in ("easy", "conservative"):

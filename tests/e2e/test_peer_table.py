@@ -115,7 +115,9 @@ SCHEDULERS: dict[str, tuple[Scheduler | None, Scheduler | None]] = {
 }
 
 
-@pytest.mark.parametrize("behaviour", SCHEDULERS)
+@pytest.mark.parametrize(
+    "behaviour", [pytest.param(row, marks=pytest.mark.slow if row == "falls silent" else []) for row in SCHEDULERS]
+)
 def test_schedulers(shell: Any, behaviour: str) -> None:
     """The run ends, or continues, as the page says; a run that began has outputs."""
     codes = rows("Schedulers")[behaviour]

@@ -37,7 +37,7 @@ def snapshots(shell):
 
 
 @MODES
-@pytest.mark.parametrize("victim", ["server", "scheduler"])
+@pytest.mark.parametrize("victim", ["server", pytest.param("scheduler", marks=pytest.mark.slow)])
 def test_a_run_that_is_killed_goes_on(shell, wait_until, mode, victim):
     """Server or scheduler is killed; after the resumed run no snapshot is left."""
     if mode and victim == "scheduler":
@@ -158,6 +158,7 @@ def test_a_scheduler_of_another_terminal_takes_over(shell):
     shell.run("resume", snapshot, "--serve", "--out", "y", "--hello-timeout", "0.2").failed(4, "no scheduler connected")
 
 
+@pytest.mark.slow
 def test_a_served_run_goes_on(shell, wait_until):
     """Server and scheduler are killed and restarted with keys; the outputs are the same."""
     make_keys(shell.folder / "k", ["server", "scheduler"])

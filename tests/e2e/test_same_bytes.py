@@ -41,6 +41,7 @@ def test_two_terminals_give_the_same_bytes(shell):
     assert {name for name in ours if theirs[name] != ours[name]} == {"scheduler"}
 
 
+@pytest.mark.slow
 def test_repetitions_give_the_same_bytes(shell):
     """With any hash seed, locale, time zone and working folder."""
     shell.run("workload", "generate", "--jobs", "400", "--machine-size", "32", "--seed", "7", "-o", "made.swf").ok()

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 MADE = ("workload", "generate", "--jobs", "300", "--machine-size", "32", "--seed", "7", "-o", "made.swf")
 
 
@@ -35,6 +37,7 @@ def test_serve_records_too_and_sessions_are_equal(shell):
     shell.run("check", "replay", "two.jsonl").failed(2, "the run does not say which scheduler decides")
 
 
+@pytest.mark.slow
 def test_batsims_dialect_is_recorded_too(shell):
     """Replayed to its scheduler, another one and the server; native schedulers are refused."""
     shell.run("run", "--until", "12h", "--dialect", "batsim", "--record", "s.jsonl.gz", "--out", "out", "--quiet").ok()

@@ -41,6 +41,7 @@ def test_a_stall_under_standing_reservations_names_them(shell, more):
     assert outcome.err.count("SRCFG[keep]") == 1
 
 
+@pytest.mark.slow
 def test_a_stall_under_maintenance_names_it(shell):
     """Besides the units that the scheduler itself keeps."""
     shell.write("maui.cfg", "SRCFG[keep] PERIOD=INFINITY HOSTLIST=0-1")

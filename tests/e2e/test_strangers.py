@@ -177,6 +177,7 @@ def test_connections_by_the_thousand_to_a_scheduler_that_listens(shell, free_end
     assert ours == alone
 
 
+@pytest.mark.slow
 def test_few_descriptors(shell):
     """With too few file descriptors for all clients, the scheduler still connects and the run completes."""
     limited = "import os, resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40)); "

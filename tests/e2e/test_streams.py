@@ -85,13 +85,13 @@ STUDY = '[run]\nworkload = "small.swf"\nplatform = "tiny"\n[axes]\nscheduler = [
     ("words", "code"),
     [
         ((*RUN, "-w", "small.swf"), 0),
-        (("run", "-p", "tiny", "-w", "small.swf", "--out", "out", "--quiet"), 0),
+        pytest.param(("run", "-p", "tiny", "-w", "small.swf", "--out", "out", "--quiet"), 0, marks=pytest.mark.slow),
         pytest.param((*RUN, "-w", "small.swf", "--page", "0"), 0, marks=pytest.mark.slow),
         pytest.param(
             (*RUN, "-w", "small.swf", "--record", "s.jsonl", "--timings", "t.json"), 0, marks=pytest.mark.slow
         ),
-        (("study", "run", "study.toml", "--out", "out", "--jobs", "2"), 0),
-        (SERVE, 4),
+        pytest.param(("study", "run", "study.toml", "--out", "out", "--jobs", "2"), 0, marks=pytest.mark.slow),
+        pytest.param(SERVE, 4, marks=pytest.mark.slow),
         pytest.param(CURVE, 4, marks=pytest.mark.slow),
     ],
     ids=["run", "sockets", "page", "record", "study", "serve", "curve"],

@@ -159,13 +159,14 @@ count = 5            # or: precision = "2%", at-most = 1000
 """
 
 
+@pytest.mark.slow
 def test_a_study_of_the_demo_is_read_by_other_programs(shell):
     """The study runs unchanged; pandas, polars and DuckDB read its table."""
     duckdb, pandas, polars = (pytest.importorskip(name) for name in ("duckdb", "pandas", "polars"))
     shell.write("study.toml", PRINTED)
     outcome = shell.run("study", "run", "study.toml", "--out", "study")
     assert (outcome.code, outcome.out) == (0, "60 trials in study/trials.parquet\n")
-    assert "20 trials stalled and have no figures" in outcome.err
+    assert "20 trials stalled and have no metrics" in outcome.err
     path = shell.folder / "study" / "trials.parquet"
 
     frame = pandas.read_parquet(path)

@@ -63,7 +63,7 @@ def hostile(monkeypatch: pytest.MonkeyPatch, project_root: Path) -> Any:
 
 
 @pytest.mark.parametrize("side", SIDES)
-@pytest.mark.parametrize("frames", [700, pytest.param(6000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("frames", [300, pytest.param(6000, marks=pytest.mark.slow)])
 def test_hostile_frames_are_refused_or_end_a_run_as_documented(hostile: Any, side: str, frames: int) -> None:
     """No traceback, hang or broken invariant; a message is one line, and a rejected frame changes nothing."""
     tally = hostile.tried(side, frames, seed=frames)

@@ -15,7 +15,7 @@ def damage(project_root: Path, *words: str) -> str:
     return done.stdout.splitlines()[-1]
 
 
-@pytest.mark.parametrize("reader", ["SWF", "journal"])
+@pytest.mark.parametrize("reader", ["SWF"])
 def test_damaged_files_are_refused_with_one_message(project_root: Path, reader: str) -> None:
     """No traceback, no hang, no long message; a file may also stay valid."""
     assert damage(project_root, "--files", "3", "--only", reader) == "3 files, 0 wrong"

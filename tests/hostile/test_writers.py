@@ -65,7 +65,7 @@ def kill(project_root: Path, *words: str) -> str:
     return done.stdout.splitlines()[-1]
 
 
-@pytest.mark.parametrize("command", ["workload convert", "failures generate", "new keys"])
+@pytest.mark.parametrize("command", ["workload convert"])
 def test_a_killed_command_leaves_the_old_file_or_the_new_one(writers: Any, project_root: Path, command: str) -> None:
     """Wherever the kill strikes since the first file was opened; the same command then gives the new files."""
     assert kill(project_root, "--kills", "2", "--only", command) == "2 kills, 0 wrong"

@@ -49,8 +49,8 @@ _OBJECT = msgspec.json.Decoder(dict[str, Any])
 def read_events(path: PathText, *, unknown: bool = True) -> tuple[ExternalEvent, ...]:
     """Read the external events of a Batsim file, in the order in which they happen.
 
-    The lines may be in any order; blank lines are skipped, and the file may be empty. At equal times, machines first
-    become available, then other machines become unavailable, then all other events happen. Events of one kind keep
+    The lines may be in any order; blank lines are skipped, and the file may be empty. At equal times, events that make
+    machines available come first, then those that make machines unavailable, then all others. Events of one kind keep
     their file order.
 
     Args:

@@ -23,8 +23,8 @@ _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 def job_text(workload: Workload, row: int, job_id: str) -> bytes:
     """Return the JSON object of job `row`, with `job_id` (``w0!7``) as ``id``.
 
-    For a job from a JSON file it is the file's object with unknown fields and with the current labels. For a job from a
-    log it is built from the job's columns.
+    For a job from a JSON file, this is its object in the file, unknown fields included, with its current labels. For a
+    job from a log, the object is built from the job's columns.
     """
     if workload.job_json is not None:
         members = _MEMBERS.decode(workload.job_json[row])
@@ -42,7 +42,7 @@ def job_text(workload: Workload, row: int, job_id: str) -> bytes:
 
 
 def with_members(raw: bytes, **changes: float | str | bool | list[str] | Request) -> bytes:
-    """Return a JSON object with changed members; infinite values are removed."""
+    """Return a JSON object with changed members; a member with an infinite value is removed."""
     members = _MEMBERS.decode(raw)
     for name, value in changes.items():
         if value == inf:
@@ -131,7 +131,7 @@ class _Profiles:
                 self._need(part_name, runtime_of(part), row)
 
     def _read(self, name: str, runtime: float) -> Profile | None:
-        """Return the profile from the file; None if its run time was changed since."""
+        """Return the profile from the file; None if the job's run time is no longer that of the profile."""
         profile = self._table.get(name)
         return profile if profile is not None and _same(runtime_of(profile), runtime) else None
 

@@ -169,7 +169,7 @@ def _unknown_members(jobs: list[_Job], texts: list[msgspec.Raw]) -> list[str]:
 def job_of_json(raw: bytes | msgspec.Raw, where: str) -> RegisteredJob:
     """Parse a job that a scheduler registers, and check it like the jobs of a file.
 
-    The walltime must be above 0, or -1 for no limit. Jobs of a file with a walltime of 0 are dropped later instead.
+    The walltime must be above 0, or -1 for no limit. In a file a walltime of 0 is no error: `clean` drops such jobs.
     """
     with json_faults(raw, where):
         job = _JOB.decode(raw)

@@ -21,7 +21,10 @@ class Cells(dict[str, str]):
         self._hint = hint
 
     def fault(self, what: str, expected: str, column: str) -> TraceError:
-        """Return an error about this row that quotes the cell of `column`; if there is no such column, its name."""
+        """Return an error about this row.
+
+        The error quotes the cell of `column`, or the column's name if the table does not have it.
+        """
         return line_fault(f"{self._where}, line {self.line}", what, expected, self.get(column, column), self._hint)
 
 

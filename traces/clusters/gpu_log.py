@@ -35,7 +35,7 @@ def whole_cell(cells: Cells, column: str, *, most: int = MOST) -> int:
 
 
 class GpuLog(JobLog):
-    """A log whose jobs are requests for cores, memory and GPUs."""
+    """A log whose jobs request cores, memory and GPUs."""
 
     lenient = True
     counts_gpus = True
@@ -51,7 +51,7 @@ class GpuLog(JobLog):
         return self._records
 
     def _size(self, nodes: int, cores: int, gpus: int) -> int:
-        """Return a job's size in the units of the options."""
+        """Return a job's size in nodes, processors or GPUs, as the option ``units`` says."""
         return {"nodes": nodes, "processors": max(cores, 1), "gpus": gpus}[self.options.units]
 
     def _request(self, place: str, **fields: Any) -> Request:

@@ -45,7 +45,7 @@ class PhillyLog(GpuLog):
     format = "Philly JSON"
 
     def read(self, stream: io.BufferedReader, where: str) -> None:
-        """Read the jobs of a file; TraceError if it is not such a list."""
+        """Read the jobs of a file; TraceError if it is not a list of jobs."""
         try:
             jobs = _PHILLY.decode(stream.read().removeprefix(b"\xef\xbb\xbf"))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -52,7 +52,7 @@ class LogOptions(NamedTuple):
         units: what job sizes count: ``nodes``, ``processors`` or ``gpus``.
         timezone: time zone of the log's clock; None: UTC.
         columns: column names of sacct output without a header, separated by commas, bars or blanks.
-        strict: reject unreadable records, even if they could be left out.
+        strict: whether to reject unreadable records that could be left out.
     """
 
     units: Units = "nodes"

@@ -1,4 +1,4 @@
-"""Recognize the formats of job logs, and list the units in which each has sizes."""
+"""Recognize the formats of job logs, and list the units that each format can count sizes in."""
 
 import re
 from typing import Final, Literal

@@ -56,8 +56,8 @@ class MauiLog(JobLog):
     - Run time: Completion Time - Start Time; unknown for a job that did not run.
     - Requested time: Wallclock Limit; -1 means no limit.
     - Queue: the class. Constraint: the required node features.
-    - Size in ``nodes``: Nodes Requested, or as many nodes as the tasks need.
-    - Size in ``processors``: tasks x Dedicated Processors per Task.
+    - Size, with the option ``units`` = ``nodes``: Nodes Requested, or as many nodes as the tasks need.
+    - Size, with ``units`` = ``processors``: tasks x Dedicated Processors per Task.
 
     Times are Unix times. The option ``timezone`` only determines the hour of the day.
     """
@@ -137,7 +137,7 @@ def _size(nodes: int, tasks: int, tasks_per_node: int, processors: int, options:
 
 
 def _qos(text: str) -> str:
-    """Return the delivered QOS of ``requested:delivered``, or the requested if empty."""
+    """Return the delivered QOS of ``requested:delivered``, or the requested one if no QOS was delivered."""
     requested, _, delivered = text.partition(":")
     return _text(delivered) or _text(requested)
 
@@ -159,9 +159,9 @@ _LEAST: Final = 1  # Unix time; 0 means "no time" in Maui
 def maui_chunks(workload: Workload) -> Iterator[bytes]:
     """Yield the workload as a Maui trace, in pieces.
 
-    All errors are raised before the first piece. Times are rounded to whole seconds. Sizes are nodes with one task
-    each. A job that did not run gets the state NotRun; if its wait is unknown, it starts at submission. Blanks in names
-    become underscores, as do colons in queues and QOS. Dependencies are lost.
+    All errors are raised before the first piece. Times are rounded to whole seconds. A job of n units becomes a job of
+    n nodes with one task each. A job that did not run gets the state NotRun; if its wait is unknown, it starts at
+    submission. Blanks in names become underscores, as do colons in queues and QOS. Dependencies are lost.
     """
     require_runtimes(workload, "Maui's workload trace")
     require_ids(workload, "Maui's workload trace", _has_no_blank, "a word that does not begin with '#'")
@@ -169,7 +169,10 @@ def maui_chunks(workload: Workload) -> Iterator[bytes]:
 
 
 def loses_states(workload: Workload) -> bool:
-    """Return whether a job that ran ended in another state than completed or removed."""
+    """Return whether a Maui trace would lose the state of a job.
+
+    A trace has only two states of jobs that ran: completed and removed.
+    """
     texts = state_column(workload)
     if texts is None:
         return False
@@ -178,7 +181,10 @@ def loses_states(workload: Workload) -> bool:
 
 
 def loses_constraints(workload: Workload) -> bool:
-    """Return whether any job's constraint is more than a list of required features."""
+    """Return whether a Maui trace would lose a constraint.
+
+    A trace can only hold a constraint that is a list of required features.
+    """
     return any(text and not _features(text) for text in set(workload.labels.get(CONSTRAINT, ())))
 
 

@@ -105,8 +105,9 @@ def _memory(text: str, place: str, key: str) -> int:
 def request_of_chunks(values: Mapping[str, str], place: str) -> Request | None:
     """Return what a job's chunks take of shared nodes; None if it has no ``select`` or ``nodes``.
 
-    A chunk is a task, with all it takes on one node. ``place=scatter`` puts each chunk on its own node, ``pack`` all on
-    one, ``excl`` makes the job share no node. If chunks differ, the job takes their sums in tasks of one core.
+    Each chunk becomes one task. ``place=scatter`` puts each chunk on its own node, ``pack`` puts all chunks on one
+    node, and ``excl`` makes the job share no node. If chunks differ, the job becomes tasks of one core each, with the
+    cores, GPUs and memory of all chunks together.
     """
     asked = asked_of_nodes(values, place)
     if not asked.chunks:
@@ -142,10 +143,12 @@ def _property(name: str, value: str, has_value: bool) -> str:
 def requested_units(values: Mapping[str, str], ran: int, units: Units, place: str) -> int:
     """Return how many units a job requests; -1 if no record has the number.
 
-    In nodes: nodect, otherwise the nodes in select or nodes, but at most `ran`, because chunks may share a node.
-    Without these values it is `ran`, or one node if only ncpus or procs is known.
+    The number of nodes is nodect. Without it, it is the number of nodes in select or nodes. Chunks may share a node, so
+    the result is at most `ran`. If all of these are absent, it is `ran`; if that is unknown, too, one node for a job
+    with ncpus or procs.
 
-    In processors: the largest of ncpus, procs and the sum over select or nodes; otherwise `ran`, or else nodect.
+    The number of processors is the largest of ncpus, procs and the sum over select or nodes. Without these it is `ran`,
+    or else nodect.
 
     Args:
         ran: units on which the job ran, -1 if unknown.
@@ -270,9 +273,9 @@ class PbsLog(JobLog):
     - Run time: end - start of the last run, otherwise its resources_used.walltime. A requeued run counts until the job
       starts again. A job whose last run has not ended has no run time.
     - Requested time: Resource_List.walltime; no limit if absent.
-    - Size: nodes; ``processors`` counts ncpus or ppn, and ``gpus`` counts ngpus.
-    - Constraint: the node properties in select or nodes. When GPUs count, jobs with GPUs need GPU units (``unit=gpu``)
-      and others whole nodes (``unit=node``). Each chunk of GPUs is on its own node.
+    - Size: nodes. The option ``units`` can select processors (ncpus, procs or ppn) or GPUs (ngpus) instead.
+    - Constraint: the node properties in select or nodes. If ``units`` is ``gpus``, jobs with GPUs need GPU units
+      (``unit=gpu``) and others whole nodes (``unit=node``). Each chunk of GPUs is on its own node.
     - On shared nodes, each chunk is a task with the cores, memory and GPUs of select or nodes.
     - ``place=scatter`` puts one chunk on each node. A job with ``excl`` shares no node.
 
@@ -358,7 +361,7 @@ class PbsLog(JobLog):
 
 
 def _values(text: str) -> dict[str, str]:
-    """Return the used key-value pairs; words without a key extend the last value."""
+    """Return the pairs whose keys the reader knows; words without a key extend the last value."""
     values: dict[str, str] = {}
     last = ""
     for word in text.split():
@@ -384,7 +387,7 @@ class _Sizes(NamedTuple):
 
 
 def _sizes(values: Mapping[str, str], got: int, units: Units, place: str) -> _Sizes:
-    """Return a job's sizes; `got` is its allocated units, or nodes if GPUs count."""
+    """Return a job's sizes; `got` is its number of allocated units, or of nodes if ``units`` is ``gpus``."""
     asked = asked_of_nodes(values, place)
     arrangement = values.get(_PLACE, "").split(":")
     alone = 1 if units != "nodes" and not {"excl", "exclhost"}.isdisjoint(arrangement) else -1

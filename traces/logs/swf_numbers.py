@@ -49,7 +49,10 @@ def numbered(workload: Workload) -> Workload:
 
 
 def loses_dependencies(workload: Workload) -> bool:
-    """Return whether some job's dependencies cannot be written as SWF, which has only the end of one job."""
+    """Return whether SWF would lose some job's dependencies.
+
+    In SWF a job can only wait for the end of one other job.
+    """
     known = set(workload.ids)
     for text in workload.labels.get("dependency", ()):
         parts = parse_dependency(text) if text else []

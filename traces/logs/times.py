@@ -15,7 +15,8 @@ _PARTS: Final = (1, 60, 3600, 86400)
 class Clock:
     """Converts dates in one time zone to Unix times.
 
-    Of a time that the clock shows twice, the first counts. A time that it skips gets the offset before the change.
+    When clocks are set back, some local times occur twice: they count as the first of the two. When clocks are set
+    forward, some local times do not exist: they get the offset before the change.
     """
 
     def __init__(self, zone: tzinfo) -> None:

@@ -23,7 +23,7 @@ class Lives:
         entered, left: the age of the node or GPU at the start and end of the period (s), entered < left, shape (n,).
         failed: whether the period ended with a failure; otherwise it is censored, shape (n,).
         begin: the start of the period on the log's clock (s), shape (n,).
-        group: the index of its class in the log's classes, shape (n,).
+        group: the class of the node or GPU, as an index into the log's classes, shape (n,).
     """
 
     entered: Floats
@@ -158,7 +158,9 @@ class OutageLog:
         )
 
     def within(self, begin: float | None, end: float | None) -> "OutageLog":
-        """Return the log from `begin` to before `end` (s): its outages and its watch. None is no bound.
+        """Return the outages that begin from `begin` to before `end` (s), and the watch of the nodes in that time.
+
+        None means no bound.
 
         If the log does not say when nodes were watched, they were watched from `begin` to `end`.
         """
@@ -179,7 +181,10 @@ class OutageLog:
         )
 
     def with_silent(self, nodes: int) -> "OutageLog":
-        """Add nodes without outages, with the longest watch, until there are `nodes`."""
+        """Add nodes without outages, so that the log has `nodes` nodes.
+
+        The new nodes are watched from the earliest start to the latest end of any node's watch.
+        """
         more = nodes - len(self.nodes)
         if more < 0 or len(self.classes) > 1 or self.lives is not None:
             raise TraceError(

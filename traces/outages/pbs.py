@@ -21,8 +21,8 @@ def parse_pbs(stream: io.BufferedReader, path: PathText) -> OutageLog:
     """Parse the outages in a PBS server log.
 
     Records of kind ``node`` (in any case) count if their text has ``attributes set: state = offline``, ``node down`` or
-    ``node up``. The sign may also be ``+`` or ``-``, and commas or bars separate several states. A node is down from
-    its first bad state, which is the cause, until it has none, or for ever. Local times are taken as UTC.
+    ``node up``. Instead of ``=`` the text may have ``+`` or ``-``. Commas or bars separate several states. A node is
+    down from its first bad state, which is the cause, until it has none, or for ever. Local times are taken as UTC.
     """
     where = str(path)
     rows: list[Row] = []

@@ -30,7 +30,8 @@ def parse_outage_csv(stream: io.BufferedReader, path: PathText) -> OutageLog:
 
     A node is a number or a name. Several nodes, such as ``0-3 8`` or ``n[001-016],login``, have one outage each. Times
     are seconds after time 0, or all of them are dates such as ``2017-01-29 08:00``. If `up` is empty, the outage never
-    ends. Lines with ``#`` before the header are comments, except the line that `watch_line` returns.
+    ends. Lines with ``#`` before the header are comments. The reader ignores them, except for the one that `watch_line`
+    writes.
     """
     reader = _Reader(str(path))
     rows = list(reader.rows(stream))

@@ -90,8 +90,8 @@ class EventsLog(JobLog):
     - If the names of all jobs have the form ``jobid_N``, the id of a job is N, else its number in the order of
       submissions, as Slurm counts.
     - Each task of an array is a job ``ARRAY_TASK``, such as ``34_0``.
-    - ``-sim-walltime -1`` means until the time limit. 0 is read as 0.001 s.
-    - Options that only the scheduler decides on become the label ``options``; ``--dependency`` becomes ``dependency``.
+    - With ``-sim-walltime -1`` the job runs until its time limit. 0 is read as 0.001 s.
+    - Options that only the scheduler uses become the label ``options``; ``--dependency`` becomes ``dependency``.
     - ``scancel`` events cancel jobs. ``scontrol`` events are for the option ``--reservations``.
     - A comment ``# start: DATE`` gives the date of time 0.
     """

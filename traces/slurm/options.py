@@ -1,4 +1,4 @@
-"""Convert the options of a submission that only the scheduler decides on to and from a label of the job.
+"""Convert sbatch's options that only the scheduler uses to a label of a job, and back.
 
 The label is a text of sbatch's long options: ``--begin=now+90 --array=0-7%2 --nice=50``.
 """
@@ -30,7 +30,7 @@ def split_words(text: str) -> list[str]:
 
 
 def options_text(options: Mapping[str, str]) -> str:
-    """Return options as the text of a label; an option without a value has an empty one."""
+    """Return options as the text of a label; an option without a value is given as ""."""
     return " ".join(f"--{name}" + (f"={shlex.quote(value)}" if value else "") for name, value in options.items())
 
 

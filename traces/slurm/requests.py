@@ -76,8 +76,8 @@ class SacctRequests:
     def of(self, cell: Cell, nodes: int, processors: int, place: str) -> Request | None:
         """Return what a job requested of its nodes; None if the row has neither TRES nor memory.
 
-        ReqTRES and ReqMem count first. What they lack comes from the allocation. A total of memory is divided by the
-        job's nodes, or by its cores if it has several nodes, unless SubmitLine has ``--mem``.
+        If ReqTRES is empty, AllocTRES replaces it. If ReqMem is empty, the memory is that of the TRES. A total of
+        memory becomes memory per node if the job has one node or SubmitLine has ``--mem``, otherwise memory per core.
 
         Args:
             nodes, processors: requested numbers according to other columns, -1 if missing.
@@ -154,7 +154,10 @@ class SacctRequests:
 
     @staticmethod
     def _gpus(tres: dict[str, str], nodes: int, fields: dict[str, Any], place: str, column: str) -> dict[str, Any]:
-        """Return the fields of `Request` that hold the GPUs; if both are known, they replace ``gpus_per_task``."""
+        """Return the fields of `Request` that hold the job's number of GPUs and their model.
+
+        ``gpus_per_task`` of ``fields`` is removed unless it gives the number in TRES.
+        """
         gpus = gpu_count(tres, place, column)
         if not gpus:
             fields.pop("gpus_per_task", None)

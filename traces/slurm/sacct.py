@@ -69,7 +69,8 @@ class SacctLog(JobLog):
     - Steps, such as ``123.batch``, are left out. Each array task and each component of a heterogeneous job is a job.
     - Of several records of a job, as ``--duplicates`` gives after a requeue, the last one counts, with the earliest
       submit time. A job that has not ended has no run time.
-    - Timelimit (or TimelimitRaw, in minutes) is the requested time; no limit if absent or the partition's.
+    - Timelimit (or TimelimitRaw, in minutes) is the requested time. Without it, or if it only names the partition's
+      limit, the job has no limit.
     - Partition is the queue, Constraints the constraint, NodeList the nodes that the job got.
     - ReqTRES, ReqMem and SubmitLine say what the job takes of shared nodes: cores, memory, GPUs, other resources.
     - A row that cannot be read is left out and counted, unless reading is strict.
@@ -77,9 +78,9 @@ class SacctLog(JobLog):
     - GPUs come from AllocTRES, else ReqTRES, evenly per node if the number of nodes divides them. Jobs with GPUs need
       GPU units (``unit=gpu``) and the model in ReqTRES; other jobs need whole nodes (``unit=node``).
 
-    The size in ``nodes`` is the first of AllocNodes, NNodes and ReqNodes that is above 0. In ``processors`` it is the
-    first of AllocCPUS, NCPUS and ReqCPUS. ``timezone`` applies to times without an offset, such as
-    ``2024-01-31T08:00:00``, but not to seconds since 1970 (SLURM_TIME_FORMAT=%s).
+    With the option ``units`` = ``nodes``, the size is the first of AllocNodes, NNodes and ReqNodes that is above 0.
+    With ``processors``, it is the first of AllocCPUS, NCPUS and ReqCPUS. ``timezone`` applies to times without an
+    offset, such as ``2024-01-31T08:00:00``, but not to seconds since 1970 (SLURM_TIME_FORMAT=%s).
     """
 
     format = "Slurm sacct"
@@ -157,7 +158,10 @@ class SacctLog(JobLog):
         )
 
     def _mended(self, cells: list[str], width: int, place: str) -> list[str]:
-        """Return the cells of a row that ends with a bar, or in which a text contains bars."""
+        """Return the cells of a row that has too many of them.
+
+        The row may end with a bar, or one of its texts may contain bars.
+        """
         surplus = len(cells) - width
         if surplus == 1 and not cells[-1]:
             return cells[:-1]

@@ -89,7 +89,7 @@ def parse_sbatch(words: Sequence[str], where: str) -> SbatchCall:
     """Return the options of a command line, which ends at the name of the script.
 
     Raises:
-        TraceError: if an option lacks its value, has one too many, or an abbreviation is ambiguous.
+        TraceError: if an option lacks its value or has one that it does not take, or if an abbreviation is ambiguous.
     """
     found = SbatchCall()
     rest = list(words)

@@ -18,8 +18,7 @@ _GPU: Final = "gpu"
 def request_of_options(values: Mapping[str, str], where: str) -> tuple[Request, dict[str, str]]:
     """Return what a job requests, and the options that a `Request` cannot hold.
 
-    As sbatch does, a number of nodes above the number of tasks is lowered to it. A job without numbers of nodes and
-    tasks is one task.
+    As in sbatch, a job gets no more nodes than it has tasks. A job that gives neither number has one task.
 
     Args:
         values: {long name of an option of sbatch: value}.
@@ -88,7 +87,10 @@ def _count(values: Mapping[str, str], name: str, where: str) -> int | None:
 
 
 def _memory(values: Mapping[str, str], where: str, rest: dict[str, str]) -> dict[str, int]:
-    """Return the amount of memory (MiB); pass 0 per node on in ``rest``, because it means all memory of the node."""
+    """Return the amount of memory in MiB, as {field of `Request`: amount}.
+
+    ``--mem=0`` means all memory of the node. A `Request` cannot say that, so the option goes into ``rest``.
+    """
     found = {}
     for name, member in (
         ("mem", "memory_per_node"),

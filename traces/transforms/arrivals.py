@@ -20,8 +20,8 @@ class Gaps:
 
     Args:
         kind: ``fixed``; ``exp``, exponential; or ``unif``, uniform.
-        low: the fixed time, the mean, or the least time (s), by kind.
-        high: the greatest time (s), for ``unif`` only.
+        low: in seconds: the fixed time of ``fixed``, the mean of ``exp``, the least time of ``unif``.
+        high: in seconds: the greatest time of ``unif``; the other kinds ignore it.
     """
 
     kind: str

@@ -37,8 +37,9 @@ def merge(workloads: Sequence[Workload], align: Align = "zero", *, apart: bool =
 
     Args:
         workloads: at least one.
-        align: what coincides. ``date``: equal dates, with time 0 at the earliest epoch. ``zero``: time 0 of each; the
-            epoch stays if all have the same. ``first``: the first job of each, which becomes time 0, without an epoch.
+        align: how to match the clocks of the workloads. ``date`` matches their dates; time 0 is the earliest epoch.
+            ``zero`` matches their times 0; the epoch stays if all have the same. ``first`` lets each workload's first
+            job be submitted at time 0; the result has no epoch.
         apart: whether to keep users, groups, accounts, queues and so on of different workloads apart: from the second
             workload on, their numbers continue after the highest before, and names get ``@2``, ``@3``, ...
     """

@@ -29,7 +29,7 @@ _POSIX: Final = {
 
 
 def pattern_of(host: str) -> re.Pattern[str]:
-    """Return a host as a regular expression; re.error if it is invalid."""
+    """Return the regular expression for an entry of HOSTLIST; re.error if it is invalid."""
     for theirs, ours in _POSIX.items():
         host = host.replace(theirs, ours)
     return re.compile(host, re.IGNORECASE)

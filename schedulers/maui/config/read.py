@@ -46,7 +46,7 @@ class MauiConfigError(PipistrelleError):
 class ConfigWarning(NamedTuple):
     """A warning about a setting without effect: line (from 1), name and reason.
 
-    ``decides`` is whether Maui itself might decide differently: the word is unknown, or the rule is not supported.
+    ``decides`` is true if Maui itself might decide differently, because the word is unknown or the rule not supported.
     """
 
     where: str

@@ -39,7 +39,7 @@ class Limit(NamedTuple):
 
     Attributes:
         metric: JOB, NODE, PROC, PS (unit x s), WC (s) or IJOB.
-        per: a kind of credential: each credential of this kind has its own limit; None: one limit.
+        per: kind of credential, such as USER, of which each has its own limit; None: one limit for all together.
     """
 
     metric: str
@@ -112,7 +112,7 @@ class MauiSettings:
         values: {parameter: value} of the parameters that the file sets.
         credentials: {kind: {name: attributes}}; DEFAULT is for credentials that lack an attribute.
         system: limits of all jobs together, and the default QOS.
-        stacks: {stack: (number of reservations, QOS names or None for all)}.
+        stacks: {X: (RESERVATIONDEPTH[X], names in RESERVATIONQOSLIST[X] or None for all QOS)}.
     """
 
     values: Mapping[str, Value] = field(default_factory=dict)

@@ -25,7 +25,7 @@ JOB, UNITS, NODES = range(3)
 class Slots:
     """A table of the counters and limits that apply to each combination of credentials.
 
-    It has a line per limit, up to the largest number of any combination, and a column per combination. Counter 0 is
+    It has a column per combination, and as many lines as the largest number of limits of any combination. Counter 0 is
     unlimited.
     """
 
@@ -150,19 +150,19 @@ class OutstandingRooms:
         self._rooms.clear()
 
     def started(self, counter: int, number: int, units: int, end: float) -> None:
-        """Count a job that ends by ``end`` (s)."""
+        """Count the outstanding work of a running job for a counter; ``end`` (s) is the job's latest end."""
         if counter in self._running:
             self._running[counter][number] = (units, end)
             self._rooms.clear()
 
     def ended(self, counter: int, number: int) -> None:
-        """Stop counting the outstanding work of a job."""
+        """Stop counting the outstanding work of a job for a counter."""
         if counter in self._running:
             self._running[counter].pop(number, None)
             self._rooms.clear()
 
     def of(self, counter: int, metric: int, now: float) -> float:
-        """Return the outstanding work (0: units x s) or time (1: s) of a counter."""
+        """Return a counter's outstanding work in units x s (``metric`` 0) or time in s (1)."""
         left = [(units, max(end - now, 0.0)) for units, end in self._running.get(counter, {}).values()]
         return fsum(time if metric else units * time for units, time in left)
 
@@ -175,7 +175,10 @@ class OutstandingRooms:
         return work.astype(np.float64), time.astype(np.float64)
 
     def rooms(self, now: float, level: int) -> tuple[Floats, Floats]:
-        """Return how much work (units x s) and time (s) each combination of credentials may start now."""
+        """Return the work (units x s) and time (s) that each combination of credentials may start now.
+
+        ``level`` is 0 for soft limits, 1 for hard limits.
+        """
         found = self._rooms.get((now, level))
         if found is None:
             found = (np.full(self._codes, inf), np.full(self._codes, inf))
@@ -188,7 +191,7 @@ class OutstandingRooms:
         return found
 
     def allowed(self, size: Ints, walltime: Floats, code: Ints, now: float, level: int) -> Bools:
-        """Return which jobs these limits allow to start."""
+        """Return which jobs the soft (``level`` 0) or hard (1) limits allow to start."""
         work, time = self.rooms(now, level)
         may: Bools = np.ones(len(size), dtype=np.bool_)
         if self._slots[0].counters:

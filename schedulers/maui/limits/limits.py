@@ -268,10 +268,7 @@ class Limits:
         return allowed
 
     def _system_room(self, hard: bool) -> float:
-        """Return how many units a job may have at most under the limits of all jobs together.
-
-        -1: no job may start.
-        """
+        """Return the most units that a job may have under the limits on all jobs together; -1: no job may start."""
         usage = self._usage.get(_SYSTEM, _Usage(0))
         room = inf
         for limit in self._system:
@@ -281,7 +278,7 @@ class Limits:
         return min(room, 2.0**53)  # less than an empty row
 
     def considered(self, queue: MauiQueue, eligible: Bools, ranks: Floats, *, hard: bool, use: str = "") -> Bools:
-        """Return the eligible rows that MAXIJOB admits: per credential, those that rank first.
+        """Return the eligible rows that MAXIJOB admits: those that rank first for their credential.
 
         ``use`` names the caller's purpose. The last result is kept per use, which makes the next call faster.
         """

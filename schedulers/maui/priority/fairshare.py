@@ -174,9 +174,10 @@ class Fairshare(Kept):
         return float(self._total[0]) + self._total_older
 
     def factors(self, kind: str, now: float, ahead: float = 0.0) -> Floats:
-        """Return how far each name's usage (%) is from its target.
+        """Return each name's fairshare factor: how far its usage (%) is from its target.
 
-        It is 0 for a name without a target, and for all names before any use (source: MJobGetStartPriority, Maui 3.2).
+        The factor is 0 for a name without a target, and for all names before any use (source: MJobGetStartPriority,
+        Maui 3.2).
 
         Args:
             ahead: seconds to look ahead, assuming that no job starts or ends and no window begins.
@@ -209,7 +210,7 @@ class Fairshare(Kept):
         return counters
 
     def _target(self, kind: str, name: str) -> tuple[str, Credential]:
-        """Return the owner (the name or DEFAULT) and the attributes of a name's target."""
+        """Return the attributes with a name's target, and whose they are: the name's or DEFAULT's."""
         own = self._settings.own(kind, name)
         if own is not None and own.target:
             return name, own
@@ -225,7 +226,7 @@ class Fairshare(Kept):
         )
 
     def rooms(self, now: float) -> list[tuple[Floats, Floats]]:
-        """Return how much usage (unit x s) caps allow a new job, and its growth.
+        """Return how much usage (unit x s) caps still allow a new job, and its growth per s.
 
         The arrays are by kind of credential. Each has a value per name (inf without a cap), and one for jobs without a
         name of this kind. A job's full walltime counts (source: MFSCheckCap, Maui 3.2). The growth is valid until a job

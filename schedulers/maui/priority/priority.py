@@ -306,7 +306,7 @@ class Priorities:
         self._known = len(combinations)
 
     def _priority(self, kind: str, name: str | None) -> float:
-        """Return a credential's PRIORITY, else its class's, else DEFAULT's (except a QOS)."""
+        """Return a credential's PRIORITY, or else the class's own priority, or else DEFAULT's (but not for a QOS)."""
         if (own := self._settings.own(kind, name)) is not None and own.priority != 0.0:
             return own.priority
         if kind == "CLASS" and (told := self.class_priorities.get(name or "", 0.0)) != 0.0:

@@ -182,7 +182,10 @@ class FixedColumn(Generic[_Scalar]):
         self._values: NDArray[_Scalar] = np.zeros(0, dtype=kind)
 
     def of(self, generation: int, rows: int, worked_out: Callable[[slice], NDArray[_Scalar]]) -> NDArray[_Scalar]:
-        """Return the values of all rows; ``worked_out`` computes missing ones."""
+        """Return the values of all ``rows`` rows; ``worked_out`` computes those of new rows.
+
+        ``generation`` is that of the queue; if it has changed, all rows are new.
+        """
         if generation != self._generation:
             self._generation, self._rows = generation, 0
         if self._rows < rows:
@@ -206,7 +209,7 @@ class RowsByCounter:
         self._count = 0
 
     def add_code(self, counters: tuple[int, ...]) -> None:
-        """Add the next combination of credentials, with the counters for which its jobs count."""
+        """Add the next combination of credentials; its jobs add to ``counters``."""
         for counter in counters:
             self.codes[counter].append(len(self.counters_of))
         self.counters_of.append(counters)

@@ -16,12 +16,12 @@ from pipistrelle.schedulers.sharing.plan.slices import NodePlace
 
 
 class ConservativeOnNodes:
-    """Gives every waiting job a reservation on fixed nodes, which no other job ever delays.
+    """Gives every waiting job a reservation on fixed nodes, never delayed by other jobs.
 
-    A new job gets a reservation that delays no earlier one. When a job ends, the waiting jobs are planned again, one by
-    one in the order of the queue. Meanwhile all other jobs keep their reservations. A job changes its reservation only
-    if it can start earlier, or at the same time on preferred nodes. Jobs that cannot gain from the freed resources are
-    skipped.
+    A new job gets a reservation that delays no earlier reservation. When a job ends, the waiting jobs are planned
+    again, one by one in the order of the queue. Meanwhile all other jobs keep their reservations. A job changes its
+    reservation only if it can start earlier, or at the same time on preferred nodes. Jobs that cannot gain from the
+    freed resources are skipped.
     """
 
     def __init__(self) -> None:
@@ -94,7 +94,11 @@ class _Reserved(NodePlan):
         return super().holds_for(view) and not any(place.begin < view.now for place in self._places.values())
 
     def schedule(self, *, anew: bool) -> None:
-        """Reserve for new jobs in the queue's order, and for all jobs that may move if something was freed."""
+        """Reserve for new jobs in queue order.
+
+        Args:
+            anew: whether to plan marked jobs again too, because something was freed.
+        """
         view, marks = self.view, self._marks
         for place in self.follow():
             self._freed(place)
@@ -220,13 +224,13 @@ class _Marks:
         ]
 
     def restore(self, state: list[list[Any]]) -> None:
-        """Restore the marks of jobs that have joined."""
+        """Restore the marks; call `join` for all marked jobs first."""
         for number, nodes in state:
             self._marked[self._column[number]] = True
             self._nodes[self._column[number], nodes] = True
 
     def join(self, job: SchedulerJob, plan: NodePlan, end: float) -> None:
-        """Add a job, or change the end (s) of its reservation; in both cases remove its mark."""
+        """Add a job without a mark, or change the end (s) of a known job's reservation."""
         row = self._column.get(job.number)
         if row is None:
             if not self._unused:
@@ -279,9 +283,9 @@ class _Marks:
 
         Args:
             nodes: the nodes with freed resources, shape (n,).
-            most: the largest amount that is free there at any time of the period, shape (n, columns).
-            begin: begin of the period, s.
-            everyone: whether licences were freed too, so that the jobs may move on any node.
+            most: the largest amount free there at any time of the freed period, shape (n, columns).
+            begin: begin of the freed period, s; only jobs that end later can gain.
+            everyone: mark all these jobs on all nodes, because licences were freed too.
         """
         later = self._ends > begin
         if everyone:

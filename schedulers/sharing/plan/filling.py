@@ -1,4 +1,4 @@
-"""Choose which of the jobs that fit now are started, by Maui's backfill policies, on nodes that jobs share."""
+"""Choose jobs to start on nodes that jobs share, by Maui's backfill policies."""
 
 from collections.abc import Callable, Sequence
 from itertools import islice
@@ -21,15 +21,16 @@ def fill(
     hold: Callable[[_Item], Release | None],
     start: Callable[[_Item], object],
 ) -> None:
-    """Start those of some jobs that a policy chooses.
+    """Start the jobs that a backfill policy chooses.
 
     Args:
         items: the jobs, in the order of the queue.
         policy: ``firstfit`` tries them in this order, ``bestfit`` by falling value, and ``greedy`` starts the set with
             the largest sum of values among the sets tried.
-        value: returns a job's value by BACKFILLMETRIC.
-        most: how many of the jobs, that fit one by one, may be started (0: all).
-        hold: reserves what a job takes if it fits now, and returns a function that removes this reservation; else None.
+        value: returns a job's value by Maui's BACKFILLMETRIC.
+        most: number of jobs to choose from: the first in ``items`` that each fit alone; 0: all jobs.
+        hold: reserves what a job takes, and returns a function that removes this reservation; returns None if the job
+            does not fit now.
         start: starts a job if it fits.
     """
     if most:
@@ -55,8 +56,8 @@ def _best_set(
 ) -> list[_Item]:
     """Return the set of jobs with the largest sum of values among the sets tried.
 
-    Sets are searched depth first in the order of the queue. After a set is full, its last job is replaced by a later
-    job, until the limit of checks is reached.
+    Sets are searched depth first in the order of the queue. When no further job fits into a set, its last job is
+    replaced by a later job. The search ends after a limited number of tests.
     """
     questions = at = 0
     chosen: list[tuple[int, Release]] = []

@@ -1,6 +1,7 @@
 """The loops over the free resources of time slices, with numpy; `compiled` has the same for numba.
 
 A table has shape (rows, nodes, columns). Each row is one slice of time and holds what is free on each node during it.
+The columns are the resources, then the GPUs of a node by number.
 ``order`` has the row of each slice, the earliest slice first.
 """
 
@@ -24,8 +25,8 @@ class Need(NamedTuple):
         gpus: number of GPUs.
         share: thousandths of each GPU.
         idle: whether no other job may be on the node.
-        low: number of nodes.
-        length: for how long, s.
+        low: least number of nodes.
+        length: how long this must be free, s.
         tasks: number of tasks on all nodes together; 0 if it does not matter.
         most: the most tasks on one node.
         base: what the job takes of a node besides its tasks, shape (resources,).

@@ -6,13 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipistrelle.platforms.resources.shape import Shape
+from pipistrelle.platforms.resources.shape import Shape, Takes
 from pipistrelle.protocol.base.state import message_of, plain
 from pipistrelle.protocol.units.indices import numbers
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.policy.ends_and_shadow import end_of, held_until
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
-from pipistrelle.schedulers.policy.shared_view import Takes
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.policy.windows import Window
 from pipistrelle.schedulers.sharing.placing import NodePlacer
@@ -77,7 +76,7 @@ class NodeSearch:
         return NodeSlices(now, has.copy(), has, licenses, fast_loops())
 
     def rows(self, job: SchedulerJob, takes: Takes) -> Rows:
-        """Return what a job takes as rows of the plan."""
+        """Return what a job takes, as arrays with the plan's columns."""
         counts = self._counts(self.shared.shape(job))
         return Rows(takes, *self.shared.rows(job, takes), counts)
 
@@ -142,13 +141,14 @@ class NodeSearch:
         table = np.zeros_like(has)
         table[good] = self.slices.least_free(at, length, good)
         most = np.zeros(len(table), dtype=np.int64)
-        most[good] = shape.most_tasks(table[:, :width], table[:, width:])[good]
+        amounts, gpus = table[:, :width], table[:, width:]
+        most[good] = shape.most_tasks(amounts, gpus)[good]
         if not most.any():
             return None
-        return shape.choose(self.order(shape, at, length, good), most, table[:, width:])
+        return shape.choose(self.order(shape, at, length, good), most, amounts, gpus)
 
     def order(self, shape: Shape, at: int, length: float, good: Ints) -> Ints:
-        """Return the nodes, preferred ones first, for a job that would start with a slice on some good nodes."""
+        """Return all nodes, preferred nodes first, for a job that would start with slice ``at``."""
         return self.shared.by_weight if at else self.placer.order(shape)
 
     def _shut(self, shape: Shape, periods: Sequence[Period]) -> Shut:
@@ -313,7 +313,7 @@ class NodePlan(NodeSearch):
         return self.earliest(job, self.need(job), access.nodes if among is None else among, periods, before)
 
     def start_if_fits(self, job: SchedulerJob) -> bool:
-        """Start a job if it fits from now on for its whole length; return whether it does."""
+        """Start a job if it fits now and until its expected end; return whether it was started."""
         fit = self.fit(job, self.view.now)
         if fit is not None:
             self.start(job, fit.takes)

@@ -29,7 +29,8 @@ METRICS: Final[dict[str, Metric]] = {
 class EasySlicesOnNodes:
     """EASY backfilling with one reservation on chosen nodes, in time slices.
 
-    A job that would run beyond the reserved start cannot use the reserved resources, even if others will be free then.
+    A job that would run beyond the reserved start cannot use the reserved resources, even if the first job could then
+    start on other resources.
     """
 
     def __init__(self) -> None:
@@ -81,7 +82,7 @@ class EasySlicesOnNodes:
             plan.start_if_fits(job)
 
     def _front(self, view: View, plan: NodePlan) -> SchedulerJob | None:
-        """Start jobs from the front while they fit; reserve for the next and return it."""
+        """Start jobs from the front while they fit; make a reservation for the first that does not, and return it."""
         if self._place is not None:
             plan.clear(self._place)
             self._place = None
@@ -105,7 +106,7 @@ class ReservingOnNodes(KeepsBegins):
         policy: how other jobs are chosen: in the order of the queue (``firstfit``), by falling metric (``bestfit``), or
             the set with the largest sum of metrics among the sets tried (``greedy``).
         metric: a key of `METRICS`.
-        most: how many other jobs may be started at a decision, of those that fit one by one; 0: all.
+        most: number of other jobs to choose from at a decision: the first that each fit alone; 0: all.
     """
 
     _kept: ClassVar[tuple[str, ...]] = ("_begins",)

@@ -16,12 +16,12 @@ _ROOM = 16
 
 
 class Rows(NamedTuple):
-    """What a job takes, as rows of the plan's columns.
+    """What a job takes of shared nodes, as arrays with the columns of `loops`.
 
     Attributes:
-        takes: its tasks and GPUs on each node.
+        takes: the job's tasks and GPUs on each node.
         nodes: the nodes, shape (takes,).
-        taken: what it takes of each column on these nodes, shape (takes, columns).
+        taken: what the job takes of each column on these nodes, shape (takes, columns).
         licenses: numbers of each licence of the machine, shape (licences,).
     """
 
@@ -69,7 +69,7 @@ class NodeSlices:
 
     Args:
         now: begin of the first slice, s.
-        free: what is free at ``now``, shape (nodes, columns).
+        free: what is free at ``now``, shape (nodes, columns); the columns are those of `loops`.
         has: all amounts of the nodes, same shape.
         licenses: free licences, shape (licences,).
         form: the functions of `loops`, plain or compiled.
@@ -103,7 +103,7 @@ class NodeSlices:
 
     @property
     def order(self) -> Ints:
-        """The rows of the slices."""
+        """For each slice in order, the table row that holds what is free in it."""
         return self._order[: self._count]
 
     def free(self, at: int = 0) -> Ints:
@@ -156,11 +156,11 @@ class NodeSlices:
         self._unused = list(range(2 * old - 1, old - 1, -1))
 
     def take(self, rows: Rows, begin: float, end: float) -> None:
-        """Take what a job takes from ``begin`` until ``end`` (s); past times are ignored."""
+        """Mark what a job takes as used from ``begin`` until ``end`` (s); past times are ignored."""
         self._change(rows, begin, end, -1)
 
     def give_back(self, rows: Rows, begin: float, end: float) -> None:
-        """Free what a job takes from ``begin`` until ``end`` (s); past times are ignored."""
+        """Mark what a job takes as free from ``begin`` until ``end`` (s); past times are ignored."""
         self._change(rows, begin, end, 1)
 
     def _change(self, rows: Rows, begin: float, end: float, sign: int) -> None:
@@ -198,10 +198,13 @@ class NodeSlices:
         return found
 
     def enough_until(self, length: float, nodes: Ints, least: Ints) -> Ints:
-        """Return for some nodes until which slice they have enough free after ``length`` seconds from now.
+        """Return how long each of some nodes has enough free, beginning ``length`` seconds from now.
 
-        ``least`` are amounts of the first columns. The result has shape (nodes,): the first slice without enough, or
-        the number of slices.
+        Args:
+            least: what counts as enough, for the first columns.
+
+        Returns:
+            The first later slice in which the node has too little, or the number of slices; shape (nodes,).
         """
         after = int(np.searchsorted(self.begins, end_of(float(self._begins[0]), length)))
         free = self._table[self.order[after:]][:, nodes, : len(least)]

@@ -128,7 +128,7 @@ class SlurmLimits:
         return ""
 
     def _own(self, job: SlurmJob, tres: Tres, hidden: set[str]) -> str:
-        """Test the limits of the job's association; a limit that it lacks comes from its accounts."""
+        """Test the limits of the job's association; limits that it lacks are inherited from its accounts."""
         inherited = self.accounts.inherited
         minutes = inherited(job.assoc, "max_tres_mins_pj") or {}
         name = _alone_minutes(minutes, tres, job, "pj_mins", hidden)
@@ -224,7 +224,8 @@ class SlurmLimits:
     def refusal(self, job: SlurmJob, tres: Tres) -> str:
         """Return why a submission is refused permanently; "" if it is accepted.
 
-        Limits on submitted jobs refuse, and other limits with the flag DenyOnLimit.
+        A submission is refused if it exceeds a limit on submitted jobs, or any limit of a QOS with the flag
+        DenyOnLimit.
         """
         if self.idle or job.assoc < 0:
             return ""
@@ -269,17 +270,17 @@ class SlurmLimits:
         return ""
 
     def count_submitted(self, job: SlurmJob, count: int) -> None:
-        """Add ``count`` submitted jobs (or remove them, if negative)."""
+        """Add ``count``, which may be negative, to the submitted jobs of a job's QOS and associations."""
         for used in self._users(job):
             used.submitted += count
 
     def begin(self, job: SlurmJob) -> None:
-        """Count a job that starts with ``job.tres``."""
+        """Count a starting job, and its ``tres``, for its QOS and associations."""
         for used in self._users(job):
             used.begin(job.tres)
 
     def end(self, job: SlurmJob) -> None:
-        """Count a running job's end or requeue."""
+        """Stop counting a running job that ends or is requeued."""
         for used in self._users(job):
             used.end(job.tres)
 

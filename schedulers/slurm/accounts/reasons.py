@@ -25,14 +25,14 @@ def group_reason(level: str, tres: str) -> str:
 
 
 def minutes_reason(level: str, tres: str, *, running: bool = False) -> str:
-    """Return the reason of GrpTRESMins or GrpTRESRunMins: AssocGrpCPUMinutesLimit, QOSGrpMemRunMinutes."""
+    """Return the reason of GrpTRESMins or GrpTRESRunMins, such as QOSGrpMemRunMinutes."""
     kind = "CPU" if tres == "cpu" else _kind(tres)
     run = "Run" if running else ""
     return f"{level}Grp{kind}{run}MinutesLimit" if kind == "CPU" else f"{level}Grp{kind}{run}Minutes"
 
 
 def job_reason(level: str, tres: str) -> str:
-    """Return the reason of MaxTRES per job: QOSMaxCpuPerJobLimit, AssocMaxMemPerJob."""
+    """Return the reason of MaxTRES per job, such as QOSMaxCpuPerJobLimit or AssocMaxMemPerJob."""
     kind = _kind(tres)
     if kind == "Mem":
         return "QOSMaxMemoryPerJob" if level == "QOS" else "AssocMaxMemPerJob"
@@ -41,18 +41,18 @@ def job_reason(level: str, tres: str) -> str:
 
 
 def job_minutes_reason(level: str, tres: str) -> str:
-    """Return the reason of MaxTRESMins per job: QOSMaxCpuMinutesPerJobLimit."""
+    """Return the reason of MaxTRESMins per job, such as QOSMaxCpuMinutesPerJobLimit."""
     kind = _kind(tres)
     return f"{level}Max{kind}MinutesPerJob{'Limit' if kind == 'Cpu' else ''}"
 
 
 def node_reason(level: str, tres: str) -> str:
-    """Return the reason of MaxTRES per node: QOSMaxCpuPerNode."""
+    """Return the reason of MaxTRES per node, such as QOSMaxCpuPerNode."""
     return f"{level}Max{_kind(tres)}PerNode"
 
 
 def least_reason(tres: str) -> str:
-    """Return the reason of MinTRES per job: QOSMinCpuNotSatisfied, QOSMinMemory."""
+    """Return the reason of MinTRES per job, such as QOSMinCpuNotSatisfied or QOSMinMemory."""
     kind = _kind(tres)
     if kind == "Cpu":
         return "QOSMinCpuNotSatisfied"
@@ -60,7 +60,10 @@ def least_reason(tres: str) -> str:
 
 
 def holder_reason(tres: str, holder: str) -> str:
-    """Return the reason of MaxTRESPU or MaxTRESPA; ``holder`` is User or Account: QOSMaxCpuPerUserLimit."""
+    """Return the reason of MaxTRESPU or MaxTRESPA, such as QOSMaxCpuPerUserLimit.
+
+    ``holder`` is User or Account.
+    """
     kind = _kind(tres)
     if kind == "Mem":
         kind = "Memory"

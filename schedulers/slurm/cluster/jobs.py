@@ -25,7 +25,7 @@ class SlurmJob:
     """The record of a job, of a running task of an array, or of an array's waiting tasks.
 
     Attributes:
-        serial: order in which the controller made the record; ties between running jobs follow it.
+        serial: number of the record in the order of creation; breaks ties between running jobs.
         ids: names of the waiting tasks as the caller knows them, in order of start; a plain job has one.
         tasks_waiting: array indices of ``ids``; empty for plain jobs.
         parts: indices of the partitions, in the order in which they are tried.
@@ -43,7 +43,7 @@ class SlurmJob:
         nodes, alloc: the nodes that the job holds, and its amounts on each.
         cpus: CPUs that the job holds, or that the last test would give it; 0: not tested.
         preempts_since: time at which jobs were first preempted for this one, s; 0: never.
-        expected: expected start by the last backfill pass, s; 0: none.
+        expected: start that the last backfill pass expected, s; 0: none.
     """
 
     __slots__ = (

@@ -31,7 +31,7 @@ class SlurmPartition:
 
 
 class SlurmMachine:
-    """All nodes of a cluster: their amounts, and what jobs hold of them.
+    """All nodes of a cluster: their CPUs, memory and gres, and what jobs hold of these.
 
     Attributes:
         names: names of the nodes, sorted as Slurm sorts them; a node's index is its bit in all sets.

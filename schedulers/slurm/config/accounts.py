@@ -9,17 +9,17 @@ from msgspec import Struct, field
 class QosSettings(Struct, frozen=True, kw_only=True):
     """A QOS as ``sacctmgr`` prints it; a limit that is None does not exist.
 
-    TRES maps are such as {"cpu": 32, "gres/gpu": 4, "mem": MiB}. Fields that end in ``_pu`` are limits per user, in
-    ``_pa`` per account, in ``_pj`` per job, in ``_pn`` per node.
+    A TRES map is, for example, {"cpu": 32, "gres/gpu": 4, "mem": 64000}, with memory in MiB. Fields that end in ``_pu``
+    are limits per user, in ``_pa`` per account, in ``_pj`` per job, in ``_pn`` per node.
 
     Attributes:
-        preempt: names of the QOS whose jobs this one's jobs may preempt.
-        preempt_mode: None: the cluster's.
-        preempt_exempt_time: s; None: the cluster's.
+        preempt: names of the QOS whose jobs may be preempted by jobs of this QOS.
+        preempt_mode: ``PreemptMode``; None for the cluster's.
+        preempt_exempt_time: s; None for the cluster's.
         flags: by Slurm's names, such as DenyOnLimit, NoReserve, OverPartQOS, UsageFactorSafe, NoDecay.
         grace_time, max_wall, grp_wall: s.
         *_tres_mins: {TRES: minutes}; ``*_tres_run_mins`` limit what running jobs may still use.
-        limit_factor: factor of the associations' limits; None: 1.
+        limit_factor: multiplies the associations' limits; None for 1.
     """
 
     name: str
@@ -62,11 +62,12 @@ class AssociationSettings(Struct, frozen=True, kw_only=True):
 
     Attributes:
         parent: name of the account above; "" for root.
-        shares: ``Fairshare``; inf for ``parent``: the user takes the account's place.
+        shares: ``Fairshare``; inf for ``Fairshare=parent``, which gives the user the account's share.
         priority: the association's priority factor.
         qos: names of the allowed QOS; None: those of the parent.
         default_qos: "" means the parent's, or ``normal``.
-        max_wall_pj, grp_wall: s. TRES maps as in `QosSettings`.
+        max_wall_pj, grp_wall: s.
+        *_tres_*: TRES maps as in `QosSettings`.
     """
 
     account: str

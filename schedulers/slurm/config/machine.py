@@ -42,18 +42,18 @@ class PartitionSettings(Struct, frozen=True, kw_only=True):
         nodes: names of the nodes, in any order; ALL and node sets are replaced by names.
         max_time: longest time limit, s; inf for UNLIMITED.
         default_time: time limit of jobs without one, s; None: ``max_time``.
-        over_time_limit: time after the limit before a job is killed, s; None: the cluster's.
-        max_nodes: most nodes per job; None: no limit. ``min_nodes`` likewise.
+        over_time_limit: time from a job's limit until it is killed, s; None for the cluster's.
+        min_nodes, max_nodes: fewest and most nodes per job; ``max_nodes`` None: no limit.
         max_cpus_per_node: most CPUs that jobs of this partition may use per node; None: no limit.
         def_mem_per_cpu: memory per allocated CPU of jobs that ask for none, MiB; None: the cluster's.
             Likewise ``def_mem_per_node``, ``max_mem_per_cpu`` and ``max_mem_per_node``.
         def_cpu_per_gpu, def_mem_per_gpu: ``JobDefaults`` of the partition; None: the cluster's.
         over_subscribe: NO, EXCLUSIVE, YES or FORCE.
-        max_share: jobs per resource with YES:n and FORCE:n; 1 otherwise.
+        max_share: most jobs per resource (the n of YES:n and FORCE:n); 1 otherwise.
         qos: name of the partition's QOS, or "".
         allow_*: None for ALL. If ``allow_*`` is given, Slurm ignores ``deny_*``.
-        preempt_mode: None: the cluster's.
-        grace_time: grace of preempted jobs, s.
+        preempt_mode: ``PreemptMode`` of the partition; None for the cluster's.
+        grace_time: how long a preempted job may still run, s.
         select_type_parameters: CR_Core or CR_Socket for this partition; None: the cluster's.
         tres_billing_weights: {TRES: weight}; None: one per CPU.
         state: UP, DOWN, DRAIN or INACTIVE.
@@ -100,9 +100,9 @@ class ReservationSettings(Struct, frozen=True, kw_only=True):
     """A reservation of nodes, as ``scontrol create reservation`` makes one.
 
     Attributes:
-        start, end: s of simulated time; a daily or weekly one is repeated from there.
-        announced: when it is made, s; -inf: before the run.
-        nodes: names of nodes; empty: ``node_count`` nodes are chosen when it is made.
+        start, end: s of simulated time; of a daily or weekly reservation, the first start and end.
+        announced: time at which the reservation is created, s; -inf: before the run.
+        nodes: names of nodes; empty: ``node_count`` nodes are chosen when the reservation is created.
         users, accounts: who may use it; a leading "-" excludes.
         flags: in upper case, such as MAINT, FLEX, IGNORE_JOBS, DAILY, WEEKLY, OVERLAP, ANY_NODES.
         licenses: {licence: count} kept for the reservation.
@@ -123,7 +123,7 @@ class ReservationSettings(Struct, frozen=True, kw_only=True):
 
 
 class SwitchSettings(Struct, frozen=True, kw_only=True):
-    """One ``SwitchName`` line of topology.conf: its nodes, or its switches, by name."""
+    """One ``SwitchName`` line of topology.conf, with the names of what is below the switch."""
 
     name: str
     nodes: tuple[str, ...] = ()

@@ -9,17 +9,17 @@ DAY: Final = 86400.0
 
 
 class SchedulerParameters(Struct, frozen=True, kw_only=True):
-    """The keys of ``SchedulerParameters`` that decide something; names and units are Slurm's.
+    """The keys of ``SchedulerParameters`` that affect decisions; names and units are Slurm's.
 
     Attributes:
         sched_interval: s between two passes over the full queue; None for -1: no main scheduling loop.
         sched_min_interval: microseconds between two passes.
-        batch_sched_delay: s that a requested pass waits after the last pass.
+        batch_sched_delay: least s between the last pass and a requested pass.
         bf_window: minutes. ``bf_resolution``, ``bf_interval`` and ``bf_min_age_reserve`` are s.
-        bf_node_space_size: records of the backfill table; 0: ``bf_max_job_test``.
+        bf_node_space_size: most records of the backfill table; 0: ``bf_max_job_test``.
         bf_min_prio_reserve: no reservations for jobs of lower priority.
-        bf_job_part_count_reserve: jobs per partition that may get a reservation; 0: all.
-        preempt_reorder_count: how often the victims are reordered.
+        bf_job_part_count_reserve: most jobs per partition that get a reservation; 0: no limit.
+        preempt_reorder_count: how often the victims are reordered at most.
     """
 
     default_queue_depth: int = 100
@@ -97,7 +97,7 @@ class SelectSettings(Struct, frozen=True, kw_only=True):
         type: select/linear or select/cons_tres (select/cons_res decides the same).
         parameters: ``SelectTypeParameters`` by name, such as CR_Core_Memory, CR_CPU, CR_LLN.
         topology_plugin: topology/none or topology/tree.
-        def_mem_per_cpu: MiB; None: none given. Likewise the other three.
+        def_mem_*, max_mem_*: MiB; None: not set.
     """
 
     type: str = "select/cons_tres"

@@ -33,7 +33,7 @@ class AnswerDelay(Struct, frozen=True, kw_only=True):
     free_nodes: int = 4
 
     def delay(self, nodes: int) -> float:
-        """Return the delay (s) of a job of this many nodes."""
+        """Return the delay (s) after the end of a job of this many nodes."""
         return self.least + self.per_node * max(0, nodes - self.free_nodes)
 
 
@@ -46,15 +46,15 @@ class SlurmConfig(Struct, frozen=True, kw_only=True):
         accounting_storage: whether slurmdbd is used (``AccountingStorageType`` is accounting_storage/slurmdbd).
         accounting_storage_enforce: in lower case: associations, limits, qos, safe, nosteps, nojobs, wckeys. Slurm adds
             what a value implies: limits implies associations, qos implies associations, safe implies limits.
-        start: time at which the controller starts, s: the phase of its ticks and of its other periods.
+        start: time at which the controller starts, s; its ticks and other periods are counted from then.
         min_job_age, kill_wait, complete_wait, message_timeout: s.
-        over_time_limit: s after the time limit before a job is killed; inf for UNLIMITED.
+        over_time_limit: s from a job's time limit until the job is killed; inf for UNLIMITED.
         limit_check: s between two checks of time limits.
         enforce_part_limits: NO, ANY or ALL.
         max_array_size: the key's value; the largest index is one less.
         licenses: {licence: count}.
         answers: the time from a job's end to the request for a pass.
-        epoch: date of time 0 as s since 1970-01-01 UTC, for daily and weekly periods; None: a Monday at 00:00.
+        epoch: date of time 0 as s since 1970-01-01 UTC, for daily and weekly periods; None: time 0 is a Monday.
     """
 
     cluster_name: str = "linux"

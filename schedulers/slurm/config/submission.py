@@ -10,7 +10,7 @@ class Submission(Struct, frozen=True, kw_only=True):
     """One submission, as sbatch's options give it; times are s of simulated time, memory MiB.
 
     Attributes:
-        number: Slurm's job id: it breaks ties in the queue, and dependencies name it. For a task of an array it is the
+        number: Slurm's job id, which breaks ties in the queue and is used in dependencies. A task of an array has the
             array's id.
         submit: time of submission, s.
         partitions: one or more, in the order given; empty: the default one.
@@ -20,15 +20,15 @@ class Submission(Struct, frozen=True, kw_only=True):
         tasks: ``-n``; None: one per node. ``cpus_per_task``: ``-c``.
         mem_per_cpu, mem_per_node, mem_per_gpu: MiB; at most one is given, 0 asks for all memory of the node.
         gres: {name or name:type: count per node} (``--gres``, ``--gpus-per-node``).
-        gpus, gpus_per_task: of the whole job, of each task.
+        gpus, gpus_per_task: GPUs of the whole job, and of each task.
         begin: earliest start, s; None: at once.
         dependency: sbatch's text, such as "afterok:12:13,singleton" or "afterany:4?afterok:5".
         array_task: index of this task; None: no array. ``array_limit`` is the N of ``%N``, 0: none.
         required, excluded: names of nodes (``-w``, ``-x``).
-        switches, switches_wait: ``--switches=count@wait``, s.
+        switches, switches_wait: ``--switches=count@wait``, the wait in s.
         oversubscribe: ``--oversubscribe`` was given. ``exclusive``: ``--exclusive`` was given.
-        requeue: None: the cluster's ``JobRequeue``.
-        hold: submitted with ``-H``.
+        requeue: whether the job may be requeued; None for the cluster's ``JobRequeue``.
+        hold: whether the job was submitted with ``-H``.
     """
 
     number: int

@@ -39,7 +39,7 @@ _EXAMPLE: Final = "a file of 'sacctmgr dump', a table of 'sacctmgr -P show assoc
 
 
 class Accounting(Struct, frozen=True):
-    """The content of accounting files, and what happens to each of their options."""
+    """The content of accounting files, and for each option whether it is honoured or ignored."""
 
     associations: tuple[AssociationSettings, ...] = ()
     qos: tuple[QosSettings, ...] = ()

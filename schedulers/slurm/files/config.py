@@ -53,7 +53,9 @@ class FilesBeside(Struct, frozen=True):
 
 
 def slurm_config(conf: SlurmConf, beside: FilesBeside | None = None) -> tuple[SlurmConfig, list[KeyFinding]]:
-    """Return the scheduler's settings, and what happens to the keys of ``SchedulerParameters``.
+    """Return the scheduler's settings, and findings on ``SchedulerParameters``.
+
+    A finding says whether a key is honoured or ignored.
 
     Raises:
         SlurmConfigError: with file and line, if a value is wrong or not supported, or a name is unknown.

@@ -55,24 +55,25 @@ _COUNTS: Final = ("priority", "min_prio_thresh")
 
 
 def plain_name(text: str) -> str:
-    """Return an option's name as in the table of names: lower case, without blanks and underscores."""
+    """Return an option's name in lower case, without blanks and underscores."""
     return text.lower().replace(" ", "").replace("_", "")
 
 
 class LimitOptions:
-    """Collects the options of associations and QOS, and what happens to each.
+    """Collects the options of associations and QOS, and whether each is honoured or ignored.
 
     Attributes:
-        findings: what happens to each option, in order.
+        findings: for each option, in order, whether it is honoured, ignored or unknown.
     """
 
     def __init__(self) -> None:
         self.findings: list[KeyFinding] = []
 
     def set(self, kind: str, settings: dict[str, Any], name: str, text: str, where: str) -> None:
-        """Set an option of an association or a QOS; add a finding if the option is ignored or unknown.
+        """Set an option of an association or a QOS, and add a finding: honoured, ignored or unknown.
 
         Args:
+            kind: what has the option; a key of `NAMES`.
             settings: {field: value} to change.
             name: the option's name as written; a ``+`` or ``-`` at its end adds to or takes from a list.
 

@@ -41,14 +41,20 @@ _LONGEST: Final = 1e6
 
 
 class Overrides(Struct, frozen=True):
-    """A configuration with changes, changes of accounting as files of commands, and keys ``simulation.NAME``."""
+    """A changed configuration.
+
+    Attributes:
+        conf: the slurm.conf with its changed keys.
+        commands: (name, text) of files of sacctmgr commands that change accounts and QOS.
+        simulation: {NAME: value} of the keys ``simulation.NAME``.
+    """
 
     conf: SlurmConf
     commands: list[tuple[str, str]]
     simulation: Mapping[str, float]
 
     def timed(self, config: SlurmConfig) -> SlurmConfig:
-        """Return the settings of the scheduler with the times of the simulation."""
+        """Return the settings of the scheduler with the times that the keys ``simulation.NAME`` set."""
         told = self.simulation
         answers = AnswerDelay(
             least=told.get("answer_delay", _ANSWERS.least),
@@ -59,7 +65,7 @@ class Overrides(Struct, frozen=True):
 
 
 def overridden(conf: SlurmConf, changes: Mapping[str, str]) -> Overrides:
-    """Return the configuration with changes.
+    """Apply changes to a copy of a configuration.
 
     Args:
         changes: {key: value as text}.

@@ -65,7 +65,7 @@ _OPTION: Final = re.compile(r"([A-Za-z0-9_]+)(?:=(.*))?")
 
 
 def scheduler_parameters(conf: SlurmConf) -> tuple[SchedulerParameters, list[KeyFinding]]:
-    """Return ``SchedulerParameters``, and what happens to each of its keys."""
+    """Return ``SchedulerParameters``, and whether each key is honoured or ignored."""
     where, known = conf.where("SchedulerParameters"), KEYS["scheduler"]
     kinds = {one.name: one.type for one in fields(SchedulerParameters)}
     values: dict[str, Any] = {}
@@ -148,7 +148,7 @@ def select_settings(conf: SlurmConf) -> SelectSettings:
 
 
 def doubtful_values(conf: SlurmConf) -> list[KeyFinding]:
-    """Return findings about flags that are not supported although Slurm might decide differently with them."""
+    """Return a warning for each flag that is ignored although it could change Slurm's decisions."""
     return [
         KeyFinding(conf.where(key), f"{key} {name}", KeySupport.WARNED, why)
         for key, reasons in _DOUBTFUL.items()
@@ -158,7 +158,7 @@ def doubtful_values(conf: SlurmConf) -> list[KeyFinding]:
 
 
 def memory_defaults(of: Any) -> dict[str, int]:
-    """Return the given defaults and limits of memory and of CPUs per GPU; 0 means none.
+    """Return {field: value} of the memory and GPU defaults and limits that are not 0.
 
     Args:
         of: a slurm.conf, or one of its partitions.

@@ -85,7 +85,7 @@ def read_reservations(
 
     A line has one of three forms: a command, with or without the word ``scontrol``; ``TIME,COMMAND``, where TIME is the
     simulated time (s) of the command; or an event ``-dt TIME -e scontrol | COMMAND``. Other lines of a file of events
-    are ignored. A command without a time is given before the run.
+    are ignored. A command without a time counts as given before the run.
 
     Args:
         name: the file's name in messages.

@@ -26,7 +26,7 @@ def submission_of(job: JobDescription, now: float) -> Submission:
     """Return the submission of a job.
 
     The resources come from the job's sbatch options, or else from its request, or else from its number of nodes. If the
-    job's id is not a number, its number is 0.
+    job's id is not a number, the submission's ``number`` is 0.
 
     Args:
         now: the time of submission (s).
@@ -79,7 +79,7 @@ def _tells_nodes(options: Mapping[str, str]) -> bool:
 
 
 def _taken(options: Mapping[str, str], where: str) -> dict[str, Any]:
-    """Return the fields of a submission that sbatch options about nodes set."""
+    """Return the fields of a submission that come from sbatch options on resources."""
     found = _NODES.fullmatch(options.get("nodes", ""))
     gres = read_gres(options["gres"], where) if options.get("gres", "none").lower() != "none" else {}
     for model, count in _typed(options.get("gpus-per-node", "")):
@@ -108,7 +108,7 @@ def _taken(options: Mapping[str, str], where: str) -> dict[str, Any]:
 
 
 def _requested(request: Request | None, nodes: int) -> dict[str, Any]:
-    """Return the fields of a submission that a request sets; without a request, the job takes whole nodes."""
+    """Return the fields of a submission that come from a request; without one, the job takes ``nodes`` whole nodes."""
     if request is None:
         return {"nodes": nodes, "max_nodes": nodes}
     models = request.gpu_models[:1]

@@ -12,7 +12,7 @@ from pipistrelle.schedulers.slurm.config.machine import SwitchSettings
 def read_topology(
     text: str, name: str, nodes: Mapping[str, int] | None = None, fetch: Fetch | None = None
 ) -> tuple[tuple[SwitchSettings, ...], list[KeyFinding]]:
-    """Return the switches of a topology.conf, and what happens to its keys.
+    """Return the switches of a topology.conf, and whether each key is honoured or ignored.
 
     Args:
         nodes: {name of a node of the machine: its number}; None: names are not checked.

@@ -18,7 +18,7 @@ class NodesAsked(Struct):
     Attributes:
         nodes: set of the nodes that the job may use.
         min_nodes, want_nodes, max_nodes: numbers of nodes from ``-N``; ``want_nodes`` is tried first.
-        cpus: CPUs on all nodes together, at least.
+        cpus: least number of CPUs on all nodes together.
         cpus_per_task: CPUs of one task, all on one node.
         tasks_per_node: most tasks per node; 0: no limit.
         mem, mem_kind: MiB per "cpu", "node" or "gpu"; "all": all memory of each node.
@@ -26,7 +26,7 @@ class NodesAsked(Struct):
         whole: whether nodes are taken as a whole.
         fixed_cpus: CPUs used per node with gres; 0: any number.
         max_cpus_per_node: limit of the partition; 0: none.
-        share: jobs per resource if the job may share, else 1.
+        share: most jobs per resource if the job may share, else 1.
         part: the partition's index.
         counts: ((set of nodes, number needed), ...) of ``feature*N``.
     """

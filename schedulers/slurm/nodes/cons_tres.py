@@ -19,8 +19,10 @@ class ConsTres:
 
     Args:
         parameters: ``SelectTypeParameters``.
-        shared: {partition: CPUs of each node that its sharing jobs hold}, updated by the controller.
-        margin: time after its limit at which a job is expected to end (``KillWait`` plus ``OverTimeLimit``), s.
+        shared: {partition: CPUs that its sharing jobs hold on each node}, updated by the controller.
+        margin: time from a job's limit to its expected end (``KillWait`` plus ``OverTimeLimit``), s.
+        tree: the switches; None without topology/tree.
+        busy_nodes: whether expected starts use nodes in use first (``bf_busy_nodes``).
     """
 
     def __init__(
@@ -63,9 +65,9 @@ class ConsTres:
     ) -> tuple[int, Alloc] | None:
         """Return the expected start of a job and its allocation.
 
-        The function removes running jobs from a copy of the cluster, in groups whose ends lie within one window of
-        time. The window begins with 30 s and doubles before each test. So the start found may be later than necessary,
-        as in Slurm.
+        The function removes running jobs from a copy of the cluster, in groups of jobs that end within one period, and
+        tests after each group whether the job fits. The period is 30 s at first and doubles before each test. So the
+        start found may be later than necessary, as in Slurm.
         """
         usable &= asked.nodes
         if usable.bit_count() < asked.min_nodes:
@@ -171,7 +173,10 @@ class ConsTres:
         return None if got is None else self._alloc(asked, whole_tasks(asked, got, dict(nodes)), free)
 
     def _choose(self, asked: NodesAsked, nodes: Sequence[tuple[int, int]]) -> dict[int, int] | None:
-        """Return {node: CPUs} for a job; if it does not fit, try again without the nodes with the fewest CPUs."""
+        """Return {node: CPUs} for a job; if it does not fit, try again without the nodes with the fewest CPUs.
+
+        ``nodes`` are (node, usable CPUs).
+        """
         if asked.counts:
             return self._with_counts(asked, nodes)
         got = self._once(asked, nodes)
@@ -270,7 +275,7 @@ class ConsTres:
 
 
 class Empty(Free):
-    """The free amounts of all nodes while no job runs."""
+    """The free CPUs, memory and gres of all nodes while no job runs."""
 
     def __init__(self, machine: SlurmMachine) -> None:
         super().__init__(machine, {})
@@ -333,10 +338,13 @@ def whole_tasks(asked: NodesAsked, got: dict[int, int], usable: Mapping[int, int
 
 
 def fill(runs: list[NodeRun], asked: NodesAsked, nodes: int) -> dict[int, int] | None:
-    """Return {node: CPUs} from the best runs of nodes; None if the runs do not suffice.
+    """Return {node: CPUs} for a job from the best runs of nodes; None if the runs do not suffice.
 
-    Nodes are filled one after the other, but each node keeps at least one CPU. The last node is the node with the
-    fewest CPUs that still suffices.
+    Nodes are filled one after the other, but at least one CPU of the request is left for each later node. The last node
+    is the one with the fewest CPUs that still suffices.
+
+    Args:
+        nodes: least number of nodes.
     """
     left_runs: list[NodeRun | None] = list(runs)
     filling = _Filling(asked, nodes)
@@ -377,7 +385,7 @@ class _Filling:
         return self.nodes <= 0 and self.need <= 0
 
     def take(self, at: int, cpus: int) -> None:
-        """Take as many CPUs of a node as are needed, but leave one CPU for each later node."""
+        """Take as many CPUs of a node as are needed, but leave one needed CPU for each later node."""
         use = cpus if self.whole else min(cpus, max(self.need - max(self.nodes - 1, 0), 1))
         self.got[at] = use
         self.need -= use

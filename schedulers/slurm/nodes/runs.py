@@ -65,7 +65,7 @@ def best_run(runs: Sequence[NodeRun | None], nodes: int, cpus: int) -> int | Non
 
 
 def pick_equal(open_nodes: int, count: int, by_weight: Sequence[tuple[int, int]], *, contiguous: bool = False) -> int:
-    """Return ``count`` of the open nodes, if all nodes have equal CPUs; 0 if too few are open.
+    """Return ``count`` open nodes of a cluster whose nodes have equal CPUs; 0 if too few.
 
     The result equals that of `best_run`, but is computed faster.
     """
@@ -96,7 +96,9 @@ def pick_equal(open_nodes: int, count: int, by_weight: Sequence[tuple[int, int]]
 
 
 def with_counts(wanted: Sequence[tuple[int, int]], total: int, open_nodes: int, pick: Callable[[int, int], int]) -> int:
-    """Return nodes that satisfy the counts of a constraint, plus others up to ``total``; 0 if impossible.
+    """Return nodes for a constraint such as ``[a*2&b*4]``, and others up to ``total``.
+
+    The result is 0 if there are too few.
 
     Args:
         wanted: ((set of nodes, number needed), ...).

@@ -25,9 +25,10 @@ class TestOutcome(Struct):
     """The result of backfill's test of one job.
 
     Attributes:
-        kind: "start", "reserve", "window" or "" for nothing.
+        kind: "start": the job starts now; "reserve": nodes are reserved for a later start; "window": its start lies
+            beyond ``bf_window``; "": none of these.
         start, end: of the reservation, s; the end is rounded to ``bf_resolution``.
-        nodes: nodes of the start or the reservation.
+        nodes: set of the nodes on which the job starts now or later.
     """
 
     job: SlurmJob
@@ -41,8 +42,8 @@ class BackfillResult(Struct):
     """The result of a backfill pass.
 
     Attributes:
-        changed: whether the pass changed the table of jobs, which lets the next pass run.
-        planned: idle nodes that were reserved (Slurm's state PLANNED).
+        changed: whether the pass changed the table of jobs; if so, the next pass runs even without other changes.
+        planned: set of idle nodes that were reserved (Slurm's state PLANNED).
     """
 
     outcomes: list[TestOutcome]
@@ -56,10 +57,10 @@ class BackfillResult(Struct):
 def backfill_pass(
     controller: Controller, now: int, *, preempt: Callable[[SlurmJob, SlurmJob], None] | None = None
 ) -> BackfillResult:
-    """Run a backfill pass: start jobs that delay no expected start of a job with a higher place in the queue.
+    """Start jobs that delay no expected start of an earlier job in the queue.
 
     Args:
-        preempt: called with each victim and the job that needs its nodes; it releases the victim.
+        preempt: called with each victim and the job that needs the victim's nodes.
     """
     return _Pass(controller, now, preempt).run()
 
@@ -245,7 +246,7 @@ class _Pass:
     def _when(
         self, job: SlurmJob, part: int, asked: list[NodesAsked], nodes: int, now_only: bool
     ) -> tuple[int, Alloc] | None:
-        """Return the earliest start of a job and its allocation; if it may preempt others, the start is now."""
+        """Return a job's earliest start and allocation; the start is now if the job fits after preempting others."""
         controller, now = self.controller, self.now
         selector = controller.selector
         best: tuple[int, Alloc] | None = None
@@ -296,7 +297,14 @@ class _Pass:
         return False
 
     def _longest(self, nodes: int, least: int, most: int) -> int:
-        """Return the longest time limit (s) for ``--time-min`` that disturbs no reservation of this pass."""
+        """Return the longest time limit with which a job ends before this pass's reservations.
+
+        It is for jobs with ``--time-min``.
+
+        Args:
+            nodes: set of the nodes on which the job starts now.
+            least, most: shortest and longest limit to return, s.
+        """
         space, now = self.space, self.now
         at = 0
         while True:
@@ -320,7 +328,7 @@ class _Pass:
     ) -> bool:
         """Reserve nodes for a later start, unless a limit would forbid the start.
 
-        Returns False if the table of reservations is full.
+        Return False, which ends the pass, if the table of reservations is full.
         """
         controller = self.controller
         start, begin, until = times

@@ -316,7 +316,7 @@ class Controller:
         self.changed += 1
 
     def _forget(self, job: SlurmJob) -> None:
-        """Count a job as no longer submitted."""
+        """Remove a job that will not run again from the counts of submitted jobs."""
         self.limits.count_submitted(job, -1)
         same = self.names.get((job.user, job.sub.name))
         if same is not None:

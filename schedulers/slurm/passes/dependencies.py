@@ -57,7 +57,9 @@ Find = Callable[[int, int | None], Sequence[SlurmJob] | None]
 
 
 def test_dependencies(job: SlurmJob, find: Find, singles: Callable[[SlurmJob], bool], now: int) -> str:
-    """Return whether a job's conditions are all met, still wait, or can never be met; drop those that are met.
+    """Test a job's dependency, and remove the conditions that are met from the job.
+
+    Return MET if the job may run, WAITS if not yet, and NEVER if it can never run.
 
     Args:
         find: returns the records of another job.

@@ -24,7 +24,7 @@ class QueueEntry(Struct, frozen=True):
 
 
 def part_limit(controller: Controller, job: SlurmJob, part: int) -> str:
-    """Return the reason for which a partition's settings keep a job waiting; "" if they do not."""
+    """Return why a partition's settings keep a job waiting; "" if they do not."""
     one = controller.machine.partitions[part]
     settings = one.settings
     if not one.runs_jobs:
@@ -39,7 +39,11 @@ def part_limit(controller: Controller, job: SlurmJob, part: int) -> str:
 
 
 def build_queue(controller: Controller, now: int, *, backfill: bool) -> list[QueueEntry]:
-    """Return the jobs that may run now, in the order in which a pass tests them."""
+    """Return the jobs that may run now, once per partition, in the order of testing.
+
+    Args:
+        backfill: whether to include jobs that wait for the start of their reservation.
+    """
     entries: list[QueueEntry] = []
     controller.gated = False
     for job in list(controller.pending.values()):
@@ -66,7 +70,7 @@ def build_queue(controller: Controller, now: int, *, backfill: bool) -> list[Que
 def sort_queue(controller: Controller, entries: list[QueueEntry]) -> list[QueueEntry]:
     """Sort as Slurm does: by reservation, tier, priority, submission and id.
 
-    A job that may preempt another comes before it.
+    A job that may preempt another comes before that other job, whatever their priorities.
     """
     parts = controller.machine.partitions
     tiers = [one.settings.priority_tier for one in parts]

@@ -35,12 +35,12 @@ def main_pass(
 ) -> PassResult:
     """Run a pass of the main loop: test jobs in order and start those that fit.
 
-    If a job does not fit because resources are short, its partition is closed: later jobs in it are not tested, and its
-    nodes are closed to every other partition for the rest of the pass.
+    If a job does not fit because resources are short, its partition is closed for the rest of the pass: later jobs in
+    this partition are not tested, and its nodes are not used for other partitions.
 
     Args:
         full: test the whole queue, not only ``default_queue_depth`` jobs.
-        preempt: called with each victim and the job that needs its nodes; it releases the victim.
+        preempt: called with each victim and the job that needs the victim's nodes.
     """
     controller.reservations.advance(now)
     return _Pass(controller, now, full=full, preempt=preempt).run()
@@ -78,7 +78,7 @@ class _Pass:
         return self.result
 
     def _is_due(self, job: SlurmJob, part: int) -> bool:
-        """Return whether a job is to be tested; set the note if the pass ends."""
+        """Return whether a job is to be tested; if the pass ends here, set the result's note."""
         parameters = self.parameters
         if parameters.sched_max_job_start and len(self.result.started) >= parameters.sched_max_job_start:
             self.result.note = "sched_max_job_start"

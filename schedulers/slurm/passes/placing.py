@@ -105,7 +105,10 @@ def preempt_for(
     preempt: Callable[[SlurmJob, SlurmJob], None],
     now: int,
 ) -> list[tuple[SlurmJob, SlurmJob]]:
-    """Preempt the victims of a job, unless earlier victims may still be ending; return (victim, job) of each."""
+    """Preempt a job's victims; return (victim, job) of each.
+
+    Preempt none if earlier victims of the job may still be ending.
+    """
     if controller.preemption.in_progress(job, now):
         return []
     if not job.preempts_since:

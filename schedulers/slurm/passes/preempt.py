@@ -112,11 +112,11 @@ class SlurmPreemption:
     def victims(
         self, selector: Selector, asked: NodesAsked, usable: int, candidates: Sequence[SlurmJob]
     ) -> tuple[Alloc, list[SlurmJob]] | None:
-        """Return a job's allocation and the candidates to preempt for it; None if it does not fit even without all of
-        them.
+        """Return a job's allocation and the candidates to preempt for it.
 
-        Candidates are removed one by one until the job fits. Then those on most of the chosen nodes are moved to the
-        front, and the search is repeated, so that few jobs are preempted.
+        Candidates are removed one by one until the job fits. Then the candidates that hold the most of the chosen nodes
+        are moved to the front, and the search is repeated, so that few jobs are preempted. The result is None if the
+        job does not fit even without all candidates.
         """
         order = list(candidates)
         passes = 0

@@ -30,7 +30,7 @@ class Requests:
         self._memory_masks: dict[int, int] = {}
 
     def _with_memory(self, amount: int) -> int:
-        """Return the set of nodes with at least this much memory (MiB) in total."""
+        """Return the set of nodes that each have at least ``amount`` MiB of memory, free or not."""
         found = self._memory_masks.get(amount)
         if found is None:
             memory = self.machine.memory
@@ -38,7 +38,7 @@ class Requests:
         return found
 
     def settle(self, job: SlurmJob) -> None:
-        """Set a new job's numbers of nodes, tasks, CPUs, memory, gres and its time limit."""
+        """Set how many nodes, tasks and CPUs and how much memory, gres and time a new job requests."""
         sub = job.sub
         part = self.machine.partitions[job.part]
         settings = part.settings
@@ -113,14 +113,14 @@ class Requests:
         return int(-(-limit // _MINUTE) * _MINUTE)
 
     def parse(self, job: SlurmJob) -> None:
-        """Compute the sets of nodes that the texts of a job's request name."""
+        """Parse a job's required nodes, excluded nodes and constraint into sets of nodes."""
         sub, machine = job.sub, self.machine
         job.required = machine.mask_of_names(sub.required)
         job.excluded = machine.mask_of_names(sub.excluded)
         job.constraint = parse_constraint(sub.constraint, machine.features, machine.all) if sub.constraint else None
 
     def asked(self, job: SlurmJob, part: SlurmPartition) -> list[NodesAsked]:
-        """Return a job's request in a partition, one for each way to satisfy its constraint."""
+        """Return a job's requests in a partition: one for each alternative of its constraint."""
         settings = part.settings
         nodes = part.mask & ~job.excluded
         if job.mem_kind == "node" and job.mem > self.least_memory:

@@ -41,7 +41,7 @@ class SlurmReservation:
         return True
 
     def admits(self, job: SlurmJob) -> bool:
-        """Return whether a job's user or account may use the reservation."""
+        """Return whether the reservation admits both the job's user and its account."""
         settings = self.settings
         for names, own in ((settings.users, job.user), (settings.accounts, job.account)):
             if any(name == f"-{own}" for name in names):
@@ -102,9 +102,13 @@ class SlurmReservations:
         return next((one for one in self.all if one.settings.name == name), None)
 
     def open_nodes(self, job: SlurmJob, when: int, limit: int) -> tuple[int, bool, int]:
-        """Return (nodes open to a job from a start on, whether reservations take some, start).
+        """Return (set of nodes that a job may use, whether reservations exclude any nodes, start).
 
         The start is ``when``, or later if all nodes, or nodes that the job requires, are reserved until then.
+
+        Args:
+            when: earliest start, s.
+            limit: the job's time limit, s.
         """
         everything = self.machine.all
         if not self.all:

@@ -29,8 +29,8 @@ class Space:
             nodes: nodes that the job may use.
 
         Returns:
-            The next time to try is the end of the first record whose successor offers a node that is not open now; 0:
-            there is none.
+            The next time to try is the earliest at which a node opens that was not open since ``start``; 0: there is
+            none.
         """
         begins, ends, opens, after = self.begin, self.end, self.open, self.after
         later = 0
@@ -50,7 +50,7 @@ class Space:
         return nodes, later
 
     def overlaps(self, start: int, end: int, nodes: int) -> bool:
-        """Return whether any of the nodes is reserved between two times."""
+        """Return whether any of the nodes is reserved at some time from ``start`` to ``end`` (s)."""
         begins, ends, opens, after = self.begin, self.end, self.open, self.after
         at = 0
         while True:
@@ -61,9 +61,11 @@ class Space:
                 return False
 
     def reserve(self, start: int, end: int, nodes: int) -> None:
-        """Reserve nodes from ``start`` to ``end`` (s); the caller rounds the times.
+        """Reserve nodes from ``start`` to ``end`` (s).
 
-        Afterwards at most one pair of equal neighbouring records is joined.
+        The caller rounds both times to the table's resolution.
+
+        Afterwards at most one pair of neighbouring records with the same open nodes is joined.
         """
         begins, ends, opens, after = self.begin, self.end, self.open, self.after
         start = max(start, begins[0])

@@ -8,9 +8,10 @@ from pipistrelle.schedulers.slurm.accounts.records import Accounts, Association
 def fair_tree(accounts: Accounts) -> None:
     """Set ``level_fs`` of all associations and ``factor`` of the users, by Fair Tree.
 
-    The level factor is the share among the siblings, over the usage among the siblings. Users are ranked depth first;
-    the best of n users has factor 1, the worst 1/n. Users with equal level factors get the same rank. Accounts with
-    equal level factors are ranked as one, and so are their users.
+    Among the children of an account, a child's level factor is its fraction of all children's shares, divided by its
+    fraction of all children's usage. Users are ranked depth first; the best of n users has factor 1, the worst 1/n.
+    Users with equal level factors get the same rank. The children of accounts with equal level factors are ranked
+    together.
 
     Source: Slurm's documentation, "Fair Tree Fairshare Algorithm".
     """
@@ -78,13 +79,13 @@ class _Ranking:
 
 
 def classic(accounts: Accounts, damping: int = 1) -> None:
-    """Set ``factor`` of all associations to 2^(-usage/share), by Slurm's classic formula.
+    """Set ``factor`` of all associations to 2^(-usage/share/damping), Slurm's classic formula.
 
-    The effective usage of an association is its own usage, plus its share of the amount by which its account's usage
-    exceeds its own.
+    ``usage`` is the effective usage of an association: its own usage, plus a part of the amount by which its parent's
+    effective usage exceeds its own. That part is the association's fraction of the shares of its siblings and itself.
 
     Args:
-        damping: ``FairShareDampeningFactor``.
+        damping: Slurm's setting ``FairShareDampeningFactor``.
     """
     if accounts.root < 0:
         return

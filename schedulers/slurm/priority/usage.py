@@ -1,4 +1,7 @@
-"""Record the usage of associations and QOS: once per period it decays and the usage of running jobs is added."""
+"""Record the usage of associations and QOS.
+
+Once per period, old usage decays and the usage of running jobs is added.
+"""
 
 import calendar
 from collections.abc import Iterable
@@ -18,7 +21,7 @@ class Usage:
 
     Args:
         start: time from which usage counts, s.
-        epoch: date of time 0, s since 1970-01-01; None: a Monday at 00:00.
+        epoch: date of time 0, s since 1970-01-01; None: time 0 is a Monday at 00:00.
     """
 
     def __init__(self, accounts: Accounts, settings: PrioritySettings, start: int, epoch: float | None) -> None:
@@ -65,7 +68,10 @@ class Usage:
         self.last = max(self.last, now)
 
     def add(self, job: SlurmJob, now: int) -> None:
-        """Add the usage of a running job since the last period began; also called when the job ends."""
+        """Add a job's usage since the current period or the job began, up to ``now`` (s).
+
+        This is also called when the job ends.
+        """
         seconds = now - max(job.start, self.last)
         if seconds <= 0 or job.assoc < 0:
             return
@@ -121,7 +127,7 @@ class Usage:
 
 
 def _year_month(days: int) -> tuple[int, int]:
-    """Return the year and month of a day, counted from 1970-01-01."""
+    """Return the year and month of the day ``days`` days after 1970-01-01."""
     year = 1970
     while True:
         length = 366 if calendar.isleap(year) else 365

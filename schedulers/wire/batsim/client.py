@@ -156,7 +156,7 @@ class _Conversation(Generic[_C]):
             self._turn_away()
 
     def _frame_of(self, message: ZmtpMessage) -> bytes:
-        """Return the content of a message: its first part that does not belong to the prefix of the first message."""
+        """Return a message's content: its first part after the prefix, which the first message defined."""
         if message.left_out:
             raise RemoteProtocolError(
                 "a message is too long", expected=f"at most {LONGEST_NOTICE:,} bytes", found=f"{message.left_out:,}"

@@ -23,8 +23,8 @@ def platform_of(data: SimulationBeginsData) -> PlatformInfo | None:
     """Return the machine that hosts describe; None if they have no useful properties.
 
     Adjacent hosts with the same property ``node`` form one node; any other host is a node of its own. Adjacent nodes
-    with the same properties (their own or their zone's) form a pool. Pipistrelle's servers set ``pool``, ``class`` and
-    ``unit``.
+    with the same properties (their own or their zone's) form a pool. Pipistrelle's servers name the pool, its class and
+    its unit in the properties ``pool``, ``class`` and ``unit``.
     """
     hosts = sorted(data.compute_resources, key=lambda host: host["id"]) if isinstance(data, BatsimBeginsData) else []
     if len(hosts) != data.nb_resources:

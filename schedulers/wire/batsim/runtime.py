@@ -46,10 +46,11 @@ _SPECIAL: Final[frozenset[type[Decision]]] = frozenset((CallMeLater, CancelCall,
 class BatsimRuntime(Runtime):
     """A runtime for the batsim dialect, which hides the dialect from the policy.
 
-    - Batsim's calls have no names and cannot be cancelled. The runtime keeps the names and drops cancelled calls.
+    - Calls that a policy requests from Batsim have no names and cannot be cancelled. The runtime remembers the names,
+      and ignores cancelled calls when they arrive.
     - If Batsim does not acknowledge registered jobs, the runtime submits them to the policy, which decides again.
-    - If Batsim allows dynamic jobs, the runtime tells it when no more will be registered. That is at once, or, for a
-      policy with the feature ``dynamic_jobs``, when no job waits, runs or will be submitted.
+    - If Batsim allows dynamic jobs, the runtime tells it when no more will be registered. It does so at once if the
+      policy lacks the feature ``dynamic_jobs``; otherwise when no job waits, runs or will be submitted.
     - Machines that Batsim declares unavailable are out of service until they are available again.
 
     Raises:
@@ -144,7 +145,7 @@ class BatsimRuntime(Runtime):
         )
 
     def _translated(self, view: View) -> list[Decision]:
-        """Return the decisions in Batsim's form; the policy first decides on its own jobs."""
+        """Return the decisions in Batsim's form, with the policy's decisions on jobs that it just registered."""
         sent: list[Decision] = []
         seen = 0
         while seen < len(view.decisions):

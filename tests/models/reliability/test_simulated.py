@@ -104,6 +104,7 @@ def test_only_the_run_of_the_thesis_has_its_figures():
     assert not any(one.get("printed") for one in found["partitions"])
 
 
+@pytest.mark.slow
 def test_complete_sharing_is_within_the_simulation_s_interval():
     """640 units of 64 nodes, all classes, no queueing: exact probabilities lie within the simulated intervals."""
     thesis = get("intrepid-classes")

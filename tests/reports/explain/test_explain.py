@@ -339,7 +339,10 @@ def test_a_moment(case):
     ]
 
 
-@pytest.mark.parametrize("policy", ["easy", "conservative", "pbs", "maui", "filler"])
+@pytest.mark.parametrize(
+    "policy",
+    ["easy", *(pytest.param(name, marks=pytest.mark.slow) for name in ("conservative", "pbs", "maui", "filler"))],
+)
 def test_every_account_agrees_with_the_outputs(case, small_workload, policy):
     """The stretches cover the whole wait; units were lacking where stated; passing jobs were submitted later."""
     run = case(small_workload(), policy, nodes(32))

@@ -41,7 +41,7 @@ def left_at(story: Story, name: str, folder: Path, share: int) -> tuple[str, Tak
     return ended, TakenOver(folder / "first", folder / "second", setup, from_json(states[0]))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(story=stories(), pair=PAIRS, share=st.integers(0, 99))
 def test_any_scheduler_takes_a_run_over(story: Story, pair: tuple[str, str], share: int) -> None:
     """Whatever is under way: none of its decisions is refused, and all parts agree at each notice."""
@@ -53,7 +53,7 @@ def test_any_scheduler_takes_a_run_over(story: Story, pair: tuple[str, str], sha
     assert [line for line in lines[1:] if ",carried_out," not in line] == []
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(story=stories(), name=st.sampled_from(FORGETFUL), share=st.integers(0, 99))
 def test_the_same_scheduler_decides_the_same(story: Story, name: str, share: int) -> None:
     """It gets all jobs in queue order, the running jobs, and the nodes out of service.

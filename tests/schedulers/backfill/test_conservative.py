@@ -170,7 +170,7 @@ def decisions(answers: Answers, nodes: int, jobs: list[Row], reliability: Reliab
 
 @pytest.mark.parametrize("placement", ["lowest", "contiguous"])
 @pytest.mark.parametrize("order", ["fcfs", "sjf", "pbs"])
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(
     jobs=rows,
     planned=downs | st.just([]),
@@ -194,7 +194,7 @@ def test_decisions_equal_a_full_replan(
 
 
 @pytest.mark.parametrize("way", WAYS)
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(
     order=st.sampled_from(["fcfs", "sjf", "pbs"]),
     jobs=rows,
@@ -246,7 +246,7 @@ def test_a_job_that_leaves_the_queue_gives_its_place_back(way: str | None) -> No
     ]
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 6))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
 def test_a_deep_queue_is_no_exception(seed: int) -> None:
     """Hundreds of jobs that wait for each other, of sizes and lengths of many kinds."""
     chance = Random(seed)  # noqa: S311 - a test's dice

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.schedulers.pairs import PAIRS
 
 from pipistrelle.platforms.description import Platform, Pool
 from pipistrelle.platforms.errors import PlatformError
@@ -24,7 +25,7 @@ from pipistrelle.platforms.topology.partitions import (
 from pipistrelle.protocol.events import JobDescription
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.runs.execution.pause import check_invariants
-from pipistrelle.schedulers.catalogue.names import ON_UNITS, PARTS
+from pipistrelle.schedulers.catalogue.names import ON_UNITS
 from pipistrelle.schedulers.catalogue.parts import compose
 from pipistrelle.schedulers.catalogue.presets import parse_preset
 from pipistrelle.schedulers.catalogue.registry import make_policy
@@ -229,8 +230,9 @@ def run(policy: PartitionedPolicy, jobs: Any, broken: Any, watch: Watch | None =
     return result
 
 
-COMBINED = [(order, backfill, "lowest") for order in PARTS["order"] for backfill in PARTS["backfill"]]
-COMBINED += [("fcfs", backfill, placement) for backfill in ("easy", "conservative") for placement in ON_UNITS]
+COMBINED = [pytest.param(*pair.values, "lowest", marks=pair.marks) for pair in PAIRS]
+COMBINED += [("fcfs", "easy", placement) for placement in ON_UNITS]
+COMBINED += [pytest.param("fcfs", "conservative", placement, marks=pytest.mark.slow) for placement in ON_UNITS]
 
 
 @pytest.mark.parametrize(("order", "backfill", "placement"), COMBINED)

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.schedulers.pairs import PAIRS
 
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.catalogue.names import PARTS
 from pipistrelle.schedulers.catalogue.parts import compose, make_backfill, make_order, make_placement
 from pipistrelle.schedulers.composed import ComposedPolicy
 from pipistrelle.schedulers.maui.config.read import parse_maui_config
@@ -56,8 +56,7 @@ def of(order: str, backfill: str, placement: str = "contiguous") -> ComposedPoli
     return compose(order=order, backfill=backfill, placement=placement, order_options=ORDER_OPTIONS.get(order))
 
 
-@pytest.mark.parametrize("order", PARTS["order"])
-@pytest.mark.parametrize("backfill", PARTS["backfill"])
+@pytest.mark.parametrize(("order", "backfill"), PAIRS)
 def test_every_job_runs_on_consecutive_units(
     unsteady: Unsteady, run_policy: RunPolicy, order: str, backfill: str
 ) -> None:
@@ -154,7 +153,7 @@ class FirstOnes(ComposedPolicy):
 def test_the_first_starts_by_its_reservation(unsteady: Unsteady, run_policy: RunPolicy, backfill: str) -> None:
     """A job that passes the first takes no units that it needs, and the rule states its latest start."""
 
-    @settings(max_examples=80)
+    @settings(max_examples=50)
     @given(jobs=rows, planned=downs(st.just(0.0)))
     def check(jobs: list[Row], planned: list[Down]) -> None:
         policy = FirstOnes("fcfs", backfill, planned)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.schedulers.pairs import PAIRS
 
 from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.description import Platform, Pool
@@ -188,8 +189,7 @@ def check_all_end(result: Result, jobs: list[Row], *, rejects: bool) -> None:
     assert rejects or not summary.rejected
 
 
-@pytest.mark.parametrize("order", PARTS["order"])
-@pytest.mark.parametrize("backfill", PARTS["backfill"])
+@pytest.mark.parametrize(("order", "backfill"), PAIRS)
 def test_every_job_gets_its_request(unsteady: Unsteady, order: str, backfill: str) -> None:
     """Nodes fail and are maintained: no decision is illegal, every start is as the job asks, and all jobs end."""
 

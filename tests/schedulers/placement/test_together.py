@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.schedulers.pairs import PAIRS
 
 from pipistrelle.platforms.description import Platform, Pool
 from pipistrelle.platforms.naming.rule import TopologyRule
@@ -102,8 +103,7 @@ def test_the_first_jobs_of_all_find_the_units_that_are_left(run_policy: RunPolic
     assert run.start_of == {0: 0.0, 1: 1.0}
 
 
-@pytest.mark.parametrize("order", PARTS["order"])
-@pytest.mark.parametrize("backfill", PARTS["backfill"])
+@pytest.mark.parametrize(("order", "backfill"), PAIRS)
 def test_every_policy(unsteady: Unsteady, run_policy: RunPolicy, order: str, backfill: str) -> None:
     """No decision is illegal, all jobs end, and each is placed as it should be."""
 
@@ -184,7 +184,7 @@ class FirstOnes(ComposedPolicy):
 def test_the_first_starts_by_its_reservation(unsteady: Unsteady, run_policy: RunPolicy, backfill: str) -> None:
     """A job that passes the first takes no units that it needs, for any placement: the first does not starve."""
 
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=60, deadline=None)
     @given(
         placement=st.sampled_from([*ON_UNITS, "contiguous,fit=best"]),
         options=lines,

@@ -171,7 +171,7 @@ def overlaps(downs: Sequence[Down], start: float, end: float, units: frozenset[i
 def test_no_job_runs_into_maintenance_that_was_announced(order: str, backfill: str) -> None:
     """Whatever is planned: none starts where it would not end in time, none is ended, and all run."""
 
-    @settings(max_examples=25)
+    @settings(max_examples=15)
     @given(jobs=rows, downs=known_ahead)
     @each_dense
     def check(jobs: list[Row], downs: list[Down]) -> None:
@@ -189,7 +189,7 @@ def test_no_job_runs_into_maintenance_that_was_announced(order: str, backfill: s
 def test_every_job_runs_in_the_end(order: str, backfill: str) -> None:
     """Nodes fail, maintenance is announced late, jobs lose their nodes and requeue: none starves, none is lost."""
 
-    @settings(max_examples=25)
+    @settings(max_examples=15)
     @given(jobs=rows, downs=known_late, broken=failures)
     def check(jobs: list[Row], downs: list[Down], broken: list[Any]) -> None:
         starts, summary = play(compose(order=order, backfill=backfill), jobs, downs, broken)
@@ -214,7 +214,7 @@ class InOrder(ComposedPolicy):
         assert before[len(view.decisions) :] == list(view.waiting)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(jobs=rows, downs=known_late, broken=failures)
 def test_fcfs_starts_jobs_in_order(jobs: list[Row], downs: list[Down], broken: list[Any]) -> None:
     """Requeued jobs precede those submitted later, and no job passes another."""
@@ -253,7 +253,7 @@ class FirstOnes(ComposedPolicy):
 def test_the_first_is_never_delayed_by_a_backfill(backfill: str) -> None:
     """Between windows, too, it starts as soon as what ran when it became the first lets it."""
 
-    @settings(max_examples=150)
+    @settings(max_examples=60)
     @given(jobs=rows, downs=known_ahead)
     @each_dense
     def check(jobs: list[Row], downs: list[Down]) -> None:
@@ -283,7 +283,7 @@ class Promises(ComposedPolicy):
             self.promised[job.id] = now
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(jobs=rows, downs=known_ahead)
 @each_dense
 def test_conservative_keeps_its_promises_between_windows(jobs: list[Row], downs: list[Down]) -> None:
@@ -320,7 +320,7 @@ class Windowed(ComposedPolicy):
 def test_a_window_that_admits_everybody_changes_nothing(run_policy: RunPolicy, order: str, backfill: str) -> None:
     """The rule by single units is the rule by numbers where all units are alike."""
 
-    @settings(max_examples=25)
+    @settings(max_examples=15)
     @given(jobs=rows)
     @example(jobs=dense(0)[0])
     @example(jobs=dense(1)[0])
@@ -336,7 +336,7 @@ def test_a_window_that_admits_everybody_changes_nothing(run_policy: RunPolicy, o
 def test_windows_that_admit_some(run_policy: RunPolicy, backfill: str) -> None:
     """Standing reservations, in force or to come, keep others out; everybody runs when they are over."""
 
-    @settings(max_examples=25)
+    @settings(max_examples=15)
     @given(jobs=rows, own=known_ahead, narrow=st.integers(1, UNITS))
     def check(jobs: list[Row], own: list[Down], narrow: int) -> None:
         own = [(announced, begin - 1.0, length, units) for announced, begin, length, units in own]

@@ -203,7 +203,7 @@ class Kept(Runtime):
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(jobs=rows, failures=broken, windows=downs, at=st.integers(1, 60))
 def test_policy_resumes_from_its_state(
     name: str, jobs: list[Row], failures: list[Any], windows: list[Any], at: int

@@ -174,7 +174,7 @@ def play(platform: Platform, workload: Workload, name: str) -> Result:
     return result
 
 
-def busy_days(platform: Platform, jobs: int = 120) -> Workload:
+def busy_days(platform: Platform, jobs: int = 40) -> Workload:
     """Return jobs that keep a machine busy, of all its queues, some with units per node and constraints."""
     rng = np.random.Generator(np.random.PCG64(7))
     largest = max(platform.units // 3, 1)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.schedulers.pairs import PAIRS
 
 from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.description import Platform, Pool
@@ -174,8 +175,7 @@ def same_decisions(unsteady: Callable[..., Reliability]) -> SameDecisions:
 
 
 @pytest.mark.parametrize("platform", [PLAIN, WITH_CLASSES], ids=["plain", "classes"])
-@pytest.mark.parametrize("order", PARTS["order"])
-@pytest.mark.parametrize("backfill", PARTS["backfill"])
+@pytest.mark.parametrize(("order", "backfill"), PAIRS)
 def test_restored_policy_makes_the_same_decisions(
     same_decisions: SameDecisions, platform: Platform, order: str, backfill: str
 ) -> None:
@@ -189,8 +189,7 @@ def test_restored_policy_makes_the_same_decisions(
         )
 
 
-@pytest.mark.parametrize("order", ["fcfs", "pbs"])
-@pytest.mark.parametrize("backfill", PARTS["backfill"])
+@pytest.mark.parametrize(("order", "backfill"), [*zip(["fcfs", "pbs"] * 4, PARTS["backfill"], strict=True)])
 def test_restored_polling_policy_makes_the_same_decisions(
     same_decisions: SameDecisions, order: str, backfill: str
 ) -> None:

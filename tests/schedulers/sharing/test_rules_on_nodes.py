@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
@@ -23,6 +23,7 @@ from pipistrelle.schedulers.maui.policy import MauiPolicy
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.preemption.options import PreemptionOptions
 from pipistrelle.schedulers.runtime.runtime import Runtime
+from pipistrelle.schedulers.sharing.placements import SHARED
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.setup.setup import Setup
@@ -55,10 +56,22 @@ _REQUESTS = st.one_of(
     st.builds(lambda tasks: Request(tasks=tasks), st.integers(1, 10)),
     st.builds(lambda nodes: Request(nodes=nodes, most_nodes=nodes, exclusive=True), st.integers(1, 2)),
     st.builds(lambda count: Request(tasks=1, licenses={"l": count}), st.integers(1, 2)),
+    st.builds(
+        lambda nodes, tasks, gpus, memory: Request(
+            nodes=1, most_nodes=nodes, tasks=tasks, gpus=gpus, memory_per_gpu=memory
+        ),
+        st.integers(1, 2),
+        st.integers(1, 4),
+        st.integers(1, 2),
+        st.sampled_from([2, 6, 8]),
+    ),
 )
 _JOBS = st.lists(
     st.tuples(st.integers(0, 20), st.integers(1, 12), st.integers(0, 6), _REQUESTS), min_size=1, max_size=14
 )
+
+#: two jobs that leave 6 MiB on each node with GPUs
+_LITTLE_MEMORY = [(0, 9, 0, Request(nodes=1, most_nodes=1, tasks=1, memory_per_node=10))] * 2
 
 _MACHINE = Platform(
     name="m",
@@ -158,7 +171,7 @@ def run(policy: Any, jobs: Workload, platform: Platform = _MACHINE) -> dict[str,
 
 
 @pytest.mark.parametrize("rule", [*RULES, *PREEMPTING, *MAUI])
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(jobs=_JOBS)
 def test_every_job_starts_and_no_promise_is_broken(rule: str, jobs: list[JobRow]) -> None:
     """Every job starts on resources that the server finds free, by the earliest time that was promised to it."""
@@ -171,7 +184,7 @@ def test_every_job_starts_and_no_promise_is_broken(rule: str, jobs: list[JobRow]
 
 
 @pytest.mark.parametrize("rule", AS_PLAIN)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(
     jobs=st.lists(
         st.tuples(st.integers(0, 20), st.integers(1, 6), st.integers(1, 12), st.integers(0, 6)), min_size=1, max_size=25
@@ -189,7 +202,7 @@ def test_nodes_with_one_core_are_as_plain_units(
 
 
 @pytest.mark.parametrize("rule", [*RULES, *PREEMPTING, *MAUI])
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(jobs=_JOBS, stop=st.integers(0, 20))
 def test_a_rule_saves_its_state_as_json(rule: str, jobs: list[JobRow], stop: int) -> None:
     """The state of each rule is text, and a rule made from it goes on with the same decisions."""
@@ -197,14 +210,16 @@ def test_a_rule_saves_its_state_as_json(rule: str, jobs: list[JobRow], stop: int
     assert run(Restarted(rule, stop), work) == run(policy_of(rule), work)
 
 
-@pytest.mark.parametrize(
-    "placement", ["lowest", "best-fit", "random", "worst-fit", "dot-product", "gpu-packing", "fgd"]
-)
-@settings(max_examples=5, deadline=None)
+@pytest.mark.parametrize("rule", ["easy", "conservative"])
+@pytest.mark.parametrize("placement", ["lowest", *SHARED])
+@settings(max_examples=6, deadline=None)
 @given(jobs=_JOBS)
-def test_placements_for_shared_nodes_work_by_name(placement: str, jobs: list[JobRow]) -> None:
-    """Each placement for shared nodes places jobs on one node and on several."""
-    assert len(run(compose(backfill="easy", placement=placement), workload(jobs))) == len(jobs)
+@example(jobs=[*_LITTLE_MEMORY, (1, 5, 0, Request(nodes=1, most_nodes=2, tasks=2, gpus=2, memory_per_gpu=6))])
+def test_each_placement_keeps_the_promises_of_each_rule(placement: str, rule: str, jobs: list[JobRow]) -> None:
+    """With each placement for shared nodes, every job starts on free resources and no reservation moves later."""
+    policy = Watched(compose(backfill=rule, placement=placement))
+    assert len(run(policy, workload(jobs))) == len(jobs)
+    assert not policy.broken
 
 
 def test_placements_are_refused_on_the_other_kind_of_machine(run_policy: Callable[..., Any]) -> None:
@@ -215,7 +230,7 @@ def test_placements_are_refused_on_the_other_kind_of_machine(run_policy: Callabl
         run_policy(compose(placement="worst-fit"), 2, [(0.0, 1, 1.0, 1.0)])
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(jobs=_JOBS)
 def test_recorded_starts_are_repeated_on_the_recorded_nodes(jobs: list[JobRow]) -> None:
     """A log of starts and nodes that are possible is repeated exactly, whatever the jobs ask for of their node."""

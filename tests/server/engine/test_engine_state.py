@@ -213,7 +213,7 @@ def outages_of(rows: list[tuple[int, int, int]]) -> Outages:
     seed=st.integers(0, 2**20),
     resume_at=st.integers(1, 20),
 )
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_run_resumes_from_its_state(
     rows: Any,
     outages: Any,

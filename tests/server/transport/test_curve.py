@@ -199,7 +199,7 @@ def test_a_frame_far_beyond_its_limit_ends_the_connection(come):
     listener.close()
 
 
-@pytest.mark.parametrize("when", ["before", "during"])
+@pytest.mark.parametrize("when", [pytest.param("before", marks=pytest.mark.slow), "during"])
 def test_short_connections_delay_nothing(make, come, when):
     """Hundreds of strangers, silent, loud or disconnected, neither block the scheduler nor delay the end."""
     server = make()

@@ -322,7 +322,7 @@ def test_causes_of_missing_figures():
         "stalled: no event",
         "stalled: m",
         "no job ended",
-        "the trial has no such figure (completed)",
+        "the trial has no such metric (completed)",
     ]
     assert [gap.cause for gap in gaps(trials, "mean_wait_queue_fast")][2:] == [
         "the workload has no such jobs",

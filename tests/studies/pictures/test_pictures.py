@@ -88,7 +88,7 @@ def test_bars_of_fewer_trials_are_hatched_and_counted(figure):
     said = texts(figure)
     assert "3 of 4" in said
     assert "none of 4" in said
-    assert "hatched: 5 trials have no figure (5 stalled)" in said
+    assert "hatched: 5 trials have no value (5 stalled)" in said
     bars = [bar for one in axes.containers for bar in one if hasattr(bar, "get_hatch")]
     assert [bool(bar.get_hatch()) for bar in bars].count(True) == 1
 
@@ -140,7 +140,7 @@ def test_distributions_of_replicas_end_below_one_without_all_figures(figure):
     assert [max(line.get_ydata()) for line in second.lines] == [1.0, 1.0, 1.0]
     assert "easy (3 of 4)" in texts(figure)
     assert first.get_xlabel() == "mean wait (hours)"
-    assert "curves below 1: 1 trials have no figure (1 stalled)" in texts(figure)
+    assert "curves below 1: 1 trials have no value (1 stalled)" in texts(figure)
 
 
 def test_a_distribution_that_was_not_kept(figure):
@@ -167,7 +167,7 @@ def test_curves_with_gaps(figure, make_trials):
     (axes,) = figure.axes
 
     said = texts(figure)
-    assert {"none of 8", "5 of 8", "hollow: 11 trials have no figure (11 stalled)"} <= set(said)
+    assert {"none of 8", "5 of 8", "hollow: 11 trials have no value (11 stalled)"} <= set(said)
     assert axes.get_xlabel() == "repair time"
     assert axes.get_ylabel() == "mean wait (minutes)"
     assert figure.get_suptitle() == "mean wait by repair time and factor of failure rates"

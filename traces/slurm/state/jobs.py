@@ -1,4 +1,4 @@
-"""Make jobs of the named texts that squeue, scontrol and sacct print."""
+"""Make jobs from what squeue, scontrol and sacct print, given as {name of a field: text}."""
 
 import re
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ _PARTITION_LIMIT: Final = frozenset(("Partition_Limit", "NOT_SET"))
 
 
 class JobTexts:
-    """The named texts of one job, parsed on demand; TraceError names file, line and field."""
+    """The fields of one job as texts, parsed on demand; TraceError names file, line and field."""
 
     def __init__(self, place: str, texts: Mapping[str, str], clock: Clock) -> None:
         self.place = place
@@ -35,12 +35,12 @@ class JobTexts:
         self._clock = clock
 
     def text(self, name: str) -> str:
-        """Return a text; "" if it is missing or stands for nothing."""
+        """Return the text of a field; "" if it is missing or says that there is no value."""
         found = self._texts.get(name, "").strip()
         return "" if found in NOTHING else found
 
     def time(self, name: str) -> float | None:
-        """Return a date as s since 1970; None if there is none."""
+        """Return a date in seconds since 1970; None if there is none."""
         text = self.text(name)
         if not text or text == "0":
             return None
@@ -50,7 +50,10 @@ class JobTexts:
         return found
 
     def seconds(self, name: str, one: float = 60.0) -> float | None:
-        """Return a duration (s); None if there is none, inf for no limit."""
+        """Return a duration in seconds; None if there is none, inf for no limit.
+
+        ``one`` is how many seconds a single number without colons counts.
+        """
         text = self.text(name)
         if not text or text in _PARTITION_LIMIT:
             return None
@@ -62,7 +65,7 @@ class JobTexts:
         return found
 
     def count(self, name: str, usual: int = 0) -> int:
-        """Return a whole number; ``2K`` is 2000."""
+        """Return a whole number, or ``usual`` if there is none; ``2K`` is 2000."""
         text = self.text(name)
         return scaled_number(text, self.place, name) if text else usual
 
@@ -81,7 +84,7 @@ def job_of(texts: JobTexts, *, ranged: bool) -> LiveJob:
     """Return the job of a row or record.
 
     Args:
-        ranged: whether the source prints a number of nodes that was asked for as ``2-2``.
+        ranged: whether the source tells a requested number of nodes, ``2-2``, from one that Slurm computed, ``2``.
 
     Raises:
         TraceError: a field is missing or malformed.
@@ -141,7 +144,11 @@ def job_of(texts: JobTexts, *, ranged: bool) -> LiveJob:
 
 
 def _id(texts: JobTexts) -> tuple[int, list[int] | None, int, int]:
-    """Return the job's number, tasks of its array, the N of ``%N`` and the component of a heterogeneous job."""
+    """Return four parts of the job's id.
+
+    They are its number, the tasks of its array, the limit of running tasks (the N of ``%N``), and the component of a
+    heterogeneous job.
+    """
     text = texts.text("id")
     found = _ID.fullmatch(text)
     if found is None:

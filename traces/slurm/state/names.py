@@ -1,4 +1,6 @@
-"""The names that Slurm's commands give to what they print of jobs: one name of ours for all of them.
+"""Map the names that squeue, scontrol and sacct give to the fields of jobs to our names.
+
+Fields with the same meaning have one name of ours.
 
 Sources: manuals of squeue, scontrol and sacct, Slurm 22.05.
 """

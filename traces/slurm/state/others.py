@@ -1,4 +1,4 @@
-"""Make nodes, reservations and shares of the named texts that scontrol, sinfo and sshare print."""
+"""Make nodes, reservations and shares from what scontrol, sinfo and sshare print."""
 
 import re
 from collections.abc import Mapping
@@ -62,7 +62,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def share_of(cells: Mapping[str, str], place: str) -> LiveShare | None:
-    """Return the usage of a row of sshare; None for a row without usage, such as that of a parent's shares.
+    """Return the usage of a row of sshare; None if the row has no usage.
 
     Raises:
         TraceError: the account is missing, or the usage is no number.

@@ -33,10 +33,12 @@ _STATE_COLUMNS: Final = ("STATE", "STATE_COMPACT", "STATECOMPLETE")
 
 
 def read_state(files: Sequence[PathText], timezone: str | None = None) -> ClusterState:
-    """Read files of any of the commands; the content tells which one printed a file.
+    """Read files that squeue, scontrol, sinfo, sshare or sacct printed.
 
-    A row that cannot be read is skipped and listed in ``faults``. A job in several files is that of the last file, with
-    what only earlier ones say; the records of scontrol count more than the rows of squeue.
+    The content tells which command printed a file.
+
+    A row that cannot be read is skipped and listed in ``faults``. If several files have a job, the last file counts,
+    and earlier files add the fields that it lacks. But a record of scontrol counts more than a row of squeue.
 
     Args:
         timezone: time zone of dates without an offset; None: UTC.
@@ -115,7 +117,7 @@ class _Reading:
         self._rows((kind, row) for row in rows_of(lines, header))
 
     def _rows(self, rows: Iterable[tuple[str, LiveRow | TraceError]]) -> None:
-        """Add rows, each with its kind; faulty ones are counted."""
+        """Add rows, given as (kind, row); list the messages of faulty rows."""
         for kind, row in rows:
             if isinstance(row, TraceError):
                 self._state.faults.append(str(row))
@@ -197,7 +199,7 @@ class _Reading:
 
 
 def _named(records: Iterable[tuple[str, LiveRow]]) -> Iterator[tuple[str, LiveRow]]:
-    """Yield records of scontrol with our names of their keys."""
+    """Yield records of scontrol with their keys renamed to our names."""
     for kind, row in records:
         if kind == "job":
             yield kind, LiveRow(row.place, _renamed(row.cells, SCONTROL))
@@ -209,7 +211,7 @@ def _named(records: Iterable[tuple[str, LiveRow]]) -> Iterator[tuple[str, LiveRo
 
 
 def _renamed(cells: dict[str, str], names: dict[str, str]) -> dict[str, str]:
-    """Return {our name: text}; of several columns with one meaning, the first that says something counts."""
+    """Return {our name: text}; of several columns with one meaning, the first non-empty one."""
     found: dict[str, str] = {}
     for name, text in cells.items():
         ours = names.get(name)
@@ -219,7 +221,10 @@ def _renamed(cells: dict[str, str], names: dict[str, str]) -> dict[str, str]:
 
 
 def _merged(known: LiveJob, job: LiveJob) -> LiveJob:
-    """Return the later job, with what only the earlier one says; a record counts more than a row of a table."""
+    """Return one record of a job from two: the later record, with the fields that only the earlier one has.
+
+    A record of scontrol counts as the later one, even if a table that is read after it lists the job, too.
+    """
     if known.ranged and not job.ranged:
         known, job = job, known
     usual = LiveJob(place="", number=0)

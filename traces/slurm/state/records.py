@@ -13,7 +13,10 @@ HOLDING: Final = frozenset(
 
 
 class NodeShare(Struct, frozen=True):
-    """What a running job holds of some nodes; memory per node in MiB, ``gres`` as {name: count per node}."""
+    """What a running job holds on each of some nodes.
+
+    ``memory`` is in MiB per node; ``gres`` is {name: count per node}.
+    """
 
     nodes: str
     cpus: int
@@ -22,20 +25,20 @@ class NodeShare(Struct, frozen=True):
 
 
 class LiveJob(Struct, kw_only=True):
-    """A job of the queue; times are s since 1970, durations s, memory MiB.
+    """A job of the queue. Dates are in seconds since 1970, durations in seconds, memory in MiB.
 
     Attributes:
         place: file and line, for messages.
-        number: Slurm's job id; that of the array for a task of an array.
+        number: Slurm's job id; for tasks of an array, the id of the array.
         tasks_of_array: array indices of this record; None: no array.
-        array_limit: the N of ``%N``; 0: none.
+        array_limit: how many tasks may run at once, the N of ``%N``; 0 for no limit.
         state: Slurm's name of the state in capitals.
-        limit: time limit; inf: none; None: not told.
-        used: run time so far; None: not told.
-        nodes, max_nodes: number of nodes; ``max_nodes`` 0: none was asked for.
-        ranged: whether the file tells whether a number of nodes was asked for.
-        node_list: nodes that it holds, as Slurm writes them.
-        memory_kind: "node", "cpu" or "": not told.
+        limit: time limit; inf for no limit, None if the files do not say it.
+        used: run time so far; None if the files do not say it.
+        nodes, max_nodes: least and greatest number of nodes; ``max_nodes`` is 0 if no greatest number is known.
+        ranged: whether the file tells a requested number of nodes from one that Slurm computed.
+        node_list: nodes that the job holds, as Slurm writes them.
+        memory_kind: whether ``memory`` is per "node" or per "cpu"; "" if the files do not say it.
         gres: {name: count per node}; ``gpus`` is the number of GPUs of the whole job.
         failed: whether a dependency can never be met.
     """
@@ -122,7 +125,10 @@ class LiveReservation(Struct, frozen=True, kw_only=True):
 
 
 class LiveShare(Struct, frozen=True):
-    """The decayed usage (billing x s) of an association; ``user`` is "" for an account."""
+    """The decayed usage of an association, in billing units x seconds.
+
+    ``user`` is "" for the usage of a whole account.
+    """
 
     account: str
     user: str
@@ -131,14 +137,14 @@ class LiveShare(Struct, frozen=True):
 
 
 class ClusterState(Struct, kw_only=True):
-    """Everything that the files say.
+    """The state of a cluster, as the files that Slurm's commands printed describe it.
 
     Attributes:
-        now: when they were made (s since 1970); None: they do not tell.
+        now: when the files were made, in seconds since 1970; None if they do not say it.
         jobs: waiting and running jobs, sorted by time of submission and id.
         ended: {(job id, task or None): state} of jobs that have ended.
         partitions: {partition: its state}, as sinfo shows it.
-        shares: None: no file of sshare was given.
+        shares: the usage of associations; None if no file of sshare was given.
         remarks: warnings about what was ignored, each with a count.
         faults: rows that were skipped, with file, line and cause.
     """

@@ -1,7 +1,7 @@
-"""Turn the JSON of squeue, scontrol, sinfo and sshare into the named texts of the other forms.
+"""Convert the JSON of squeue, scontrol, sinfo and sshare to rows as their tables give them.
 
-Source: output of ``--json`` of Slurm 22.05; newer releases print numbers as objects ``{"set", "infinite", "number"}``
-and states as lists, which are read, too.
+Source: output of ``--json`` of Slurm 22.05. Newer releases print numbers as objects ``{"set", "infinite", "number"}``
+and states as lists. Both forms are read.
 """
 
 import json
@@ -17,7 +17,9 @@ KINDS: Final = {"jobs": "job", "nodes": "node", "reservations": "reservation", "
 
 
 def json_rows(data: bytes, where: str) -> tuple[float | None, list[tuple[str, LiveRow]]]:
-    """Return (when the file was made as s since 1970 or None, [(kind, row)]).
+    """Return the time at which the file was made, and its rows as (kind, row).
+
+    The time is in seconds since 1970; None if the file does not say it.
 
     Raises:
         TraceError: the file is not JSON of these commands.

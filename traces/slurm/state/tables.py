@@ -46,7 +46,10 @@ class LiveTable:
         self._ends = [one.end() for one in found]
 
     def underlined(self, line: str) -> bool:
-        """Return whether a line only has dashes below the names; they give the widths of columns, as sshare prints."""
+        """Return whether a line underlines the names with dashes; take the columns' widths from it.
+
+        The table of sshare has such a line.
+        """
         if self.bars or _DASHES.fullmatch(line) is None:
             return False
         spans = [one.span() for one in _WORD.finditer(line)]
@@ -92,7 +95,7 @@ class LiveTable:
 
     @staticmethod
     def _fits(bounds: list[int], line: str) -> bool:
-        """Return whether columns of fixed width may begin at these places: a blank is before or at each of them."""
+        """Return whether columns may begin at these positions: each has a blank at or before it."""
         return all(at >= len(line) or at == 0 or line[at - 1].isspace() or line[at].isspace() for at in bounds)
 
 

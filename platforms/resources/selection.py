@@ -1,0 +1,91 @@
+"""Choose the nodes of a job, given how many of its tasks and GPUs fit on each node."""
+
+from typing import Final
+
+import numpy as np
+
+from pipistrelle.platforms.resources.shared_nodes import Amounts
+
+#: fewer than any number of tasks
+_IMPOSSIBLE: Final = -1
+
+
+def places_for(
+    tasks_on: Amounts, low: int, high: int, tasks: int | None, gpus_on: Amounts, gpus: int
+) -> Amounts | None:
+    """Return the places of a job's nodes in a list of candidates, the preferred first; None if too few fit.
+
+    Args:
+        tasks_on: how many of the tasks fit on each candidate, at least one, shape (candidates,). Candidates are sorted
+            by preference, the best first.
+        low, high: the least and the greatest number of nodes.
+        tasks: the number of tasks of the job; None: as many as it has nodes, however many these are.
+        gpus_on: how many of the job's GPUs fit on each candidate, shape (candidates,); ignored without ``gpus``.
+        gpus: the number of GPUs on all nodes together; 0: GPUs do not matter.
+    """
+    if len(tasks_on) < low:
+        return None
+    if tasks is None:
+        found: Amounts | None = np.arange(low)
+    else:
+        found = _by_tasks(tasks_on, low, high, tasks)
+    if not gpus or found is None or int(gpus_on[found].sum()) >= gpus:
+        return found
+    return _by_both(tasks_on, low, high, tasks or 0, gpus_on, gpus)
+
+
+def _by_tasks(able: Amounts, low: int, high: int, tasks: int) -> Amounts | None:
+    """Return the first candidates that suffice for the tasks; else those with the most tasks."""
+    if low == high:
+        equal = np.flatnonzero(able >= -(-tasks // low))
+        if len(equal) >= low:
+            return equal[:low]
+    else:
+        enough = int(np.searchsorted(np.cumsum(able[:high]), tasks)) + 1
+        if enough <= min(high, len(able)):
+            return np.arange(max(enough, low))
+    largest = np.argsort(-able, kind="stable")[:high]
+    enough = int(np.searchsorted(np.cumsum(able[largest]), tasks)) + 1
+    return None if enough > len(largest) else largest[: max(enough, low)]
+
+
+def _by_both(tasks_on: Amounts, low: int, high: int, tasks: int, gpus_on: Amounts, gpus: int) -> Amounts | None:
+    """Return the first candidates that suffice for tasks and GPUs; else any that do; None if no such set exists.
+
+    The search computes the most tasks on each number of nodes with each number of GPUs, candidate by candidate.
+    """
+    high = min(high, len(tasks_on))
+    if any(int(np.sort(able)[-high:].sum()) < asked for able, asked in ((tasks_on, tasks), (gpus_on, gpus))):
+        return None
+    enough = (np.cumsum(tasks_on[:high]) >= tasks) & (np.cumsum(gpus_on[:high]) >= gpus)
+    if enough[-1]:
+        return np.arange(max(int(enough.argmax()) + 1, low))
+    some = _not_alike(np.minimum(tasks_on, tasks), np.minimum(gpus_on, gpus), high)
+    #: the most tasks on some number of nodes with at least so many GPUs, shape (1 + high, 1 + gpus)
+    best = np.full((high + 1, gpus + 1), _IMPOSSIBLE, dtype=np.int64)
+    best[0, 0] = 0
+    used = np.zeros((len(some), *best.shape), dtype=np.bool_)
+    missing = np.arange(gpus + 1)
+    for row, place in enumerate(some.tolist()):
+        before = best[:-1, np.maximum(missing - gpus_on[place], 0)]
+        beside = np.where(before >= 0, before + tasks_on[place], _IMPOSSIBLE)
+        used[row, 1:] = beside > best[1:]
+        best[1:] = np.maximum(best[1:], beside)
+    count = next((count for count in range(low, high + 1) if best[count, gpus] >= tasks), 0)
+    chosen = []
+    for row in range(len(some) - 1, -1, -1):
+        if used[row, count, gpus]:
+            chosen.append(int(some[row]))
+            count, gpus = count - 1, max(gpus - int(gpus_on[some[row]]), 0)
+    return np.array(chosen[::-1], dtype=np.int64) if chosen else None
+
+
+def _not_alike(tasks_on: Amounts, gpus_on: Amounts, high: int) -> Amounts:
+    """Return the places of the candidates but, of those with the same numbers, only the first ``high``."""
+    seen: dict[tuple[int, int], int] = {}
+    found = []
+    for place, alike in enumerate(zip(tasks_on.tolist(), gpus_on.tolist(), strict=True)):
+        seen[alike] = seen.get(alike, 0) + 1
+        if seen[alike] <= high:
+            found.append(place)
+    return np.array(found, dtype=np.int64)

@@ -1,0 +1,72 @@
+"""The choice of nodes for a request: found whenever some nodes suffice, and within what is free."""
+
+from itertools import combinations
+
+import numpy as np
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pipistrelle.platforms.resources.selection import places_for
+from pipistrelle.platforms.resources.shape import Shape
+from pipistrelle.platforms.resources.shared_nodes import SharedNodes
+from pipistrelle.protocol.resources.request import Request
+
+_NODES = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4)), min_size=1, max_size=5)
+
+
+@given(_NODES, st.integers(1, 3), st.integers(0, 2), st.integers(0, 9), st.integers(0, 9))
+def test_nodes_are_found_if_and_only_if_some_suffice(
+    nodes: list[tuple[int, int]], low: int, more: int, tasks: int, gpus: int
+) -> None:
+    """The chosen nodes suffice for tasks and GPUs; if none are chosen, no set of nodes suffices."""
+    asked = max(tasks, low) if tasks else None
+    high = low + more if asked is None else min(low + more, asked)
+    tasks_on, gpus_on = (np.array(column, dtype=np.int64) for column in zip(*nodes, strict=True))
+
+    def suffices(some: tuple[int, ...] | list[int]) -> bool:
+        held = list(some)
+        return int(tasks_on[held].sum()) >= (asked or 0) and int(gpus_on[held].sum()) >= gpus
+
+    found = places_for(tasks_on, low, high, asked, gpus_on, gpus)
+    if found is None:
+        sets = (some for count in range(low, high + 1) for some in combinations(range(len(nodes)), count))
+        assert not any(suffices(some) for some in sets)
+    else:
+        assert low <= len(set(found.tolist())) == len(found) <= high
+        assert suffices(found.tolist())
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 12), st.integers(0, 4)), min_size=1, max_size=4),
+    st.integers(1, 2),
+    st.integers(0, 2),
+    st.integers(1, 8),
+    st.integers(0, 6),
+    st.sampled_from(["memory_per_gpu", "memory_per_node", "memory_per_core"]),
+    st.booleans(),
+)
+@example([(6, 4, 4)], 1, 2, 2, 3, "memory_per_gpu", False)
+@example([(6, 4, 4), (6, 9, 4)], 1, 2, 2, 4, "memory_per_gpu", False)
+def test_takes_are_within_what_is_free(
+    free: list[tuple[int, int, int]], low: int, more: int, tasks: int, gpus: int, memory: str, exclusive: bool
+) -> None:
+    """Whatever is free, the chosen takes satisfy the request and no node gives more than it has free."""
+    if memory == "memory_per_gpu" and not gpus:
+        return
+    nodes = SharedNodes(
+        ("cores", "memory"), np.full((len(free), 2), (6000, 12)), gpu_counts=np.full(len(free), 4, dtype=np.int64)
+    )
+    amounts = np.array([[1000 * cores, mib] for cores, mib, _ in free], dtype=np.int64)
+    gpus_free = np.array([[1000] * count + [300] * (4 - count) for *_, count in free], dtype=np.int64)
+    if exclusive:
+        amounts, gpus_free = nodes.amounts, nodes.gpus
+    request = Request(
+        nodes=low, most_nodes=low + more, tasks=max(tasks, low), gpus=gpus, exclusive=exclusive, **{memory: 3}
+    )
+    shape = Shape(request, nodes)
+    takes = shape.choose(np.arange(len(free)), shape.most_tasks(amounts, gpus_free), amounts, gpus_free)
+    if takes is not None:
+        assert shape.fault(takes) is None
+        at, held, gpus_held = shape.rows(takes)
+        assert (held <= amounts[at]).all()
+        assert (gpus_held <= gpus_free[at]).all()
