@@ -38,7 +38,7 @@ def generate_like(
     """Return jobs drawn from a model.
 
     ``jobs``, ``duration`` and ``load`` combine as in `pipistrelle.models.likeness.fitting.planned`. The load is that of
-    the drawn jobs, not the model's mean. It is met up to 1 %, or up to the work of one campaign.
+    the drawn jobs, not the model's mean. It is met to within 1 %, or to within the work of one campaign.
 
     Args:
         duration: how long jobs are submitted, such as "1y".
@@ -244,9 +244,9 @@ def _walltimes(model: WorkloadModel, runtime: Floats, like: Ints, draw: Floats, 
 
 
 def _submitted(model: WorkloadModel, drawn: Workload, seed: int, seconds: float) -> Workload:
-    """Return the jobs by submit time; times beyond the end wrap around.
+    """Return the jobs by submit time; times after ``seconds`` wrap around to the start of the workload.
 
-    Without wrapping, the first hours would lack the jobs of earlier campaigns.
+    Without wrapping, the first hours would lack jobs of campaigns that began before time 0.
     """
     campaign = drawn.columns["campaign"]
     draws = seeded(seed, _STARTS, 0).random(int(campaign[-1]) + 1)

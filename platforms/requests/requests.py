@@ -107,7 +107,7 @@ class RequestBook:
         return tuple(kind for kind in self._kinds if constraint.met_by(kind))
 
     def allowed(self, request: NodeRequest) -> NodeSet:
-        """Return the units of all nodes that suit a request; errors as from `pools`."""
+        """Return the units of all nodes that suit a request; raise the errors of `pools`."""
         found = self._allowed.get(request)
         if found is None:
             found = NodeSet.EMPTY
