@@ -223,7 +223,7 @@ def _start_in_order(run: State, now: float) -> int:
 
 @woven_in
 def _passes(run: State, first: int, job: int, now: float) -> bool:
-    """Start a job if it may pass the first job in the queue; return whether it was started."""
+    """Start ``job`` if it may pass ``first``, the first job in the queue; return whether it was started."""
     nodes, plans, clock = run.nodes, run.plans, run.clock
     size, walltime, wanted = run.jobs.size[job], run.lives.walltime[job], run.jobs.size[first]
     if size > clock.free:

@@ -95,7 +95,7 @@ def set_off(run: State, slot: int, now: float) -> float:
 
 @woven_in
 def begin_work(run: State, slot: int, job: int, now: float) -> None:
-    """Begin the work of a job now, in the next unused slot; the slot already has the job's units."""
+    """Begin the work of a job now, in a slot. The caller has already put the job's units into the slot."""
     rules, slots, clock = run.rules, run.slots, run.clock
     row = slots.rows[slot]
     slots.job[slot] = job

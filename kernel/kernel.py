@@ -158,7 +158,7 @@ def _with_outages(run: State, outages: Outs) -> State:
 
 
 def _result(plan: KernelPlan, run: State, *, at_horizon: bool) -> KernelRun:
-    """Return the results; if the time limit was reached, some jobs have no end."""
+    """Return the results; ``at_horizon``: the run ended at its time limit, so some jobs may have no end."""
     clock, lives, nodes = run.clock, run.lives, run.nodes
     end = float(clock.now)
     slots = run.slots.end_slot[: clock.running]

@@ -125,7 +125,7 @@ def _runnable(workload: Workload) -> Workload:
 
 
 def _counts(jobs: Workload, width: float) -> Floats:
-    """Return the number of jobs in each span of `width` s from the first job on."""
+    """Return the number of jobs submitted in each span of `width` s; the first job begins the first span."""
     counts: Floats = np.bincount(((jobs.submit - jobs.submit[0]) // width).astype(np.int64)).astype(np.float64)
     return counts
 

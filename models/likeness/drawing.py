@@ -216,7 +216,7 @@ def _walltimes(model: WorkloadModel, runtime: Floats, like: Ints, draw: Floats, 
     A share above 1 means that the job runs longer than it requested.
 
     Args:
-        like: the row of an earlier job for each job, which repeats that job's request if it is long enough.
+        like: for each job, the row of an earlier job; the request of the earlier one is repeated if it is long enough.
         draw, rounding: random numbers below 1 that choose the share, and whether to round.
     """
     if not model.requests:

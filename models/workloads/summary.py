@@ -138,7 +138,7 @@ def _spread(values: Floats | Ints) -> dict[str, float | None]:
 
 
 def _accuracy(jobs: Workload) -> dict[str, Any] | None:
-    """Return how the ratio of run time to requested time is distributed: quantiles, and jobs per class."""
+    """Return quantiles of the ratio of run time to requested time, and the number of jobs by range of the ratio."""
     limited = np.isfinite(jobs.walltime) & np.isfinite(jobs.runtime)
     if not limited.any():
         return None
