@@ -48,7 +48,7 @@ def chosen_entries(papers: Sequence[Paper], only: Sequence[str]) -> list[tuple[P
     """Return all entries of the papers, or those named in ``only``, in the order of the papers.
 
     Raises:
-        PapersError: if entries are named but there is not exactly one paper, or a named entry does not exist.
+        PapersError: if entries are named for several papers, or a named entry does not exist.
     """
     if not only:
         return [(paper, entry) for paper in papers for entry in paper.entries]
