@@ -89,7 +89,7 @@ picture_option: Final = click.option(
 
 
 def read_trials(place: Path, conditions: Sequence[tuple[str, str]]) -> "TrialTable":
-    """Return the rows of a study's table (one per simulation) that meet the conditions AXIS=VALUE."""
+    """Return the rows of a study's table (one per simulation) in which each option of ``conditions`` has its value."""
     from pipistrelle.cli.terminal.console import import_numpy
 
     import_numpy()
@@ -132,9 +132,9 @@ def number_text(value: float | None) -> str:
 
 
 def marked(count: int, missing: int, value: str) -> list[str]:
-    """Return two table cells: the number of replicas, and their mean.
+    """Return two table cells: ``count``, the number of replicas with a value, and ``value``, their mean as text.
 
-    Both are marked if ``missing``, the number of trials without a value, is not 0.
+    If ``missing`` replicas have no value, the cells become "3 of 5" and the mean with a star.
     """
     if not missing:
         return [str(count), value]

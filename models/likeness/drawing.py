@@ -178,7 +178,10 @@ def _drawn(model: WorkloadModel, seed: int, jobs: int) -> Workload:
 
 
 def _gaps(model: WorkloadModel, length: Ints, draw: Floats) -> Floats:
-    """Return the time (s) between each job and the previous one of its campaign, for campaigns of these lengths."""
+    """Return the time (s) between each job and the campaign's previous job.
+
+    ``length`` is the number of jobs in each job's campaign.
+    """
     band = np.searchsorted([one.below for one in model.gaps], length, side="right").clip(max=len(model.gaps) - 1)
     gaps = np.zeros(len(length))
     for number, one in enumerate(model.gaps):

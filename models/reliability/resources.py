@@ -53,7 +53,7 @@ class ClassDemand(Struct, frozen=True):
 def described(classes: WorkloadClasses, units: int | None = None) -> ClassDemand:
     """Return the job classes of a description, with their demand.
 
-    If a class has a range of sizes, its size n is the largest one, and its demand uses the mean.
+    If a class has a range of sizes, its size n is the largest size, and its demand uses the mean size.
     """
     found = []
     for one in classes.classes:

@@ -125,8 +125,9 @@ def mean_interval(
     """Return the mean of replicas with its confidence interval.
 
     Args:
-        method: ``t``: Student's interval, exact for normal replicas and close for means over many jobs; ``bootstrap``:
-            bias-corrected and accelerated (Efron, Better Bootstrap Confidence Intervals, JASA 82, 1987).
+        method: ``t`` is Student's interval, which is exact for normal replicas and close for means over many jobs.
+            ``bootstrap`` is the bias-corrected and accelerated bootstrap (Efron, Better Bootstrap Confidence Intervals,
+            JASA 82, 1987).
     """
     count = len(sample)
     if not count:

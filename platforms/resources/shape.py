@@ -242,7 +242,7 @@ class Shape:
 
         Args:
             amounts, gpus: what is free, as in `FreeResources`.
-            among: the numbers of the nodes, if ``amounts`` and ``gpus`` have only some; None: all.
+            among: the numbers of the nodes, if ``amounts`` and ``gpus`` have rows for only some nodes; None: all nodes.
         """
         request = self.request
         every = slice(None) if among is None else among
