@@ -1,8 +1,9 @@
 """Start jobs around announced maintenance.
 
-A job that would still run when maintenance begins gets none of its nodes. This matches the schedulers' `OpenUnits`, on
-bit sets of units. Which units are closed to a job depends only on when the job ends at the latest. The windows
-therefore give levels: each later level closes more units.
+A job that would still run when maintenance begins gets none of the nodes under maintenance. This matches the
+schedulers' `OpenUnits`, on bit sets of units. Which units are closed to a job depends only on when the job ends at the
+latest. Level 0 is for jobs that end before all maintenance; each begin of maintenance starts a level with more closed
+units.
 """
 
 from pipistrelle.kernel.attempts import begin_work
@@ -25,7 +26,7 @@ from pipistrelle.kernel.waiting import BLOCK, cut, drop_first, first_of, join, k
 
 @within
 def _find_levels(plans: Plans, words: int) -> None:
-    """Compute the units that are closed at each level; windows are ordered by begin."""
+    """Compute the units that are closed at each level (see the module); ``words`` is the length of a bit set."""
     level = 0
     plans.level_closed[:words] = 0
     for at in range(plans.counts.windows):
@@ -155,9 +156,9 @@ def _sort_ends(plans: Plans, closed: Closed, slots: KernelSlots, running: int, w
 
 @within
 def _reserve(run: State, size: int, walltime: float, now: float) -> tuple[float, int]:
-    """Return when (s) enough units are open (inf: unknown), and how many.
+    """Return when (s) enough units are open for a job (inf: unknown), and how many are open then.
 
-    The open units go into ``plans.reserved``. This matches `pipistrelle.schedulers.plan.around_windows.reserve`.
+    These units go into ``plans.reserved``. This matches `pipistrelle.schedulers.plan.around_windows.reserve`.
     """
     nodes, slots, plans = run.nodes, run.slots, run.plans
     words, running, units = nodes.free.size, run.clock.running, plans.open
@@ -222,7 +223,7 @@ def _start_in_order(run: State, now: float) -> int:
 
 @woven_in
 def _passes(run: State, first: int, job: int, now: float) -> bool:
-    """Start a job if it may pass the first job in the queue; return whether it was started."""
+    """Start ``job`` if it may pass ``first``, the first job in the queue; return whether it was started."""
     nodes, plans, clock = run.nodes, run.plans, run.clock
     size, walltime, wanted = run.jobs.size[job], run.lives.walltime[job], run.jobs.size[first]
     if size > clock.free:
@@ -279,7 +280,10 @@ def _pass_over(run: State, now: float) -> int:
 
 @within
 def start_around(run: State, fresh: int, now: float) -> int:
-    """Add the ``fresh`` listed jobs to the queue, start all jobs that may start now, and return how many started."""
+    """Let new jobs join the queue, start all jobs that may start now, and return how many started.
+
+    The new jobs are the first ``fresh`` ones in ``run.lists.fresh``.
+    """
     for at in range(fresh):
         job = run.lists.fresh[at]
         join(run.queue, job, run.jobs.size[job], run.lives.walltime[job])

@@ -41,9 +41,9 @@ shared(node_time, work_kept, split_work, time_to_save)
 
 @within
 def extended(run: State, walltime: float, job: int, saved: float) -> float:
-    """Return a job's walltime (s).
+    """Return a job's walltime (s), extended if the run has ``--checkpoint-walltime extended``.
 
-    With ``--checkpoint-walltime extended`` it includes the time for checkpoints and a read.
+    The extension is the time to read a checkpoint, if ``saved`` (s of work) is above 0, and to write checkpoints.
     """
     rules, nodes = run.rules, run.nodes
     if not rules.extended:
@@ -54,9 +54,10 @@ def extended(run: State, walltime: float, job: int, saved: float) -> float:
 
 @within
 def count_nodes(nodes: Nodes, held: Ints, base: int, low: int, high: int) -> int:
-    """Count the nodes that have any position of a bit set; a node's positions are adjacent.
+    """Count the nodes with at least one unit in a bit set.
 
-    The bit set begins at word ``base`` of ``held``. Only its words ``low`` to ``high`` - 1 count.
+    The bits stand for the positions of units; a node's positions are adjacent. The bit set begins at word ``base`` of
+    ``held``. Only its words ``low`` to ``high`` - 1 count.
     """
     found, last = 0, -1
     for word in range(low, high):
@@ -94,7 +95,7 @@ def set_off(run: State, slot: int, now: float) -> float:
 
 @woven_in
 def begin_work(run: State, slot: int, job: int, now: float) -> None:
-    """Begin the work of a job now, in the next unused slot; the slot already has the job's units."""
+    """Begin the work of a job now, in a slot. The caller has already put the job's units into the slot."""
     rules, slots, clock = run.rules, run.slots, run.clock
     row = slots.rows[slot]
     slots.job[slot] = job
@@ -120,7 +121,12 @@ def begin_work(run: State, slot: int, job: int, now: float) -> None:
 
 @within
 def _come_back(run: State, job: int, held: int, saved: float, now: float) -> None:
-    """Prepare the next attempt of a job that has just lost its ``held`` nodes."""
+    """Prepare the next attempt of a job that was interrupted now.
+
+    Args:
+        held: number of nodes of the interrupted attempt.
+        saved: work (s) that checkpoints have saved, over all attempts.
+    """
     rules, lives, clock = run.rules, run.lives, run.clock
     lives.fruitless[job] = fruitless_after(lives.fruitless[job], lives.saved[job], saved)
     lives.attempt[job] += 1

@@ -60,7 +60,7 @@ class KernelRun(NamedTuple):
         reason, end: whether all jobs ended or the time limit was reached, and when.
         lives: state and times of each job, by row of the workload.
         attempts: the ended attempts by end time, if nodes can fail; ``words`` is empty unless requested.
-        units: the unit at each position.
+        units: the unit at each position; positions number the units in the order of allocation.
         busy: how long ended jobs held each unit.
         failures: how often each node failed while it was up, shape (nodes,).
         down: how long each node was down for failures and for maintenance, shape (2, nodes).
@@ -158,7 +158,7 @@ def _with_outages(run: State, outages: Outs) -> State:
 
 
 def _result(plan: KernelPlan, run: State, *, at_horizon: bool) -> KernelRun:
-    """Return the results; if the time limit was reached, some jobs have no end."""
+    """Return the results; ``at_horizon``: the run ended at its time limit, so some jobs may have no end."""
     clock, lives, nodes = run.clock, run.lives, run.nodes
     end = float(clock.now)
     slots = run.slots.end_slot[: clock.running]

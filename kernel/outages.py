@@ -44,7 +44,7 @@ def _find_struck(nodes: Nodes, slots: KernelSlots, clock: KernelClock, struck: I
 
 @woven_in
 def release(run: State, slot: int, now: float) -> None:
-    """Free the units of an ended job; its end is no longer on the heap."""
+    """Free the units of an ended job. The caller has already removed the job's end from the heap of ends."""
     nodes, slots, clock = run.nodes, run.slots, run.clock
     row = slots.rows[slot]
     if run.rules.placing:
@@ -106,9 +106,9 @@ def _lose(run: State, fresh: int, now: float) -> int:
 
 @within
 def _goes_down(run: State, node: int, planned: int, now: float) -> None:
-    """Add a reason why a node is down (failure or maintenance).
+    """Add a reason why a node is down: maintenance (``planned`` 1) or a failure (0).
 
-    The first reason interrupts the node's jobs.
+    The first reason takes the node down and interrupts its jobs; further ones only keep it down.
     """
     row = run.nodes.rows[node]
     row.reasons += 1
@@ -145,7 +145,10 @@ def _comes_up(nodes: Nodes, clock: KernelClock, node: int, now: float) -> None:
 
 @within
 def _passes_in_vain(clock: KernelClock, arriving: bool) -> bool:
-    """Count an instant with outages but without progress; return whether there were too many in a row."""
+    """Count an instant with outages but without progress; return whether there were too many in a row.
+
+    The count starts again if there was progress, or if the workload has more jobs to submit (``arriving``).
+    """
     if clock.moved & 1 or arriving:
         clock.idle_outages = 0
         clock.moved &= 2

@@ -181,8 +181,8 @@ def _intervals(setup: Setup, reliability: Reliability) -> Floats:
 
 @lru_cache(maxsize=16)
 def _intervals_at(way: Resilience, rate: float, nodes: int) -> Floats:
-    """Return the intervals between checkpoints (s) for one failure rate per node (1/s).
+    """Return the time of work between two checkpoints (s) for jobs of 0 to ``nodes`` nodes, shape (nodes + 1,).
 
-    The trials of one point of a study share them.
+    ``rate`` is the failure rate of a node (1/s). Trials of a study that differ only in their seeds share the result.
     """
     return np.array([interval_of(way, way.dump, rate * count) for count in range(nodes + 1)])

@@ -98,7 +98,12 @@ def run_kernel(
 
 
 def _nodes(made: KernelRun, *, failing: bool, there: NDArray[np.bool_]) -> tuple[NodeSet, ...]:
-    """Return the units of each job's last started attempt; empty for jobs without one."""
+    """Return the units of each submitted job's last attempt; empty for jobs that never started.
+
+    Args:
+        failing: whether nodes can fail; then the log has a row per attempt instead of one per job.
+        there: whether each job of the workload was submitted, shape (jobs,).
+    """
     found = [NodeSet.EMPTY] * int(there.sum())
     rows = made.attempts.job.tolist() if failing else range(len(made.attempts.words))
     for row, job in enumerate(rows):

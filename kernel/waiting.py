@@ -156,9 +156,9 @@ def _close_up(queue: Queue, block: int) -> int:
 
 @within
 def _place_of(queue: Queue, job: int) -> tuple[int, int]:
-    """Return where a job joins: the position of its block, and its place in the block.
+    """Return where a job joins: the position of a block in ``queue.line``, and the place in this block.
 
-    The job must not join at the end of the queue.
+    The job must precede at least one queued job.
     """
     low, high = 0, queue.counts.line - 1  # find the first block whose last job follows the new one
     while low < high:
@@ -274,7 +274,7 @@ def tidy(queue: Queue) -> None:
 
 @woven_in
 def keep(queue: Queue, at: int, kept: int) -> int:
-    """Move a job that stays in the queue to index ``kept``, to close a gap; return ``kept + 1``."""
+    """Move a job that stays in the queue from index ``at`` to ``kept``, to close a gap; return ``kept + 1``."""
     if kept < at:
         copy_job(queue, at, kept)
     return kept + 1
@@ -292,7 +292,7 @@ def cut(queue: Queue, place: int, end: int) -> None:
 
 @woven_in
 def leave(queue: Queue, count: int) -> None:
-    """Subtract jobs that were removed from the middle of the queue, and tidy the blocks."""
+    """Subtract ``count`` removed jobs from the queue's length, and merge blocks that have become small."""
     queue.counts.waiting -= count
     if count > 0 and queue.counts.line > 1:
         tidy(queue)

@@ -45,10 +45,10 @@ def computations(number: str) -> Mapping[str, Compute]:
 
 
 def chosen_entries(papers: Sequence[Paper], only: Sequence[str]) -> list[tuple[Paper, Entry]]:
-    """Return all entries of the papers, or the named ones of one paper, in order.
+    """Return all entries of the papers, or those named in ``only``, in the order of the papers.
 
     Raises:
-        PapersError: if entries are named for several papers, or an entry does not exist.
+        PapersError: if entries are named for several papers, or a named entry does not exist.
     """
     if not only:
         return [(paper, entry) for paper in papers for entry in paper.entries]

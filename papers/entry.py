@@ -66,7 +66,7 @@ def agreement(
     """Return whether our number agrees with the paper's; None if undecided.
 
     It agrees if it is within the tolerance ``near``, or if its 95 % interval, ``low`` to ``high``, contains the paper's
-    number. In the second case, an interval of more than four times the tolerance decides nothing.
+    number. If only the interval contains it, and is wider than four times the tolerance, the result is None.
     """
     if not isinstance(paper, float | int) or not isinstance(ours, float | int):
         return None
@@ -79,7 +79,12 @@ def agreement(
 
 @dataclass(frozen=True)
 class Series:
-    """A line or the bars of a chart; confidence intervals are from ``low`` to ``high``."""
+    """A line or the bars of a chart.
+
+    Attributes:
+        low, high: ends of the confidence interval of each ``y``; None: no intervals.
+        paper: whether the numbers are the paper's, not ours.
+    """
 
     name: str
     x: Sequence[float]
@@ -99,7 +104,8 @@ class Chart:
     """A chart as data, which is both drawn and written to JSON.
 
     Attributes:
-        kind: lines with a mark at each number, steps without marks, points alone, or bars at 0, 1, ....
+        x, y: labels of the axes.
+        kind: lines with a mark at each number, steps without marks, points alone, or bars at x = 0, 1, 2, ...
         names: labels of the bars on the x axis.
         log_x, log_y: whether an axis is logarithmic.
     """

@@ -160,7 +160,7 @@ def replaced(bench: Bench, sheet: Sheet) -> None:
 
 
 def _blocks() -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return the coordinates of a torus's nodes in the order of ALPS, shape (nodes, 3)."""
+    """Return the coordinates of the nodes of an 8 x 4 x 8 torus in the order of ALPS, shape (nodes, 3)."""
     shape = (8, 4, 8)
     nodes = 2 * shape[0] * shape[1] * shape[2]
     text = f'name = "blocks"\ntopology = {{ kind = "torus", shape = {list(shape)}, nodes_per_router = 2 }}\n'

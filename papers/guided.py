@@ -241,7 +241,7 @@ def _ranges_chart(sheet: Sheet) -> None:
 
 
 def table_5_2(bench: Bench, sheet: Sheet) -> None:
-    """Compute the changes of failures per unit-hour, and sums (table 5.2 of paper 001)."""
+    """Compute how partitions change the failures per unit-hour (table 5.2 of paper 001), and the table's sums."""
     printed = sheet.printed
     parts = [_compared_runs(bench, seed)["partitions"] for seed in range(1, bench.size.seeds + 1)]
     points = []

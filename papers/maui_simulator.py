@@ -109,7 +109,7 @@ def _step_seconds(step: str) -> float:
 
 
 def _apart(rows: list[dict[str, Any]], step: str) -> float:
-    """Return the mean absolute error (s) of the waits with a time step, relative to the event-driven run."""
+    """Return the mean absolute difference (s) between waits with this time step and waits in the event-driven run."""
     chosen = [row for row in rows if row["step"] == step]
     jobs: int = sum(row["jobs"] for row in chosen)
     total: float = fsum(row["jobs"] * row["against_events"]["mean_absolute"] for row in chosen)
@@ -183,7 +183,7 @@ def week_beside(path: str, week: int) -> dict[str, Any]:
     """Return the waits and curves of a week of KTH's log, as recorded and under EASY.
 
     ``waits`` has the wait of each of the week's jobs (s). ``curves`` has the share of units in use and the number of
-    queued jobs per hour, from the start of the week before. Each has ``real`` and ``simulated``.
+    queued jobs in each hour of this week and the one before it. Each has ``real`` and ``simulated`` values.
     """
     spec = RunSpec(workload=(path,), platform="kth-sp2")
     trace, machine = load_inputs(spec)

@@ -204,7 +204,7 @@ def figure_2(bench: Bench, sheet: Sheet) -> None:
 
 
 def _starts_of_seven(bench: Bench, sheet: Sheet, scheduler: str) -> dict[str, float]:
-    """Add the start (h) of each of the seven jobs to the sheet, and return the starts."""
+    """Return the starts (h) of the seven jobs of figures 1 and 2 of paper 000; also add them to the sheet."""
     starts: dict[str, float] = bench.part(f"000/seven-jobs/{scheduler}", lambda: _seven(scheduler))
     for name, hours in starts.items():
         sheet.row("start", hours, job=name)

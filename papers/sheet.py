@@ -46,7 +46,8 @@ class Sheet:
             ours: our number; None if it cannot be computed.
             paper, near, unit: replace the figure's number, tolerance and unit.
             interval: the 95 % interval of our number.
-            agrees: whether both agree, if neither tolerance nor interval decides; None compares nothing.
+            agrees: whether our number agrees with the paper's, instead of the decision by tolerance and interval; None:
+                do not compare them.
             labels: values for the labels in the figure's text.
         """
         figure = self.figures[name]

@@ -52,8 +52,8 @@ class Catalogue(Generic[_T]):
     def named(self, name: str, read: Callable[[str], str | None], absent: str, expected: str) -> _T:
         """Return the library entry called `name`, or else parse the file of this name.
 
-        ``read`` returns the text of a file, or None if the file does not exist. The error for a missing file says
-        ``absent`` and ``expected``.
+        ``read`` returns the text of a file, or None if the file does not exist. The error for a missing file begins
+        with ``absent`` and says what is ``expected``.
         """
         if name in self.names():
             return self.get(name)

@@ -57,7 +57,7 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         age: the nodes' time in service at time 0, in seconds or as "3y".
         resources: what each node has for the jobs that share it, such as ``{"cores": 64, "memory": "256 GiB", "gpu":
             {"count": 4, "model": "a100"}}``; units are then nodes, and several jobs may run on one.
-        weight: placements that use weights prefer nodes with a lower one; at least 0.
+        weight: placements that use weights prefer nodes with a lower weight; at least 0.
     """
 
     name: str

@@ -36,8 +36,8 @@ def with_node_rows(platform: Platform, rows: Sequence[NodeRow]) -> Platform:
     """Return the machine with the values of a table of nodes.
 
     If nodes have names, a row describes the node at its location. A row without a location describes the node of its
-    name. A row with both renames the node. If nodes have no names, the table has one row per node, in order, and names
-    them.
+    name. A row with a location and a name renames the node. If nodes have no names, the table has one row per node, in
+    order, and names them.
 
     Raises:
         PlatformError: naming the row, if its node does not exist, two rows have the same node, a value is out of range,

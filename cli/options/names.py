@@ -49,9 +49,9 @@ def pages() -> dict[str, Path]:
 
 
 def names(kind: str) -> list[str]:
-    """Return the names that complete an option or argument.
+    """Return the names that shells offer to complete an option or argument whose values are of one kind.
 
-    They are bundled things of a kind in `KINDS`, parts of schedulers, or documentation pages (``page``).
+    The kind is one of bundled things in `KINDS`, a kind of scheduler parts in `PARTS`, or ``page`` for documentation.
     """
     if kind in PARTS:
         return list(PARTS[kind])

@@ -73,10 +73,11 @@ def scheduler_option(text: str, **settings: Any) -> Callable[[_C], _C]:
 
 
 def other_scheduler(what: str, default: str) -> Callable[[_C], _C]:
-    """Return the option ``--scheduler`` of a command that already has a scheduler, such as ``resume``.
+    """Return the option ``--scheduler`` of a command, such as ``resume``, that can replace a run's scheduler.
 
-    In the help, ``what`` names the new scheduler, and ``default`` describes the scheduler that is used
-    without the option.
+    Args:
+        what: names the new scheduler in the help.
+        default: names the scheduler without the option, in the help.
     """
     return scheduler_option(f"{what}, as for 'run'.", metavar="NAME|CMD...", show_default=default)
 

@@ -266,7 +266,7 @@ def _by(time: float, dates: Dates) -> str:
 
 
 def _few(rows: Sequence[_T]) -> list[_T]:
-    """Return some of many rows: the first, the last, and rows evenly spread between them."""
+    """Return all rows if they are few; otherwise the first, the last, and some rows evenly spread between them."""
     if len(rows) <= _MOST_SAMPLES:
         return list(rows)
     return [rows[round(number * (len(rows) - 1) / (_MOST_SAMPLES - 1))] for number in range(_MOST_SAMPLES)]

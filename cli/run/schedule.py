@@ -129,7 +129,7 @@ def command(
 def _mark(name: str, parts: dict[str, Any]) -> str:
     """Return a digest of the policy's name, options and files.
 
-    A saved state is restored only if this digest is equal.
+    A scheduler restores a saved state only if the scheduler that saved it had the same digest.
     """
     from pipistrelle.runs.description.spec import RunSpec
     from pipistrelle.runs.description.spec_file import policy_digest, with_digests

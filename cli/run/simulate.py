@@ -27,7 +27,8 @@ class Ways(NamedTuple):
         form: form of the printed results.
         timings: file for wall-clock times; None: not written.
         record: file for all protocol messages; None: not recorded.
-        keeping: (interval, number of snapshots to keep, whether to keep them after the end); None: no snapshots.
+        keeping: (time between snapshots, such as "10m"; number of snapshots to keep; whether to keep them after the
+            run has ended). None: no snapshots.
         overwrite: whether to replace the results of another run.
     """
 

@@ -102,7 +102,12 @@ def command(
 
 
 def _print_parting(parting: "Parting", found: str, recorded: str, epoch: float | None) -> None:
-    """Print the first decision in which the scheduler differs from the recording, and the queue at that time."""
+    """Print the first decision in which the scheduler differs from the recording, and the queue at that time.
+
+    Args:
+        found, recorded: names of the tested and of the recorded scheduler.
+        epoch: Unix time (s) of time 0; None: no dates.
+    """
     from pipistrelle.cli.terminal.console import print_table
     from pipistrelle.cli.terminal.dates import Dates
 

@@ -21,7 +21,7 @@ _LONG_S: Final = 60.0
 class StudyProgress:
     """Shows the number of finished simulations, their rate and the time left.
 
-    A context manager that is called for each update.
+    Use it as a context manager, and call it with each update.
 
     Args:
         wanted: whether the user asked for progress; None: a bar on a terminal, lines elsewhere.

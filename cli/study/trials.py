@@ -89,7 +89,7 @@ picture_option: Final = click.option(
 
 
 def read_trials(place: Path, conditions: Sequence[tuple[str, str]]) -> "TrialTable":
-    """Return the rows of a study's table in which the varied options have these values."""
+    """Return the rows of a study's table (one per simulation) in which each option of ``conditions`` has its value."""
     from pipistrelle.cli.terminal.console import import_numpy
 
     import_numpy()
@@ -101,10 +101,10 @@ def read_trials(place: Path, conditions: Sequence[tuple[str, str]]) -> "TrialTab
 def chosen_axes(
     trials: "TrialTable", x: str | None, by: str | None, panels: str | None = None
 ) -> tuple[str, str | None]:
-    """Return the numeric varied option for the x axis, and the option that varies by curve.
+    """Return the numeric varied option for the x axis, and the varied option with one curve per value.
 
-    The second is None if there is only one curve. The option ``panels`` is chosen for neither, unless ``x`` or
-    ``by`` names it.
+    The second is None if there is only one curve. ``x`` and ``by`` name the two options; None: choose one. The
+    option ``panels`` is never chosen, only used if ``x`` or ``by`` names it.
     """
     from pipistrelle.studies.pictures import choices
 
@@ -132,9 +132,9 @@ def number_text(value: float | None) -> str:
 
 
 def marked(count: int, missing: int, value: str) -> list[str]:
-    """Return two table cells: the number of replicas with a value, and the mean ``value``.
+    """Return two table cells: ``count``, the number of replicas with a value, and ``value``, their mean as text.
 
-    If ``missing`` replicas have no value, the first cell is "COUNT of TOTAL", and the mean gets an asterisk.
+    If ``missing`` replicas have no value, the cells become "3 of 5" and the mean with a star.
     """
     if not missing:
         return [str(count), value]
@@ -147,14 +147,14 @@ def probability_text(p: float | None) -> str:
 
 
 def percent_text(share: float | None, sign: str = "") -> str:
-    """Return a share (0 to 1) as a percentage; "-" if None; ``sign`` "+" shows plus signs, too."""
+    """Return a share (1 is 100 %) as a percentage for a table; "-" for None. ``sign`` "+" marks gains with a plus."""
     return "-" if share is None else f"{100 * share:{sign}.2f}" if abs(share) < 0.01 else f"{100 * share:{sign},.1f}"
 
 
 def grouped(cells: Iterable[tuple[dict[str, "Value"], list[str]]]) -> list[list[str]]:
-    """Return table rows for the values of the last varied option.
+    """Return table rows, one per cell, that begin with the value of the last varied option in the cell.
 
-    A heading row names the values of the other varied options.
+    Before each group of cells, a heading row names their values of the other varied options.
     """
     from pipistrelle.studies.inference.trials import label
 

@@ -164,7 +164,7 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
 
 
 def print_below(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print an empty line and a table with a title; its first column is text."""
+    """Print an empty line, then a table with a title; only the first column is left-aligned."""
     click.echo()
     print_table(title, columns, rows, columns[:1])
 

@@ -117,7 +117,10 @@ def _by_classes(
 def _like(
     like: str, output: Path, seed: int, machine_size: int | None, *, page: Path | None, **wanted: Any
 ) -> "Workload":
-    """Return random jobs drawn from a model, and write the page that compares them with the log, if requested."""
+    """Return random jobs drawn from a model, or from a model fitted to a log (``like``).
+
+    ``page`` is a file for the page that compares the jobs with the log; None: not written.
+    """
     from pipistrelle.models.likeness.drawing import generate_like
     from pipistrelle.models.likeness.model import is_model
     from pipistrelle.traces.describe import offered_load
@@ -137,7 +140,7 @@ def _like(
 
 
 def _model(name: str, machine_size: int | None) -> "tuple[WorkloadModel, Workload | None]":
-    """Return a bundled model and None, or a model fitted to a log and that log."""
+    """Return a model, and the log that it was fitted to now; None instead of the log for an existing model."""
     from pipistrelle.models.likeness.fitting import fit
     from pipistrelle.models.likeness.model import is_model, load_model
     from pipistrelle.runs.inputs.named import load_workload

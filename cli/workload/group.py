@@ -16,7 +16,7 @@ class StepGroup(LazyGroup):
     """A command group in which several commands may follow each other, separated by the word ``then``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the first command, and store the words of later ones in its click context."""
+        """Parse the first command, and store the words of the later commands in the click context ``ctx``."""
         first, *later = split_steps(args)
         if later:
             steps = [name for name, door in self.doors.items() if door.place.startswith("workload.edit:")]

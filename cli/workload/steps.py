@@ -167,7 +167,7 @@ def _sources(ctx: click.Context) -> list[str]:
 
 
 def _carry_out(workload: Workload, step: AnyStep, names: Sequence[str]) -> Workload:
-    """Return the workload after one change; ``names`` are the further workloads of a merge."""
+    """Return the workload after one change; ``names`` are the other workloads to merge with it, for a merge."""
     if not isinstance(step, Merge):
         return step.apply(workload)
     everything = [workload, *step.load_others(names)]

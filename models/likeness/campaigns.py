@@ -76,7 +76,7 @@ def repetition(jobs: Workload) -> dict[str, float | int | None]:
     """Return how often users repeat jobs; without users, all jobs are one user's.
 
     - ``same_size``: share of jobs that have the same size as the user's previous job.
-    - ``same_work``: share of jobs that also have an `alike` run time.
+    - ``same_work``: share of jobs that have the same size and an `alike` run time.
     - ``jobs_per_campaign``: mean number of jobs of `Campaigns`.
     - ``users``: number of users; None without users.
     - ``busiest``, ``ten_busiest``: share of all jobs that the busiest user, or the ten busiest, submitted; None without

@@ -103,9 +103,10 @@ def distance(first: Floats, second: Floats) -> float | None:
 
 
 def autocorrelation(counts: Floats, most: int) -> list[float | None]:
-    """Return the autocorrelation at lags 1 to `most`; None if too short or constant.
+    """Return the autocorrelation of `counts` at lags 1 to `most`.
 
-    It is sum((x[t] - m)(x[t + k] - m)) / sum((x[t] - m)^2), with the overall mean m.
+    At lag k it is sum((x[t] - m)(x[t + k] - m)) / sum((x[t] - m)^2), with the overall mean m. It is None if there are
+    at most k counts, or if all counts are equal.
     """
     away = counts - counts.mean()
     whole = float(away @ away)
@@ -124,7 +125,7 @@ def _runnable(workload: Workload) -> Workload:
 
 
 def _counts(jobs: Workload, width: float) -> Floats:
-    """Return the number of jobs in each span of `width` s from the first job on."""
+    """Return the number of jobs submitted in each span of `width` s; the first job begins the first span."""
     counts: Floats = np.bincount(((jobs.submit - jobs.submit[0]) // width).astype(np.int64)).astype(np.float64)
     return counts
 

@@ -38,7 +38,7 @@ def generate_like(
     """Return jobs drawn from a model.
 
     ``jobs``, ``duration`` and ``load`` combine as in `pipistrelle.models.likeness.fitting.planned`. The load is that of
-    the drawn jobs, not the model's mean. It is met up to 1 %, or up to the work of one campaign.
+    the drawn jobs, not the model's mean. It is met to within 1 %, or to within the work of one campaign.
 
     Args:
         duration: how long jobs are submitted, such as "1y".
@@ -178,7 +178,10 @@ def _drawn(model: WorkloadModel, seed: int, jobs: int) -> Workload:
 
 
 def _gaps(model: WorkloadModel, length: Ints, draw: Floats) -> Floats:
-    """Return the time (s) between each job and the previous one of its campaign, for campaigns of these lengths."""
+    """Return the time (s) between each job and the campaign's previous job.
+
+    ``length`` is the number of jobs in each job's campaign.
+    """
     band = np.searchsorted([one.below for one in model.gaps], length, side="right").clip(max=len(model.gaps) - 1)
     gaps = np.zeros(len(length))
     for number, one in enumerate(model.gaps):
@@ -216,7 +219,7 @@ def _walltimes(model: WorkloadModel, runtime: Floats, like: Ints, draw: Floats, 
     A share above 1 means that the job runs longer than it requested.
 
     Args:
-        like: the row of an earlier job for each job, which repeats that job's request if it is long enough.
+        like: for each job, the row of an earlier job; the request of the earlier one is repeated if it is long enough.
         draw, rounding: random numbers below 1 that choose the share, and whether to round.
     """
     if not model.requests:
@@ -244,9 +247,9 @@ def _walltimes(model: WorkloadModel, runtime: Floats, like: Ints, draw: Floats, 
 
 
 def _submitted(model: WorkloadModel, drawn: Workload, seed: int, seconds: float) -> Workload:
-    """Return the jobs by submit time; times beyond the end wrap around.
+    """Return the jobs by submit time; times after ``seconds`` wrap around to the start of the workload.
 
-    Without wrapping, the first hours would lack the jobs of earlier campaigns.
+    Without wrapping, the first hours would lack jobs of campaigns that began before time 0.
     """
     campaign = drawn.columns["campaign"]
     draws = seeded(seed, _STARTS, 0).random(int(campaign[-1]) + 1)

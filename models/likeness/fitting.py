@@ -119,7 +119,7 @@ def _round(value: float, digits: int) -> float:
 
 
 def _classes(size: Ints) -> Ints:
-    """Return each job's size class: one unit, then powers of two; small ones are merged."""
+    """Return each job's size class: one unit, then powers of two; classes with few jobs are merged."""
     octave = np.frexp(size.astype(np.float64))[1] - 1
     counts = np.bincount(octave)
     groups: list[list[int]] = [[0]] if counts[0] else []
@@ -188,7 +188,11 @@ def _hours(begins: Workload) -> tuple[int, ...]:
 
 
 def _repeat(jobs: Workload, campaigns: Campaigns, place: Ints) -> float:
-    """Return the probability that a job repeats the run time of the job before it, beyond coincidence."""
+    """Return the probability that a job repeats the run time of the campaign's previous job, beyond coincidence.
+
+    ``place`` is the size class of each job, shape (jobs,). The chance of a coincidence is the share of jobs in the
+    class that have an `alike` run time.
+    """
     before, after = campaigns.pairs()
     if not len(before):
         return 0.0
@@ -290,7 +294,7 @@ def with_area(model: WorkloadModel, area: float) -> WorkloadModel:
 
     The share of jobs of one unit stays. The probability of each size and run time is multiplied by (size x run time) to
     a power, which is the same for all. The results are scaled separately for jobs of one unit and others. Among
-    distributions with the same mean logarithm this is the nearest to the model (Kullback-Leibler).
+    distributions with the same mean of log(size x run time), the result is the nearest to the model (Kullback-Leibler).
     """
     serial = model.serial
     low, high = _LEAST_BEND, _MOST_BEND
@@ -308,7 +312,10 @@ def with_area(model: WorkloadModel, area: float) -> WorkloadModel:
 
 
 def _bent(model: WorkloadModel, power: float, serial: float) -> WorkloadModel:
-    """Return the model with each weight multiplied by its area (size x run time) to the power ``power``."""
+    """Return the model with each weight multiplied by its area (size x run time) to the power ``power``.
+
+    ``serial`` is the share of jobs of one unit in the result.
+    """
     scale = model.area
     classes, masses = [], []
     for one in model.classes:

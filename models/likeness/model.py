@@ -41,7 +41,7 @@ class ModelClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         weight: number of jobs relative to other classes.
         sizes, runtimes: distributions of units per job and of run times (s).
         campaigns: distribution of the number of jobs that a user submits in a row.
-        users: (user from 1, weight); empty: users are unknown.
+        users: pairs (number of the user, from 1; weight of the user). Empty: users are unknown.
     """
 
     weight: Weight
@@ -94,7 +94,7 @@ class WorkloadModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         hours: 168 weights of the hours of a week from Monday 0:00, for the begin of campaigns.
         gaps: gaps within campaigns, by ascending length of campaigns.
         repeat: probability that the next job of a campaign repeats run time and request.
-        requests: used part of the requested time, by ascending run time; empty: jobs request no time.
+        requests: shares of the requested time that jobs use, by ascending run time; empty: jobs request no time.
         rounds: common requested times (s), ascending.
         rounded: share of requested times that are in `rounds`.
         longest: longest requested time (s); 0: no bound.

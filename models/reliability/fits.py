@@ -198,7 +198,7 @@ class _Weibull:
         return float(self.unit * (self.hazard(shape) / self.failures) ** (1 / shape))
 
     def profile(self, shape: float) -> float:
-        """Return the log likelihood (lengths in s) of a shape with its best scale."""
+        """Return the log likelihood of a shape with the best scale for it, for lifetimes in seconds."""
         count = self.failures
         return (
             count * (math.log(shape) - math.log(self.hazard(shape) / count) - 1 - math.log(self.unit))

@@ -94,8 +94,9 @@ def change(size: float, dump: float, before: float, after: float) -> CheckpointC
 
 
 def job_change(size: float, dump: float, before: float, after: float) -> CheckpointChange:
-    """Return how the checkpoints of a job change with its own MTTF; otherwise as `change`.
+    """Return how a job's optimal checkpoint interval and its cost change, by the MTTF of the whole job.
 
-    A job's MTTF is that of a node divided by the job's number of nodes. All times are in minutes.
+    The job's MTTF is the node MTTF, ``before`` or ``after`` (minutes), divided by the job's number of nodes, ``size``.
+    `change` uses the node MTTF itself.
     """
     return change(size, dump, before / size, after / size)

@@ -56,7 +56,7 @@ def erlang_c(servers: int, load: float) -> float | None:
 
 
 class Queueing(NamedTuple):
-    """Probability that a job waits, queue length, and mean wait (in the unit of service)."""
+    """Probability that a job waits, mean queue length, and mean wait (in the unit of the service time)."""
 
     chance: float
     length: float

@@ -130,7 +130,7 @@ def _classes(demand: ClassDemand) -> list[dict[str, Any]]:
 def _required(demand: ClassDemand, options: PlanOptions) -> dict[str, Any]:
     """Return the node MTTF that each class needs (thesis, table 4.3).
 
-    Also return the MTTF that it needs if a job fails with the first of its nodes.
+    Also return the node MTTF that the class needs if a job fails as soon as one of its nodes does.
     """
     rows = []
     for one in demand.classes:

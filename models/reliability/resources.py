@@ -53,7 +53,7 @@ class ClassDemand(Struct, frozen=True):
 def described(classes: WorkloadClasses, units: int | None = None) -> ClassDemand:
     """Return the job classes of a description, with their demand.
 
-    If a class has a range of sizes, its size n is the largest one, and its demand uses the mean.
+    If a class has a range of sizes, its size n is the largest size, and its demand uses the mean size.
     """
     found = []
     for one in classes.classes:
@@ -142,7 +142,10 @@ class Needs(NamedTuple):
 
 
 def needs(most: Sequence[float], blocking: float) -> Needs:
-    """Return the nodes that each class needs; ``most`` is n lambda t of each, by size."""
+    """Return the nodes that each class needs at a blocking probability.
+
+    ``most`` has the nodes that each class needs without blocking, C_max = n lambda t, from the smallest jobs up.
+    """
     check_blocking(blocking)
     share, before, chained = 1.0 - blocking, 0.0, []
     for load in most:

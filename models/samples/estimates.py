@@ -125,8 +125,9 @@ def mean_interval(
     """Return the mean of replicas with its confidence interval.
 
     Args:
-        method: ``t``: Student's interval, exact for normal replicas and close for means over many jobs; ``bootstrap``:
-            bias-corrected and accelerated (Efron, Better Bootstrap Confidence Intervals, JASA 82, 1987).
+        method: ``t`` is Student's interval, which is exact for normal replicas and close for means over many jobs.
+            ``bootstrap`` is the bias-corrected and accelerated bootstrap (Efron, Better Bootstrap Confidence Intervals,
+            JASA 82, 1987).
     """
     count = len(sample)
     if not count:
@@ -144,9 +145,10 @@ def mean_interval(
 def quantile_interval(sample: Sequence[float] | Floats, share: float, *, level: float = LEVEL) -> Interval:
     """Return a quantile of replicas with a distribution-free interval.
 
-    The number of replicas below the quantile is binomial. Each end is the innermost order
-    statistic beyond which the quantile lies with probability (1 - level) / 2 at most (David and Nagaraja, Order
-    Statistics, 7.1). An end is infinite if there are too few replicas.
+    The number of replicas below the true quantile is binomial. The lower end is the greatest replica that exceeds the
+    true quantile with a probability of at most (1 - level) / 2. The upper end is the least replica that is below it
+    with at most this probability (David and Nagaraja, Order Statistics, 7.1). An end is infinite if there are too few
+    replicas.
     """
     values = sorted(_values(sample))
     count = len(values)

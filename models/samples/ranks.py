@@ -112,7 +112,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 def letters(ranks: Sequence[float], pairs: Sequence[Sequence[float]], level: float = LEVEL) -> list[str]:
     """Return a letter display: two treatments share a letter unless their p-value is below 1 - level.
 
-    A letter stands for neighbours in the order of the mean ranks, no two of which differ.
+    Each letter marks a group of treatments with adjacent mean ranks, no two of which differ significantly.
     """
     order = sorted(range(len(ranks)), key=lambda one: ranks[one])
     found: list[tuple[int, int]] = []

@@ -106,7 +106,7 @@ def _jobs(classes: WorkloadClasses, one: ServiceClass, submit: Floats, seed: int
 
 
 def _joined(classes: WorkloadClasses, parts: list[Workload], note: list[str]) -> Workload:
-    """Join the jobs of all classes by submit time; ties follow the order of classes."""
+    """Merge the jobs of all classes by submit time; ties follow the order of classes. ``note`` goes into the header."""
     submit = np.concatenate([part.submit for part in parts])
     order = np.argsort(submit, kind="stable")
     size = np.concatenate([part.size for part in parts])[order]

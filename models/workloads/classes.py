@@ -59,7 +59,8 @@ class ServiceClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         size: units per job: a number, or "MIN:MAX", uniform.
         rate: jobs per hour, a Poisson process; alternative to `jobs`.
         jobs: number of jobs, at uniform times of the workload.
-        service: run time: "0.476h", the mean of an exponential distribution, or "fixed,mean=1h", "lognormal,...".
+        service: distribution of the run time. "0.476h" is an exponential distribution with this mean. Others are
+            written as "fixed,mean=1h" or "lognormal,...".
         service_95: run time that 95 % do not exceed; None: from the distribution.
         longest: upper bound to which run times are cut; None: no limit.
         walltime: requested time, as in `workload scale --walltime`; None: ``longest``, or no limit.

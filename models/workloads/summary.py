@@ -138,7 +138,7 @@ def _spread(values: Floats | Ints) -> dict[str, float | None]:
 
 
 def _accuracy(jobs: Workload) -> dict[str, Any] | None:
-    """Return how the ratio of run time to requested time is distributed: quantiles, and jobs per class."""
+    """Return quantiles of the ratio of run time to requested time, and the number of jobs by range of the ratio."""
     limited = np.isfinite(jobs.walltime) & np.isfinite(jobs.runtime)
     if not limited.any():
         return None
@@ -158,7 +158,7 @@ def _accuracy(jobs: Workload) -> dict[str, Any] | None:
 def _busiest(jobs: Workload, name: str, work: Floats) -> dict[str, Any] | None:
     """Return the values of a field whose jobs use the most unit-seconds, such as the busiest users.
 
-    The result is None if no job has the field.
+    ``name`` is the field, and ``work`` the unit-seconds of each job. The result is None if no job has the field.
     """
     texts = named_column(jobs, name)
     if texts is None or not any(texts):

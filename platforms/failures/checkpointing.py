@@ -98,10 +98,10 @@ class WorkPhase(NamedTuple):
 def phase_at(
     now: float, start: float, read: float, work: float, interval: float, dumps: int, dump: float, finish: float
 ) -> WorkPhase:
-    """Return the progress at ``now`` (s) of a job that first reads a checkpoint, then works and writes checkpoints in
-    turn.
+    """Return the progress of a job with checkpoints at the time ``now`` (s).
 
-    A checkpoint or the work counts as complete at the exact time at which it ends.
+    The job first reads a checkpoint, then works and writes checkpoints in turn. A checkpoint or the work counts as
+    complete at the exact time at which it ends.
 
     Args:
         read, work, dump: how long the read, all of the work and each checkpoint take (s).

@@ -79,7 +79,10 @@ def _advanced(state: Wide, step: Wide, count: int) -> Wide:
 
 @cache
 def _strides(count: int) -> tuple[Wide, Wide]:
-    """Return the factors of a generator's state and increment for 1 to `count` steps."""
+    """Return two factors for each number of steps from 1 to `count`: of a generator's state, and of its increment.
+
+    The state after the steps is the sum of the products.
+    """
     factors, shares = [_MULTIPLIER], [1]
     for _ in range(count - 1):
         factors.append(factors[-1] * _MULTIPLIER % _WIDE)
@@ -135,7 +138,7 @@ def _words(number: int) -> int:
 
 
 def _scattered(words: "NDArray[np.uint32]", constant: int, factor: int) -> "tuple[NDArray[np.uint32], int]":
-    """Mix the bits of words with a constant; return them and the next constant."""
+    """Mix the bits of words with a constant; return the mixed words, and the next constant (constant x factor)."""
     following = constant * factor % (1 << 32)
     mixed = (words ^ np.uint32(constant % (1 << 32))) * np.uint32(following)
     return mixed ^ (mixed >> _SHIFT), following

@@ -76,7 +76,8 @@ class FailurePlan:
         """Return the long-run mean and standard deviation of the number of units up.
 
         Each source that acts on a node keeps it up for a share 1 / (1 + rate x mean repair) of the time; the shares
-        multiply. A node is independent of all nodes outside its domain.
+        multiply. For the deviation, the nodes of one domain are up or down together, and all
+        other nodes are independent.
         """
         shares = np.ones(platform.nodes)
         together = np.ones(platform.nodes)

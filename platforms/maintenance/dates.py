@@ -35,8 +35,8 @@ class Moment:
         """Return the same time of day, ``days`` later, in seconds after time 0.
 
         A date follows the clock of its zone; without a date, a day has 86400 s. When clocks are set forward, a local
-        time that does not exist becomes later by the same step. When they are set back, a local time that occurs twice
-        means the first one. After the year 9999 the result is inf.
+        time that does not exist becomes later by as much as the clocks do. When they are set back, a local time that
+        occurs twice means its first occurrence. After the year 9999 the result is inf.
         """
         if self.date is None:
             return self.seconds + days * _DAY

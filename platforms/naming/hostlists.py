@@ -104,7 +104,7 @@ def _numbers(inside: str, item: str, where: str, what: str) -> list[str]:
 def _group(head: str, numbers: list[tuple[int, str]]) -> str:
     """Return the list of the names that begin with ``head`` and end in the given numbers.
 
-    The name without a number comes first, then ranges by width and number.
+    The name without a number comes first, then the ranges in the order of their numbers.
     """
     alone = [head] if any(not digits for _, digits in numbers) else []
     counted = sorted((number, len(digits), digits) for number, digits in numbers if digits)

@@ -23,7 +23,7 @@ class NodeRequest(Struct, frozen=True):
 
     Args:
         constraint: which nodes the job may have; None: any.
-        units_per_node: units on each of the job's nodes; the last node may have fewer. None: any number.
+        units_per_node: units of the job on each of its nodes; on the last node it may have fewer. None: any number.
         whole_nodes: whether the job needs whole nodes, each of exactly ``units_per_node`` units.
     """
 
@@ -107,7 +107,7 @@ class RequestBook:
         return tuple(kind for kind in self._kinds if constraint.met_by(kind))
 
     def allowed(self, request: NodeRequest) -> NodeSet:
-        """Return the units of all nodes that suit a request; errors as from `pools`."""
+        """Return the units of all nodes that suit a request; raise the errors of `pools`."""
         found = self._allowed.get(request)
         if found is None:
             found = NodeSet.EMPTY

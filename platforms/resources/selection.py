@@ -13,7 +13,7 @@ _IMPOSSIBLE: Final = -1
 def places_for(
     tasks_on: Amounts, low: int, high: int, tasks: int | None, gpus_on: Amounts, gpus: int
 ) -> Amounts | None:
-    """Return the places of a job's nodes in a list of candidates, the preferred first; None if too few fit.
+    """Return the indices of those candidates on which to place a job; None if too few suffice.
 
     Args:
         tasks_on: how many of the tasks fit on each candidate, at least one, shape (candidates,). Candidates are sorted
@@ -35,7 +35,11 @@ def places_for(
 
 
 def _by_tasks(able: Amounts, low: int, high: int, tasks: int) -> Amounts | None:
-    """Return the first candidates that suffice for the tasks; else those with the most tasks."""
+    """Return the indices of the first ``low`` to ``high`` candidates with room for the tasks.
+
+    If these have too little room, return those of the candidates with the most room; None if even these have too
+    little.
+    """
     if low == high:
         equal = np.flatnonzero(able >= -(-tasks // low))
         if len(equal) >= low:
@@ -50,7 +54,7 @@ def _by_tasks(able: Amounts, low: int, high: int, tasks: int) -> Amounts | None:
 
 
 def _by_both(tasks_on: Amounts, low: int, high: int, tasks: int, gpus_on: Amounts, gpus: int) -> Amounts | None:
-    """Return the first candidates that suffice for tasks and GPUs; else any that do; None if no such set exists.
+    """Return the indices of the first candidates with room for tasks and GPUs, else of any; None if none suffice.
 
     The search computes the most tasks on each number of nodes with each number of GPUs, candidate by candidate.
     """
@@ -81,7 +85,10 @@ def _by_both(tasks_on: Amounts, low: int, high: int, tasks: int, gpus_on: Amount
 
 
 def _not_alike(tasks_on: Amounts, gpus_on: Amounts, high: int) -> Amounts:
-    """Return the places of the candidates but, of those with the same numbers, only the first ``high``."""
+    """Return the indices of the candidates without superfluous ones.
+
+    Of the candidates with equal numbers of tasks and of GPUs, only the first ``high`` are kept.
+    """
     seen: dict[tuple[int, int], int] = {}
     found = []
     for place, alike in enumerate(zip(tasks_on.tolist(), gpus_on.tolist(), strict=True)):

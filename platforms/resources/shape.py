@@ -136,7 +136,7 @@ class Shape:
     def total(self) -> Amounts:
         """What the job takes at least of all its nodes together, GPUs (thousandths) last, shape (resources + 1,).
 
-        Nothing if it is exclusive.
+        All amounts are 0 if the job is exclusive.
         """
         request, found = self.request, np.zeros(len(self._nodes.resources) + 1, dtype=np.int64)
         if request.exclusive:
@@ -199,7 +199,7 @@ class Shape:
         return amounts
 
     def rows(self, takes: Sequence[Take]) -> tuple[Amounts, Amounts, Amounts]:
-        """Return the nodes of some takes, shape (takes,), and the amounts and GPUs that they take there.
+        """Return the nodes of parts of a job, shape (takes,), and the amounts and GPUs that the parts hold there.
 
         The amounts have the shape (takes, resources), the GPUs (in thousandths) the shape (takes, GPUs).
         """
@@ -211,9 +211,10 @@ class Shape:
         return nodes, self.amounts_on(nodes, takes), gpus
 
     def fitting(self, request: OneNodeRequest, allowed: Bools, amounts: Amounts, gpus: Amounts) -> Bools:
-        """Return the ``allowed`` nodes on which `single` fits, shape (nodes,).
+        """Return which of the ``allowed`` nodes have enough free for a request, shape (nodes,).
 
         Args:
+            request: the result of `single`.
             amounts, gpus: what is free, as in `FreeResources`.
         """
         found = allowed
@@ -241,7 +242,7 @@ class Shape:
 
         Args:
             amounts, gpus: what is free, as in `FreeResources`.
-            among: the numbers of the nodes, if ``amounts`` and ``gpus`` have only some; None: all.
+            among: the numbers of the nodes, if ``amounts`` and ``gpus`` have rows for only some nodes; None: all nodes.
         """
         request = self.request
         every = slice(None) if among is None else among
@@ -271,7 +272,7 @@ class Shape:
 
     @cached_property
     def _gpus_at_least(self) -> int:
-        """The least number of GPUs on each node, if the request has a number of GPUs for the whole job."""
+        """The least number of GPUs on each node, if the request gives a number for the whole job; 0 otherwise."""
         return max(1, self.request.gpus // self.high) if self.request.gpus else 0
 
     def choose(self, order: Sequence[int] | Amounts, most: Amounts, amounts: Amounts, gpus: Amounts) -> Takes | None:
@@ -280,7 +281,8 @@ class Shape:
         A request with a fixed number of nodes prefers nodes that can take an equal part of the tasks. If these are too
         few, the nodes that can take most tasks are chosen. If the chosen nodes have too few GPUs for the job, any nodes
         with enough are chosen. The chosen nodes are filled with tasks and GPUs in the order of their numbers, but each
-        gets its least part. On each node the job gets the GPUs with the least free capacity that suffices.
+        gets at least the minimum per node. On each node the job gets the GPUs with the least free capacity that
+        suffices.
 
         Args:
             order: nodes, the preferred first; others are not used.
@@ -313,7 +315,7 @@ class Shape:
         return None if places is None else ranked[places]
 
     def _gpu_room(self, nodes: Amounts, amounts: Amounts, gpus: Amounts) -> Amounts:
-        """Return how many GPUs the job can take of each of some nodes, shape (nodes,)."""
+        """Return how many GPUs the job can take on each of these nodes, shape (nodes,)."""
         free: Amounts = (gpus[nodes] >= self.share).sum(axis=1)
         if self.request.gpus:
             for column in np.flatnonzero(self._per_gpu).tolist():
@@ -368,7 +370,7 @@ class Shape:
     def fault(self, takes: Sequence[Take]) -> str | None:
         """Return why ``takes`` do not satisfy the request; None if they do.
 
-        Numbers of tasks, nodes and GPUs are checked, but not whether they are free.
+        The numbers of tasks, nodes and GPUs are checked, but not whether the resources are free.
         """
         request = self.request
         if not self.low <= len(takes) <= self.high:
@@ -472,7 +474,7 @@ class Shapes:
         self._seen: dict[int, tuple[Request, Shape]] = {}
 
     def of(self, request: Request) -> Shape:
-        """Return the shape of a request; PlatformError if no node has what it names."""
+        """Return the shape of a request; PlatformError if no node has a resource or GPU model that it names."""
         seen = self._seen.get(id(request))
         if seen is not None and seen[0] is request:
             return seen[1]

@@ -67,7 +67,7 @@ class WantedShapes:
         self._unused.append(row)
 
     def changed(self, nodes: Amounts) -> None:
-        """Count again what fits on these nodes, whose free resources have changed, shape (n,)."""
+        """Update the counts of ``nodes``, the numbers of nodes whose free resources have changed, shape (n,)."""
         free, wanted = self._free, np.flatnonzero(self._wanted[: self._top])
         if not len(wanted):
             self.fitting[nodes] = 0

@@ -124,9 +124,10 @@ class LinkLoads:
         return found
 
     def busiest(self, lines: list[LinkLines]) -> tuple[float, float | None]:
-        """Return the greatest link load, and the traffic that fills the first link.
+        """Return the greatest link load, and the rate of traffic at which the first link reaches its bandwidth.
 
-        That traffic is in bytes/s for a load of 1. It is None if bandwidths are unknown or no link has a load.
+        The rate is how many bytes/s a load of 1 then stands for. It is None if bandwidths are unknown or no link has a
+        load.
         """
         peaks = [loads.max(axis=(0, 1), initial=0.0) for _, loads in lines]
         rates = [

@@ -139,7 +139,10 @@ class NodeTable:
 
 
 def _column(rows: int, default: float, said: Iterable[tuple[NodeSet, float]]) -> NDArray[Any]:
-    """Return a column with values for some nodes; a constant column takes no memory."""
+    """Return a column of ``rows`` values: ``default``, replaced for the nodes in ``said``, in order.
+
+    A constant column takes no memory.
+    """
     column = np.broadcast_to(np.asarray(default), rows)
     for nodes, value in said:
         if len(nodes) == rows:

@@ -42,7 +42,7 @@ def _by_number(topology: Topology) -> Ints:
 
 
 def _snake(topology: Topology) -> Ints:
-    """Return each node's rank on a path that winds to and fro, along the first dimension first."""
+    """Return each node's rank on a path that winds to and fro, fastest along the first dimension."""
     rank = np.zeros(len(topology.place), dtype=np.intp)
     for dimension in reversed(range(len(topology.shape))):
         size, along = topology.shape[dimension], topology.place[:, dimension]
@@ -76,7 +76,7 @@ def _hilbert(topology: Topology) -> Ints:
 
 
 def _alps(topology: Topology) -> Ints:
-    """Return each node's rank in ALPS order: 4x2x4 blocks along z, then y, then x."""
+    """Return each node's rank in ALPS order: by blocks of 4x2x4 routers, fastest along z, then y, then x."""
     if len(topology.shape) != 3:
         raise PlatformError(
             "the order alps needs three dimensions",

@@ -63,7 +63,7 @@ class Sized(NamedTuple):
 
 
 def ranks(classes: Sequence[RankedClass]) -> list[int]:
-    """Return the indices of job classes by falling `cost`; equal ones by falling size."""
+    """Return the indices of job classes by falling `cost`; classes of equal cost by falling size."""
     return sorted(range(len(classes)), key=lambda at: (-classes[at].cost, -classes[at].size))
 
 
@@ -129,8 +129,8 @@ def by_mttf(mttf: Floats) -> NDArray[np.intp]:
 def observed(mttf: Floats, failures: NDArray[np.int64], seconds: float) -> Floats:
     """Return the nodes' mean times to failure (s), updated by observed failures.
 
-    The result is (M + t) / (1 + k): earlier knowledge counts as one failure in M. If M is unknown, it is the mean time
-    of the whole machine, nodes x t / failures. Without any failure it stays unknown.
+    The result is (M + t) / (1 + k): earlier knowledge counts as one failure in M seconds. If M is unknown, it is the
+    mean of the whole machine, nodes x t / failures. If no node failed, the result is then unknown, too.
 
     Args:
         mttf: M, each node's earlier mean time to failure (s), NaN if unknown, shape (nodes,).
@@ -168,7 +168,7 @@ def partition(sized: Sequence[Sized], mttf: Floats, machine: Machine) -> tuple[l
 
 
 def level_of(text: str) -> int | None:
-    """Return 3 for a node class or QOS called ``reliability-3``; None for other names."""
+    """Return the number in the name of a node class or QOS, 3 for ``reliability-3``; None for other names."""
     number = text.removeprefix(LEVEL)
     return int(number) if number != text and number.isascii() and number.isdecimal() and int(number) >= 1 else None
 
@@ -177,7 +177,7 @@ def declared(machine: Machine, owners: Sequence[int]) -> list[Partition] | None:
     """Return the partitions that the node classes of the machine declare; None if they declare none.
 
     They do if all nodes are of classes ``reliability-1`` (the most reliable), ``reliability-2``, ..., as in Haizea's
-    traces. ``owners`` are the classes of jobs by rank; the first one gets the first partition.
+    traces. ``owners`` are the indices of job classes by rank; the first one gets the first partition.
     """
     level = np.array([level_of(name) or 0 for name in machine.nodes.classes])[machine.nodes.node_class]
     if not len(level) or (level == 0).any():

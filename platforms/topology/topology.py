@@ -120,13 +120,16 @@ class NestedGroups(Topology):
 
 
 def _along_line(counts: Ints) -> int:
-    """Return the sum of distances over pairs on a line: the pairs across each gap."""
+    """Return the sum of distances over pairs of nodes on a line: for each gap, the number of pairs across it.
+
+    ``counts`` is the number of nodes at each position.
+    """
     below = np.cumsum(counts)
     return int((below * (below[-1] - below)).sum())
 
 
 def _around_ring(counts: Ints) -> int:
-    """Return the sum of distances over pairs on a ring.
+    """Return the sum of distances over pairs of nodes on a ring; ``counts`` is the number at each position.
 
     A ring of 2 m positions has m cuts into two opposite halves. The distance of two positions is the number of cuts
     that separate them. A ring of odd size is treated as one of twice the size, with empty odd positions and doubled
