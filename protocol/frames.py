@@ -231,8 +231,8 @@ _EVENT: Final = Struct("=Hi")
 def socket_event(frames: Sequence[bytes]) -> tuple[int, int]:
     """Return the number of the event in a socket monitor's message, and the value that comes with it.
 
-    The value is usually a file descriptor. The manual page zmq_socket_monitor defines the format. pyzmq has a function
-    for it, in a module that imports asyncio; that takes longer than all other imports of a server.
+    The value is usually a file descriptor. The manual page zmq_socket_monitor defines the format. pyzmq's own function
+    for this is in a module that imports asyncio. Importing asyncio takes longer than all other imports of a server.
     """
     event, value = _EVENT.unpack(frames[0])
     return event, value

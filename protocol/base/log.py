@@ -1,4 +1,4 @@
-"""The log of loguru, imported with the first message because the import is slow."""
+"""The program's log: loguru, imported only with the first message because that is slow."""
 
 import sys
 import warnings

@@ -68,7 +68,7 @@ class AllowedChange(Struct, frozen=True):
 
 
 class ToleratedFigure(Struct, frozen=True):
-    """A metric with a tolerance: its golden value and its value in the run, None without a value."""
+    """A metric with a tolerance: its golden value, and its value ``now`` in the run; None: no value."""
 
     name: str
     golden: float | None

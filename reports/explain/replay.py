@@ -223,7 +223,10 @@ def _suffice(view: View, job: SchedulerJob, units: NodeSet) -> bool:
 
 
 class ExpectedStarts:
-    """Checks that a repeated run starts the same jobs, at the same times, as the original run: {job id: start (s)}."""
+    """Checks that a repeated run starts the same jobs, at the same times, as the original run.
+
+    ``starts`` are the starts of the original run, in order: {job id: start (s)}.
+    """
 
     def __init__(self, starts: Mapping[str, float]) -> None:
         self._expected = iter(starts.items())

@@ -174,7 +174,7 @@ def load_setup(spec: RunSpec, given: Inputs | None = None, cache: SetupCache | N
 def _kept(kept: dict[str, T], key: str, most: int, make: Callable[[], T]) -> T:
     """Return the cached value of a key.
 
-    If there is none, call ``make``. Keep only the ``most`` newest values.
+    If there is none, call ``make``. Keep only the ``most`` values used most recently.
     """
     value = kept[key] = kept.pop(key) if key in kept else make()
     if len(kept) > most:
