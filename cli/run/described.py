@@ -72,7 +72,7 @@ _MACHINE: Final = {
     "scale_platform": "FACTOR\tMultiply the number of nodes of each pool: 120% or 1.2 adds a fifth.",
     "node_table": "FILE[,at=DATE]\tTable of each node's class, age or MTTF (on DATE): CSV, TOML or TitanGPULife.",
 }
-_DISPERSION: Final = {"dispersion": "SHARE\tMaximum slowdown of jobs whose nodes are far apart, such as 0.1.\tnone"}
+_DISPERSION: Final = {"dispersion": "SHARE\tLengthen jobs whose nodes are far apart, by at most this share.\tnone"}
 _QUEUE: Final = {
     "queue_lengths": "Also write out_queue.csv: queue length over time.",
     "format": "Format of the tables: CSV only, or CSV and Parquet (needs pyarrow).",

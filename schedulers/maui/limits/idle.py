@@ -92,10 +92,13 @@ class IdleRows:
         return chosen | (eligible & (counter == 0)) if unlimited else chosen.copy()
 
     def _passed(self, counter: Ints, others: Bools, ranks: Floats, least: Floats, latest: Ints) -> list[int]:
-        """Return the counters that are below their limit, or in which a row now ranks before a chosen one.
+        """Return the counters in which a row of ``others`` should now be chosen.
 
-        For each counter, ``latest`` is the last chosen row and ``least`` its rank, or -inf if the counter is below its
-        limit.
+        Such a counter is below its limit, or one of these rows ranks before the worst of its chosen rows.
+
+        Args:
+            least: rank of each counter's worst chosen row; -inf if the counter is below its limit.
+            latest: that row.
         """
         if len(least) == 2 and 0 not in self._by_counter.rows:  # one counter for all rows
             tied = slice(0, int(latest[1]))
