@@ -67,7 +67,7 @@ _stamped = msgspec.json.Decoder(Stamped)
 
 
 def name_of(raw: msgspec.Raw) -> str | None:
-    """Return the type of an undecoded event or decision, or None if it has none."""
+    """Return the type of an undecoded event or decision; None if the type is missing."""
     named = _part(_named, raw)
     return None if named is None else named.type
 

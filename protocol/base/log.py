@@ -18,7 +18,7 @@ class PipistrelleWarning(UserWarning):
 
 
 def _as_warnings(log: "Logger") -> None:
-    """Turn warnings in the log into Python warnings at the caller's line outside this package."""
+    """Turn warnings in the log into Python warnings that point at the user's line of code."""
     from contextlib import suppress
 
     with suppress(ValueError):  # a program that uses loguru has removed or changed loguru's own output: leave that

@@ -52,7 +52,7 @@ class Look(Struct, frozen=True, array_like=True):
 
 
 class Happening(Struct, frozen=True):
-    """A change at ``time`` (s): nodes that went down or came up, with their number of units."""
+    """A change at ``time`` (s): the nodes that went down or came up, and how many units they have."""
 
     time: float
     what: Literal["failed", "maintenance", "repaired"]

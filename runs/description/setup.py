@@ -72,7 +72,8 @@ class SetupCache:
 
     Args:
         silent: log no warnings, because the inputs are unusual on purpose.
-        given: returns the objects that replace inputs of a description, or None; equal descriptions have equal objects.
+        given: returns the objects that replace inputs of a description, or None. It must return equal objects for equal
+            descriptions.
     """
 
     def __init__(

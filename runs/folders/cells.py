@@ -176,9 +176,9 @@ class TextColumn(Sequence[str]):
     def numbers(self) -> tuple[Floats, NDArray[np.bool_]] | None:
         """Parse all cells as numbers; return None if a cell is not a plain number.
 
-        The second array tells which cells are empty; the first array has NaN for them. A plain number is decimal,
-        with at most 15 digits and an optional minus sign. Digits and power of ten are exact doubles, so the quotient is
-        the nearest double.
+        The second array tells which cells are empty; the first array has NaN for them. A plain number is decimal, with
+        at most 15 digits and an optional minus sign. The digits as an integer and the power of ten are both exact
+        doubles, so their quotient is the double nearest to the number.
         """
         count, width = len(self), self.longest
         if width > _EXACT + 2:

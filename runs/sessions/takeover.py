@@ -167,7 +167,7 @@ class _Past:
         self._told.append(((start, _STARTED, len(self._told)), JobStarted(start, started)))
 
     def add_waiting(self, data: JobSubmittedData, submit: float) -> None:
-        """Add a queued job; it joined the queue at ``submit`` (s), after the jobs added so far."""
+        """Add a queued job, which joined the queue at ``submit`` (s). Add queued jobs in the order of the queue."""
         self._last = max(self._last, (submit, self._place(data)))
         self._told.append(((submit, _SUBMITTED, self._last[1]), JobSubmitted(submit, data)))
 

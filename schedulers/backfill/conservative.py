@@ -134,7 +134,7 @@ class _InSlices(Plan):
         self._claim(message_of(state["places"]))
 
     def holds_for(self, view: View) -> bool:
-        """Return whether the plan is still valid, and every job whose reservation has begun was started."""
+        """Return whether the plan is still valid and all jobs with a reserved start before now have started."""
         return super().holds_for(view) and not any(place.begin < view.now for place in self._places.values())
 
     def schedule(self, *, anew: bool) -> None:
