@@ -39,7 +39,7 @@ _prepared: list[Callable[["Logger"], None]] = [_as_warnings]
 def prepare_log(set_up: Callable[["Logger"], None]) -> None:
     """Register ``set_up`` to be called once, just before the log's first message.
 
-    It replaces a function that was registered before.
+    A function that was registered before is no longer called.
     """
     _prepared[:] = [set_up]
 

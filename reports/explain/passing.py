@@ -242,6 +242,8 @@ def _held_enough(
 ) -> list[bool]:
     """Return for each passing job whether it held units that the explained job lacked.
 
+    The explained job waited from ``begin`` to ``end`` (s).
+
     ``free`` has the number of free units from each of the times ``since`` (s, ascending) on.
     """
     if not passing or not len(since):

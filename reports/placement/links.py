@@ -43,7 +43,7 @@ class JobTraffic:
 
 
 def job_links(run: PlacedRun, order: Ints) -> dict[str, Any]:
-    """Return the link loads of each job in columns of shape (jobs,), or lists.
+    """Return the link loads of each job, in arrays or lists with one value per job.
 
     For each pattern KIND, ``KIND_load`` is the highest load of a link, relative to what one node sends. ``KIND_rate``
     is how much each node can send (bytes/s) until a link is full, if no other job sends.

@@ -54,7 +54,7 @@ def _with_event(frame: dict[str, Any]) -> dict[str, Any]:
 def _with_notification(frame: dict[str, Any]) -> dict[str, Any]:
     """If the notice reports the end of a job, insert a NOTIFY event of an unknown type.
 
-    Batsim sends a NOTIFY for each external event.
+    Batsim sends such events for external events.
     """
     return _inserted(frame, {"type": "NOTIFY", "data": {"type": "coffee_is_ready", "cups": 2}})
 

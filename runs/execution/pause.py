@@ -121,7 +121,9 @@ class Pause:
             self.simulation.restore(state["server"])
 
     def take_over(self, state: dict[str, Any], past: Callable[[Simulation], list[Event]]) -> None:
-        """Continue from the saved state of another run of the same workload, under this run's scheduler.
+        """Continue, under another scheduler, from a saved state of an earlier run.
+
+        Both runs have the same workload. This run has the new scheduler.
 
         Args:
             past: called when the simulation is restored; returns the past submissions, starts and ends of jobs.

@@ -103,7 +103,7 @@ class Fetching:
 
 
 def resolved(folder: str, path: str) -> str:
-    """Return the file that an Include means: ``path``, or else the file of this name in ``folder``."""
+    """Return the file that an Include means: ``path`` if it exists, else the file of that name in ``folder``."""
     name = os.path.join(folder, path)
     return name if os.path.exists(name) else os.path.join(folder, os.path.basename(path))
 

@@ -302,7 +302,7 @@ class FillOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab
     Attributes:
         policy: Maui's BACKFILLPOLICY.
         metric: Maui's BACKFILLMETRIC.
-        depth: number of jobs to choose from for each window: the first that fit it (0: all).
+        depth: how many of the first jobs that fit a window the rule chooses from; 0: all.
         reservations: number of jobs at the front of the queue that get a reservation.
     """
 
