@@ -85,7 +85,7 @@ class Script:
         may_give_up: the scheduler may end the run at once by reporting an error.
         refuses: the server refuses the scheduler's HELLO.
         preempts: changed replies may preempt jobs, even if the scheduler did not request the feature.
-        again: a second process gets equal notices and must make equal decisions.
+        again: after the run, a second process gets the same notices and must make the same decisions.
         hand_over: a second process takes over the run halfway, if its HELLO supports takeovers.
     """
 

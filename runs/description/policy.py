@@ -74,7 +74,8 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
             (docs/reference/placing.md); ``dual_ended`` and ``base_order`` are conditions on jobs.
         reliability, blocking, admission: for reliability partitions, the size classes (bundled, a file, or ``auto``),
             the blocking probability, and what happens to a job that cannot start at once.
-        preempt_type to preempt_youngest_first: preemption (docs/reference/preemption.md).
+        preempt_type and the fields after it up to preempt_youngest_first: options of preemption
+            (docs/reference/preemption.md).
         config, strict_config: a maui.cfg, or a slurm.conf with the files beside it. If strict, unknown parameters
             are errors, and so are unsupported parameters of a maui.cfg that would change decisions. Otherwise both are
             warnings.

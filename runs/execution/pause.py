@@ -85,8 +85,8 @@ class Pause:
         """Return everything that decides how the run continues, as plain values.
 
         The state includes how much of the outputs is written. `pipistrelle.protocol.base.state.to_json` writes it to a
-        file, and `restore` continues from it. If a scheduler process saves its own state, the key ``saved`` has it, and
-        a resumed run sends it to the scheduler. Otherwise a resumed run replays all earlier notices.
+        file, and `restore` continues from it. If a scheduler process saves its own state, the key ``saved`` has that
+        state, and a resumed run sends it to the scheduler. Otherwise a resumed run replays all earlier notices.
 
         Raises:
             PolicyError: the policy has no saved state.
@@ -232,7 +232,7 @@ def check_invariants(engine: Engine, view: View | None) -> None:
 
 
 def _check_units(view: View) -> None:
-    """Assert that each unit of a machine whose jobs take whole units is free, held or out of service."""
+    """Assert that each unit is free, held or out of service, if jobs on this machine take whole units."""
     held = NodeSet.EMPTY
     for job in view.running:
         assert held.isdisjoint(job.alloc), f"{job.id} holds units of other jobs: {job.alloc}"

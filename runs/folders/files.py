@@ -36,7 +36,8 @@ class JobLine(Struct, array_like=True):
     """A job as a run's output files describe it; times in seconds.
 
     Attributes:
-        queued: the submit time that sorts the queue; the first attempt's if requeued jobs keep their position.
+        queued: the submit time by which the queue is sorted. It is that of the first attempt if requeued jobs keep
+            their position.
         requested: the requested walltime; None without walltime.
         labels: names as in `Job.labels`; None if unknown, because the output files do not have labels.
     """
@@ -95,7 +96,7 @@ class RunFiles(Struct):
         return self.until
 
     def of_workload(self, key: str) -> Any:
-        """Return a value from the run's configuration of its first workload, such as ``epoch``."""
+        """Return a value, such as ``epoch``, that the run's configuration has for its first workload."""
         first = next(iter(self.config["workloads"].values()), None)
         return first.get(key) if isinstance(first, dict) else None
 

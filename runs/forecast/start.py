@@ -169,7 +169,7 @@ def _memory(job: SlurmJob, cpus: int) -> int:
 
 
 def _told(found: Primed, live: LiveJob, mask: int) -> Alloc:
-    """Return the job's part of each node as ``scontrol -d`` printed it; {} if a node is missing."""
+    """Return what the job takes of each node, from ``scontrol -d``; {} if that lacks one of its nodes."""
     alloc: Alloc = {}
     index = found.controller.machine.index
     for share in live.shares:

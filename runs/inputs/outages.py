@@ -186,7 +186,7 @@ def _is_number(text: str) -> bool:
 
 
 def clock_time(log: OutageLog, text: str) -> float:
-    """Parse a date, or a duration for a log without dates, as time on its clock (s)."""
+    """Return the time on the log's clock (s) of a date; for a log without dates, of a duration."""
     if log.absolute:
         time = iso_time(text if len(text) > len("2017-01-29") else f"{text} 00:00")
         if time is None:

@@ -156,7 +156,7 @@ class Filter(Step, frozen=True, kw_only=True):
 
 
 class Scale(Step, frozen=True, kw_only=True):
-    """A step that scales sizes, times, memory or arrivals, in the order of its fields."""
+    """A step that scales sizes, times, memory or arrivals, in the order in which its fields are defined."""
 
     machine: Units | None = None
     sizes: str | None = None
@@ -243,7 +243,7 @@ class Merge(Step, frozen=True, kw_only=True):
     def load_others(self, beside: Sequence[str] = ()) -> "list[Workload]":
         """Load the workloads to merge with the first one; PipistrelleError if none is named, or one is wrong.
 
-        Options for logs are rejected unless one of the workloads, or one of the files ``beside``, is a log.
+        Options for logs are rejected if neither a workload nor one of the files ``beside`` is a log.
         """
         from pipistrelle.runs.inputs.named import load_workload, reading_for
 

@@ -70,7 +70,7 @@ class RecordingTransport:
         return reply
 
     def save(self) -> str | None:
-        """Return a scheduler process's saved state as JSON; None if it saves no state."""
+        """Ask the scheduler process for its state; return the state as JSON, None if it saves none."""
         return None if self._peer is None else self._peer.save()
 
     def farewell(self, notice: Notice) -> None:

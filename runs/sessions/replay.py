@@ -127,7 +127,8 @@ def replay(reader: SessionReader, connection: Connection, spec: RunSpec) -> Play
 class Played:
     """Sends a session's notices to a scheduler one by one, and compares its replies.
 
-    A scheduler in another process gets the original messages. A reply is decoded only if its bytes differ.
+    A scheduler in another process gets the original messages. A reply is decoded only if its bytes differ from those of
+    the recorded reply.
     """
 
     def __init__(self, header: SessionHeader, transport: Transport) -> None:
@@ -164,7 +165,7 @@ def _untold(what: str) -> SessionError:
 def parting(recorded: Reply, found: Reply) -> int | None:
     """Return the index of the first different decision; None if the replies match.
 
-    The index is the number of decisions if only another field differs. A reply that asks for fewer wakeups matches.
+    If all decisions in common are equal, the index is their number. A reply that asks for fewer wake-ups matches.
     """
     for place, (one, other) in enumerate(zip(recorded.events, found.events, strict=False)):
         if one != other and _plain(one) != _plain(other):

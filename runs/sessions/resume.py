@@ -55,8 +55,8 @@ class Journaled:
 
     Attributes:
         prefix: first part of the names of the output files.
-        now, saved: simulated time (s) and saved state (JSON, None: none) after these notices.
-        awaits: how long to wait for a new scheduler if the run's scheduler dies (s); None: do not wait.
+        now, saved: simulated time (s), and the scheduler's state as JSON (None: not saved), after ``notices`` notices.
+        awaits: how long to wait (s) for a new scheduler process if the scheduler dies; None: do not wait.
         leave: whether the session stays in the folder after the run.
     """
 

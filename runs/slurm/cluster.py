@@ -27,7 +27,10 @@ from pipistrelle.schedulers.slurm.files.topology import read_topology
 
 
 class SlurmCluster(Struct, frozen=True):
-    """The scheduler's settings, and what happens to each key, in the order of the files."""
+    """The scheduler's settings, and for each key of the files whether the scheduler uses it.
+
+    The keys are in the order of the files.
+    """
 
     config: SlurmConfig
     findings: tuple[KeyFinding, ...]
@@ -122,7 +125,7 @@ def _without_sharing(
 
 
 def _require_names(commands: Sequence[tuple[str, str]], people: Accounting) -> None:
-    """Raise SlurmConfigError if a change is for an account, a user or a QOS that no file describes."""
+    """Raise SlurmConfigError if a command changes an account, a user or a QOS that no file describes."""
     known = {
         "qos": {one.name for one in people.qos},
         "account": {one.account for one in people.associations},
