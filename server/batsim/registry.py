@@ -97,7 +97,7 @@ class Registry(Part, Observer):
 
         The workload may be new.
 
-        Raises PipistrelleError if its JSON is invalid or it cannot be run here.
+        Raises PipistrelleError if the profile's JSON is invalid or the server cannot run the profile.
         """
         profiles, texts = self._known(prefix)
         if name in profiles:
@@ -110,7 +110,7 @@ class Registry(Part, Observer):
         return True
 
     def make_job(self, job_id: str, text: bytes, profile_text: bytes | None) -> ForwardedJob:
-        """Create the job ``PREFIX!NAME`` from its JSON, and count it as a profile's user.
+        """Create the job ``PREFIX!NAME`` from its JSON, and count the job as a user of its profile.
 
         Raises PipistrelleError if the JSON is invalid, its ``id`` differs, or the profile is not available.
         """

@@ -26,7 +26,7 @@ BEGIN: Final = "begin"
 class Condition(NamedTuple):
     """A dependency on another job.
 
-    It is fulfilled ``delay`` seconds after the other job's event of kind ``kind`` (`KINDS`). A condition of kind
+    It is fulfilled ``delay`` seconds after the other job's event of kind ``kind`` (`KINDS`). A dependency of kind
     `BEGIN` has no other job.
     """
 
