@@ -115,7 +115,8 @@ class CurveStranger:
 class CurveListener:
     """Receives messages of peers with known keys until it is closed.
 
-    ``longest``: longest message of the scheduler (bytes); twice that length ends its connection. Raises EndpointError.
+    ``longest``: longest message of the scheduler (bytes); a message twice as long ends its connection. Raises
+    EndpointError.
     """
 
     def __init__(

@@ -169,7 +169,7 @@ class Doorway:
         return [passage for passage in self._passages if not passage.known]
 
     def _has_room(self) -> bool:
-        """Return whether another peer can be accepted; after some time without room, reject the oldest."""
+        """Return whether another peer can be accepted; after some time without room, reject the oldest peer."""
         unknown = self._unknown()
         if len(unknown) < self._most:
             return True

@@ -33,7 +33,7 @@ class Replication(Protocol):
 
     @property
     def imprecise(self) -> int:
-        """Return the number of points that are still imprecise although they get no more replicas."""
+        """Return the number of points that are too imprecise but get no more replicas."""
 
     def next(self) -> Key | None:
         """Return a trial to start; None if no trial can be started now."""

@@ -22,7 +22,8 @@ def parse_pbs(stream: io.BufferedReader, path: PathText) -> OutageLog:
 
     Records of kind ``node`` (in any case) count if their text has ``attributes set: state = offline``, ``node down`` or
     ``node up``. Instead of ``=`` the text may have ``+`` or ``-``. Commas or bars separate several states. A node is
-    down from its first bad state, which is the cause, until it has none, or for ever. Local times are taken as UTC.
+    down from its first bad state, which is the cause, until it has no bad state, or for ever. Local times are taken as
+    UTC.
     """
     where = str(path)
     rows: list[Row] = []
