@@ -35,8 +35,9 @@ class RegistryError(PipistrelleError):
 class Registry(Part, Observer):
     """Profiles by workload and name, and the names of the workloads' jobs.
 
-    Without ``reuse``, registered jobs may use a workload's profile only while some job uses it. As in Batsim, an ended
-    job uses its profile until the notice of its end is sent. One reply can thus kill a job and register a similar one.
+    Without ``reuse``, a job that the scheduler registers may use a workload's profile only while another job uses it.
+    As in Batsim, an ended job uses its profile until the notice of its end is sent. One reply can thus kill a job and
+    register a similar one.
     """
 
     _kept = ("_users", "_ended", "_released")

@@ -39,7 +39,7 @@ class Dependencies(Kept, Observer):
     """Holds jobs until their dependencies are fulfilled; an observer of the cluster.
 
     The server rejects a job at once when its dependencies can no longer be fulfilled. The scheduler never sees that
-    job. A job that lost its nodes and is requeued has neither ended nor failed. Dependencies have no cycles.
+    job. A job that lost its nodes and is requeued has neither ended nor failed. The dependencies must not have cycles.
     """
 
     _kept = ("_started", "_ended", "_held")

@@ -33,7 +33,7 @@ class ResourceFigures(Struct, frozen=True, kw_only=True):
     """How one resource of the whole machine was used.
 
     Amounts are cores, GPUs, MiB of memory or counts. ``used`` is the amount-seconds that jobs held. ``utilisation`` is
-    the share of the machine's amount that they held, from the first submission to the end of the run. ``idle`` is the
+    the share of the machine's amount that jobs held, from the first submission to the end of the run. ``idle`` is the
     free amount-seconds on nodes that are up, while jobs wait. ``fragmented`` is the part of ``idle`` on nodes on which
     no waiting job fits. ``stranded`` is {other resource: free amount-seconds}, also while no job waits. It counts nodes
     that are up but have less of the other resource left than any job of the workload takes. ``unavailable`` is the

@@ -149,7 +149,7 @@ class _Load:
         self._held = np.cumsum(np.bincount(places, weights=changes, minlength=len(self._times)))
 
     def first_room(self, since: float, length: float, most: int) -> float:
-        """Return the first time (s) from ``since`` on at which at most ``most`` units are held for ``length`` s."""
+        """Return the first time (s) >= ``since`` from which at most ``most`` units are held for ``length`` s."""
         time = since
         at = max(int(np.searchsorted(self._times, since, "right")) - 1, 0)
         steps = _STEPS
