@@ -39,7 +39,7 @@ def _conditions(ctx: click.Context, param: click.Parameter, texts: tuple[str, ..
 
 
 def _changes(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
-    """Return the changed keys of a configuration; raise an error for text that is not KEY=VALUE."""
+    """Parse texts KEY=VALUE into {key: value}; raise a usage error for any other text."""
     found: dict[str, str] = {}
     for text in texts:
         key, mark, value = text.partition("=")

@@ -94,7 +94,7 @@ class Filter(Step, frozen=True, kw_only=True):
         return self.sample is not None
 
     def apply(self, workload: "Workload") -> "Workload":
-        """Return the workload with only the kept jobs; their ids and submit times stay."""
+        """Return the workload with only the kept jobs; their ids and submit times do not change."""
         import numpy as np
 
         from pipistrelle.models.workloads.options import (
@@ -295,7 +295,10 @@ class Copy(Step, frozen=True, kw_only=True):
         return self.shift is not None or self.submission_time is not None
 
     def apply(self, workload: "Workload") -> "Workload":
-        """Return jobs and copies; a copy depends on the copies of its original's dependencies."""
+        """Return the jobs and their copies.
+
+        If job A depends on job B, the copy of A depends on the copy of B.
+        """
         from math import isfinite
 
         from pipistrelle.models.workloads.options import parse_gaps, parse_range, signed_seconds
