@@ -136,7 +136,7 @@ class AttemptProgress(Kept):
 
     @property
     def slower(self) -> float:
-        """Factor by which work, checkpoints and reads take longer because nodes failed; 1 with all nodes."""
+        """Factor by which work, checkpoints and reads take longer because fewer nodes work; 1 with all nodes."""
         return self._nodes / self._team
 
     def duration(self, work: Floats) -> Floats:

@@ -64,7 +64,7 @@ class StallDetector(Kept):
     def nothing_to_come(self, now: float, cluster: Cluster, *, registering: bool = False) -> None:
         """Raise Stalled if no event is left although jobs are still queued or running.
 
-        ``registering``: whether the scheduler may still register jobs. Raise Stalled then, too.
+        If ``registering``, the scheduler may still register jobs. Raise Stalled then, even if no job is left.
         """
         if cluster.waiting:
             raise Stalled(
