@@ -95,7 +95,8 @@ class IdleRows:
     def _passed(self, counter: Ints, others: Bools, ranks: Floats, least: Floats, latest: Ints) -> list[int]:
         """Return the counters for which rows must be chosen again.
 
-        These counters are below their limit, or a row of ``others`` now ranks before one of their chosen rows.
+        A counter is returned if it is below its limit, or if a row of ``others`` now ranks before one of its chosen
+        rows.
 
         For each counter, ``latest`` is the chosen row that ranks last, and ``least`` is the rank of that row, or -inf
         if the counter is below its limit.
