@@ -46,7 +46,7 @@ _WORKLOAD: Final = {
     "compare": Door("Compare two workloads: distributions, arrivals, users.", "workload.compare:compare_command"),
     "fill": Door("Fill shared nodes with pods that never end.", "workload.fill:fill_command"),
     "filter": Door("Keep the jobs that meet all conditions.", "workload.edit:filter_step"),
-    "scale": Door("Change sizes, times or arrivals.", "workload.edit:scale_step"),
+    "scale": Door("Change sizes, times, memory or arrivals.", "workload.edit:scale_step"),
     "merge": Door("Join several workloads into one.", "workload.edit:merge_step"),
     "shuffle": Door("Redistribute submit times among the jobs.", "workload.edit:shuffle_step"),
     "copy": Door("Repeat each job several times.", "workload.edit:copy_step"),

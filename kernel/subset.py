@@ -47,11 +47,13 @@ class Outside(Exception):
 
 
 class KernelPlan(NamedTuple):
-    """A run in the kernel's form: rules, jobs, nodes of positions, intervals between checkpoints."""
+    """A run in the kernel's form, where units are numbered by their position in the placement's order."""
 
     rules: Rules
     jobs: Jobs
+    #: the node of the unit at each position
     node_of: Ints
+    #: work between two checkpoints (s), by the number of nodes
     interval: Floats
     #: the unit at each position
     units: Ints

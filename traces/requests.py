@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from pipistrelle.protocol.base.errors import did_you_mean, quoted
+from pipistrelle.protocol.resources.request import Request
 from pipistrelle.traces.batsim.text import with_members
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.logs.labels import named_column
@@ -72,6 +73,25 @@ def with_requests(
         for row, raw in enumerate(workload.job_json)
     ]
     return replace(result, job_json=texts)
+
+
+def processors_request(workload: Workload, row: int) -> Request:
+    """Return the request of a job that names only its size, with one core for each of its ``size`` processors.
+
+    They may be on any number of nodes. The job's units per node, if any, become its tasks per node. A job with whole
+    nodes becomes exclusive.
+    """
+    each, whole = (workload.columns.get(name) for name in (PER_NODE, WHOLE))
+    size = max(int(workload.size[row]), 1)
+    per_node = None if each is None or each[row] <= 0 else int(each[row])
+    nodes = None if per_node is None else -(-size // per_node)
+    return Request(
+        nodes=nodes,
+        most_nodes=nodes,
+        tasks=size,
+        tasks_per_node=per_node,
+        exclusive=whole is not None and bool(whole[row] > 0),
+    )
 
 
 def without_requests(workload: Workload) -> Workload:

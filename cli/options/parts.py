@@ -39,7 +39,7 @@ def _conditions(ctx: click.Context, param: click.Parameter, texts: tuple[str, ..
 
 
 def _changes(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
-    """Return the changed keys of a configuration; raise an error for text that is not KEY=VALUE."""
+    """Parse texts KEY=VALUE into {key: value}; raise a usage error for any other text."""
     found: dict[str, str] = {}
     for text in texts:
         key, mark, value = text.partition("=")
@@ -67,7 +67,7 @@ _TEXTS: Final = {
     "fairshare_decay_factor": "FACTOR\tWith --order pbs: factor by which recorded usage is multiplied at each decay.",
     "backfill_depth": "JOBS\tWith --backfill depth: number of jobs that get a reservation.",
     "strict_ordering": "With --backfill depth: respect the queue order, or start every job that fits.",
-    "reliability": "NAME|FILE|auto\tDivide the nodes into partitions by reliability, for these job classes.",
+    "reliability": "NAME|FILE|auto\tJob classes that get partitions of reliable nodes (auto: derived from the jobs).",
     "blocking": "PROBABILITY\tWith --reliability: accepted probability that a job finds its partition full.\t0",
     "admission": "\tWith --reliability: queue or reject (block) jobs that cannot start at once.\tqueue",
     "preempt_type": "Preempt by QOS lists (--preempt) or tiers (--priority-tier).",

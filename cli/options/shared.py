@@ -73,9 +73,10 @@ def scheduler_option(text: str, **settings: Any) -> Callable[[_C], _C]:
 
 
 def other_scheduler(what: str, default: str) -> Callable[[_C], _C]:
-    """Return the option ``--scheduler`` for a command such as ``resume``.
+    """Return the option ``--scheduler`` of a command that already has a scheduler, such as ``resume``.
 
-    There it replaces the scheduler ``default``. ``what`` names the new scheduler in the help.
+    In the help, ``what`` names the new scheduler, and ``default`` describes the scheduler that is used
+    without the option.
     """
     return scheduler_option(f"{what}, as for 'run'.", metavar="NAME|CMD...", show_default=default)
 

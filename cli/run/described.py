@@ -45,7 +45,7 @@ def _steps(context: click.Context, param: click.Parameter, texts: tuple[str, ...
 
 
 def spec_file(*kinds: str) -> Callable[[_C], _C]:
-    """Return the argument for a run description, completed with names of these kinds."""
+    """Return the argument for a run description; shells complete names of these kinds."""
     return click.argument(
         "spec_file",
         metavar="[SPEC]",
@@ -72,7 +72,7 @@ _MACHINE: Final = {
     "scale_platform": "FACTOR\tMultiply the number of nodes of each pool: 120% or 1.2 adds a fifth.",
     "node_table": "FILE[,at=DATE]\tTable of each node's class, age or MTTF (on DATE): CSV, TOML or TitanGPULife.",
 }
-_DISPERSION: Final = {"dispersion": "SHARE\tMaximum slowdown of jobs whose nodes are far apart, such as 0.1.\tnone"}
+_DISPERSION: Final = {"dispersion": "SHARE\tLengthen jobs whose nodes are far apart, by at most this share.\tnone"}
 _QUEUE: Final = {
     "queue_lengths": "Also write out_queue.csv: queue length over time.",
     "format": "Format of the tables: CSV only, or CSV and Parquet (needs pyarrow).",

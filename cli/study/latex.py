@@ -56,7 +56,7 @@ def latex_text(text: str) -> str:
 
 
 def _number(cell: str) -> str:
-    """Return a cell of a number with a proper minus sign, or a dash if it has no value."""
+    """Return the cell with a typographic minus sign; a longer dash if it is "-" (no value)."""
     if cell == "-":
         return "--"
     return f"\N{MINUS SIGN}{cell[1:]}" if cell.startswith("-") and cell[1:2].isdigit() else cell

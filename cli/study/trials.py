@@ -89,7 +89,7 @@ picture_option: Final = click.option(
 
 
 def read_trials(place: Path, conditions: Sequence[tuple[str, str]]) -> "TrialTable":
-    """Return the rows of a study's table (one per simulation) that meet the conditions AXIS=VALUE."""
+    """Return the rows of a study's table in which the varied options have these values."""
     from pipistrelle.cli.terminal.console import import_numpy
 
     import_numpy()
@@ -132,9 +132,9 @@ def number_text(value: float | None) -> str:
 
 
 def marked(count: int, missing: int, value: str) -> list[str]:
-    """Return two table cells: the number of replicas, and their mean.
+    """Return two table cells: the number of replicas with a value, and the mean ``value``.
 
-    Both are marked if ``missing``, the number of trials without a value, is not 0.
+    If ``missing`` replicas have no value, the first cell is "COUNT of TOTAL", and the mean gets an asterisk.
     """
     if not missing:
         return [str(count), value]
@@ -147,14 +147,14 @@ def probability_text(p: float | None) -> str:
 
 
 def percent_text(share: float | None, sign: str = "") -> str:
-    """Return a share (0 to 1) as a percentage for a table; "-" if it is None."""
+    """Return a share (0 to 1) as a percentage; "-" if None; ``sign`` "+" shows plus signs, too."""
     return "-" if share is None else f"{100 * share:{sign}.2f}" if abs(share) < 0.01 else f"{100 * share:{sign},.1f}"
 
 
 def grouped(cells: Iterable[tuple[dict[str, "Value"], list[str]]]) -> list[list[str]]:
     """Return table rows for the values of the last varied option.
 
-    A heading row names the values of the others.
+    A heading row names the values of the other varied options.
     """
     from pipistrelle.studies.inference.trials import label
 

@@ -96,7 +96,7 @@ def _print_tables(figures: dict[str, Any]) -> None:
 
 
 def _accuracy(classes: list[dict[str, Any]]) -> list[list[str]]:
-    """Return table rows that say what share of the requested time jobs used, one row per class."""
+    """Return table rows: how many jobs used up to which share of their requested time."""
     total = sum(line["jobs"] for line in classes)
     return [
         [

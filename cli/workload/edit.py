@@ -35,7 +35,7 @@ filter_step = StepCommand(
 )
 scale_step = StepCommand(
     Scale,
-    """Change sizes, times or arrivals, in the order of the options below.
+    """Change sizes, times, memory or arrivals, in the order of the options below.
 
     IN is a bundled name or a file. A FACTOR is a number above 0 or a percentage: 0.5 or 50%.
     """,
@@ -44,6 +44,7 @@ scale_step = StepCommand(
         "sizes": "FACTOR\tMultiply and round the job sizes.",
         "runtimes": "FACTOR\tMultiply the run times.",
         "walltime": "LIMIT\tSet walltimes: 12h, x2 (double), 101% (of run time), 100:3000 (random seconds) or none.",
+        "memory": "FACTOR\tRequest the log's memory per processor (SWF's fields 10 and 7) times FACTOR.",
         "arrivals": "FACTOR\tMultiply submit times: 50% is twice as fast.",
         "load": "Scale arrivals to this offered load, such as 0.9.",
         "machine_size": "\tWith --load: size of the machine in units (nodes or processors).\tas in IN",

@@ -137,7 +137,7 @@ def _like(
 
 
 def _model(name: str, machine_size: int | None) -> "tuple[WorkloadModel, Workload | None]":
-    """Return a bundled model, or a model fitted to a log together with that log (else None)."""
+    """Return a bundled model and None, or a model fitted to a log and that log."""
     from pipistrelle.models.likeness.fitting import fit
     from pipistrelle.models.likeness.model import is_model, load_model
     from pipistrelle.runs.inputs.named import load_workload

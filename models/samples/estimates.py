@@ -144,8 +144,9 @@ def mean_interval(
 def quantile_interval(sample: Sequence[float] | Floats, share: float, *, level: float = LEVEL) -> Interval:
     """Return a quantile of replicas with a distribution-free interval.
 
-    The number of replicas below the quantile is binomial. Each end is the order statistic beyond which at most half of
-    1 - level lies (David and Nagaraja, Order Statistics, 7.1). An end is infinite if there are too few replicas.
+    The number of replicas below the quantile is binomial. Each end is the innermost order
+    statistic beyond which the quantile lies with probability (1 - level) / 2 at most (David and Nagaraja, Order
+    Statistics, 7.1). An end is infinite if there are too few replicas.
     """
     values = sorted(_values(sample))
     count = len(values)

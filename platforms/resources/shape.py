@@ -424,10 +424,25 @@ class Shape:
         if not allowed.any():
             return "it may use no node"
         if fitting >= self.low:
-            return "all usable nodes together have too little room for the tasks"
+            return self._shortage_in_all(allowed)
         if fitting:
             return f"{self.low} nodes are asked for, and only {fitting} can hold one of the tasks"
         return self._shortage(allowed)
+
+    def _shortage_in_all(self, allowed: Bools) -> str:
+        """Return the resource of which all allowed nodes together have too little."""
+        nodes, where = self._nodes, np.flatnonzero(allowed)
+        for column, name in enumerate(nodes.resources):
+            asked, has = int(self.total[column]), int(nodes.amounts[where, column].sum())
+            if asked > has:
+                what = (
+                    f"{amount_text(name, asked)} of {name}" if name == MEMORY else f"{amount_text(name, asked)} {name}"
+                )
+                return f"it asks for {what} in all, the usable nodes have {amount_text(name, has)}"
+        gpus = int(self._gpu_room(where[self.able[where]], nodes.amounts, nodes.gpus).sum())
+        if self.request.gpus > gpus:
+            return f"it asks for {self.request.gpus} GPUs in all, the usable nodes give it at most {gpus}"
+        return "all usable nodes together have too little room for the tasks"
 
     def _shortage(self, allowed: Bools) -> str:
         """Return the resource of which every allowed node has too little for one task."""

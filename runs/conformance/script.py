@@ -43,7 +43,7 @@ class ScriptJob(NamedTuple):
 
 @dataclass(slots=True)
 class Meddling:
-    """Changes a scheduler's replies during a test, to simulate an operator's decisions or mistakes of the scheduler.
+    """Changes a scheduler's replies during a test, to simulate decisions of an operator or mistakes of the scheduler.
 
     Attributes:
         decide: returns the decisions that the server carries out instead of the scheduler's decisions.

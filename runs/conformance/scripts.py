@@ -52,7 +52,10 @@ def _with_event(frame: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_notification(frame: dict[str, Any]) -> dict[str, Any]:
-    """Insert a NOTIFY event of an unknown type if a job ended, as Batsim sends it for external events."""
+    """If the notice reports the end of a job, insert a NOTIFY event of an unknown type.
+
+    Batsim sends such events for external events.
+    """
     return _inserted(frame, {"type": "NOTIFY", "data": {"type": "coffee_is_ready", "cups": 2}})
 
 

@@ -365,7 +365,10 @@ def _remarks_of(spec: RunSpec, trace: Workload, setup: Setup) -> list[str]:
 
 
 def _without_dependencies(spec: RunSpec, setup: Setup) -> list[str]:
-    """Return the warnings of a setup; the scheduler slurm decides on dependencies itself."""
+    """Return the warnings of a setup; for the scheduler slurm, without those on dependencies.
+
+    The other schedulers ignore some dependencies, but slurm decides on them itself.
+    """
     idle = dependency_remarks(setup.workloads) if spec.scheduler == SLURM else []
     return [said for said in setup.remarks if said not in idle]
 

@@ -121,7 +121,9 @@ class Pause:
             self.simulation.restore(state["server"])
 
     def take_over(self, state: dict[str, Any], past: Callable[[Simulation], list[Event]]) -> None:
-        """Set this run, which has another scheduler, to a saved state of a run of the same workload.
+        """Continue, under another scheduler, from a saved state of an earlier run.
+
+        Both runs have the same workload. This run has the new scheduler.
 
         Args:
             past: called when the simulation is restored; returns the past submissions, starts and ends of jobs.

@@ -59,7 +59,8 @@ class RunOptions:
         resume: a saved state of the same run, to continue from it and its outputs; or a function that restores the
             `Pause` that it is given.
         beat: called at the start, and then about every 10 s of wall-clock time.
-        lasting: called before an interrupt ends the run, if the state can be saved within half a second.
+        lasting: called when an interrupt ends the run. The interrupt waits up to 0.5 s (wall clock) for a moment
+            between two notices; if none comes, the run ends without this call.
         look: called at the start, and again after the number of seconds that it returns, even while the scheduler is
             deciding. It must not change the run.
     """

@@ -19,8 +19,9 @@ class Filled(NamedTuple):
     """The results of one fill.
 
     Attributes:
-        allocated: [requested GPUs, allocated GPUs] in % of the cluster's GPUs, at each of `POINTS` that was reached.
-        fragmented: [requested GPUs, free GPUs that the typical pods cannot use], likewise.
+        allocated: a pair [requested GPUs, allocated GPUs], in % of the cluster's GPUs, for each percentage in `POINTS`
+            that the requests reached.
+        fragmented: likewise, pairs [requested GPUs, free GPUs that the typical pods cannot use].
         placed, dropped: numbers of pods.
     """
 

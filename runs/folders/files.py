@@ -216,7 +216,7 @@ def output_rows(folder: Path, name: str, *columns: str, needed: bool = True) -> 
     """Yield the rows of an output table as dicts; skip an incomplete last line.
 
     If the folder has packed rows (`pack_rows`) instead of the table, yield those. If it has neither, raise
-    ExplainError, or yield nothing without ``needed``.
+    ExplainError if ``needed``, else yield nothing.
     """
     path = folder / f"{OUTPUT_PREFIX}{name}"
     csv.field_size_limit(_LONGEST_CELL)
@@ -272,7 +272,11 @@ def _origins(folder: Path, config: dict[str, Any]) -> dict[str, float]:
 
 
 def _preempted(folder: Path, asked: Mapping[str, str]) -> dict[str, str]:
-    """Return the jobs that were preempted, except those that had ended before the preemption took effect."""
+    """Return the entries of ``asked`` whose jobs were preempted.
+
+    ``asked`` is {id of a job to be preempted: reason}. A job may have ended before its preemption took effect; such
+    jobs are left out.
+    """
     columns = ("job_id", "workload_name", "final_state", "cause")
     gone = {
         f"{row['workload_name']}!{row['job_id']}"

@@ -50,7 +50,7 @@ def load_platform(name: str) -> Platform:
 
 
 def load_machine(name: str, *, units: Units = "nodes") -> "Platform | SimGridPlatform":
-    """Return a machine as `load_platform` does, except that SimGrid XML gives the single hosts.
+    """Return a machine as `load_platform` does; SimGrid XML gives individual hosts, not pools.
 
     Jobs whose run time depends on their hosts can only run on such a machine.
 

@@ -94,7 +94,7 @@ class Filter(Step, frozen=True, kw_only=True):
         return self.sample is not None
 
     def apply(self, workload: "Workload") -> "Workload":
-        """Return the workload with only the kept jobs; their ids and submit times stay."""
+        """Return the workload with only the kept jobs; their ids and submit times do not change."""
         import numpy as np
 
         from pipistrelle.models.workloads.options import (
@@ -156,12 +156,13 @@ class Filter(Step, frozen=True, kw_only=True):
 
 
 class Scale(Step, frozen=True, kw_only=True):
-    """A step that scales sizes, times or arrivals, in the order of its fields."""
+    """A step that scales sizes, times, memory or arrivals, in the order of its fields."""
 
     machine: Units | None = None
     sizes: str | None = None
     runtimes: str | None = None
     walltime: str | None = None
+    memory: str | None = None
     arrivals: str | None = None
     load: Annotated[float, Meta(gt=0)] | None = None
     machine_size: Units | None = None
@@ -182,7 +183,7 @@ class Scale(Step, frozen=True, kw_only=True):
             raise _refused("give either --arrivals or --load")
         if self.machine_size is not None and self.load is None:
             raise _refused("--machine-size requires --load")
-        what = (self.machine, self.sizes, self.runtimes, self.walltime, self.arrivals, self.load)
+        what = (self.machine, self.sizes, self.runtimes, self.walltime, self.memory, self.arrivals, self.load)
         if all(one is None for one in what):
             raise _refused("name what to scale")
         if self.machine is not None:
@@ -193,6 +194,12 @@ class Scale(Step, frozen=True, kw_only=True):
             workload = scale.scale_runtimes(workload, parse_factor(self.runtimes))
         if self.walltime is not None:
             workload = set_walltimes(workload, self.walltime, _rng(self.seed))
+        if self.memory is not None:
+            from pipistrelle.traces.transforms.memory import scale_memory
+
+            workload, unknown = scale_memory(workload, parse_factor(self.memory))
+            if unknown:
+                logger().warning("{:,} of {:,} jobs name no memory and ask for none", unknown, len(workload))
         if self.arrivals is not None:
             workload = scale.scale_arrivals(workload, parse_factor(self.arrivals))
         if self.load is None:
@@ -288,7 +295,10 @@ class Copy(Step, frozen=True, kw_only=True):
         return self.shift is not None or self.submission_time is not None
 
     def apply(self, workload: "Workload") -> "Workload":
-        """Return jobs and copies; a copy depends on the copies of its original's dependencies."""
+        """Return the jobs and their copies.
+
+        If job A depends on job B, the copy of A depends on the copy of B.
+        """
         from math import isfinite
 
         from pipistrelle.models.workloads.options import parse_gaps, parse_range, signed_seconds

@@ -74,7 +74,7 @@ class RecordingTransport:
         return None if self._peer is None else self._peer.save()
 
     def farewell(self, notice: Notice) -> None:
-        """Send the last notice; record it unless the previous notice is still unanswered."""
+        """Send the last notice; record it if the scheduler answered the notice before it."""
         self.transport.farewell(notice)
         if not self._owed:
             batsim = self._peer is not None and self._peer.batsim

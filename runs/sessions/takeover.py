@@ -145,7 +145,7 @@ class _Past:
     """The past events of jobs, in the order in which the new scheduler receives them.
 
     Args:
-        labels: {job id: labels} of ended jobs; {}: labels were not requested.
+        labels: {job id: labels} of ended jobs; empty if the scheduler did not request labels.
         now: end of the past (s).
     """
 

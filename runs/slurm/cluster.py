@@ -57,7 +57,7 @@ def load_cluster(
         accounting: dumps, listings or commands of sacctmgr.
         reservations: files of commands ``scontrol create reservation``, as ``FILE`` or ``FILE,zero=DATE``.
         changes: {key: value} that override the files.
-        strict: refuse keys that Slurm does not have; otherwise they become findings.
+        strict: True: a key that Slurm does not have is an error; False: it becomes a finding.
 
     Raises:
         PipistrelleError: a file is unreadable, a value is wrong or not supported, or a name is unknown.
@@ -107,7 +107,10 @@ def load_cluster(
 def _without_sharing(
     conf: SlurmConf, partitions: Sequence[PartitionSettings]
 ) -> tuple[tuple[PartitionSettings, ...], list[KeyFinding]]:
-    """Return partitions in which each CPU has one job, as on the simulated machine, and what was changed."""
+    """Return the partitions without sharing of CPUs, and a finding for each changed key.
+
+    On the simulated machine each CPU has at most one job, so settings that allow more are changed.
+    """
     found: list[KeyFinding] = []
     entries = {entry.name: entry for entry in conf.entries.get("partitions", [])}
     for one in partitions:

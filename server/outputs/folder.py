@@ -116,7 +116,7 @@ class FolderOutputs(Kept):
     """Outputs of `pipistrelle run` in a folder; see docs/reference/outputs.md.
 
     Args:
-        nodes: records of the nodes, if nodes can fail; the run must call this observer before these outputs.
+        nodes: the observer that records the nodes, if they can fail; the run must call it before this object.
         asked: the command line (JSON values), written to a file; None writes no such file.
         names: names of jobs and nodes, for the table of jobs; None: without these columns.
     """

@@ -15,8 +15,8 @@ from pipistrelle.protocol.base.errors import quoted
 from pipistrelle.protocol.resources.amounts import MILLI
 from pipistrelle.protocol.resources.request import Request
 from pipistrelle.protocol.units.indices import numbers
-from pipistrelle.traces.requests import with_requests
-from pipistrelle.traces.workload import CONSTRAINT, PER_NODE, WHOLE, Workload
+from pipistrelle.traces.requests import processors_request, with_requests
+from pipistrelle.traces.workload import CONSTRAINT, Workload
 
 _MOST_SHOWN: Final = 5
 #: (what a request may ask for, whether it does): a machine whose nodes have no resources ignores it
@@ -49,25 +49,9 @@ def said(count: int) -> str:
 
 
 def job_request(workload: Workload, row: int) -> Request:
-    """Return what a job takes of shared nodes.
-
-    A job without a request takes one core for each of its ``size`` processors, on any number of nodes. Its units
-    per node, if any, become its tasks per node. A job with whole nodes becomes exclusive.
-    """
+    """Return what a job takes of shared nodes; see `processors_request` for a job without a request."""
     request = None if workload.requests is None else workload.requests[row]
-    if request is not None:
-        return request
-    each, whole = (workload.columns.get(name) for name in (PER_NODE, WHOLE))
-    size = max(int(workload.size[row]), 1)
-    per_node = None if each is None or each[row] <= 0 else int(each[row])
-    nodes = None if per_node is None else -(-size // per_node)
-    return Request(
-        nodes=nodes,
-        most_nodes=nodes,
-        tasks=size,
-        tasks_per_node=per_node,
-        exclusive=whole is not None and bool(whole[row] > 0),
-    )
+    return processors_request(workload, row) if request is None else request
 
 
 def sized_for_nodes(workload: Workload, platform: Platform) -> Workload:

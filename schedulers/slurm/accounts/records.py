@@ -51,6 +51,7 @@ class Association:
     """An account, or a user in an account, with its usage.
 
     Attributes:
+        is_user: whether it is a user's rather than an account's.
         parent, children: positions in the table; -1 for no parent.
         usage: decayed billing-seconds of the jobs.
         wall: decayed run time of the jobs, s.
@@ -64,6 +65,7 @@ class Association:
         "effective",
         "factor",
         "index",
+        "is_user",
         "level_fs",
         "minutes",
         "norm_shares",
@@ -78,6 +80,7 @@ class Association:
     def __init__(self, index: int, settings: AssociationSettings) -> None:
         self.index = index
         self.settings = settings
+        self.is_user = bool(settings.user)
         self.parent = -1
         self.children: list[int] = []
         self.shares = settings.shares
@@ -89,11 +92,6 @@ class Association:
         self.norm_shares = 0.0
         self.effective = 0.0
         self.factor = 0.0
-
-    @property
-    def is_user(self) -> bool:
-        """Whether this association is a user's rather than an account's."""
-        return bool(self.settings.user)
 
 
 class Qos:

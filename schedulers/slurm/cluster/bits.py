@@ -1,6 +1,10 @@
 """Sets of nodes as integers: bit i is the node with index i, and nodes are sorted by name as Slurm does."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from typing import Final
+
+#: of sets with more than one node in so many, all bits are read; of others, bit by bit
+_DENSE: Final = 8
 
 
 def mask_of(indices: Iterable[int]) -> int:
@@ -11,12 +15,18 @@ def mask_of(indices: Iterable[int]) -> int:
     return mask
 
 
-def indices_of(mask: int) -> Iterator[int]:
-    """Iterate over the indices of the nodes in a set, in ascending order."""
+def indices_of(mask: int) -> list[int]:
+    """Return the indices of the nodes in a set, in ascending order."""
+    first = max(0, (mask & -mask).bit_length() - 1)
+    mask >>= first
+    if mask.bit_count() * _DENSE > mask.bit_length():
+        return [at for at, bit in enumerate(bin(mask)[:1:-1], first) if bit == "1"]
+    found = []
     while mask:
         low = mask & -mask
-        yield low.bit_length() - 1
+        found.append(first + low.bit_length() - 1)
         mask ^= low
+    return found
 
 
 def runs_of(mask: int) -> list[tuple[int, int]]:

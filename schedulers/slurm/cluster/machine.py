@@ -52,6 +52,7 @@ class SlurmMachine:
         self.count = len(nodes)
         self.all = (1 << self.count) - 1
         self.threads = [max(1, node.cpus // max(1, node.cores)) for node in nodes]
+        self.any_threads = any(one > 1 for one in self.threads)
         self.cpus = [
             node.cpus - node.core_spec_count * threads for node, threads in zip(nodes, self.threads, strict=True)
         ]

@@ -1,7 +1,8 @@
 """Choose cores, memory and GPUs of shared nodes, as select/cons_tres does."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from pipistrelle.schedulers.slurm.cluster.bits import indices_of
 from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
 from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine
 from pipistrelle.schedulers.slurm.nodes.asked import Alloc, NodesAsked
@@ -69,13 +70,16 @@ class ConsTres:
         start found may be later than necessary, as in Slurm.
         """
         usable &= asked.nodes
-        found = self._fit(asked, usable, Free(self.machine, self.shared))
-        if found is not None:
-            return now, found
         if usable.bit_count() < asked.min_nodes:
             return None
         free = Free(self.machine, self.shared, copy=True)
+        growing = _Growing(asked, usable, lambda nodes: self._usable(asked, nodes, free))
+        found = self._fit_again(asked, growing, free)
+        if found is not None:
+            return now, found
         free.take_away(gone)
+        for one in gone:
+            growing.changed |= one.nodes
         window, end, place, last_place = 30, 0, 0, len(running)
         more = True
         while more:
@@ -95,6 +99,7 @@ class ConsTres:
                     end = job.limit_end + window - job.limit_end % window
                 last = job
                 free.take_away((job,))
+                growing.changed |= job.nodes
                 if place >= last_place:
                     more = False
                     following = None
@@ -113,10 +118,20 @@ class ConsTres:
             window *= 2
             while following is not None and following.limit_end > end + window:
                 window *= 2
-            found = self._fit(asked, usable, free, prefer_busy=self.busy_nodes)
+            found = self._fit_again(asked, growing, free, prefer_busy=self.busy_nodes)
             if found is not None:
                 return self._end_of(last, now), found
         return None
+
+    def _fit_again(
+        self, asked: NodesAsked, growing: "_Growing", free: Free, *, prefer_busy: bool = False
+    ) -> Alloc | None:
+        """Return what `_fit` would return, computing only the nodes that have changed since the last call."""
+        if asked.share > 1:
+            return self._fit(asked, growing.usable, free, prefer_busy=prefer_busy)
+        if not growing.may_fit():
+            return None
+        return self._take(asked, growing.nodes(), free, prefer_busy=prefer_busy)
 
     def _end_of(self, job: SlurmJob, now: int) -> int:
         if job.limit_end > now:
@@ -135,7 +150,15 @@ class ConsTres:
                 return found
         if asked.required & ~usable:
             return None
-        nodes = free.usable(asked, usable, memory_counts=self.memory_counts, by_core=self.by_core)
+        return self._take(asked, self._usable(asked, usable, free), free, prefer_busy=prefer_busy)
+
+    def _usable(self, asked: NodesAsked, nodes: int, free: "Free | Empty") -> list[tuple[int, int]]:
+        return free.usable(asked, nodes, memory_counts=self.memory_counts, by_core=self.by_core)
+
+    def _take(
+        self, asked: NodesAsked, nodes: list[tuple[int, int]], free: "Free | Empty", *, prefer_busy: bool
+    ) -> Alloc | None:
+        """Return the allocation of a job on some of the usable nodes, (node, usable CPUs)."""
         if len(nodes) < asked.min_nodes:
             return None
         if sum(cpus for _, cpus in nodes) < asked.cpus:
@@ -260,6 +283,43 @@ class Empty(Free):
         self.memory = machine.memory
         self.gres = machine.gres
         self.jobs_on = [0] * machine.count
+
+
+class _Growing:
+    """The usable CPUs of nodes while running jobs are taken away: only changed nodes are computed again.
+
+    Args:
+        usable: set of the nodes that the job may use.
+        of_nodes: returns (node, usable CPUs) of the nodes in a set that the job can use.
+
+    Attributes:
+        changed: set of the nodes whose jobs were taken away since the last call of `may_fit`.
+    """
+
+    def __init__(self, asked: NodesAsked, usable: int, of_nodes: Callable[[int], list[tuple[int, int]]]) -> None:
+        self.asked = asked
+        self.usable = usable
+        self.of_nodes = of_nodes
+        self.changed = usable
+        self._cpus: dict[int, int] = {}
+        self._sum = 0
+
+    def may_fit(self) -> bool:
+        """Return whether the nodes have CPUs enough, after computing those of the changed nodes."""
+        changed, self.changed = self.changed & self.usable, 0
+        cpus = self._cpus
+        for at in indices_of(changed):
+            self._sum -= cpus.pop(at, 0)
+        for at, count in self.of_nodes(changed):
+            cpus[at] = count
+            self._sum += count
+        if self.asked.required & ~self.usable:
+            return False
+        return len(cpus) >= self.asked.min_nodes and self._sum >= self.asked.cpus
+
+    def nodes(self) -> list[tuple[int, int]]:
+        """Return (node, usable CPUs) in ascending order of nodes."""
+        return sorted(self._cpus.items())
 
 
 def whole_tasks(asked: NodesAsked, got: dict[int, int], usable: Mapping[int, int]) -> dict[int, int]:

@@ -50,6 +50,23 @@ class Free:
         machine = self.machine
         cpus, memory, jobs_on, threads = self.cpus, self.memory, self.jobs_on, machine.threads
         per_task, kind, mem, gres = asked.cpus_per_task, asked.mem_kind, asked.mem, asked.gres
+        if (
+            not (asked.whole or gres or asked.max_cpus_per_node or asked.tasks_per_node)
+            and asked.share <= 1
+            and not (by_core and machine.any_threads)
+            and not (memory_counts and kind not in ("", "cpu"))
+        ):  # most jobs: CPUs, with memory for each
+            least = max(1, per_task)
+            if not (memory_counts and kind and mem):
+                return [(at, cpus[at]) for at in indices_of(nodes) if cpus[at] >= least]
+            for at in indices_of(nodes):
+                free = cpus[at]
+                if free >= least:
+                    fits = memory[at] // mem
+                    free = min(free, fits)
+                    if free >= least:
+                        found.append((at, free))
+            return found
         for at in indices_of(nodes):
             if asked.whole:
                 if jobs_on[at]:

@@ -24,11 +24,11 @@ def fair_tree(accounts: Accounts) -> None:
 
 def _levels(accounts: Accounts, above: Association) -> None:
     """Set the level factors below an association."""
-    children = [accounts.associations[at] for at in above.children]
-    total = sum(one.shares for one in children if one.shares != inf)
+    table, whole = accounts.associations, above.usage
+    children = [table[at] for at in above.children]
+    total = sum([one.shares for one in children if one.shares != inf])
     for one in children:
-        used = one.usage / above.usage if above.usage > 0 else 0.0
-        one.effective = used
+        one.effective = used = one.usage / whole if whole > 0 else 0.0
         if one.shares == inf:  # the account's own place
             one.level_fs = above.level_fs
             one.norm_shares = above.norm_shares
@@ -37,6 +37,10 @@ def _levels(accounts: Accounts, above: Association) -> None:
             one.level_fs = inf if used <= 0 else one.norm_shares / used if one.norm_shares > 0 else 0.0
         if one.children:
             _levels(accounts, one)
+
+
+def _place(one: Association) -> tuple[float, bool]:
+    return -one.level_fs, not one.is_user
 
 
 class _Ranking:
@@ -52,8 +56,10 @@ class _Ranking:
         Args:
             tied: whether the first child gets the rank of the user that was ranked before it.
         """
-        children = [self.associations[at] for one in above for at in one.children]
-        children.sort(key=lambda one: (-one.level_fs, not one.is_user))
+        table = self.associations
+        children = [table[at] for one in above for at in one.children]
+        if len(children) > 1:
+            children.sort(key=_place)
         at = 0
         while at < len(children):
             one = children[at]

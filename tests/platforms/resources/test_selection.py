@@ -3,6 +3,7 @@
 from itertools import combinations
 
 import numpy as np
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -70,3 +71,23 @@ def test_takes_are_within_what_is_free(
         at, held, gpus_held = shape.rows(takes)
         assert (held <= amounts[at]).all()
         assert (gpus_held <= gpus_free[at]).all()
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        (Request(tasks=13), "it asks for 13 cores in all, the usable nodes have 12"),
+        (Request(tasks=12, memory_per_core=3), "it asks for 36 MiB of memory in all, the usable nodes have 24 MiB"),
+        (Request(tasks=4, gpus=9), "it asks for 9 GPUs in all, the usable nodes give it at most 8"),
+        (Request(tasks=4, gpus=6, memory_per_gpu=5), "it asks for 30 MiB of memory in all"),
+        (Request(tasks=2, gpus=5, memory_per_gpu=4), None),
+        (Request(tasks=2, gpus=3, memory_per_gpu=8), "it asks for 3 GPUs in all, the usable nodes give it at most 2"),
+    ],
+)
+def test_a_refusal_names_the_resource_that_is_short_on_all_nodes_together(
+    request_: Request, message: str | None
+) -> None:
+    """Two nodes with 6 cores, 12 MiB and 4 GPUs each: the message says what they lack for the whole job."""
+    nodes = SharedNodes(("cores", "memory"), np.full((2, 2), (6000, 12)), gpu_counts=np.array([4, 4]))
+    found = Shape(request_, nodes).refusal(np.ones(2, dtype=np.bool_))
+    assert found is None if message is None else message in (found or "")

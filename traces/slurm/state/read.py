@@ -221,9 +221,9 @@ def _renamed(cells: dict[str, str], names: dict[str, str]) -> dict[str, str]:
 
 
 def _merged(known: LiveJob, job: LiveJob) -> LiveJob:
-    """Return the later job, with the fields that only the earlier one has.
+    """Return one record of a job from two: the later record, with the fields that only the earlier one has.
 
-    A record of scontrol counts as the later one, even if a table has the job again.
+    A record of scontrol counts as the later one, even if a table that is read after it lists the job, too.
     """
     if known.ranged and not job.ranged:
         known, job = job, known
