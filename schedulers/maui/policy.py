@@ -24,8 +24,8 @@ class MauiPolicy:
 
     Args:
         settings: the configuration; None: Maui's defaults.
-        midnight: seconds from a Sunday's midnight, local time, to time 0, for standing reservations; None: from the
-            server if the workload has a date, else 0.
+        midnight: seconds from a Sunday's midnight, local time, to time 0, for standing reservations; None: computed
+            from the workload's date, or 0 if it has none.
         placement: picks the units of a job, and may refuse; None: by NODEALLOCATIONPOLICY.
     """
 

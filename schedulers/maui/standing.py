@@ -42,7 +42,11 @@ class StandingReservations:
         return len(self._all)
 
     def _mask(self, standing: Standing, machine: Machine) -> int:
-        """Return the units of a standing reservation: those of its hosts, or the highest ones that its tasks need."""
+        """Return the units of a standing reservation.
+
+        These are the units of its hosts, or all units if it names no hosts. If it has tasks, it gets only the units
+        that they need: the highest ones, and those of hosts before others.
+        """
         every = mask_of(machine.all_units)
         hosts = every
         if standing.hosts is not None:
@@ -89,7 +93,7 @@ class StandingReservations:
         ]
 
     def closed(self, now: float) -> list[tuple[int, Closure]]:
-        """Return (number of the standing reservation, closed units and times) for each period of each.
+        """Return (number of the standing reservation, closed units and times) for each period of each reservation.
 
         The periods of a reservation are DEPTH periods from the present one on, and an earlier one if it has not ended.
         """

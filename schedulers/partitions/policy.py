@@ -106,7 +106,10 @@ class PartitionedPolicy(Kept):
             self._seen.started(view)
 
     def _refuse(self, view: View) -> None:
-        """Reject the arrivals that did not start, each at once, so that none blocks another."""
+        """Reject the arrivals that did not start, one by one.
+
+        After each rejection the policy decides again, so a rejected job blocks no other arrival.
+        """
         while left := [job for job in view.waiting.in_order(view.arrivals) if job.waits]:
             view.reject(left[0], f"there is no room for {left[0].size} units (type I)")
             view.arrivals = [job for job in view.arrivals if job.waits]  # the policy knows of the started ones

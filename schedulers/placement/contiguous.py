@@ -13,13 +13,16 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 
 class ContiguousOptions(LineOptions, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Options of the placement ``contiguous``: use the first sufficient run, or the shortest one."""
+    """Options of the placement ``contiguous``.
+
+    ``fit`` selects the run of open units: the first that is long enough, or the shortest of these (``best``).
+    """
 
     fit: Literal["first", "best"] = "first"
 
 
 class Contiguous(InLine):
-    """Picks the first units of a run of adjacent open units; a job waits for a long enough run."""
+    """Picks the first units of a run of adjacent open units; without a long enough run, the job waits."""
 
     _by_count = False
 

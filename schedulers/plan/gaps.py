@@ -371,7 +371,7 @@ def count_up_loop(times: Ints, columns: int, at: int) -> None:
 
 
 def slot(book: Book, time: float) -> int:
-    """Return the index of a time (s), which must not be past; if the time is new, insert it."""
+    """Return the index of a time (s), and insert the time if it is new; it must not be past."""
     times, counts = book.times, book.counts
     count = counts[TIMES]
     at = int(np.searchsorted(times[:count], time))

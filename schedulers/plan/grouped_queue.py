@@ -14,8 +14,8 @@ from pipistrelle.schedulers.waiting.rows import WaitingRows
 class GroupedQueue(WaitingRows):
     """Finds the jobs that may pass the first waiting job, if jobs may use different units.
 
-    Jobs with the same closed units are a group. The numbers of open units of each group tell which jobs can pass, as in
-    `OpenUnits.pass_over`, which has the same result. The placement must accept any set of enough units, all windows
+    Jobs with the same closed units are a group. Which jobs can pass follows from the number of open units of each
+    group. The result is that of `OpenUnits.pass_over`. The placement must accept any set of enough units, all windows
     must be permanent, and no job may hold units that are out of service.
     """
 

@@ -19,7 +19,7 @@ class Plan(Kept):
     """Free units over time, beside running jobs and reservations of waiting jobs.
 
     A running job holds its units until its expected end (start + walltime), or until maintenance kills it. It is
-    removed when it ends. The plan does not contain maintenance windows, because a window may admit some jobs.
+    removed when it ends. The plan does not contain windows, because a window may admit some jobs.
     """
 
     _kept = ("_gone", "_running", "_killed", "_changes", "_next_end")

@@ -195,10 +195,10 @@ class TimeSlices:
     def _through(
         self, at: int, size: int, walltime: float, own: int, mine: int, closures: Sequence[Closure]
     ) -> tuple[int, int]:
-        """Return the units free for ``walltime`` from slice ``at``, and a slice to try.
+        """Return (units free for ``walltime`` from slice ``at`` on, slice at which to try next).
 
-        The units are 0 if too few are free; the slice is then the next one to try. From slice ``mine`` on, the units
-        ``own`` count as free.
+        If too few units are free, the first value is 0. Only then does the second value matter. From slice ``mine`` on,
+        the units ``own`` count as free.
         """
         begins, free, counts = self._begins, self._free, self._counts
         end = begins[at] + walltime

@@ -159,7 +159,7 @@ class Preempting:
         return promise.units.isdisjoint(view.unavailable | view.closed(promise.job))
 
     def _guard(self, view: View, promise: KeptUnits) -> None:
-        """Close the units kept for a job to all other jobs, by a window.
+        """Add a window that closes the units kept for a job to all other jobs.
 
         The window lasts for the longest grace period plus the job's walltime. It is renewed if it ends before the job
         starts.

@@ -38,7 +38,7 @@ def is_past(events: Iterable[Event]) -> bool:
 
 
 def past_of(events: Sequence[Event], job_of: Callable[[JobSubmitted], SchedulerJob]) -> Past:
-    """Return the past from a notice's events; ``job_of`` makes a submission's job.
+    """Return the past from a notice's events; ``job_of`` returns the job of a submission.
 
     Raises:
         RemoteProtocolError, NodeSetError: the events are inconsistent.

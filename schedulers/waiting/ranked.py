@@ -27,7 +27,7 @@ class WaitingQueue:
 
     In a deep queue, numpy arrays also hold the jobs' sizes and the times that they occupy units, so a backfilling pass
     takes a few array operations. The arrays are updated when such a pass needs them; a shallow queue has none. A job
-    that leaves the middle leaves a gap. Gaps are closed when they outnumber the jobs.
+    that leaves from the middle of the queue leaves a gap in the arrays. Gaps are closed when they outnumber the jobs.
 
     Args:
         order: a fixed order; a dynamic one needs a `MovingQueue`.

@@ -101,7 +101,10 @@ def parse_maui_config(
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield (number of the first line, text) of each setting: comments are removed, continued lines joined."""
+    """Yield (number of the first line, text) of each setting.
+
+    Comments are removed, and continued lines are joined.
+    """
     begun, number_begun = "", 0
     for number, line in enumerate(text.splitlines(), 1):
         code = _without_comment(line).rstrip()

@@ -93,12 +93,13 @@ class IdleRows:
         return chosen | (eligible & (counter == 0)) if unlimited else chosen.copy()
 
     def _passed(self, counter: Ints, others: Bools, ranks: Floats, least: Floats, latest: Ints) -> list[int]:
-        """Return the counters for which rows must be chosen again.
+        """Return the counters in which a row of ``others`` should now be chosen.
 
-        These counters are below their limit, or a row of ``others`` now ranks before one of their chosen rows.
+        Such a counter is below its limit, or one of these rows ranks before the worst of its chosen rows.
 
-        For each counter, ``latest`` is the chosen row that ranks last, and ``least`` is the rank of that row, or -inf
-        if the counter is below its limit.
+        Args:
+            least: rank of each counter's worst chosen row; -inf if the counter is below its limit.
+            latest: that row.
         """
         if len(least) == 2 and 0 not in self._by_counter.rows:  # one counter for all rows
             tied = slice(0, int(latest[1]))

@@ -198,7 +198,7 @@ class _Reserved(NodePlan):
 
 
 class _Marks:
-    """The waiting jobs that may move because something was freed, and on which nodes it was freed.
+    """The waiting jobs that may move because resources were freed, and the nodes of these resources.
 
     Args:
         nodes: number of nodes.
@@ -263,7 +263,7 @@ class _Marks:
         return bool(self._marked[self._column[job.number]])
 
     def nodes(self, job: SchedulerJob) -> Ints:
-        """Return the nodes on which something was freed since the job was last planned."""
+        """Return the nodes on which resources were freed since the job was last planned."""
         return np.flatnonzero(self._nodes[self._column[job.number]])
 
     def clear(self, job: SchedulerJob) -> None:

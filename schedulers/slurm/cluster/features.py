@@ -12,7 +12,7 @@ class Wanted(Struct, frozen=True):
 
     Attributes:
         allowed: the set of nodes that the job may use.
-        counts: ((set of nodes, number needed), ...) of ``feature*N``: the job needs so many nodes of each set.
+        counts: ((set of nodes, number needed), ...) of ``feature*N``: the job needs that many nodes of each set.
     """
 
     allowed: int

@@ -297,7 +297,7 @@ class _Pass:
         return False
 
     def _longest(self, nodes: int, least: int, most: int) -> int:
-        """Return the longest time limit with which a job ends before this pass's reservations.
+        """Return the longest time limit (s) with which a job ends before the reservations of this pass.
 
         It is used for jobs with ``--time-min``.
 

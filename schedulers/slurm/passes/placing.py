@@ -105,7 +105,7 @@ def preempt_for(
     preempt: Callable[[SlurmJob, SlurmJob], None],
     now: int,
 ) -> list[tuple[SlurmJob, SlurmJob]]:
-    """Preempt a job's victims; return (victim, job) of each.
+    """Preempt the victims of a job; return (victim, job) for each victim.
 
     Preempt none if earlier victims of the job may still be ending.
     """
