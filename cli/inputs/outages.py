@@ -42,7 +42,7 @@ _nodes_option: Final = click.option(
 
 @click.command("generate", cls=Command)
 @added(_MODELS)
-@click.option("--nodes", type=click.IntRange(1, 10_000_000), help="Number of identical nodes, instead of a platform.")
+@click.option("--nodes", type=click.IntRange(1, 10_000_000), help="Number of identical nodes, instead of --platform.")
 @click.option("--horizon", required=True, metavar="TIME", help="Time span to generate, such as 90d or 1y.")
 @output_option("CSV file to write; .gz or .xz compresses.")
 def generate_command(

@@ -67,7 +67,7 @@ _TEXTS: Final = {
     "fairshare_decay_factor": "FACTOR\tWith --order pbs: factor by which recorded usage is multiplied at each decay.",
     "backfill_depth": "JOBS\tWith --backfill depth: number of jobs that get a reservation.",
     "strict_ordering": "With --backfill depth: respect the queue order, or start every job that fits.",
-    "reliability": "NAME|FILE|auto\tJob classes that get partitions of reliable nodes (auto: derived from the jobs).",
+    "reliability": "NAME|FILE|auto\tGive each job class its own partition of nodes; auto: classes by job size.",
     "blocking": "PROBABILITY\tWith --reliability: accepted probability that a job finds its partition full.\t0",
     "admission": "\tWith --reliability: queue or reject (block) jobs that cannot start at once.\tqueue",
     "preempt_type": "Preempt by QOS lists (--preempt) or tiers (--priority-tier).",
@@ -83,7 +83,7 @@ _TEXTS: Final = {
     "config": "FILE\tConfiguration file: maui.cfg for maui, slurm.conf for slurm ('pipistrelle help slurm').\tMaui's",
     "strict_config": "Reject unknown or unsupported settings in --config.",
     "accounting": "FILE\tWith slurm: a file of sacctmgr (dump, listing or commands); repeatable.",
-    "reservations": "FILE[,zero=DATE]\tWith slurm: 'scontrol create reservation' commands (DATE: time 0); repeatable.",
+    "reservations": "FILE[,zero=DATE]\tWith slurm: 'scontrol create reservation' commands; DATE is time 0; repeatable.",
     "slurm": "KEY=VALUE\tWith slurm: change a key, such as bf_window=7200 or qos.high.Priority=9; repeatable.",
     "poll": "TIME\tLet the scheduler decide only at multiples of TIME, such as 5s.\tat every event",
 }

@@ -23,7 +23,7 @@ _labels: Final = together(
     )
 )
 _trust_option: Final = click.option(
-    "--trust", is_flag=True, help="Allow running the scheduler's Python code that RUN's files name."
+    "--trust", is_flag=True, help="Allow running the Python scheduler that is named in RUN's files."
 )
 
 

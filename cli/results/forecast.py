@@ -29,7 +29,12 @@ def _files(name: str, text: str) -> Callable[[Any], Any]:
     click.option("--config", required=True, metavar="FILE", help="slurm.conf of the cluster."),
     _files("--accounting", "Accounts and QOS: dump or listing of sacctmgr; repeatable."),
     _files("--history", "Past jobs: output of sacct -P; repeatable."),
-    click.option("--what-if", multiple=True, metavar="'sbatch ...'", help="Add a job with these options; repeatable."),
+    click.option(
+        "--what-if",
+        multiple=True,
+        metavar="'sbatch ...'",
+        help="Add a job submitted with these sbatch options; repeatable.",
+    ),
     click.option("--at", metavar="DATE", show_default="as the files tell", help="Date at which the files were made."),
     click.option(
         "--timezone", metavar="ZONE", show_default="UTC", help="Time zone of the cluster, such as Europe/Prague."

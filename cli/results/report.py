@@ -24,9 +24,9 @@ _MOST_MOMENTS: Final = 1000
     "--estimates",
     type=click.IntRange(1, _MOST_MOMENTS),
     metavar="N",
-    help="Simulate again; show queued jobs' expected starts at N points in time.",
+    help="Simulate again: at N points in time, show when queued jobs were expected to start.",
 )
-@click.option("--trust", is_flag=True, help="Allow running the scheduler's Python code that RUN's files name.")
+@click.option("--trust", is_flag=True, help="Allow running the Python scheduler that is named in RUN's files.")
 def command(runs: tuple[Path, ...], page: Path, repeat: bool, estimates: int | None, trust: bool) -> None:
     """Write one or more runs as one HTML page.
 

@@ -72,7 +72,9 @@ _MACHINE: Final = {
     "scale_platform": "FACTOR\tMultiply the number of nodes of each pool: 120% or 1.2 adds a fifth.",
     "node_table": "FILE[,at=DATE]\tTable of each node's class, age or MTTF (on DATE): CSV, TOML or TitanGPULife.",
 }
-_DISPERSION: Final = {"dispersion": "SHARE\tLengthen jobs whose nodes are far apart, by at most this share.\tnone"}
+_DISPERSION: Final = {
+    "dispersion": "SHARE\tLengthen jobs whose nodes are far apart: at most by SHARE of their run time.\tnone"
+}
 _QUEUE: Final = {
     "queue_lengths": "Also write out_queue.csv: queue length over time.",
     "format": "Format of the tables: CSV only, or CSV and Parquet (needs pyarrow).",
@@ -84,7 +86,7 @@ _FAILURES: Final = {
     "reliability_factor": "Multiply all failure rates.",
     "outages": "FILE\tReplay recorded outages: CSV, LANL, Titan, Batsim, Slurm or PBS file.",
     "outages_class": "NAME\tUse only the outages of the nodes of class NAME.",
-    "outages_start": "TIME\tTime or date in the outage file at which the run starts.",
+    "outages_start": "TIME\tStart the run at this time or date of the outage file.",
     "outages_shortest": "TIME\tIgnore outages shorter than TIME.",
     "maintenance": "RULE|FILE\tPlan maintenance (start, length, nodes): '2017-01-29 08:00 +20000s all'; repeatable.",
     "checkpoint": "daly|young|SECONDS\tCheckpoint jobs at this interval: Daly's or Young's formula, or SECONDS.",

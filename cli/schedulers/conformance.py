@@ -55,7 +55,7 @@ def _names(ctx: click.Context) -> list[str]:
     "--limit",
     type=click.FloatRange(min=0, min_open=True),
     default=_LIMIT,
-    help="Seconds to wait for the scheduler's connection, each reply and its exit.",
+    help="Seconds to wait for the scheduler: to connect, to send each reply, and to exit.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with the protocol messages of failed tests.")
 @junit_option("test")

@@ -42,7 +42,7 @@ _BLOCKS: Final = ("replicas", "cells")
 @click.command("compare", cls=Command)
 @trials_argument
 @click.option("--axis", metavar="AXIS", required=True, help="Varied parameter whose values are compared.")
-@click.option("--values", metavar="A,B,...", show_default="all", help="Values to compare, two or more.")
+@click.option("--values", metavar="A,B,...", show_default="all", help="Two or more values of --axis to compare.")
 @where_option
 @metrics_option
 @click.option("--ratios", is_flag=True, help="Print ratios B / A instead of differences.")
@@ -56,7 +56,7 @@ _BLOCKS: Final = ("replicas", "cells")
     "--blocks",
     type=Choice(_BLOCKS),
     default="replicas",
-    help="Rank the values in each replica, or once per cell (combination of the other parameters) by means.",
+    help="Rank in each replica, or by the means of each cell (one combination of the other parameters).",
 )
 @click.option(
     "--best",

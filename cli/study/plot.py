@@ -78,8 +78,8 @@ def _size(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple
     help="Column of the results to draw; repeatable for bars and boxes.",
 )
 @target_option
-@click.option("--axis", metavar="AXIS", help="With --kind sizes: varied parameter to which the two values belong.")
-@click.option("--values", metavar="A,B", show_default="the only two", help="With --kind sizes: the two values.")
+@click.option("--axis", metavar="AXIS", help="With --kind sizes: varied parameter whose two --values are compared.")
+@click.option("--values", metavar="A,B", show_default="the only two", help="With --kind sizes: two values of --axis.")
 @where_option
 @level_option
 @click.option("--font", type=Choice(["sans", "stix", "cm"]), default="sans", help="Font: stix or cm suit LaTeX.")

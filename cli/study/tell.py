@@ -136,7 +136,7 @@ by_option = click.option(
     "--at",
     metavar="VALUE",
     show_default="the smallest",
-    help="Value of --x: search the other curves for the result that each curve has there.",
+    help="Take each curve's result at this value of --x: find where the other curves have the same result.",
 )
 @where_option
 @level_option

@@ -45,7 +45,7 @@ scale_step = StepCommand(
         "runtimes": "FACTOR\tMultiply the run times.",
         "walltime": "LIMIT\tSet walltimes: 12h, x2 (double), 101% (of run time), 100:3000 (random seconds) or none.",
         "memory": "FACTOR\tRequest the log's memory per processor (SWF's fields 10 and 7) times FACTOR.",
-        "arrivals": "FACTOR\tMultiply submit times: 50% is twice as fast.",
+        "arrivals": "FACTOR\tMultiply submit times: with 50%, jobs arrive twice as fast.",
         "load": "Scale arrivals to this offered load, such as 0.9.",
         "machine_size": "\tWith --load: size of the machine in units (nodes or processors).\tas in IN",
         "seed": _SEED,
@@ -59,7 +59,7 @@ merge_step = StepCommand(
     Each IN is a bundled name or a file. Jobs are renumbered if ids occur twice.
     """,
     {
-        "align": "What to align: dates, times 0 (zero), first jobs, or auto (dates if all have them).",
+        "align": "What to align: dates, times 0 (zero), first jobs, or auto (dates if all workloads have them).",
         "apart": "Keep users, groups and queues of different workloads apart.",
     },
 )
@@ -83,7 +83,7 @@ copy_step = StepCommand(
     """,
     {
         "times": "Number of copies of each job, including the original.",
-        "every": "TIME\tDelay of each further copy: 7d repeats a week.",
+        "every": "TIME\tTime from one copy to the next: 7d repeats a week-long log every week.",
         "shift": "TIME|MIN:MAX\tFixed or random delay of copies; may be negative.",
         "draw": "With a random --shift: draw it per job, per copy, or once.",
         "submission_time": "GAPS\tDraw the gaps between copies; GAPS as in 'shuffle --submission-time'.",
