@@ -27,7 +27,10 @@ def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 
 
 def _is_compiled() -> bool:
-    """Return whether this is a compiled build: the modules listed in setup.py are compiled by mypyc, all or none."""
+    """Return whether this is a compiled build.
+
+    In a compiled build, mypyc has compiled all modules listed in setup.py. In any other build it has compiled none.
+    """
     found = find_spec("pipistrelle.server.simulation.loop")
     return found is not None and found.origin is not None and not found.origin.endswith(".py")
 
@@ -149,7 +152,9 @@ def _run(args: Sequence[str] | None) -> int:
 
 
 def _without(text: str) -> int:
-    """Report that the process has run out of memory or file descriptors, without opening a file.
+    """Report ``text``, which says that memory or file descriptors have run out.
+
+    No file is opened for it.
 
     Return the exit code.
     """

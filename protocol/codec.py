@@ -183,7 +183,8 @@ def decode_reply(frame: bytes) -> Reply:
 def _one_decision(raw: msgspec.Raw, index: int, now: float) -> Decision:
     """Return a decision, or a `Malformed` if it cannot be read.
 
-    ``now`` is the time of a decision without a readable one, ``index`` the decision's number in the reply, from 0.
+    A decision without a readable time gets the time ``now`` (s). ``index`` is the decision's number in the reply, from
+    0.
     """
     try:
         return _decision.decode(raw)

@@ -67,7 +67,7 @@ _stamped = msgspec.json.Decoder(Stamped)
 
 
 def name_of(raw: msgspec.Raw) -> str | None:
-    """Return the type of an undecoded event or decision, or None if it has none."""
+    """Return the type of an undecoded event or decision; None if the type is missing."""
     named = _part(_named, raw)
     return None if named is None else named.type
 
@@ -231,8 +231,8 @@ _EVENT: Final = Struct("=Hi")
 def socket_event(frames: Sequence[bytes]) -> tuple[int, int]:
     """Return the number of the event in a socket monitor's message, and the value that comes with it.
 
-    The value is usually a file descriptor. The manual page zmq_socket_monitor defines the format. pyzmq has a function
-    for it, in a module that imports asyncio; that takes longer than all other imports of a server.
+    The value is usually a file descriptor. The manual page zmq_socket_monitor defines the format. pyzmq's own function
+    for this is in a module that imports asyncio. Importing asyncio takes longer than all other imports of a server.
     """
     event, value = _EVENT.unpack(frames[0])
     return event, value

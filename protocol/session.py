@@ -68,7 +68,9 @@ def negotiate(
     saves: bool = False,
     needed: Mapping[Feature, str] | None = None,
 ) -> Welcome | Refused:
-    """Return the answer to a HELLO: highest common version, common features.
+    """Return the answer to a HELLO.
+
+    A WELCOME has the highest version, and all features, that both sides support.
 
     Args:
         saves: whether the server will ask the scheduler for its state, if the scheduler supports that.
@@ -96,7 +98,7 @@ def negotiate(
 
 
 def check_times(notice: Notice, before: float) -> None:
-    """Raise RemoteProtocolError if a notice's times decrease or begin before ``before``.
+    """Raise RemoteProtocolError if a notice is earlier than ``before`` or its events are out of order.
 
     All times are in seconds.
     """
@@ -243,7 +245,7 @@ class ServerSession(_Session):
         return frame
 
     def pass_on(self, seq: int, frame: bytes) -> None:
-        """Record that the frame of notice ``seq``, encoded by another session, was sent here too."""
+        """Record that the frame of notice ``seq``, encoded by another session, was sent in this one too."""
         self.state, self.seq = self._after("NOTICE", LocalProtocolError), seq
 
     def answered(self) -> None:

@@ -57,7 +57,7 @@ class UsageTrace(_Named, frozen=True, kw_only=True, gc=True):
 
 
 class Composed(_Named, frozen=True, kw_only=True, gc=True):
-    """A profile of parts `seq`, called `names`, which run in order, `repeat` times.
+    """A profile whose parts `seq`, with the names `names`, run in order, `repeat` times.
 
     If a part has a nonzero `ret`, the job ends after this part and returns the part's `ret`.
     """

@@ -213,8 +213,8 @@ class Workload:
 def label_column(workload: Workload, name: str) -> list[str] | None:
     """Return a text field of each job, such as ``user``, length n; "" if missing.
 
-    A job's text is its label, or else its number in the log, as ``7``. None: the log has neither. Do not change the
-    list, because it may belong to the workload.
+    A job's text is its label, or else its number in the log, as ``7``. The result is None if the log has
+    neither. Do not change the list, because it may belong to the workload.
     """
     texts = workload.labels.get(name)
     column = workload.columns.get(name)

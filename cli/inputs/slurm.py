@@ -53,7 +53,7 @@ class SlurmReport:
         self.facts.append(("keys", "; ".join(told) or "none"))
 
     def print_table(self) -> None:
-        """Print a row for each key of each line: place, key, support and meaning."""
+        """Print a row for each key of each line: file and line, key, support, and a reason."""
         rows: list[tuple[str, str, str, str]] = []
         order = {name: place for place, name in enumerate(dict.fromkeys(map(_file, self.findings)))}
         seen: set[tuple[str, str]] = set()

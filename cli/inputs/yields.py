@@ -1,4 +1,4 @@
-"""``pipistrelle failures yield``: yield of an application with spare nodes."""
+"""``pipistrelle failures yield``: share of node time that does useful work."""
 
 from typing import Any
 

@@ -105,7 +105,7 @@ class TerminalView:
         live.update(Group(*lines), refresh=True)
 
     def _size(self) -> os.terminal_size:
-        """Return the size of the terminal, or the one that the environment variables COLUMNS and LINES give."""
+        """Return the size of the terminal; if it is unknown, COLUMNS and LINES of the environment."""
         with suppress(OSError, ValueError):
             found = os.get_terminal_size(self._terminal.fileno())
             if found.columns > 0 and found.lines > 0:

@@ -39,7 +39,10 @@ def library(kind: str) -> dict[str, Traversable]:
 
 
 def pages() -> dict[str, Path]:
-    """Return {name: file} of the documentation pages, by part: tutorials, how-to, reference, explanation."""
+    """Return {name: file} of the documentation pages.
+
+    The index is first. Then come tutorials, how-to, reference and explanation; names in each part are sorted.
+    """
     folder = Path(__file__).resolve().parents[2] / "docs"
     found = [folder / "index.md", *(path for part in PAGE_PARTS for path in sorted((folder / part).glob("*.md")))]
     return {path.stem: path for path in found}

@@ -1,4 +1,4 @@
-"""``pipistrelle explain accuracy``: simulated waits against those in the log."""
+"""``pipistrelle explain accuracy``: compare simulated waits with waits in the log."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final

@@ -143,7 +143,7 @@ def _against(against: dict[str, Any]) -> tuple[str, str]:
 
 
 def _number(value: float, *, sign: bool = False) -> str:
-    """Return a number as text: two decimals below 1,000, otherwise none."""
+    """Return a number with two decimals, or none from 1,000 on; ``sign``: also show plus signs."""
     decimals = 0 if abs(value) >= 1000 else 2
     return f"{value:{'+' if sign else ''},.{decimals}f}"
 

@@ -213,7 +213,10 @@ def _print_holders(holders: Sequence[Holder], dates: Dates) -> None:
 
 
 def _print_passed_by(passed_by: Sequence[Passing], dates: Dates) -> None:
-    """Print the jobs that were behind a job in the queue but started earlier; first those that may have delayed it."""
+    """Print the jobs that were behind a job in the queue but started before it.
+
+    Jobs that may have delayed it come first.
+    """
     columns: dict[str, Callable[[Passing], str]] = {
         "job": lambda one: one.job,
         "units": lambda one: f"{one.size:,}",
@@ -235,7 +238,10 @@ _SPARE: Final = ("submitted, s", "walltime", "ended, s", "units", "date")
 def print_columns(
     title: str, columns: Mapping[str, Callable[[_T], str]], all_: Sequence[_T], spare: Sequence[str] = ()
 ) -> None:
-    """Print a table; leave out columns without known values, and shorten many rows in the middle.
+    """Print a table with one row for each object in ``all_``.
+
+    ``columns`` is {heading: function that returns the cell of an object}. Columns without known values are left out.
+    If there are many rows, those in the middle are left out.
 
     If the table is wider than the terminal (at least 80 columns), the columns in ``spare`` are left out
     one by one, in this order.

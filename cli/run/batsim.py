@@ -207,7 +207,7 @@ def _execution_context(options: dict[str, Any]) -> str:
 
 
 def _check(ctx: click.Context, options: dict[str, Any]) -> None:
-    """Raise a usage error for options that need a scheduler."""
+    """Raise a usage error if an option that needs a scheduler is given with --no-sched."""
     if options["no_sched"]:
         for name in _FOR_A_SCHEDULER:
             if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:

@@ -45,7 +45,7 @@ def _steps(context: click.Context, param: click.Parameter, texts: tuple[str, ...
 
 
 def spec_file(*kinds: str) -> Callable[[_C], _C]:
-    """Return the argument for a run description, completed with names of these kinds."""
+    """Return the argument for a run description; shells complete names of these kinds."""
     return click.argument(
         "spec_file",
         metavar="[SPEC]",

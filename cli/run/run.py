@@ -40,9 +40,9 @@ _ODD: Final = re.compile(r"[:/\s\0]+")
 
 
 class RunCommand(Command):
-    """A command whose ``--scheduler`` takes the rest of the line if it is a program.
+    """The class of ``pipistrelle run``: if ``--scheduler`` is a program, it takes the rest of the line.
 
-    The first argument may also be a scheduler's name.
+    The first argument may be a scheduler's name instead of a run description.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -153,7 +153,7 @@ def _chosen(scripts: "Sequence[Script]", names: tuple[str, ...]) -> "list[Script
 def _command(words: tuple[str, ...], dialect: str) -> list[str]:
     """Return the command that starts the scheduler.
 
-    For a bundled name or a folder, the command that ``run`` would use.
+    For a bundled name or a folder, this is the command that ``pipistrelle run`` would use.
     """
     from pipistrelle.runs.description.spec import RunSpec
     from pipistrelle.runs.execution.child import check_command, own_command

@@ -16,7 +16,10 @@ _C = TypeVar("_C", bound=Callable[..., Any])
 def name_option(tests: str, example: str, names: Callable[[click.Context], Iterable[str]]) -> Callable[[_C], _C]:
     """Return the option ``--name``, which selects tests by name.
 
-    Shells complete the names that ``names`` returns.
+    Args:
+        tests: the word for several tests in the help.
+        example: a pattern of names for the help.
+        names: returns the names that shells complete.
     """
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -1,4 +1,4 @@
-"""``pipistrelle study compare``: pairs of values of an axis, and their ranking."""
+"""``pipistrelle study compare``: compare and rank the values of a varied option."""
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations

@@ -1,4 +1,4 @@
-"""``pipistrelle study steps``: error of scheduling at fixed time steps."""
+"""``pipistrelle study steps``: error of deciding only at multiples of a time step."""
 
 from pathlib import Path
 from typing import Any, Final

@@ -38,7 +38,7 @@ def report(result: Result, setup: Setup, out: Path, timings_file: Path | None, f
 
 
 def print_summary(result: Result, setup: Setup, out: Path | None) -> None:
-    """Print the figures of a run and the folder of its outputs."""
+    """Print the metrics of a run and the folder of its outputs."""
     summary, times = result.summary, result.times
     machine = setup.platform
     name = result.scheduler.name[:_SHOWN_NAME]

@@ -119,7 +119,7 @@ def fill_command(
 
 
 def _print(one: dict[str, Any]) -> None:
-    """Print the figures of one placement."""
+    """Print the results of one placement."""
     rows = []
     for place, (point, allocated) in enumerate(one["allocated"]):
         cells = [f"{point}", f"{allocated:.2f}", f"{one['fragmented'][place][1]:.2f}"]

@@ -128,7 +128,7 @@ def quoted(text: object) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a TOML value as TOML would write it, on one line, cut if it is long."""
+    """Return a value in TOML syntax, on one line, shortened if it is long."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):

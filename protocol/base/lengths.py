@@ -62,10 +62,10 @@ class LengthError(PipistrelleError):
 
 
 def parse_seconds(text: str, what: str = "length of time", *, or_zero: bool = False) -> float:
-    """Return the seconds of a text: a number with one of `UNITS`, or without a unit.
+    """Return the seconds of a text: a number with one of `UNITS`, or a number of seconds.
 
     Raises:
-        LengthError: if the text is not a length of time, is negative, or is 0 without ``or_zero``.
+        LengthError: if the text is not a length of time, is negative, or is 0 although ``or_zero`` is False.
     """
     found = QUANTITY.fullmatch(text.strip())
     if found is None:

@@ -1,4 +1,4 @@
-"""The log of loguru, imported with the first message because the import is slow."""
+"""The program's log: loguru, imported only with the first message because that is slow."""
 
 import sys
 import warnings
@@ -18,7 +18,7 @@ class PipistrelleWarning(UserWarning):
 
 
 def _as_warnings(log: "Logger") -> None:
-    """Turn warnings in the log into Python warnings at the caller's line outside this package."""
+    """Turn warnings in the log into Python warnings that point at the user's line of code."""
     from contextlib import suppress
 
     with suppress(ValueError):  # a program that uses loguru has removed or changed loguru's own output: leave that
@@ -39,7 +39,7 @@ _prepared: list[Callable[["Logger"], None]] = [_as_warnings]
 def prepare_log(set_up: Callable[["Logger"], None]) -> None:
     """Register ``set_up`` to be called once, just before the log's first message.
 
-    It replaces a function that was registered before.
+    A function that was registered before is no longer called.
     """
     _prepared[:] = [set_up]
 

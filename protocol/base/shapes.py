@@ -44,8 +44,8 @@ def misfit(error: msgspec.ValidationError, raw: Any, kind: Any, where: str, make
         error: msgspec's error; a ValueError raised by a struct should read ``expected ..., found ...``.
         raw: the values.
         kind: the type they should have.
-        where: the values' name in messages. A name that ends with a dot is joined to the path of the wrong value; after
-            any other name comes a colon.
+        where: the values' name in messages. The path of the wrong value follows, after a colon unless the name ends
+            with a dot.
         make: the class of the error.
         manual: a sentence that says where keys and values are documented.
     """
@@ -96,7 +96,7 @@ def _any_of(words: list[str]) -> str:
 
 
 def _below(raw: Any, kind: Any, step: str) -> tuple[Any, Any, str]:
-    """Follow a path by one step; return the value there, its type, and the step's key or index."""
+    """Return the part of ``raw`` to which one step of a path leads, with its type and its key or index."""
     if step == "...":  # msgspec does not name the key: use the first value that cannot be converted
         (inner,) = (get_args(one)[1] for one in _alternatives(kind) if get_origin(one) is dict)
         keys = (key for key, value in raw.items() if not _fits(value, inner))

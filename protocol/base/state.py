@@ -15,7 +15,7 @@ def to_json(state: Any) -> bytes:
     """Return plain values as JSON, extended by ``NaN`` and ``Infinity``.
 
     Raises:
-        TypeError: if a value is not plain: a bug in the part that returned it.
+        TypeError: if a value is not plain, which is a bug in the part of the run that returned it.
     """
     return json.dumps(state, separators=(",", ":")).encode()
 

@@ -1,4 +1,7 @@
-"""Write files that are complete however the program ends: replaced at once, or extended by whole rows."""
+"""Write files that stay complete even if the program is killed.
+
+A file is replaced at once, or extended by whole rows.
+"""
 
 import errno
 import fcntl

@@ -227,7 +227,7 @@ class _ReadSubmittedData(Struct):
 
 
 class _Task(Struct):
-    """The progress of a job or of a part of a job; ``progress`` is None for what has parts itself."""
+    """The progress of a job or of a part of a job; ``progress`` is None if that job or part has parts itself."""
 
     profile_name: str | None = None
     progress: float | None = None
@@ -264,7 +264,7 @@ _unknown = msgspec.json.Decoder(_ReadUnknown)
 
 
 def decode_notice(frame: bytes, seq: int, *, profiles: bool = False) -> Notice:
-    """Return the notice in a frame; its ``seq`` becomes the given one.
+    """Return the notice in a frame, with the number ``seq``.
 
     SIMULATION_BEGINS has a `BatsimBeginsData`; jobs are native JobDescriptions. With ``profiles``, which is slower, the
     profiles that Batsim sends with jobs are read into `BatsimSubmittedData`. An event of an unknown type, from an

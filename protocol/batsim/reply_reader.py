@@ -187,7 +187,7 @@ def _one_decision(raw: Raw, index: int, now: float, ready: float) -> Decision:
     Args:
         index: the decision's number in the reply, from 0.
         now: the time of the notice, in seconds.
-        ready: the time of the reply, in seconds; the time of a decision without a readable one.
+        ready: the time of the reply, in seconds. A decision without a readable time gets this time.
     """
     try:
         decision = _decision.decode(raw)
@@ -265,7 +265,7 @@ def _read_profile(decision: RegisterProfile, at: float, _now: float) -> Decision
 
 
 def _object(raw: Raw, name: str) -> Raw:
-    """Return a copy of an undecoded JSON object, to free the memory of its frame."""
+    """Return a copy of an undecoded JSON object, so that its frame need not stay in memory."""
     try:
         text = bytes(raw).decode("utf-8")
     except UnicodeDecodeError:

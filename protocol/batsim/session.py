@@ -61,7 +61,7 @@ class BatsimServerSession(_Session):
     _frame: bytes = b""
 
     def pass_on(self, seq: int, frame: bytes) -> None:
-        """Record that the frame of notice ``seq``, encoded by another session, was sent here too."""
+        """Record that the frame of notice ``seq``, encoded by another session, was sent in this one too."""
         self.state = self._after("NOTICE" if self.seq else "FIRST_NOTICE", LocalProtocolError)
         self.seq, self._frame, self._notice = seq, frame, None
 

@@ -89,7 +89,9 @@ def parse_count(value: object, what: str) -> int:
 
 
 def parse_amount(name: str, value: object) -> int:
-    """Return an amount of a resource in its base unit: milli-cores, MiB, thousandths of a GPU, else a whole number.
+    """Return an amount of a resource in its base unit.
+
+    Cores and GPUs are in thousandths and memory is in MiB. All other resources are whole numbers.
 
     Raises:
         AmountError: if the value is not such an amount.

@@ -13,7 +13,7 @@ class NodeResources(Struct, frozen=True, omit_defaults=True):
     """The resources of each node of a pool, which jobs share.
 
     Args:
-        amounts: {resource: amount in its base unit}: ``cores`` in milli-cores, ``memory`` in MiB, others as numbers.
+        amounts: {resource: amount in its base unit}: ``cores`` in milli-cores, ``memory`` in MiB, all others as counts.
         gpus: the number of GPUs, numbered from 0 on each node.
         gpu_model: the model of the GPUs; empty: not known.
         gpu_parts: into how many equal parts jobs can divide a GPU; 1: jobs take whole GPUs.

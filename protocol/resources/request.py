@@ -78,7 +78,7 @@ class Request(Struct, frozen=True, omit_defaults=True):
 
     @property
     def cores(self) -> int:
-        """The number of whole cores of the job on its least number of nodes, at least one."""
+        """The number of whole cores that all tasks of the job take together, at least one."""
         return max(1, self.all_tasks * self.cores_of_task)
 
     @property

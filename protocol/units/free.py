@@ -175,7 +175,7 @@ class FreeUnits:
             raise AssertionError(f"count is {self.count} but the intervals hold {count}")
 
     def _rebuilt(self, units: NodeSet, change: Callable[[NodeSet, NodeSet], NodeSet]) -> bool:
-        """Rebuild all intervals that `units` overlaps; do nothing and return False if there are too many."""
+        """Rebuild all intervals that `units` overlaps; if they are too many, change nothing and return False."""
         at, past = bisect_left(self._ends, units.first - 1), bisect_right(self._starts, units.last + 1)
         if past - at > 4 * len(units.intervals):
             return False

@@ -1,7 +1,7 @@
 """Tolerances of a case: how far metrics of the run may be from their golden values.
 
-A case with tolerances checks only these metrics, not every decision. So a scheduler may decide otherwise as long as its
-results stay about as good.
+A case with tolerances checks only these metrics, not every decision. So the scheduler's decisions may differ as long as
+these metrics stay about as good.
 """
 
 import re
@@ -68,7 +68,7 @@ class AllowedChange(Struct, frozen=True):
 
 
 class ToleratedFigure(Struct, frozen=True):
-    """A metric with a tolerance: its golden value and its value in the run, None without a value."""
+    """A metric with a tolerance: its golden value, and its value ``now`` in the run; None: no value."""
 
     name: str
     golden: float | None

@@ -93,7 +93,8 @@ def queue_then(folder: Path, at: float, of: Mapping[str, str], *, trust: bool = 
         trust: whether Python code that the folder names as the scheduler may run.
 
     Raises:
-        PipistrelleError: if there are no outputs, the run cannot be repeated or differs, or no job was queued.
+        PipistrelleError: if there are no outputs, the run cannot be repeated with the same results, or no job was
+            queued.
     """
     spec, files = repeatable(folder, trust=trust)
     if not 0 <= at <= files.until:

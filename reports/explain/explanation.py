@@ -87,8 +87,8 @@ def explain(
     Args:
         line: the job. Without a start, its wait ends with its rejection or with the outputs.
         seen: what was observed of the job when the run was simulated again; None if that was not possible.
-        not_replayed: why it was not possible.
-        depends_on: names of the jobs that it waits for.
+        not_replayed: why the run could not be simulated again.
+        depends_on: names of the jobs that the job waits for.
         polls: whether the scheduler decides only at fixed steps.
     """
     begin = line.submit

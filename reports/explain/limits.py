@@ -13,8 +13,8 @@ from pipistrelle.runs.folders.files import JobLine, RunFiles
 class Stretch(Struct):
     """A part of a job's wait, from ``begin`` to ``end`` (s), in which the same limit kept the job waiting.
 
-    ``free`` has the least and greatest number of free units in this time. ``place``, ``reservation`` (s) and
-    ``priority`` have the first and last value.
+    ``free`` has the least and greatest number of free units in this time. ``place`` (in the queue), ``reservation`` (s)
+    and ``priority`` each have the values at the start and at the end of this time.
     """
 
     begin: float
@@ -65,7 +65,10 @@ def timeline_of(
 
 
 def _fill(found: list[Stretch], files: RunFiles, line: JobLine, begin: float, end: float, otherwise: Limit) -> None:
-    """Append stretches whose limit follows from the numbers of free units in the outputs."""
+    """Append stretches from ``begin`` to ``end`` (s), with limits from the numbers of free units.
+
+    While enough units were free, the limit is ``otherwise``.
+    """
     states = files.states
     if end <= begin or not len(states.times):
         if end > begin:
@@ -92,7 +95,7 @@ def _fill(found: list[Stretch], files: RunFiles, line: JobLine, begin: float, en
 
 
 def _join(found: list[Stretch], fresh: Stretch) -> None:
-    """Add a stretch, or extend the last one if the limit is the same."""
+    """Add a stretch; if the stretch before it has the same limit, extend that one instead."""
     if fresh.end <= fresh.begin:
         return
     if not found or found[-1].limit != fresh.limit or _resource(found[-1]) != _resource(fresh):

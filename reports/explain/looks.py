@@ -33,11 +33,11 @@ Limit = Literal[
 class Look(Struct, frozen=True, array_like=True):
     """An observation of a queued job, made right after the scheduler decided.
 
-    ``limit`` is what keeps the job waiting, ``detail`` the name of that limit. ``free`` is the number of free units
-    that the job's class may use. ``place`` is the job's position in the queue, from 1, of ``waiting`` jobs, and
-    ``first`` is the first job of the queue. ``place``, ``waiting`` and ``first`` are None if no unit was free, because
-    the queue was not examined. ``reservation`` is the job's latest reserved start (s; inf if unknown), or None.
-    ``terms`` are the terms of its priority.
+    ``limit`` is the kind of limit that keeps the job waiting, ``detail`` names the limit itself. ``free`` is the number
+    of free units that the job's class may use. ``place`` is the job's position in the queue, from 1. The queue has
+    ``waiting`` jobs, and ``first`` is the first of them. ``place``, ``waiting`` and ``first`` are None if no unit was
+    free, because the queue was not examined. ``reservation`` is the job's latest reserved start (s; inf if unknown), or
+    None. ``terms`` are the terms of its priority.
     """
 
     time: float
@@ -52,7 +52,7 @@ class Look(Struct, frozen=True, array_like=True):
 
 
 class Happening(Struct, frozen=True):
-    """A change at ``time`` (s): nodes that went down or came up, with their number of units."""
+    """A change at ``time`` (s): the nodes that went down or came up, and how many units they have."""
 
     time: float
     what: Literal["failed", "maintenance", "repaired"]

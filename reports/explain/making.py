@@ -30,6 +30,8 @@ _REST: Final = (
 def make_index(folder: Path, key: str, only: Wanted | None = None, *, trust: bool = False) -> RunIndex:
     """Return a new index of a run, for the jobs that ``only`` selects or for all jobs.
 
+    ``key`` is the digest of the outputs.
+
     If the folder names Python code as its scheduler, the run is repeated only with ``trust``, because that executes the
     code.
 
@@ -49,6 +51,8 @@ def repeated(
     key: str, files: RunFiles, spec: RunSpec, setup: Setup, policy: Policy, only: Wanted | None = None
 ) -> RunIndex:
     """Repeat a run and return its index, for the jobs that ``only`` selects or for all jobs.
+
+    ``key`` is the digest of the outputs.
 
     Raises:
         TooMuch: if all jobs would take too much memory.

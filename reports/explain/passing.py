@@ -60,7 +60,8 @@ class Passed(Struct):
 class Holder(Struct):
     """A job that held units while the explained job lacked some; times in seconds.
 
-    ``held`` are its unit-seconds in that period. ``share`` is their share of all unit-seconds held in that period.
+    ``held`` are the job's unit-seconds while the explained job lacked units. ``share`` is this number divided by the
+    unit-seconds that all jobs held in that time.
     """
 
     job: str
@@ -80,7 +81,7 @@ class Promise(Struct):
 
 
 def known(time: float | None) -> float | None:
-    """Return a future time (s); None for infinity, which means that the time is unknown."""
+    """Return the time (s), or None if it is infinite, which means that it is unknown."""
     return None if time == inf else time
 
 
@@ -240,6 +241,8 @@ def _held_enough(
     line: JobLine, passing: Sequence[Passing], since: Floats, free: Floats, begin: float, end: float
 ) -> list[bool]:
     """Return for each passing job whether it held units that the explained job lacked.
+
+    The explained job waited from ``begin`` to ``end`` (s).
 
     ``free`` has the number of free units from each of the times ``since`` (s, ascending) on.
     """

@@ -42,9 +42,9 @@ class Witness:
     """A policy that decides exactly like another policy, and then observes the queued jobs.
 
     It calls the policy's ``reservation(job)``, ``held_back_by(job)``, ``ahead(job)`` and ``breakdown(job)``
-    (docs/how-to/explain.md), and its order's ``terms(job, now)``, if these methods exist. If no unit was free, it asks
-    for neither terms nor place. The policy has not examined the queue then, and asking would update fairshare usage at
-    other instants than in the original run.
+    (docs/how-to/explain.md), and its order's ``terms(job, now)``, if these methods exist. If no unit was free, it
+    requests neither the terms nor the position in the queue. The policy has not examined the queue at such a time. The
+    requests would make it update fairshare usage at other times than in the original run.
 
     Args:
         only: chooses jobs by id and labels; None for all jobs, up to `MOST_LOOKS` observations.
@@ -106,8 +106,9 @@ class Witness:
     def moment(self, view: View, unseen: Collection[SchedulerJob] = ()) -> dict[str, Look]:
         """Return {job id: observation} for all queued jobs after the policy decided.
 
-        Jobs in ``unseen`` are also queued, but the policy has not been asked since they arrived. Jobs outside the view
-        or the policy's own queue have no ``place``. Pass a copy of the view, because all places are computed.
+        Jobs in ``unseen`` are also queued, but the policy has not decided since they arrived. A job that is not in the
+        view, or not in the policy's own queue, has no ``place``. Pass a copy of the view, because this method ranks its
+        whole queue.
         """
         self._places = None
         free = view.free.snapshot()
@@ -223,7 +224,10 @@ def _suffice(view: View, job: SchedulerJob, units: NodeSet) -> bool:
 
 
 class ExpectedStarts:
-    """Checks that a repeated run starts the same jobs, at the same times, as the original run: {job id: start (s)}."""
+    """Checks that a repeated run starts the same jobs, at the same times, as the original run.
+
+    ``starts`` are the starts of the original run, in order: {job id: start (s)}.
+    """
 
     def __init__(self, starts: Mapping[str, float]) -> None:
         self._expected = iter(starts.items())

@@ -18,7 +18,7 @@ _MOST_LONGEST: Final = 10
 
 
 class Share(Struct):
-    """One limit that kept jobs waiting: total waiting time (s), share of all waits, number of jobs."""
+    """One limit: the time that it kept jobs waiting (s), as a share of all waits, and for how many jobs."""
 
     limit: Limit
     seconds: float

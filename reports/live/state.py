@@ -214,7 +214,7 @@ class Onlooker:
     def _of_nodes(
         self, on: NDArray[np.int64], used: NDArray[np.float64], down: NDArray[np.bool_]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
-        """Aggregate units to nodes: last job, mean use, and whether all units are down."""
+        """Return for each node the highest job index, the mean use, and whether all its units are down."""
         jobs, shares, out = np.empty(self._nodes, np.int64), np.empty(self._nodes), np.empty(self._nodes, np.bool_)
         for node, count, unit, each in self._node_units.pools:
             here, there = slice(node, node + count), slice(unit, unit + count * each)
@@ -247,7 +247,7 @@ class Onlooker:
 
 
 def _work(job: Job) -> float:
-    """Return the work of a job in unit-seconds, or 0.0 if its length is unknown."""
+    """Return the work of a job in unit-seconds, or 0.0 if neither its run time nor its walltime is known."""
     length = job.runtime if job.runtime <= job.walltime else job.walltime
     return job.size * length if isfinite(length) else 0.0
 

@@ -127,7 +127,7 @@ def _machine(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _names(runs: Sequence[Mapping[str, Any]], folders: Sequence[Path]) -> list[str]:
-    """Return a name per run: its scheduler, or its folder if two schedulers are equal."""
+    """Return a name per run: its scheduler's if all these differ, otherwise its folder's."""
     names = [run["scheduler"] for run in runs]
     if len(set(names)) == len(names) > 1:
         return names

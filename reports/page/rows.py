@@ -62,7 +62,7 @@ class AttemptRows:
         names: ids of attempts, such as ``w0!17#1``.
         jobs: ids of jobs, without the attempt's number, in the same order.
         job: index of each attempt's job in ``jobs``.
-        submit: submit time. While an attempt runs, the outputs lack it, and it is replaced by the start time.
+        submit: submit time. The outputs lack the submit time of a running attempt; its start time is used instead.
         start, end: both are the time of rejection if the attempt was rejected. A running attempt ends with the outputs.
         began: start times at full precision, from the decisions; all other times have six decimals.
         size: requested units, or the units held if the attempt still runs.
@@ -120,7 +120,7 @@ class AttemptRows:
         summary: Mapping[str, Any] | None,
         labels: Mapping[str, TextColumn],
     ) -> RunJobs:
-        """Return the jobs for a comparison of runs; ``labels`` has a name per attempt."""
+        """Return the jobs for a comparison of runs; ``labels`` is {label: a name per attempt}."""
         jobs = self.ended_jobs
         chosen = self.last[jobs]
         first = np.searchsorted(self.job, jobs)
@@ -249,7 +249,7 @@ def read_rows(tables: OutputTables, decided: Decided, until: float) -> AttemptRo
 
 
 def _by_job(names: TextColumn, submit: Floats) -> tuple[TextColumn, Ints, NDArray[np.intp]]:
-    """Sort attempts by job; return the jobs, each attempt's job index, and its old index."""
+    """Sort attempts by job; return the jobs, and each attempt's job index and index before sorting."""
     if not names.counted(AGAIN).any():
         roots, numbered = names, np.zeros(len(names), dtype=np.int64)
     else:
@@ -295,7 +295,7 @@ def _shown(texts: TextColumn) -> TextColumn:
 
 
 def labels_of(tables: OutputTables, rows: AttemptRows) -> dict[str, TextColumn]:
-    """Return {label: a name per attempt, "" if unknown} for the labels in the log."""
+    """Return {label: its value for each attempt, "" if unknown} for the labels in the log."""
     table: Columns = tables.perhaps("labels", "job_id", "workload_name", *LABEL_NAMES) or {}
     if not table or not len(table["job_id"]):
         return {}

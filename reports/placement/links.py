@@ -43,7 +43,7 @@ class JobTraffic:
 
 
 def job_links(run: PlacedRun, order: Ints) -> dict[str, Any]:
-    """Return the link loads of each job in columns of shape (jobs,), or lists.
+    """Return the link loads of each job, in arrays or lists with one value per job.
 
     For each pattern KIND, ``KIND_load`` is the highest load of a link, relative to what one node sends. ``KIND_rate``
     is how much each node can send (bytes/s) until a link is full, if no other job sends.
@@ -64,7 +64,7 @@ def job_links(run: PlacedRun, order: Ints) -> dict[str, Any]:
 
 
 def link_report(run: PlacedRun, order: Ints, jobs: dict[str, Any], time: float) -> dict[str, Any]:
-    """Return link loads by job size, and of all jobs that run at a time (s).
+    """Return link loads by job size, and the link loads of all jobs together at ``time`` (s).
 
     Args:
         jobs: columns from `job_links`.
@@ -93,7 +93,7 @@ def link_report(run: PlacedRun, order: Ints, jobs: dict[str, Any], time: float) 
 
 
 def _together(traffic: JobTraffic, running: list[int], kind: str) -> dict[str, Any]:
-    """Return the link loads of all jobs that run at one time, added up."""
+    """Return the link loads of the ``running`` jobs, which run at the same time, added up."""
     links = traffic.links
     total = [np.zeros((2, *links.shape)) for _ in links.shape]
     shared = [np.zeros((2, *links.shape), dtype=np.intp) for _ in links.shape]

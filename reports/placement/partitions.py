@@ -121,7 +121,7 @@ class _Book(Observer):
         self._running[job.id] = self._of(job), job.alloc, now
 
     def ended(self, now: float, job: Job) -> None:
-        """Count the unit-hours of a job that ran, or the refusal of a job that did not."""
+        """Count the unit-hours of a job that ran; if the job was rejected, count the rejection."""
         known = self._running.pop(job.id, None)
         if known is None:
             self._add(self._of(job), refused=1)
@@ -163,8 +163,8 @@ def compare(
 ) -> dict[str, Any]:
     """Compare job failures on random nodes with job failures in partitions.
 
-    Node failures are equal in both. A job on a failed node fails and is not requeued. Partitions are made at time 0
-    from the known reliability of the nodes. Nodes inside a partition are also drawn at random.
+    Both simulations have the same node failures. A job on a failed node fails and is not requeued. Partitions are made
+    at time 0 from the known reliability of the nodes. Nodes inside a partition are also drawn at random.
 
     Args:
         platform: a machine with the mean time to failure of each node.
@@ -247,8 +247,9 @@ class SimulatedLoss(NamedTuple):
 def simulated_loss(classes: WorkloadClasses, seed: int, *, duration: str | None = None) -> SimulatedLoss:
     """Simulate the blocking probabilities of job classes that share a machine.
 
-    The intervals come from twenty batches with equal numbers of jobs of a class. An earlier batch is left out, because
-    the machine starts empty. The intervals contain the values of `kaufman_roberts`.
+    Each confidence interval comes from twenty batches with equal numbers of jobs of a class. A batch before these is
+    left out, because the machine starts empty. The intervals contain the exact values, which `kaufman_roberts`
+    computes.
     """
     demand = described(classes)
     sizes = [one.size for one in demand.classes]

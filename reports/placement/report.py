@@ -52,7 +52,8 @@ def report(run: PlacedRun, jobs: dict[str, Any], order: str, age_aware: bool) ->
 
     Args:
         jobs: columns from `job_figures`.
-        order, age_aware: node order, and whether stable nodes come first in it; hours are averaged over its parts.
+        order, age_aware: node order, and whether stable nodes come first in it. Hours are averaged over each of twenty
+            parts of this order.
 
     Raises:
         PipistrelleError: as in `list_order`.
@@ -144,7 +145,7 @@ def _of_sizes(run: PlacedRun, jobs: dict[str, Any], name: str, weeks: float) -> 
 
 
 def _positions(run: PlacedRun, order: Ints) -> list[dict[str, Any]]:
-    """Return the mean hours that nodes were held by jobs, for each of twenty parts of the node list."""
+    """Return the mean hours that jobs held a node, for each of twenty parts of the node list."""
     hours, stable = node_hours(run), run.machine.nodes.stable
     rows, first = [], 0
     for part in np.array_split(order, min(_PARTS, len(order))):

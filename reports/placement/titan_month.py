@@ -108,7 +108,7 @@ class Month:
     def stable_nodes(self, bucket: str, machine: int) -> tuple[float, int, int]:
         """Return mean, minimum and maximum of the stable nodes per job in a size bin.
 
-        ``machine`` is the number of nodes of the machine; bins are shares of it.
+        ``machine`` is the number of nodes of the machine. A bin is a range of shares of this number.
         """
         low, high = BUCKETS[bucket]
         found = self.stable[(self.nodes > low * machine) & (self.nodes <= high * machine)]
@@ -154,8 +154,8 @@ def failure_share(leadership: Sequence[float], delivered: Sequence[float], rates
 def paper_share(stable_nodes: float, rates: Sequence[float], *, hours: float = 0.55, more: float = 1 / 3) -> float:
     """Return the share of failures on leadership jobs, computed from the paper's numbers.
 
-    Leadership jobs have the share ``hours`` of all hours. Their stable hours exceed those of random placement by the
-    share ``more``. ``stable_nodes`` is the share of stable nodes in the machine.
+    Leadership jobs have the share ``hours`` of all hours. They get more hours on stable nodes than under random
+    placement; ``more`` is this increase as a share. ``stable_nodes`` is the share of stable nodes in the machine.
     """
     stable = (1 + more) * hours * stable_nodes
     return failure_share((stable, hours - stable), (stable_nodes, 1 - stable_nodes), rates)

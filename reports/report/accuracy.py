@@ -106,7 +106,10 @@ def measures(real: Floats, simulated: Floats) -> dict[str, Any]:
 
 
 def distributions(real: Floats, simulated: Floats) -> Floats:
-    """Return two cumulative distributions of waits: rows of a wait (s) and both shares."""
+    """Return the cumulative distributions of real and simulated waits, shape (waits, 3).
+
+    Each row has a wait (s), and the shares of real and of simulated waits that are at most as long.
+    """
     waits = np.unique(np.concatenate([real, simulated]))
     shares = [np.searchsorted(np.sort(one), waits, "right") / len(one) for one in (real, simulated)]
     return np.column_stack([waits, *shares])
@@ -150,7 +153,10 @@ def _states(both: Beside) -> Floats:
 
 
 def _held(edges: Floats, begin: Floats, end: Floats, weight: Floats | Ints) -> Floats:
-    """Return the mean total weight, in each interval between ``edges`` (s), of jobs that last from begin to end."""
+    """Return, for each interval between two ``edges`` (s), the mean total weight of the running jobs.
+
+    A job runs from ``begin`` to ``end`` (s).
+    """
     times = np.concatenate([begin, end])
     changes = np.concatenate([weight, -weight]).astype(np.float64)
     order = np.argsort(times, kind="stable")

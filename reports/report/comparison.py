@@ -165,11 +165,11 @@ def _paired(both: Together, number: int, metric: str, jobs: NDArray[np.intp] | N
 
 
 def half_width(apart: Floats, level: float = LEVEL) -> float | None:
-    """Return half the width of the confidence interval of the mean of differences, one per job.
+    """Return half the width of the confidence interval of a mean; ``apart`` has one difference per job.
 
-    Waits of jobs queued together depend on each other, so an interval over single jobs would be far too narrow. This
-    interval is over the means of batches of consecutive jobs (Law, Simulation Modeling and Analysis, 9.5.3). Return
-    None if there are too few jobs, or without scipy.
+    Waits of jobs queued together depend on each other, so an interval over single jobs would be far too narrow. The
+    interval is therefore computed from the means of batches of consecutive jobs (Law, Simulation Modeling and Analysis,
+    9.5.3). Return None if there are too few jobs, or without scipy.
     """
     batches = min(BATCHES, len(apart) // _LEAST)
     if batches < 2:

@@ -52,7 +52,7 @@ def _same(one: dict[str, str], other: dict[str, str]) -> bool:
 
 
 def _key(row: dict[str, str]) -> tuple[str, ...]:
-    """Return those columns of a decision that are compared, with the units in one notation."""
+    """Return the columns of a decision that are compared; equal sets of units are written alike."""
     alloc = row["alloc"]
     with suppress(NodeSetError):
         alloc = str(NodeSet.parse(alloc))
@@ -84,8 +84,8 @@ def first_difference(first: RunJobs, second: RunJobs) -> dict[str, Any] | None:
     """Return where two runs first differ, as JSON values; None if the runs are equal.
 
     ``decision`` is the first decision that differs: its number, counted from 1, and each run's decision, or None after
-    a run's last decision. ``job`` is the job with the earliest start that differs in start, end, units or state, or
-    that ended in one run only. ``jobs`` is the number of such jobs.
+    a run's last decision. A job differs if its start, end, units or state differ, or if it ended in one run only.
+    ``job`` is the job that differs at the earliest time, ``jobs`` the number of jobs that differ.
     """
     decision = first_decision(first.folder, second.folder)
     fates = _jobs(first, second)

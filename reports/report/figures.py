@@ -29,7 +29,10 @@ def figure_text(value: float | None, form: str, unit: str = "") -> str:
 
 
 def figure_rows(summary: Summary) -> list[tuple[str, str]]:
-    """Return the name and the text of each metric of a summary; a part of the row above begins with spaces."""
+    """Return the name and the text of each metric of a summary.
+
+    Spaces before a name mean that the metric is a part of the metric in the row above.
+    """
     rows: list[tuple[str, str]] = []
 
     def row(name: str, value: float | None, form: str, unit: str = "") -> None:
@@ -67,7 +70,7 @@ def figure_rows(summary: Summary) -> list[tuple[str, str]]:
 
 
 def _ways(summary: Summary, row: Callable[..., None]) -> None:
-    """Add rows with the number of jobs, and of jobs that did not complete, by reason."""
+    """Add rows with the number of jobs, and for each reason the number of jobs that did not complete."""
     row("jobs", summary.jobs, ",")
     row("rejected", summary.rejected, ",")
     for reason, count in summary.dropped.items():

@@ -38,7 +38,7 @@ class FirstWaits(Observer):
 
 
 def week_of(workload: Workload, week: int, warm_up: float) -> Workload:
-    """Return the jobs submitted in a week, counted from 1, and in its warm-up (s).
+    """Return the jobs submitted in week number ``week`` (from 1), or at most ``warm_up`` s before it.
 
     Raises:
         PipistrelleError: if the log has no job in that week.
@@ -63,8 +63,8 @@ def time_steps(
 ) -> Iterator[dict[str, Any]]:
     """Simulate weeks of a log, event-driven and with time steps; yield results.
 
-    Each result has errors of waits against the log (None without recorded starts) and against the event-driven run, for
-    jobs of the week itself. ``seconds`` is wall-clock time, ``asked`` the number of notices to the scheduler.
+    Each result has the errors of waits for jobs of the week itself: against the log (None if it has no starts), and
+    against the event-driven run. ``seconds`` is wall-clock time, ``asked`` the number of notices to the scheduler.
 
     Args:
         spec: the description of the runs, without time step and week.

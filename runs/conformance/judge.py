@@ -54,7 +54,7 @@ def _job_problems(script: Script, audience: Audience) -> list[str]:
 
 
 def refusal_problems(stage: Stage, limit: float) -> list[str]:
-    """Return a sentence if the scheduler ran for ``limit`` s after the server refused its HELLO."""
+    """Return a mistake if the scheduler still ran ``limit`` s after the server refused its HELLO; else []."""
     if stage.ended_as is not None:
         return []
     return [f"its process was still running {limit:g} s after its HELLO was refused"]

@@ -43,7 +43,7 @@ class ScriptJob(NamedTuple):
 
 @dataclass(slots=True)
 class Meddling:
-    """Changes a scheduler's replies during a test, to simulate an operator's decisions or mistakes of the scheduler.
+    """Changes a scheduler's replies during a test, to simulate decisions of an operator or mistakes of the scheduler.
 
     Attributes:
         decide: returns the decisions that the server carries out instead of the scheduler's decisions.
@@ -85,7 +85,7 @@ class Script:
         may_give_up: the scheduler may end the run at once by reporting an error.
         refuses: the server refuses the scheduler's HELLO.
         preempts: changed replies may preempt jobs, even if the scheduler did not request the feature.
-        again: a second process gets equal notices and must make equal decisions.
+        again: after the run, a second process gets the same notices and must make the same decisions.
         hand_over: a second process takes over the run halfway, if its HELLO supports takeovers.
     """
 

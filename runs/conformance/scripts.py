@@ -52,7 +52,10 @@ def _with_event(frame: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_notification(frame: dict[str, Any]) -> dict[str, Any]:
-    """Insert a NOTIFY event of an unknown type if a job ended, as Batsim sends it for external events."""
+    """If the notice reports the end of a job, insert a NOTIFY event of an unknown type.
+
+    Batsim sends such events for external events.
+    """
     return _inserted(frame, {"type": "NOTIFY", "data": {"type": "coffee_is_ready", "cups": 2}})
 
 
@@ -70,7 +73,7 @@ def _inserted(frame: dict[str, Any], event: dict[str, Any]) -> dict[str, Any]:
 def _killer() -> Meddling:
     """Return a change of replies that kills all started jobs at 50 s.
 
-    The decision names a job that has just ended, and names the first job twice.
+    The decision also names a job that has just ended, and it names the first started job twice.
     """
     started: list[str] = []
 
@@ -87,7 +90,7 @@ def _killer() -> Meddling:
 
 
 def _preempter() -> Meddling:
-    """Return a change of replies: preempt the first job at 30 s, and its next attempt at 40 s with a grace period."""
+    """Return a change of replies that preempts the first job at 30 s, and again at 40 s with a grace period."""
     started: list[str] = []
 
     def decide(notice: Notice, reply: Reply) -> Sequence[Decision]:

@@ -61,7 +61,7 @@ def taken_over(
     """Run a conformance test in which a second process takes over the run halfway.
 
     Returns:
-        The recorded messages, and the mistakes as sentences; None if the scheduler cannot take over a run.
+        The recorded messages; and the mistakes as sentences, or None if the scheduler cannot take over a run.
     """
     first, audience = Stage(script, "native"), Audience()
     with tempfile.TemporaryDirectory(prefix="pipistrelle-") as name:

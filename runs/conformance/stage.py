@@ -198,7 +198,7 @@ class Audience(Observer):
 
     Attributes:
         begun: names of the jobs that started, in any attempt.
-        over: {id with prefix: final state}.
+        over: {job id with its workload's prefix, such as ``w0!17``: final state}.
         rejections: illegal decisions, each with its error.
     """
 

@@ -30,7 +30,8 @@ from pipistrelle.traces.workload import Workload
 def load_batsim_setup(spec: RunSpec, way: BatsimSpec, workloads: Sequence[Workload]) -> Setup:
     """Return the setup of a Batsim-compatible run.
 
-    With ``no_sched``, every job starts at time 0 whatever its submit time, and jobs may share hosts, as in Batsim.
+    With ``no_sched``, as in Batsim, all submit times become 0, so every job starts at time 0, and jobs may share
+    hosts.
 
     Raises:
         PipistrelleError: an input is wrong, or the inputs do not fit together.

@@ -1,4 +1,4 @@
-"""Warnings about a maui.cfg that names users, groups, queues or hosts the run lacks."""
+"""Warnings about users, groups, queues and hosts in a maui.cfg that the run does not have."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -66,7 +66,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     Attributes:
         scheduler: a name, ``file.toml``, ``file.py:OBJECT``, a folder with ``scheduler.toml``, or a command with
             ``{endpoint}``; a tuple: a program and its arguments; an empty tuple: the user starts the scheduler.
-        order, backfill, placement: parts that replace the parts of the scheduler.
+        order, backfill, placement: policy parts to use instead of the scheduler's own.
         formula, queue_priority, fairshare_entity, fairshare_shares, unknown_shares: options of the job order ``pbs``.
         fairshare_decay_time, fairshare_decay_factor: how fast recorded usage decays in the job order ``pbs``.
         backfill_depth, strict_ordering: options of the backfill ``depth``.
@@ -74,7 +74,8 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
             (docs/reference/placing.md); ``dual_ended`` and ``base_order`` are conditions on jobs.
         reliability, blocking, admission: for reliability partitions, the size classes (bundled, a file, or ``auto``),
             the blocking probability, and what happens to a job that cannot start at once.
-        preempt_type to preempt_youngest_first: preemption (docs/reference/preemption.md).
+        preempt_type and the fields after it up to preempt_youngest_first: options of preemption
+            (docs/reference/preemption.md).
         config, strict_config: a maui.cfg, or a slurm.conf with the files beside it. If strict, unknown parameters
             are errors, and so are unsupported parameters of a maui.cfg that would change decisions. Otherwise both are
             warnings.
@@ -194,7 +195,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     @property
     def slurm_changes(self) -> dict[str, str]:
-        """Return the changes of the configuration of ``slurm`` as text."""
+        """Return {key: value as text} of the settings that override the files of ``slurm``."""
         from pipistrelle.schedulers.slurm.files.overrides import text_of
 
         return {key: text_of(value) for key, value in self.slurm.items()}
@@ -302,7 +303,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         return Polling(policy, step)
 
     def _slurm(self, parts: dict[str, str], *, warn: bool) -> "Policy":
-        """Return the policy ``slurm``; it has no parts or options of other schedulers."""
+        """Return the policy ``slurm``; PolicyError if other schedulers' options are given."""
         from pipistrelle.schedulers.policy.errors import PolicyError
 
         own = {"scheduler", "config", "strict_config", "accounting", "reservations", "slurm"}

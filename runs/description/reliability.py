@@ -38,9 +38,10 @@ _COMING_BACK: Final = ("requeue", "max_attempts", "restart_walltime", "checkpoin
 
 
 def load_reliability(spec: RunSpec, machine: "Platform | SimGridPlatform", workload: Workload) -> Reliability | None:
-    """Return the failures and maintenance of a machine during a workload, or None.
+    """Return the failures and maintenance of a machine during a workload.
 
-    Log a warning if failures make it unlikely that all jobs ever end. A file of outages may name the machine's hosts.
+    Return None if nodes never fail and are never maintained. Log a warning if failures make it unlikely that all jobs
+    ever end. Hosts in a file of outages are hosts of ``machine``.
 
     Raises:
         PipistrelleError: an option is wrong or has no effect, a file is unreadable, or inputs do not suit the machine.
@@ -260,7 +261,7 @@ def platform_failures(
 
 
 def _digest(text: str) -> dict[str, str]:
-    """Return {file: digest} if the text of a failure model names a file, else {}."""
+    """Return {"sha256": digest of the file} if the text of a failure model names a file, else {}."""
     name = text.partition(",")[0].strip()
     if not name.endswith(".toml"):
         return {}

@@ -65,8 +65,8 @@ def _failures(plan: "FailurePlan", platform: Platform, workload: Workload) -> li
 def _endless(reliability: Reliability, plan: "FailurePlan", platform: Platform, workload: Workload) -> list[str]:
     """Return warnings about jobs that fail too often to finish or to save work.
 
-    At a total failure rate L, a job needs e^(L t) expected attempts to run for a time t. The estimate ignores failure
-    domains and jobs that can continue on fewer nodes.
+    If its nodes fail at a total rate L, a job that runs for a time t needs e^(L t) attempts on average. The estimate
+    ignores failure domains and jobs that can continue on fewer nodes.
     """
     way = reliability.resilience
     limited = reliability.requeue == "never" or reliability.max_attempts is not None or have_own_ways(workload)

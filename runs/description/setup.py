@@ -72,7 +72,8 @@ class SetupCache:
 
     Args:
         silent: log no warnings, because the inputs are unusual on purpose.
-        given: returns the objects that replace inputs of a description, or None; equal descriptions have equal objects.
+        given: returns the objects that replace inputs of a description, or None. It must return equal objects for equal
+            descriptions.
     """
 
     def __init__(
@@ -174,7 +175,7 @@ def load_setup(spec: RunSpec, given: Inputs | None = None, cache: SetupCache | N
 def _kept(kept: dict[str, T], key: str, most: int, make: Callable[[], T]) -> T:
     """Return the cached value of a key.
 
-    If there is none, call ``make``. Keep only the ``most`` newest values.
+    If there is none, call ``make``. Keep only the ``most`` values used most recently.
     """
     value = kept[key] = kept.pop(key) if key in kept else make()
     if len(kept) > most:
@@ -365,7 +366,10 @@ def _remarks_of(spec: RunSpec, trace: Workload, setup: Setup) -> list[str]:
 
 
 def _without_dependencies(spec: RunSpec, setup: Setup) -> list[str]:
-    """Return the warnings of a setup; the scheduler slurm decides on dependencies itself."""
+    """Return the warnings of a setup; for the scheduler slurm, without those on dependencies.
+
+    The other schedulers ignore some dependencies, but slurm decides on them itself.
+    """
     idle = dependency_remarks(setup.workloads) if spec.scheduler == SLURM else []
     return [said for said in setup.remarks if said not in idle]
 

@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 
 class Decides(Enum):
-    """The effect of a field of a run's description: on inputs, events, policy, outputs or limits."""
+    """What a field of a run's description affects: inputs, events, policy, outputs or limits."""
 
     #: the jobs and the machine
     INPUTS = "inputs"
@@ -106,21 +106,23 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
         workload: the jobs, bundled or a file; only Batsim-compatible runs may have several workloads.
         sort, units, timezone, columns: how to read a log.
         transform: steps that change the workload before the run.
-        ignore_constraints, partition_pools: give jobs any nodes; bind jobs to pools by partition, such as
-            ``2=gpu|old``.
+        ignore_constraints: let jobs use any nodes.
+        partition_pools: bind the jobs of a partition to pools, such as ``2=gpu|old``.
         from_, warm: begin the run at this date, or this time after time 0 of the log; ``warm`` also loads the jobs that
             run or are queued then.
-        cancellations: jobs that were cancelled while queued: "keep" queues them until then, "drop" leaves them out.
-        strict: an illegal decision ends the run (always in Batsim-compatible runs), an unreadable log record is an
-            error.
-        dispersion: extra share of runtime for a job spread over the whole machine; None: no extra runtime.
+        cancellations: jobs that were cancelled while queued: "keep" queues them until they are cancelled, "drop"
+            leaves them out.
+        strict: an illegal decision ends the run (always so in Batsim-compatible runs), and an unreadable log record is
+            an error.
+        dispersion: by what share of its runtime a job takes longer if it is spread over the whole machine; None: no job
+            takes longer.
         until: end of the run: a time after time 0, or a date; None: the end of the last job.
         queue_lengths: write the length of the queue over time.
         format: write tables as CSV only, or also as Parquet.
-        failures, repair, seed, reliability_factor: failure models that replace the platform's (``none``: no failures;
-            empty: the platform's), and their parameters.
-        outages, outages_class, outages_start, outages_shortest: a file of outages, the node class to use, the file's
-            time that becomes time 0, and the minimum length of an outage.
+        failures, repair, seed, reliability_factor: failure models, and their parameters. ``none`` means no failures;
+            empty means the platform's own models.
+        outages, outages_class, outages_start, outages_shortest: a file of outages; the node class whose outages to
+            use; the moment in the file that becomes time 0 of the run; and the length below which outages are ignored.
         maintenance: rules, or files of rules.
         checkpoint, dump, read, spares, resilience: resilience of jobs that specify none in the workload.
         requeue, max_attempts, expected_attempts, restart_walltime, checkpoint_walltime: what happens to interrupted

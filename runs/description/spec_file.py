@@ -91,7 +91,7 @@ def read_raw(text: str, where: str, *, once: bool = True) -> Any:
 
 
 def _once(where: str, pairs: list[tuple[str, Any]]) -> None:
-    """Raise SpecError if a JSON object repeats a key; the decoder would not report that."""
+    """Raise SpecError if a JSON object repeats a key, which the JSON decoder would silently accept."""
     seen: set[str] = set()
     for key, _ in pairs:
         if key in seen:
@@ -100,7 +100,11 @@ def _once(where: str, pairs: list[tuple[str, Any]]) -> None:
 
 
 def find_spec(path: Path) -> RunSpec | None:
-    """Read a run description, or raise SpecError; return None for another kind of file."""
+    """Return the run description in a file; None if the file does not look like one.
+
+    Raises:
+        SpecError: the description is wrong.
+    """
     if path.suffix not in (".toml", ".json") or not path.is_file():
         return None
     try:
@@ -158,7 +162,7 @@ def to_toml(spec: RunSpec) -> str:
 def with_digests(spec: RunSpec) -> RunSpec:
     """Return the description with the SHA-256 of each input file.
 
-    Raise InputChanged if a digest that it already has differs.
+    Raise InputChanged if the description already has a digest of a file and the file has changed.
     """
     bundled = {*platforms.names(), *workloads.names()}
     names = sorted({*spec.inputs} - bundled)

@@ -59,7 +59,7 @@ class Child:
     """A scheduler process; use it as a context manager.
 
     Args:
-        command: program and arguments; ``{endpoint}`` in an argument is replaced.
+        command: program and arguments; ``endpoint`` replaces ``{endpoint}`` in an argument.
         endpoint: address at which the server listens; in the batsim dialect, at which the scheduler listens.
         printed: receives both output streams of the process; None: the process writes to this process's streams.
 
@@ -130,7 +130,10 @@ class Child:
 
 
 def _ending(code: int) -> tuple[str, EndReason]:
-    """Return how a process ended; shells report a signal as 128 plus its number."""
+    """Return how a process ended, as a text and as the reason for the end of the run.
+
+    A negative ``code`` is a signal. A code above 128 may be one too: shells report a signal as 128 plus its number.
+    """
     number = -code if code < 0 else code - _BY_SIGNAL
     how = f"ended with exit code {code}"
     if number in _INTERRUPTS:

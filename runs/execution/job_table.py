@@ -43,7 +43,8 @@ class JobTable:
 
     Attributes:
         submit: time of the first submission, shape (jobs,).
-        start, end: of the last attempt; NaN if it has not started or ended. Both are NaN for a queued job.
+        start, end: when the last attempt started and ended. ``end`` of a running job is NaN, and both are NaN for a
+            queued job.
         size: requested units.
         walltime: as requested, before any extension; inf: no limit.
         runtime: undisturbed run time; NaN if the job's hosts determine it.

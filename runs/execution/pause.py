@@ -85,8 +85,8 @@ class Pause:
         """Return everything that decides how the run continues, as plain values.
 
         The state includes how much of the outputs is written. `pipistrelle.protocol.base.state.to_json` writes it to a
-        file, and `restore` continues from it. If a scheduler process saves its own state, the key ``saved`` has it, and
-        a resumed run sends it to the scheduler. Otherwise a resumed run replays all earlier notices.
+        file, and `restore` continues from it. If a scheduler process saves its own state, the key ``saved`` has that
+        state, and a resumed run sends it to the scheduler. Otherwise a resumed run replays all earlier notices.
 
         Raises:
             PolicyError: the policy has no saved state.
@@ -121,7 +121,9 @@ class Pause:
             self.simulation.restore(state["server"])
 
     def take_over(self, state: dict[str, Any], past: Callable[[Simulation], list[Event]]) -> None:
-        """Set this run, which has another scheduler, to a saved state of a run of the same workload.
+        """Continue, under another scheduler, from a saved state of an earlier run.
+
+        Both runs have the same workload. This run has the new scheduler.
 
         Args:
             past: called when the simulation is restored; returns the past submissions, starts and ends of jobs.
@@ -230,7 +232,7 @@ def check_invariants(engine: Engine, view: View | None) -> None:
 
 
 def _check_units(view: View) -> None:
-    """Assert that each unit of a machine whose jobs take whole units is free, held or out of service."""
+    """Assert that each unit is free, held or out of service, if jobs on this machine take whole units."""
     held = NodeSet.EMPTY
     for job in view.running:
         assert held.isdisjoint(job.alloc), f"{job.id} holds units of other jobs: {job.alloc}"

@@ -54,12 +54,13 @@ class RunOptions:
         overwrite: whether the run may replace the results of another finished run in ``out``.
         setup: the result of `load_setup` for the same description, if already loaded.
         given: objects that replace inputs of the description; no ``out_command.json`` is written then.
-        check: raise an error if the run fails; if False, the error is only in the result.
+        check: whether to raise an error if the run fails; if not, only the result has the error.
         between: called between every two notices to the scheduler, when the run's state can be saved.
-        resume: a saved state of the same run, to continue from it and its outputs; or a function that restores the
-            `Pause` that it is given.
+        resume: a saved state of the same run, from which to continue; or a function that gets a `Pause` and restores
+            its state.
         beat: called at the start, and then about every 10 s of wall-clock time.
-        lasting: called before an interrupt ends the run, if the state can be saved within half a second.
+        lasting: called when an interrupt ends the run. The interrupt waits up to 0.5 s (wall clock) for a moment
+            between two notices; if none comes, the run ends without this call.
         look: called at the start, and again after the number of seconds that it returns, even while the scheduler is
             deciding. It must not change the run.
     """

@@ -1,1 +1,1 @@
-"""Fill shared nodes with the pods of a list until most GPUs are requested."""
+"""Fill shared GPU nodes with pods from a list, and measure how many GPUs are allocated."""

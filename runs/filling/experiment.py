@@ -19,8 +19,9 @@ class Filled(NamedTuple):
     """The results of one fill.
 
     Attributes:
-        allocated: [requested GPUs, allocated GPUs] in % of the cluster's GPUs, at each of `POINTS` that was reached.
-        fragmented: [requested GPUs, free GPUs that the typical pods cannot use], likewise.
+        allocated: a pair [requested GPUs, allocated GPUs], in % of the cluster's GPUs, for each percentage in `POINTS`
+            that the requests reached.
+        fragmented: likewise, pairs [requested GPUs, free GPUs that the typical pods cannot use].
         placed, dropped: numbers of pods.
     """
 
@@ -33,9 +34,9 @@ class Filled(NamedTuple):
 def fill(nodes: SharedNodes, pods: PodList, placement: str, *, until: float, seed: int) -> Filled:
     """Fill the nodes until the pods have requested ``until`` (1.3: 130 %) of the cluster's GPUs.
 
-    The seed orders nodes and pods at random. After the last pod, pods are drawn from the list again. Among nodes
-    of equal score, the first in this order is chosen, as in the published experiment. A point is measured right after
-    the pod that makes the requested GPUs reach it.
+    The seed orders nodes and pods at random. After the last pod, pods are drawn from the list again. Among nodes of
+    equal score, the first in the random order is chosen, as in the published experiment. Each of `POINTS` is measured
+    right after the pod with which the requested GPUs reach it.
     """
     rng = np.random.Generator(np.random.PCG64(seed))
     nodes = nodes.ordered(rng.permutation(len(nodes)))

@@ -66,8 +66,8 @@ def read_nodes(path: str) -> SharedNodes:
 def read_pods(path: str, nodes: SharedNodes) -> PodList:
     """Read a list of pods: name, cpu_milli, memory_mib, num_gpu, gpu_milli and perhaps gpu_spec.
 
-    An empty number is 0; an empty ``gpu_milli`` of a pod with GPUs is 1000. ``gpu_spec`` names the accepted GPU models
-    with bars between; empty: any model.
+    An empty number is 0; an empty ``gpu_milli`` of a pod with GPUs is 1000. ``gpu_spec`` lists the accepted GPU
+    models, separated by ``|``; empty: any model.
 
     Raises:
         PipistrelleError: naming file and line, if a column is missing, a number is malformed, no pod has a GPU, or no

@@ -176,9 +176,9 @@ class TextColumn(Sequence[str]):
     def numbers(self) -> tuple[Floats, NDArray[np.bool_]] | None:
         """Parse all cells as numbers; return None if a cell is not a plain number.
 
-        The second array tells which cells are empty; the first array has NaN for them. A plain number is decimal,
-        with at most 15 digits and an optional minus sign. Digits and power of ten are exact doubles, so the quotient is
-        the nearest double.
+        The second array tells which cells are empty; the first array has NaN for them. A plain number is decimal, with
+        at most 15 digits and an optional minus sign. The digits as an integer and the power of ten are both exact
+        doubles, so their quotient is the double nearest to the number.
         """
         count, width = len(self), self.longest
         if width > _EXACT + 2:
@@ -216,7 +216,7 @@ class TextColumn(Sequence[str]):
         return found, empty
 
     def _aligned(self, minus: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_]] | None:
-        """Return the same as `numbers` if all cells have the same number of decimals; None if they do not."""
+        """Return the result of `numbers` if all cells have equally many decimals; otherwise None."""
         last = self[int(np.argmax(self.lengths > 0))]
         point = len(last) - last.index(".") if "." in last else 0
         decimals = max(point - 1, 0)
@@ -259,7 +259,7 @@ class TextColumn(Sequence[str]):
         return list(numbered), np.array(places, dtype=np.int64)
 
     def places_in(self, others: "TextColumn") -> Ints:
-        """Return the last index in ``others`` of each cell, -1 if absent, shape (cells,)."""
+        """Return, for each cell, the highest index of an equal text in ``others``; -1 if there is none."""
         width = max(self.longest, others.longest)
         mine, theirs = self._keys(width), others._keys(width)
         if mine is not None and theirs is not None:

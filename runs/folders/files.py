@@ -36,7 +36,8 @@ class JobLine(Struct, array_like=True):
     """A job as a run's output files describe it; times in seconds.
 
     Attributes:
-        queued: the submit time that sorts the queue; the first attempt's if requeued jobs keep their position.
+        queued: the submit time by which the queue is sorted. It is that of the first attempt if requeued jobs keep
+            their position.
         requested: the requested walltime; None without walltime.
         labels: names as in `Job.labels`; None if unknown, because the output files do not have labels.
     """
@@ -95,7 +96,7 @@ class RunFiles(Struct):
         return self.until
 
     def of_workload(self, key: str) -> Any:
-        """Return a value from the run's configuration of its first workload, such as ``epoch``."""
+        """Return a value, such as ``epoch``, that the run's configuration has for its first workload."""
         first = next(iter(self.config["workloads"].values()), None)
         return first.get(key) if isinstance(first, dict) else None
 
@@ -216,7 +217,7 @@ def output_rows(folder: Path, name: str, *columns: str, needed: bool = True) -> 
     """Yield the rows of an output table as dicts; skip an incomplete last line.
 
     If the folder has packed rows (`pack_rows`) instead of the table, yield those. If it has neither, raise
-    ExplainError, or yield nothing without ``needed``.
+    ExplainError if ``needed``, else yield nothing.
     """
     path = folder / f"{OUTPUT_PREFIX}{name}"
     csv.field_size_limit(_LONGEST_CELL)
@@ -272,7 +273,11 @@ def _origins(folder: Path, config: dict[str, Any]) -> dict[str, float]:
 
 
 def _preempted(folder: Path, asked: Mapping[str, str]) -> dict[str, str]:
-    """Return the jobs that were preempted, except those that had ended before the preemption took effect."""
+    """Return the entries of ``asked`` whose jobs were preempted.
+
+    ``asked`` is {id of a job to be preempted: reason}. A job may have ended before its preemption took effect; such
+    jobs are left out.
+    """
     columns = ("job_id", "workload_name", "final_state", "cause")
     gone = {
         f"{row['workload_name']}!{row['job_id']}"

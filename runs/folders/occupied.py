@@ -22,8 +22,7 @@ class FolderOccupied(PipistrelleError):
 def check_unoccupied(folder: Path, spec: RunSpec) -> None:
     """Raise FolderOccupied if the folder has results of a finished run with another description.
 
-    A run that has written no summary is not finished. The same description is the same run, even if the content of an
-    input file has changed.
+    A run without a summary is not finished. Digests of input files are not compared, so changed inputs raise no error.
     """
     if not (folder / SUMMARY_FILE).is_file():
         return

@@ -90,7 +90,7 @@ def keys_of(octets: Octets, begins: Ints, lengths: Ints, width: int) -> Keys:
 
 
 def digits_before(octets: Octets, ends: Ints, counts: Ints) -> Ints | None:
-    """Parse numbers of ``counts`` digits (at most 16) that end before ``ends``.
+    """Parse numbers, each with ``counts`` digits (at most 16) before the offset in ``ends``.
 
     Returns:
         The numbers, or None if one of these bytes is not a digit.
@@ -110,7 +110,7 @@ def digits_before(octets: Octets, ends: Ints, counts: Ints) -> Ints | None:
 
 
 def last_places(mine: Keys, theirs: Keys) -> Ints:
-    """Return the last index in ``theirs`` of each key of ``mine``; -1 if absent."""
+    """Return, for each key in ``mine``, the highest index of an equal key in ``theirs``; -1 if absent."""
     found = np.full(len(mine), -1, dtype=np.int64)
     looking, left = np.arange(len(mine)), np.arange(len(theirs))
     my, their = mine, theirs

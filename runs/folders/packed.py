@@ -58,7 +58,7 @@ def pack_rows(run: Path, target: Path) -> None:
 
 
 def packed_table(folder: Path, name: str) -> Table | None:
-    """Return a packed table of a folder as {column: cells}, such as ``jobs``; None if there is none.
+    """Return the packed table ``name``, such as ``jobs``, as {column: cells}; None if absent.
 
     Raises:
         PipistrelleError: the file is damaged.

@@ -33,7 +33,7 @@ class QueuedJob(Struct, kw_only=True):
 
     Attributes:
         ids: the job's id, or the ids of the waiting tasks of its array.
-        live: what the files say; None: the job is only tried.
+        live: what the files say about the job; None: the job comes from ``what_if``.
         shown: the id that squeue shows.
     """
 

@@ -28,7 +28,7 @@ class Start(Struct, frozen=True):
 
 
 class ForecastRun(Struct):
-    """The first start of each pending job or task by id, and why some had to wait at first."""
+    """The first start of each pending job or task, by id, and why some of them had to wait."""
 
     starts: dict[str, Start]
     reasons: dict[str, str]
@@ -95,7 +95,7 @@ def _may_start(job: SlurmJob) -> bool:
 
 
 def _last_gate(start: Primed) -> float:
-    """Return the latest (s) of the pending jobs' begin times and the reservations' ends."""
+    """Return the time (s) of the last begin of a pending job or end of a reservation, or 0."""
     gates = [float(job.begin) for job in start.controller.pending.values()]
     gates += [float(one.end) for one in start.controller.reservations.all]
     return max(gates, default=0.0)

@@ -1,4 +1,4 @@
-"""Draw run times from the shares of their limits that a user's past jobs used."""
+"""Draw run times from ratios: the share of its limit that each past job of a user used."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ class Ratios:
 
 
 def drawn(ratios: NDArray[np.float64], share: float, used: float) -> float:
-    """Return a ratio of used time to limit among those above ``used``; 1 if there is none.
+    """Return one of the past ratios of used time to limit that exceed ``used``; 1 if there is none.
 
     Args:
         ratios: sorted.

@@ -22,7 +22,7 @@ class Situation(Struct, kw_only=True):
 
     Attributes:
         running, waiting: in the order of submission.
-        tried: jobs that are submitted now.
+        tried: jobs from ``what_if``, which are submitted at the moment of the forecast.
         down: names of nodes that take no new jobs.
         ended: {(job id, task or None): state}.
         zero: the date of time 0 (s since 1970).
@@ -43,8 +43,8 @@ class Primed(Struct):
     """A controller in the state of the live cluster.
 
     Attributes:
-        records: {shown id of an entry: its record}.
-        refused: {shown id: why the job was not queued}.
+        records: {id that squeue shows: the controller's record of the job or array}.
+        refused: {id that squeue shows: why the job was not queued}.
         remarks: how often each kind of input did not fit the machine.
     """
 
@@ -96,7 +96,7 @@ def _priorities(found: Primed, situation: Situation) -> None:
 
 
 def _shares(found: Primed, shares: Sequence[LiveShare] | None) -> None:
-    """Set the usage of associations."""
+    """Set the usage of associations to the values that sshare printed."""
     accounts = found.controller.accounts
     for one in shares or ():
         at = accounts.by_user.get((one.user, one.account, one.partition), -1) if one.user else -1
@@ -169,7 +169,7 @@ def _memory(job: SlurmJob, cpus: int) -> int:
 
 
 def _told(found: Primed, live: LiveJob, mask: int) -> Alloc:
-    """Return the job's part of each node as ``scontrol -d`` printed it; {} if a node is missing."""
+    """Return what the job takes of each node, from ``scontrol -d``; {} if that lacks one of its nodes."""
     alloc: Alloc = {}
     index = found.controller.machine.index
     for share in live.shares:

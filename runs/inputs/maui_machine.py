@@ -19,9 +19,9 @@ _LONGEST: Final = 48  # shorter than the limit of 64 characters for a pool's nam
 def maui_platform(nodes: Sequence[MauiNode], name: str, *, units: Units = "nodes") -> Platform:
     """Return the machine that a Maui resource trace describes.
 
-    Nodes keep valid names. Nodes with equal processors, memory, disk, system, architecture, features and classes form a
-    pool. A pool is named after its features or architecture, and pools are in order of first occurrence. A class may
-    use the pools whose nodes list it. Nodes that are down or drained at the start are included.
+    Nodes keep their names if these are valid. Nodes with equal processors, memory, disk, system, architecture, features
+    and classes form a pool. A pool is named after its features or architecture, and pools are in order of first
+    occurrence. A class may use the pools whose nodes list it. Nodes that are down or drained at the start are included.
 
     Args:
         nodes: at least one node.

@@ -50,7 +50,7 @@ def load_platform(name: str) -> Platform:
 
 
 def load_machine(name: str, *, units: Units = "nodes") -> "Platform | SimGridPlatform":
-    """Return a machine as `load_platform` does, except that SimGrid XML gives the single hosts.
+    """Return a machine as `load_platform` does; SimGrid XML gives individual hosts, not pools.
 
     Jobs whose run time depends on their hosts can only run on such a machine.
 
@@ -117,7 +117,7 @@ def read_platform(name: str) -> "Platform | SimGridPlatform":
 
 
 def _table_beside(platform: str, text: str) -> "list[NodeRow]":
-    """Read the node table that a platform file names; it must be a file in the platform's folder."""
+    """Read the node table that a platform file names; the table must be in the platform file's folder."""
     from pipistrelle.runs.inputs.node_table import file_of, load_node_rows  # rarely needed
 
     folder = os.path.dirname(platform)
@@ -287,7 +287,7 @@ def platform_for(workload: Workload, name: str = "") -> Platform:
 
 
 def _size_text(workload: Workload) -> str | None:
-    """Return where files of a workload's format give the machine's size; None if nowhere."""
+    """Return where the workload's file format states the machine's size, in words; None if nowhere."""
     if not is_log(workload):
         return f"MaxProcs or MaxNodes in its header (SWF), nb_res (JSON), 1 to {MOST_UNITS:,}"
     return f"a site of 1 to {MOST_UNITS:,} nodes" if workload.format == HaizeaLog.format else None

@@ -22,7 +22,7 @@ class Conditions:
     """Conditions for keeping a job; a job must meet all of them.
 
     Attributes:
-        begin, end: first submit time (s), and the time before which a job must be submitted (s).
+        begin, end: a job must be submitted at ``begin`` or later, and before ``end`` (s).
         size, runtime, walltime: ranges of size (units), run time and requested time (s), bounds included.
         fields: {one of `FIELDS`: allowed values}; a value is a number or name in the log, or a name in its header.
     """

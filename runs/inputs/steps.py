@@ -94,7 +94,7 @@ class Filter(Step, frozen=True, kw_only=True):
         return self.sample is not None
 
     def apply(self, workload: "Workload") -> "Workload":
-        """Return the workload with only the kept jobs; their ids and submit times stay."""
+        """Return the workload with only the kept jobs; their ids and submit times do not change."""
         import numpy as np
 
         from pipistrelle.models.workloads.options import (
@@ -156,7 +156,7 @@ class Filter(Step, frozen=True, kw_only=True):
 
 
 class Scale(Step, frozen=True, kw_only=True):
-    """A step that scales sizes, times, memory or arrivals, in the order of its fields."""
+    """A step that scales sizes, times, memory or arrivals, in the order in which its fields are defined."""
 
     machine: Units | None = None
     sizes: str | None = None
@@ -243,7 +243,7 @@ class Merge(Step, frozen=True, kw_only=True):
     def load_others(self, beside: Sequence[str] = ()) -> "list[Workload]":
         """Load the workloads to merge with the first one; PipistrelleError if none is named, or one is wrong.
 
-        Options for logs are rejected unless one of the workloads, or one of the files ``beside``, is a log.
+        Options for logs are rejected if neither a workload nor one of the files ``beside`` is a log.
         """
         from pipistrelle.runs.inputs.named import load_workload, reading_for
 
@@ -295,7 +295,10 @@ class Copy(Step, frozen=True, kw_only=True):
         return self.shift is not None or self.submission_time is not None
 
     def apply(self, workload: "Workload") -> "Workload":
-        """Return jobs and copies; a copy depends on the copies of its original's dependencies."""
+        """Return the jobs and their copies.
+
+        If job A depends on job B, the copy of A depends on the copy of B.
+        """
         from math import isfinite
 
         from pipistrelle.models.workloads.options import parse_gaps, parse_range, signed_seconds

@@ -1,4 +1,4 @@
 """Record all messages of a run in a file (a session).
 
-Replay the file, resume the run, or take it over.
+Replay the file, resume the run, or continue the run under another scheduler.
 """

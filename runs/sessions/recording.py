@@ -70,11 +70,11 @@ class RecordingTransport:
         return reply
 
     def save(self) -> str | None:
-        """Return a scheduler process's saved state as JSON; None if it saves no state."""
+        """Ask the scheduler process for its state; return the state as JSON, None if it saves none."""
         return None if self._peer is None else self._peer.save()
 
     def farewell(self, notice: Notice) -> None:
-        """Send the last notice; record it unless the previous notice is still unanswered."""
+        """Send the last notice; record it if the scheduler answered the notice before it."""
         self.transport.farewell(notice)
         if not self._owed:
             batsim = self._peer is not None and self._peer.batsim

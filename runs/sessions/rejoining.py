@@ -129,7 +129,7 @@ class Rejoining(RecordingTransport):
 
 
 def apart_from_state(hello: HelloData) -> HelloData:
-    """Return a HELLO message without the feature for saving state, so that two schedulers can be compared."""
+    """Return a HELLO message without the feature for saving state, to compare all else in two HELLOs."""
     return replace(hello, features=tuple(name for name in hello.features if name != STATE))
 
 

@@ -50,7 +50,7 @@ class WaitingJob:
 
 @dataclass(frozen=True, slots=True)
 class Parting:
-    """The first notice to which the replayed scheduler gives another reply than the recorded one.
+    """The first notice to which the replayed scheduler replies differently than recorded.
 
     Attributes:
         place: index of the first different decision; the number of decisions if only other fields differ.
@@ -80,7 +80,8 @@ def replay(reader: SessionReader, connection: Connection, spec: RunSpec) -> Play
     The reasons of decisions (``why``, ``keeps``) are not compared.
 
     Args:
-        connection, spec: how to reach the scheduler, and a description of which only the scheduler is used.
+        connection: how to reach the scheduler.
+        spec: names the scheduler; its other fields are ignored.
 
     Raises:
         PipistrelleError: the session is wrong, or the scheduler needs unrecorded features, does not connect, or fails.
@@ -126,7 +127,8 @@ def replay(reader: SessionReader, connection: Connection, spec: RunSpec) -> Play
 class Played:
     """Sends a session's notices to a scheduler one by one, and compares its replies.
 
-    A scheduler in another process gets the original messages. A reply is decoded only if its bytes differ.
+    A scheduler in another process gets the original messages. A reply is decoded only if its bytes differ from those of
+    the recorded reply.
     """
 
     def __init__(self, header: SessionHeader, transport: Transport) -> None:
@@ -163,7 +165,7 @@ def _untold(what: str) -> SessionError:
 def parting(recorded: Reply, found: Reply) -> int | None:
     """Return the index of the first different decision; None if the replies match.
 
-    The index is the number of decisions if only another field differs. A reply that asks for fewer wakeups matches.
+    If all decisions in common are equal, the index is their number. A reply that asks for fewer wake-ups matches.
     """
     for place, (one, other) in enumerate(zip(recorded.events, found.events, strict=False)):
         if one != other and _plain(one) != _plain(other):
@@ -191,7 +193,7 @@ def _misses(recorded: Reply, found: Reply) -> bool:
 
 
 def waiting_at(reader: SessionReader, seq: int) -> list[WaitingJob]:
-    """Return the jobs queued after notice ``seq``, in order of submission."""
+    """Return the jobs that are in the queue after notice ``seq``, in order of submission."""
     waiting: dict[str, WaitingJob] = {}
     started: dict[tuple[int, int], WaitingJob] = {}
     with closing(reader.exchanges()) as exchanges:

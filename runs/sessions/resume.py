@@ -49,14 +49,14 @@ from pipistrelle.server.transport.peer import Peer
 class Journaled:
     """A connection to a scheduler process that records the run's messages in a session file of the output folder.
 
-    If the folder already has a session, the scheduler first gets the state it had after ``notices`` notices. A
+    If the folder already has a session, the scheduler is first restored to its state after ``notices`` notices. A
     scheduler that saves its state gets the saved state back. Any other scheduler gets all earlier notices again, and
     must decide as before.
 
     Attributes:
         prefix: first part of the names of the output files.
-        now, saved: simulated time (s) and saved state (JSON, None: none) after these notices.
-        awaits: how long to wait for a new scheduler if the run's scheduler dies (s); None: do not wait.
+        now, saved: simulated time (s), and the scheduler's state as JSON (None: not saved), after ``notices`` notices.
+        awaits: how long to wait (s) for a new scheduler process if the scheduler dies; None: do not wait.
         leave: whether the session stays in the folder after the run.
     """
 
@@ -241,7 +241,8 @@ def read_run(path: Path, *, elsewhere: bool = False) -> KeptRun:
     """Read the description of a run and one of its snapshots.
 
     Args:
-        path: the run's folder, to use the last snapshot; a snapshot file; or the prefix of the outputs' paths.
+        path: the run's folder or the prefix of its outputs' paths (either means the last snapshot), or a snapshot
+            file.
         elsewhere: nothing will be written in the run's folder, so the run may still be running.
 
     Raises:
@@ -322,7 +323,7 @@ def check_takeover(spec: RunSpec) -> None:
 
 
 def made_apart(folder: Path, out: Path) -> None:
-    """Create the folder ``out`` for the new run; SnapshotError if it is the first run's own folder."""
+    """Create the folder ``out`` for the new run; SnapshotError if it is ``folder``."""
     if out.resolve() == folder.resolve():
         what = "the outputs of the continued run need a folder of their own"
         raise SnapshotError(what, where="--out", found=str(out))

@@ -113,7 +113,7 @@ class SessionWriter:
     The suffixes ``.zst``, ``.gz`` and ``.xz`` compress the file. Any other suffix means no compression.
 
     Args:
-        replaces: an existing file is replaced only when the new session is complete; otherwise at once.
+        replaces: True: replace an existing file when the new session is complete; False: at once.
 
     Raises:
         OutputFailed: the file cannot be written; every method raises it.
@@ -214,7 +214,7 @@ class SessionWriter:
 
 
 class SessionReader:
-    """Reads a session file, each time from its beginning; SessionError if it is wrong."""
+    """Reads a session file; each iteration starts at the beginning of the file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -94,7 +94,8 @@ class Keeping:
         most: number of snapshots to keep.
         leave: keep snapshots and session when the run ends normally.
         prefix: first part of the names of the output files.
-        awaits: how long to wait for a new scheduler if a new run's scheduler dies (s); None: do not wait.
+        awaits: how long a run that is not resumed waits (s) for a new scheduler process if its scheduler dies; None: it
+            does not wait.
     """
 
     every: Every = Every()

@@ -63,7 +63,7 @@ def resumed_from(path: Path, header: SnapshotHeader, state: Mapping[str, Any]) -
 
 
 def copy_outputs(source: Path, target: Path, *, whole: bool) -> None:
-    """Copy a run's outputs to another folder, and remove all other outputs there.
+    """Copy a run's outputs to the folder ``target``, and remove all older outputs in it.
 
     Args:
         whole: copy the description and the session too, because the same run continues in the other folder.
@@ -145,8 +145,8 @@ class _Past:
     """The past events of jobs, in the order in which the new scheduler receives them.
 
     Args:
-        labels: {job id: labels} of ended jobs; {}: labels were not requested.
-        now: end of the past (s).
+        labels: {job id: labels} of ended jobs; empty if the scheduler did not request labels.
+        now: the time (s) up to which events are past.
     """
 
     def __init__(self, setup: Setup, labels: Mapping[str, Labels], now: float) -> None:
@@ -167,7 +167,7 @@ class _Past:
         self._told.append(((start, _STARTED, len(self._told)), JobStarted(start, started)))
 
     def add_waiting(self, data: JobSubmittedData, submit: float) -> None:
-        """Add a queued job; it joined the queue at ``submit`` (s), after the jobs added so far."""
+        """Add a queued job, which joined the queue at ``submit`` (s). Add queued jobs in the order of the queue."""
         self._last = max(self._last, (submit, self._place(data)))
         self._told.append(((submit, _SUBMITTED, self._last[1]), JobSubmitted(submit, data)))
 

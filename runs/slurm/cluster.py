@@ -27,7 +27,10 @@ from pipistrelle.schedulers.slurm.files.topology import read_topology
 
 
 class SlurmCluster(Struct, frozen=True):
-    """The scheduler's settings, and what happens to each key, in the order of the files."""
+    """The scheduler's settings, and for each key of the files whether the scheduler uses it.
+
+    The keys are in the order of the files.
+    """
 
     config: SlurmConfig
     findings: tuple[KeyFinding, ...]
@@ -57,7 +60,7 @@ def load_cluster(
         accounting: dumps, listings or commands of sacctmgr.
         reservations: files of commands ``scontrol create reservation``, as ``FILE`` or ``FILE,zero=DATE``.
         changes: {key: value} that override the files.
-        strict: refuse keys that Slurm does not have; otherwise they become findings.
+        strict: True: a key that Slurm does not have is an error; False: it becomes a finding.
 
     Raises:
         PipistrelleError: a file is unreadable, a value is wrong or not supported, or a name is unknown.
@@ -107,7 +110,10 @@ def load_cluster(
 def _without_sharing(
     conf: SlurmConf, partitions: Sequence[PartitionSettings]
 ) -> tuple[tuple[PartitionSettings, ...], list[KeyFinding]]:
-    """Return partitions in which each CPU has one job, as on the simulated machine, and what was changed."""
+    """Return the partitions without sharing of CPUs, and a finding for each changed key.
+
+    On the simulated machine each CPU has at most one job, so settings that allow more are changed.
+    """
     found: list[KeyFinding] = []
     entries = {entry.name: entry for entry in conf.entries.get("partitions", [])}
     for one in partitions:
@@ -119,7 +125,7 @@ def _without_sharing(
 
 
 def _require_names(commands: Sequence[tuple[str, str]], people: Accounting) -> None:
-    """Raise SlurmConfigError if a change is for an account, a user or a QOS that no file describes."""
+    """Raise SlurmConfigError if a command changes an account, a user or a QOS that no file describes."""
     known = {
         "qos": {one.name for one in people.qos},
         "account": {one.account for one in people.associations},

@@ -103,7 +103,7 @@ class Fetching:
 
 
 def resolved(folder: str, path: str) -> str:
-    """Return the file to which an Include leads: the path itself, or else the file of the same name in the folder."""
+    """Return the file that an Include means: ``path`` if it exists, else the file of that name in ``folder``."""
     name = os.path.join(folder, path)
     return name if os.path.exists(name) else os.path.join(folder, os.path.basename(path))
 

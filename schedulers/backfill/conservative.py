@@ -37,9 +37,9 @@ class Conservative:
 
     A new job gets a reservation that delays no earlier reservation. When a job ends, each waiting job is planned again,
     in the order of the queue, while all others keep their reservations. A job's old reservation is released first, so
-    its new start is never later (Mu'alem and Feitelson, 2001). docs/reference/scheduling.md has the full rule. Without
-    windows, and if jobs get the lowest units, only jobs that can move are planned again. For long queues the loops are
-    compiled if numba is installed. All variants make the same decisions.
+    its new start is never later (Mu'alem and Feitelson, 2001). docs/reference/scheduling.md has the full rule. If jobs
+    get the lowest units and there is no maintenance, only jobs whose reservations can change are planned again. For
+    long queues the loops are compiled if numba is installed. All variants make the same decisions.
     """
 
     def __init__(self) -> None:
@@ -134,7 +134,7 @@ class _InSlices(Plan):
         self._claim(message_of(state["places"]))
 
     def holds_for(self, view: View) -> bool:
-        """Return whether the plan is still valid, and every job whose reservation has begun was started."""
+        """Return whether the plan is still valid and all jobs with a reserved start before now have started."""
         return super().holds_for(view) and not any(place.begin < view.now for place in self._places.values())
 
     def schedule(self, *, anew: bool) -> None:

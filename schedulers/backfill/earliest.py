@@ -10,9 +10,10 @@ from pipistrelle.schedulers.sharing.easy_on_nodes import EasyOnNodes
 def earliest_start(view: View, job: SchedulerJob) -> float:
     """Return the earliest time (s) at which a waiting job fits, as EASY backfilling reserves it.
 
-    Every running job is expected to run for its full walltime, and no other job to start before. The time respects what
-    the job asks for, maintenance, and nodes out of service. It is ``view.now`` if the job fits now, and inf if jobs
-    without a walltime, or nodes that never return, keep it from starting. Limits of the job's class are ignored.
+    Every running job is expected to run for its full walltime. No other job is expected to start before this one. The
+    time respects what the job asks for, maintenance, and nodes out of service. It is ``view.now`` if the job fits now.
+    It is inf if jobs without a walltime, or nodes that never return, keep the job from starting. Limits of the job's
+    class are ignored.
     """
     if view.fits(job):
         return view.now

@@ -74,7 +74,7 @@ class EasySlices(Kept):
     def _front(self, view: View, plan: Plan) -> SchedulerJob | None:
         """Start jobs from the front of the queue while they fit.
 
-        Make a reservation for the next job, and return this job.
+        Return the first job that does not fit now (None: the queue is empty), and reserve units for it if possible.
         """
         if self._place is not None:
             plan.clear(self._place)

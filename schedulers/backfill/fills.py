@@ -48,7 +48,7 @@ class Candidates:
     """The queued jobs that may be backfilled, and those of them that fit the current window of free units.
 
     Args:
-        queue: the waiting jobs.
+        queue: the waiting jobs, one per row.
         accesses: number of accesses (sets of reservations that admit a job).
         start: starts the job of a row if it fits; returns whether the job started.
         eligible: the rows of jobs that may be backfilled; rows of started jobs are removed.
@@ -88,7 +88,7 @@ class Candidates:
         self.rows: Rows = np.zeros(0, dtype=np.intp)
 
     def next_window(self, after: float) -> float:
-        """Return the end (s) of the next longer window; -inf if no job fits a longer one."""
+        """Return the end (s) of the shortest window that ends later than ``after`` (s); -inf if no job fits one."""
         if self._windows == 1:
             widest = self._widest()
             self._fitting = np.flatnonzero((self._queue.size <= widest) & self._eligible) if widest else self.rows[:0]
@@ -149,7 +149,7 @@ class Candidates:
     def _has_room(self, rows: Rows) -> Bools:
         """Return for each row whether its job fits some window of free units.
 
-        The job must not be larger than the widest window.
+        Pass only rows of jobs that are not larger than the widest window.
         """
         queue = self._queue
         if not len(rows):
@@ -302,7 +302,7 @@ class FillOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab
     Attributes:
         policy: Maui's BACKFILLPOLICY.
         metric: Maui's BACKFILLMETRIC.
-        depth: number of jobs to choose from for each window: the first that fit it (0: all).
+        depth: how many of the first jobs that fit a window the rule chooses from; 0: all.
         reservations: number of jobs at the front of the queue that get a reservation.
     """
 

@@ -24,7 +24,7 @@ class ForeignError(PipistrelleError):
 
 
 class ForeignScheduler(Struct, frozen=True, forbid_unknown_fields=True):
-    """The keys of ``scheduler.toml``; ``{folder}`` in them is replaced by the folder.
+    """The keys of ``scheduler.toml``; ``{folder}`` in a value means the folder of that file.
 
     Attributes:
         argv: the program and its arguments; ``{endpoint}`` must be in one of them.

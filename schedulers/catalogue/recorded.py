@@ -53,9 +53,9 @@ class RecordedPolicy(Kept):
 
     If the log has no start, or the machine is too small for all jobs at that time, the server states another start. It
     is the first time at which the job fits beside the log's other jobs. Because of failed nodes or class limits, the
-    job may not fit even then. It then starts as soon as enough units are free that no job due at that instant needs. A
-    job that runs again after a failure starts by the same rule. If its recorded nodes are busy or too few, the
-    placement picks others.
+    job may not fit even then. It then starts as soon as enough units are free beyond those for the jobs that are to
+    start at that instant. A job that runs again after a failure starts by the same rule. If its recorded nodes are busy
+    or too few, the placement picks others.
 
     Args:
         placement: picks units for jobs that cannot have their recorded nodes; None: the lowest units.

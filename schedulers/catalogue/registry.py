@@ -63,10 +63,10 @@ def make_policy(
 ) -> Policy:
     """Return the policy of this name, with other parts or options if given.
 
-    ``name`` is a registered scheduler, a preset's ``path/to/file.toml`` (docs/reference/scheduling.md), or
-    ``package.module:OBJECT`` or ``path/to/file.py:OBJECT``: a class or function that returns a policy when called
-    without arguments. Only presets have parts and options to replace; ``maui`` and ``recorded`` accept a placement and
-    its options. Given options are merged into the preset's; options of replaced parts are dropped.
+    ``name`` is a registered scheduler, a preset's ``path/to/file.toml`` (docs/reference/scheduling.md),
+    ``package.module:OBJECT`` or ``path/to/file.py:OBJECT``. OBJECT is a class or function that returns a policy when
+    called without arguments. Only presets have parts and options to replace; ``maui`` and ``recorded`` accept a
+    placement and its options. Given options are merged into the preset's; options of replaced parts are dropped.
 
     Args:
         placement: name, possibly with options, such as ``contiguous,fit=best``.

@@ -120,7 +120,10 @@ class Calls(Kept):
         return [nextafter(now + max(wait, 1e-3), inf)]
 
     def _growing_caps(self, rows: Rows, now: float) -> list[float]:
-        """Return the time (s) at which a job first fits its fairshare caps, if no job starts or ends before."""
+        """Return the earliest time (s) at which a job of ``rows`` fits its fairshare caps; [] if there is none.
+
+        It is assumed that no job starts or ends before.
+        """
         queue = self._queue
         need = queue.size[rows] * queue.walltime[rows]
         wait: Floats = np.zeros(len(rows))

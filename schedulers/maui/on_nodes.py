@@ -34,7 +34,8 @@ from pipistrelle.schedulers.sharing.plan.slices import NodePlace
 class PlannedNodes(NodeSearch):
     """Nodes that jobs share; see `PlannedMachine`.
 
-    What a job takes is its tasks and GPUs on each node. RESDEPTH counts for each node its running jobs as one.
+    What a job takes is its tasks and GPUs on each node. RESDEPTH limits the jobs and reservations per node; all running
+    jobs of a node count as one.
 
     Args:
         placement: chooses the nodes of jobs that start now; None: by NODEALLOCATIONPOLICY.
@@ -184,9 +185,10 @@ class PlannedNodes(NodeSearch):
         return None if fit is None else self.place(job, fit.takes, fit.begin, end_of(fit.begin, walltime))
 
     def order(self, shape: Shape, at: int, length: float, good: Ints) -> Ints:
-        """Return the nodes, preferred ones first; under LASTAVAILABLE those that remain suitable for the shortest time.
+        """Return the nodes ``good``, preferred ones first.
 
-        Jobs that start later prefer nodes by weight and number.
+        Under LASTAVAILABLE, a job that starts now (``at`` is 0) prefers the nodes that remain suitable for the shortest
+        time. Otherwise the order is by weight and number.
         """
         if at or not self._last_available:
             return super().order(shape, at, length, good)

@@ -241,7 +241,10 @@ class MauiScheduler(Kept):
             )
 
     def _start_preemptors(self, ranks: Floats, restrictions: list[Restriction], most: int, now: float) -> None:
-        """Start the jobs for which other jobs were preempted and have ended; reserve units while these still run."""
+        """Start each job for which others were preempted, once all of these have ended.
+
+        While some of them still run, keep the units reserved for the job.
+        """
         queue, preemption = self.queue, self._preemption
         for number, kept in preemption.ready(self._waiting_job):
             del preemption.kept[number]
@@ -270,7 +273,10 @@ class MauiScheduler(Kept):
     # ------------------------------------------------------------------ which jobs may start
 
     def _ready(self, ranks: Floats, now: float) -> Bools:
-        """Return which rows have jobs that are neither deferred nor held back by a priority or a fairshare cap."""
+        """Return which rows have jobs that may be considered now.
+
+        Jobs that are deferred, or held back by a negative priority or a fairshare cap, may not.
+        """
         queue = self.queue
         ready: Bools = queue.live.copy()
         in_service = self._plan.in_service

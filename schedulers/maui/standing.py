@@ -89,10 +89,9 @@ class StandingReservations:
         ]
 
     def closed(self, now: float) -> list[tuple[int, Closure]]:
-        """Return (number of the standing reservation, closed units and times) per period.
+        """Return (number of the standing reservation, closed units and times) for each period of each.
 
-        Each reservation has DEPTH periods from the present one on, and one that began before and has not ended. Periods
-        that have ended are left out.
+        The periods of a reservation are DEPTH periods from the present one on, and an earlier one if it has not ended.
         """
         day = floor((now + self._midnight) / DAY)
         if not self._all:

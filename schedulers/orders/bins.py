@@ -12,9 +12,9 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 
 class Bin(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A class of jobs by size: at least ``smallest`` units, and too small for the next bin.
+    """The jobs with at least ``smallest`` units that are too small for the next bin.
 
-    Both durations may be texts, as `seconds_of` reads them.
+    The two durations are seconds, or texts that `seconds_of` reads, such as ``168h``.
 
     Attributes:
         boost: time added to the time waited.

@@ -55,7 +55,7 @@ class PbsOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"
 
 
 class PbsOrder(Kept):
-    """Jobs by the value of a formula, highest first; FormulaError if it is invalid."""
+    """Jobs by the value of a formula, highest first; FormulaError if the formula is invalid."""
 
     _kept = ("_tree",)
     dynamic: Literal[True] = True

@@ -25,7 +25,7 @@ class DepthOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="keba
 
     Attributes:
         depth: number of jobs at the head of the queue that get a reservation; with 0 no job passes the first.
-        strict_ordering: if false, every job that fits starts.
+        strict_ordering: if false, no job gets a reservation, and every job that fits starts.
     """
 
     depth: Annotated[int, Meta(ge=0)] = 1
@@ -162,7 +162,10 @@ class _Profile:
         return at
 
     def staircase(self) -> Staircase:
-        """Return, for some later times, how many units are free from now until then."""
+        """Return how many units are free from now until each later time.
+
+        It lists only the times (s) at which this number falls.
+        """
         times, units = [], [self._free[0]]
         for time, free in zip(self._times[1:], self._free[1:], strict=True):
             if free < units[-1]:

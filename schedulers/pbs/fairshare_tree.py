@@ -114,8 +114,8 @@ class FairshareTree(Kept):
     def tree_usage(self) -> Floats:
         """Return, for each entity, the fraction of all usage that counts for it.
 
-        For an entity with its own shares this is its own fraction p. A member of the group "unknown" also counts a
-        little of the group's usage: p + (g - p)/n, if the group has n members and the fraction g.
+        An entity with its own shares has its own fraction p of all usage. A member of the group "unknown" has p + (g -
+        p)/n, where the group has n members and its fraction of all usage is g.
         """
         part = self._part()
         listed = len(self._shares)

@@ -27,9 +27,8 @@ class Compact(BestFit):
 
     It compares several candidate sets and picks the one with the fewest mean hops over all pairs of nodes. A candidate
     has the units nearest to a centre, ties by position in the line. The centres are open positions, evenly spaced along
-    the line. One more candidate is the choice of ``best-fit``. The cost is ``centres`` distances per open unit and one
-    more per unit of a set. If every open node is a centre, the mean hops are less than twice the optimum (Krumke et
-    al., "Compact location problems", 1997).
+    the line. One more candidate is the choice of ``best-fit``. If every open node is a centre, the mean hops are less
+    than twice the optimum (Krumke et al., "Compact location problems", 1997).
     """
 
     def __init__(self, options: CompactOptions | None = None) -> None:

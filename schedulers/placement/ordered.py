@@ -103,8 +103,8 @@ class InLine:
     ) -> Positions | None:
         """Return positions that reach the reliability target; None if none do.
 
-        As few as possible of the least reliable nodes are excluded. A bisection over the failure rates finds the
-        number. The last choice is the set of the most reliable nodes.
+        As few as possible of the least reliable nodes are excluded. A bisection over the failure rates finds how many.
+        If no such choice reaches the target, the most reliable nodes are tried.
         """
         at = self._choose(job, open_at, line, machine)
         most = chances.most(job)
@@ -140,10 +140,10 @@ class FirstInLine(InLine):
         self.one_line = options.reliability_target is None and not (options.age_aware and options.base_order)
 
     def take(self, job: SchedulerJob, free: FreeUnits, machine: Machine) -> tuple[NodeSet, FreeUnits]:
-        """Take the units that `pick` would choose among all free units, which suffice.
+        """Take the units that `pick` would choose among all free units.
 
-        All jobs must have the same line. Return the units, and the set of free units to use from now on, sorted by the
-        line.
+        Enough units must be free, and all jobs must have the same line. Return the units taken, and the set of free
+        units to use from now on, which is sorted by the line.
         """
         if machine not in self._known:
             self.learn(machine)

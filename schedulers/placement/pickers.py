@@ -23,7 +23,7 @@ class NodePlacement(Protocol):
     def pick_nodes(self, job: SchedulerJob, able: NodeSet, free: Ints, machine: Machine) -> NodeSet | None:
         """Return as many of the nodes ``able`` as the job has units; None to refuse.
 
-        ``free`` is the number of open units per node; ``machine`` has nodes as its units.
+        ``free`` is the number of open units per node; ``machine`` describes each node as one unit.
         """
 
 

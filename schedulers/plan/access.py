@@ -96,7 +96,7 @@ class Accesses(Kept):
 
 
 class AccessPlan(Kept):
-    """Free units over time, for each access (set of reservations that admits a job).
+    """Free units over time, for each access (a set of reservations that admit a job).
 
     Running jobs are kept from one decision to the next. Closures and reservations are added again at each decision.
 
@@ -158,7 +158,7 @@ class AccessPlan(Kept):
         self._base.give_back(place.units & self._in_service, self._now, place.end)
 
     def is_end(self, time: float) -> bool:
-        """Return whether a running job is planned to end at ``time`` (s) at the latest."""
+        """Return whether ``time`` (s) is the latest end of a running job."""
         following = next(self._ends.irange((time, -1)), None)
         return following is not None and following[0] == time
 
@@ -226,7 +226,7 @@ class AccessPlan(Kept):
         return self._pick(job, self._laid(access, table).steps(self._now), end_of(self._now, walltime), 0)
 
     def steps(self, access: int) -> list[FreeStep]:
-        """Return, as (units, end) pairs, which units are free from now on for jobs with this access."""
+        """Return which units are free for jobs with this access, from now until when."""
         steps = self._steps.get(access)
         if steps is None:
             steps = self._table(access).steps(self._now)

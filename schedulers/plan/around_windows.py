@@ -173,7 +173,7 @@ def reserve(view: View, job: SchedulerJob, placement: Placement) -> UnitReservat
 
 
 def reserve_beside_pools(view: View, job: SchedulerJob) -> tuple[float, int]:
-    """Return the reservation of a job, with its units as a mask.
+    """Return a job's latest start (s), and the units open to it then as a bit mask; (inf, 0) if unknown.
 
     All windows must be permanent, any units that are open to the job must suit it, and no job may hold units that are
     out of service.
@@ -196,7 +196,7 @@ def reserve_beside_pools(view: View, job: SchedulerJob) -> tuple[float, int]:
 def _before_windows(view: View, job: SchedulerJob) -> UnitReservation | None:
     """Return a job's reservation if the job would end before the first window, or else None.
 
-    It is computed from the number of free units only, because no window closes any of them.
+    Then no window closes a unit to the job, so the number of free units alone gives its start.
     """
     shadow = view.running.reserve(job.size, view.free.count).shadow
     if end_of(shadow, job.occupies) > next((window.begin for window in view.windows.against(job, view.now)), inf):

@@ -1,6 +1,6 @@
 """The functions of `pipistrelle.schedulers.plan.gaps`, compiled by numba.
 
-Of functions that have a second form (``..._loop``), that form is compiled.
+If a function has a second form, named ``..._loop``, the second form is compiled.
 """
 
 from collections.abc import Callable

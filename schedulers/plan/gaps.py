@@ -141,7 +141,7 @@ def bordering(book: Book, line: int, time: int, first: int, last: int) -> Ints:
 
 
 def bordering_loop(book: Book, line: int, time: int, first: int, last: int) -> Ints:
-    """Return the gaps near some runs of units that begin or end (``line``) at a time."""
+    """Return the gaps that begin or end (``line``) at a time, near some runs of units."""
     gaps, runs, keys = book.gaps, book.runs, book.scratch[0]
     lowest, highest = runs[0, first], runs[1, last - 1]
     found = 0
@@ -155,7 +155,7 @@ def bordering_loop(book: Book, line: int, time: int, first: int, last: int) -> I
 
 
 def most_free(book: Book, length: float, first: int, before: int) -> Ints:
-    """Return the largest number of units that are free together for ``length`` s, by start time.
+    """Return the most units that are free for ``length`` s from a single start time.
 
     The result has shape (before + 1,). Entry k is the maximum over the start times ``first`` to k - 1, and 0 if k <=
     first.
@@ -173,7 +173,7 @@ def most_free(book: Book, length: float, first: int, before: int) -> Ints:
 
 
 def changes_loop(book: Book, length: float, before: int) -> Ints:
-    """Return how the number of units free for ``length`` s changes at each time."""
+    """Return the change, at each start time, in the number of units that are free for ``length`` s."""
     times, counts = book.times, book.counts
     closed: Ints = book.scratch[0]
     changes: Ints = book.scratch[1]
@@ -198,7 +198,7 @@ def changes_loop(book: Book, length: float, before: int) -> Ints:
 
 
 def most_free_loop(book: Book, length: float, first: int, before: int) -> Ints:
-    """Return the largest number of units that are free together for ``length`` s, by start time."""
+    """Return the most units that are free for ``length`` s from a single start time; see `most_free`."""
     most = changes_loop(book, length, before)
     units, highest = 0, 0
     for at in range(before):
@@ -304,9 +304,9 @@ def doubtful_loop(book: Book, count: int) -> Ints:
 
 
 def longer_ones(book: Book, unsure: Ints, first: int, last: int) -> Ints:
-    """Mark the shortest jobs if they can begin sooner; return the jobs still to be checked.
+    """Mark those of the shortest ``unsure`` jobs that may begin sooner; return the longer jobs to check.
 
-    If too few units are free for the shortest job, longer jobs of the same size cannot begin sooner, and are dropped.
+    A longer job is dropped if too few units for it are free even for the shortest length.
     """
     jobs, none = book.jobs, book.counts[TIMES] - 1
     lengths, begins = book.lengths[unsure], jobs[BEGIN, unsure]
@@ -321,7 +321,7 @@ def longer_ones(book: Book, unsure: Ints, first: int, last: int) -> Ints:
 
 
 def longer_ones_loop(book: Book, unsure: Ints, first: int, last: int) -> Ints:
-    """Mark the shortest jobs if they can begin sooner; return the jobs still to be checked."""
+    """Mark those of the shortest ``unsure`` jobs that may begin sooner; return the longer jobs to check."""
     jobs, lengths = book.jobs, book.lengths
     none = book.counts[TIMES] - 1
     shortest, before = inf, 0
@@ -357,12 +357,12 @@ def next_marked_loop(book: Book, order: Ints, turn: int) -> int:
 
 
 def count_up(times: Ints, columns: int, at: int) -> None:
-    """Shift the indices from ``at`` on by one, because a time was inserted there."""
+    """Add 1 to all indices of times that are at least ``at``, because a time was inserted there."""
     times[:columns] += times[:columns] >= at
 
 
 def count_up_loop(times: Ints, columns: int, at: int) -> None:
-    """Shift the indices from ``at`` on by one, because a time was inserted there."""
+    """Add 1 to all indices of times that are at least ``at``, because a time was inserted there."""
     for column in range(columns):
         times[column] += times[column] >= at
 
@@ -423,7 +423,10 @@ def drop(book: Book, gap: int) -> None:
 
 
 def put(book: Book, begin: int, end: int, low: int, high: int, fresh: int, beside: int) -> int:
-    """Add a gap, or extend the gap ``beside`` if that has the same times; return the new gap's column, or else -1."""
+    """Add a gap, or extend the gap ``beside`` if it has the same times; return the column of that gap.
+
+    Without a duration (``begin`` not before ``end``) nothing is added, and the result is -1.
+    """
     gaps, counts = book.gaps, book.counts
     if begin >= end:
         return -1

@@ -15,8 +15,8 @@ class GroupedQueue(WaitingRows):
     """Finds the jobs that may pass the first waiting job, if jobs may use different units.
 
     Jobs with the same closed units are a group. The numbers of open units of each group tell which jobs can pass, as in
-    `OpenUnits.pass_over`, which has the same result. The placement must fit by count, all windows must be permanent,
-    and no job may hold units that are out of service.
+    `OpenUnits.pass_over`, which has the same result. The placement must accept any set of enough units, all windows
+    must be permanent, and no job may hold units that are out of service.
     """
 
     columns = ("_sizes", "_occupies", "_groups")

@@ -122,7 +122,7 @@ class Plan(Kept):
     def fit(self, job: SchedulerJob, old: Place | None = None) -> Fit | None:
         """Return the earliest time and the units at which a job fits; None if it fits nowhere.
 
-        ``old`` is its current reservation; later times are not searched.
+        ``old`` is the job's current reservation; later times are not searched.
         """
 
         def choose(begin: float, units: int) -> int:

@@ -40,7 +40,7 @@ class Fit(NamedTuple):
 
 
 class FreeStep(NamedTuple):
-    """Units (the bit mask ``width``) that are free from now until ``end`` (s).
+    """Units (a bit mask) that are free from now until ``end`` (s); ``width`` is their number.
 
     The next step has fewer units and a later end.
     """
@@ -167,8 +167,8 @@ class TimeSlices:
 
         Args:
             choose: returns the job's units, given a possible start (s) and the free units; 0 continues the search.
-            own: units of the job's current reservation, from ``own_begin`` (not before now) on; they count as free, and
-                no later times are searched.
+            own: units of the job's current reservation, which begins at ``own_begin`` (now or later). From then on they
+                count as free, and no later start is searched.
             closures: exclude units for this job only, even its own.
         """
         begins, counts = self._begins, self._counts

@@ -102,7 +102,10 @@ def state_of(part: object, kind: str) -> Any:
 
 
 def learn(part: object, machine: Machine) -> None:
-    """Call a part's method ``learn(machine)`` if the part has one; it raises an error if the machine does not suit."""
+    """Call a part's method ``learn(machine)`` if the part has one.
+
+    The method raises an error if the machine does not suit the part.
+    """
     tell = getattr(part, "learn", None)
     if tell is not None:
         tell(machine)

@@ -30,7 +30,7 @@ class DynamicOrder(Protocol):
     """An order that ranks all waiting jobs at each decision; ties by submission.
 
     The queue keeps a table with attributes of each job. The order computes the ranks from whole columns, so 60,000
-    waiting jobs cost a few array operations. It does so only when the queue is read.
+    waiting jobs cost a few array operations. Ranks are computed only when the queue is read.
     """
 
     dynamic: Literal[True]

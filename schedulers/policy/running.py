@@ -78,15 +78,15 @@ class RunningJobs:
             self.add(jobs[job_id])
 
     def reserve(self, size: int, free: int) -> Reservation:
-        """Return the reservation of a job of ``size`` units if only ``free`` units are free."""
+        """Return the reservation of a job that needs ``size`` units while only ``free`` units are free."""
         return reservation_of(self._by_end, size, free)
 
 
 class HeldTimes:
     """The longest time (prologue plus epilogue) that jobs hold units beside their walltime, by class of jobs.
 
-    This is the sum of the class's times and the longest times of the pools that the class may use. The maximum is
-    needed because a waiting job's pools are not yet known.
+    This is the class's own prologue and epilogue, plus the longest prologue and the longest epilogue of the pools that
+    the class may use. The longest count because a waiting job's pools are not yet known.
     """
 
     def __init__(self, begins: SimulationBeginsData) -> None:

@@ -121,7 +121,7 @@ class View(Kept):
     def state(self) -> dict[str, Any]:
         """Return the state between two decisions as plain values.
 
-        Each job is described once, elsewhere by its id.
+        Each job is described once; elsewhere the state has only its id.
         """
         aside = () if self.limits is None else self.limits.each()
         asked = {"requests": [plain(request) for request in self._unasked]} if self._unasked else {}
@@ -231,7 +231,7 @@ class View(Kept):
         self.decisions.append(ExecuteJob(self.now, data))
 
     def _check(self, job: SchedulerJob, alloc: NodeSet | None) -> None:
-        """Raise ValueError if a job is set aside or may not use units of ``alloc``."""
+        """Raise ValueError if a class limit keeps a job out of the queue, or if it may not use units of ``alloc``."""
         if self.limits is not None and job in self.limits:
             raise ValueError(f"{job.id} is set aside: {self.limits.held_back_by(job)}")
         if alloc is not None:
@@ -256,7 +256,10 @@ class View(Kept):
         return f"{job.id} does not fit now: it asks for {asks}; {found}. Ask view.fits(job) before starting a job"
 
     def submit(self, job: SchedulerJob, now: float) -> None:
-        """Queue a job submitted at ``now`` (s), set it aside, or reject it permanently."""
+        """Queue a job submitted at ``now`` (s), or reject it permanently if it can never start.
+
+        If its class has limits, the job is set aside; `let_in` queues it.
+        """
         limits = self.limits
         why = None
         if job.size > self.units:
@@ -345,7 +348,7 @@ class View(Kept):
         return closed | unasked if closed else unasked
 
     def let_in(self) -> None:
-        """Add to the queue those jobs set aside that their class's limits now admit."""
+        """Queue those of the jobs set aside that the limits of their class now admit."""
         fresh = [] if self.limits is None else self.limits.let_in()
         for job in fresh:
             self.waiting.add(job)
@@ -421,7 +424,7 @@ class View(Kept):
         self.decisions.append(PreemptJob(self.now, PreemptJobData(job.id, mode, grace, why)))
 
     def call_me_later(self, time: float, call_id: str = "") -> None:
-        """Ask for a call at ``time`` (s); ``calls`` will then contain the id.
+        """Ask for a call at ``time`` (s); at that call, ``calls`` contains ``call_id``.
 
         Raises:
             ValueError: the time is past or beyond 1e18 s.

@@ -94,7 +94,8 @@ class Windows:
     def state(self) -> dict[str, Any]:
         """Return the maintenance windows and the number of changes, as plain values.
 
-        Other windows, which only some jobs may not use, are not saved: the parts that made them add them again.
+        Other windows, which exclude only some jobs, are not saved. After a restore, the objects that added them add
+        them again.
         """
         plain = [[one.id, one.begin, one.end, str(one.units)] for one in self if one.admits is None]
         return {"windows": plain, "changes": self.changes}

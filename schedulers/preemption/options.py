@@ -92,7 +92,7 @@ class PreemptionRules:
             raise PolicyError("no job may be preempted", where=where, expected="a --preempt-mode other than off")
 
     def learn_classes(self, tiers: Mapping[str, float]) -> None:
-        """Use the queues' tiers where no option sets tiers; PolicyError if all tiers are equal."""
+        """Use the given tier of each queue for which no option sets a tier; PolicyError if all tiers are equal."""
         if self._by_qos:
             return
         self.tiers = {**tiers, **self.tiers}

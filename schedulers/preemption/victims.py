@@ -1,4 +1,4 @@
-"""Choose the jobs to preempt: lowest level first, as few and as small as possible."""
+"""Choose the jobs to preempt: lowest tier first, as few and as small as possible."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -13,7 +13,7 @@ class Candidate(NamedTuple):
     """A job that may be preempted.
 
     Attributes:
-        level: jobs of the lowest level are preempted first.
+        level: the priority tier of the job; jobs of the lowest tier are preempted first.
         units: those units or nodes of the job that the preempting job may use.
         worth: number of units, or of cores on shared nodes, that preempting the job would free.
     """

@@ -385,7 +385,7 @@ def _window(view: View, name: str) -> Window | None:
 
 
 def _wrong(notice: Notice, event: Event, error: Exception) -> RemoteProtocolError:
-    """Return the error for an event that contradicts the machine or the view; it says where the event is."""
+    """Return the error for an event that contradicts the machine or the view; its text says where the event is."""
     place = next(index for index, one in enumerate(notice.events) if one is event)
     return RemoteProtocolError(
         f"an event makes no sense: {legible(str(error), _SAID)}",

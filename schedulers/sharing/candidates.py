@@ -95,8 +95,8 @@ class NodeCandidates(WaitingRows):
 
         Args:
             shadow: when (s) the reservation begins.
-            spare: what is free then on all nodes together, beside the first job, shape (resources + 1,), GPUs last;
-                None: there is no reservation.
+            spare: what the first job will leave free at that time on all nodes together, shape (resources + 1,), GPUs
+                last; None: there is no reservation.
         """
         return self.still(np.flatnonzero(self.waits & ~self._unfit), shadow, spare)
 

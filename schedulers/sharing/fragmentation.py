@@ -38,7 +38,7 @@ class TypicalRequests:
 
     Args:
         nodes: what the nodes have.
-        counts: {request: how often it occurs}, at least one.
+        counts: {request: how often it occurs}; not empty.
         usable: the function of `pipistrelle.schedulers.sharing.usable`; None: the fastest.
 
     Attributes:
@@ -83,7 +83,7 @@ class TypicalRequests:
     def usable(self, cores: Ints, gpus: Ints, model_of: Ints) -> Ints:
         """Return the free thousandths of GPUs that typical requests can use, for some nodes.
 
-        The result is the sum over `weight` requests.
+        The result is the sum over all typical requests; `weight` is their number.
         """
         result: Ints = self._usable(cores, gpus, model_of, *self._tables)
         return result

@@ -62,7 +62,7 @@ class OpenNodes:
 def opened(known: OpenNodes | None, view: View, placement: Placement) -> OpenNodes:
     """Return ``known`` if it belongs to the view, or else a new object.
 
-    The placement is told which jobs arrived.
+    Tell the placement which jobs have just arrived.
     """
     found = known if known is not None and known.view is view else OpenNodes(view, placement)
     for job in view.arrivals:

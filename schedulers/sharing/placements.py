@@ -204,8 +204,9 @@ class GpuClustering(SharedPlacement):
     """Chooses a node that already runs requests for the same number of GPUs.
 
     A node scores 75 if all its requests are for that number, 50 if some are, 25 if it is idle, and 0 otherwise. Each
-    node also scores floor(25 x (GPUs of the largest node - the node's free GPUs) / GPUs of the largest node). Requests
-    for a share of a GPU count as a number of their own. If the request has no GPUs, all nodes score the same.
+    node also scores floor(25 x (GPUs of the largest node - the node's free GPUs) / GPUs of the largest node). All
+    requests for a share of a GPU count as requests for the same number, which differs from 1. If the request has no
+    GPUs, all nodes score the same.
     """
 
     purpose = "nodes that hold requests for the same number of GPUs"
@@ -299,7 +300,7 @@ class FragmentationGradient(SharedPlacement):
         return scores
 
     def _scored(self, rows: Ints, row: Ints, after: Ints, request: OneNodeRequest) -> Ints:
-        """Return a score for each possible choice: node ``rows[row]`` would then have the free GPUs ``after``."""
+        """Return a score per possible choice; choice i leaves node ``rows[row[i]]`` the free GPUs ``after[i]``."""
         typical = self._typical
         cores, models = typical.cores(self._free, rows), self._free.nodes.model_of[rows]
         before = typical.usable(cores, self._free.gpus[rows], models)

@@ -1,4 +1,4 @@
-"""Placements by name on nodes that jobs share, for jobs on one node or on several."""
+"""The placements for nodes that jobs share, for jobs on one node or on several."""
 
 from functools import partial
 from typing import Final
@@ -29,7 +29,7 @@ _GROWTH: Final = 1.25
 
 
 class OnSharedNodes:
-    """A placement for nodes that jobs share, by name.
+    """A placement for nodes that jobs share, chosen by its name.
 
     Args:
         name: a key of `SHARED`.

@@ -23,8 +23,8 @@ class FirstReserved:
 
     Attributes:
         shadow: the earliest time (s) at which the job fits, if every running job takes its whole walltime; inf: never.
-        spare: upper bound of what is free then on all nodes together, beside the first job, shape (resources + 1,);
-            the last number is for GPUs.
+        spare: upper bound of what the first job will leave free at that time on all nodes together, shape (resources +
+            1,); the last number is for GPUs.
     """
 
     def __init__(self, nodes: OpenNodes, first: SchedulerJob) -> None:
@@ -157,9 +157,9 @@ class FirstReserved:
     # -- who passes ----------------------------------------------------------------------------------------------------
 
     def beside(self, job: SchedulerJob, takes: Takes) -> Takes | None:
-        """Return what a job may take without delaying the first job, or None.
+        """Return what a job may take without delaying the first job; None if the job must wait.
 
-        The job would end after the shadow time.
+        This is for jobs that would end after the shadow time.
 
         Args:
             takes: what ``job`` would take if there were no reservation.

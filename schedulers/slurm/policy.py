@@ -45,7 +45,7 @@ _SMALL: Final = 64
 
 
 class SlurmPolicy:
-    """Decides as slurmctld does with a centre's configuration.
+    """Decides as slurmctld does with the configuration of a cluster.
 
     Args:
         config: the settings of the cluster; node names are those of the machine. ``config.answers`` is the delay from
@@ -212,7 +212,10 @@ class SlurmPolicy:
                 )
 
     def _is_check(self, mine: SchedulerJob, now: float) -> bool:
-        """Return whether the server killed a late job now: at its walltime, or at a check of time limits."""
+        """Return whether ``now`` (s) is when the server kills a late job.
+
+        That is at its walltime, or at a check of time limits.
+        """
         if now <= mine.start + mine.walltime:
             return True
         return (now - self._config.start) % self._config.limit_check == 0

@@ -28,7 +28,7 @@ _NOBODY: Final = 0
 class _WithUser:
     """A queue order that adds the job's user to the attributes of another order.
 
-    The users' numbers are the last row of its table.
+    The users' numbers are the last row of this order's table.
     """
 
     dynamic: Literal[True] = True

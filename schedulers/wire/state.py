@@ -55,7 +55,7 @@ def take_back(runtime: Runtime, text: bytes, mark: str, seq: int) -> None:
         seq: number of the notice after which the state was saved.
 
     Raises:
-        PolicyFailed: the state is invalid, or another scheduler or other options saved it.
+        PolicyFailed: the state is invalid, or was saved by another scheduler or with other options.
     """
     try:
         known = from_json(text)

@@ -135,7 +135,7 @@ class ZmtpConnection:
     def send(self, message: bytes) -> None:
         """Send a message; ConnectionLost if that is impossible.
 
-        If the message does not arrive, reading the answer fails.
+        A message can be lost after sending. Reading the answer then fails.
         """
         try:
             self._socket.sendall(_DELIMITER + framed(message))

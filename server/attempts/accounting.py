@@ -57,7 +57,7 @@ def next_walltime(asked: float, saved: float, rest: bool) -> float:
 
 
 def may_try_again(number: int, most: int) -> bool:
-    """Return whether attempt ``number`` (from 0) may be retried, at ``most`` attempts in all."""
+    """Return whether a job with at most ``most`` attempts has one left after attempt ``number`` (from 0)."""
     return number + 1 < most
 
 
@@ -65,7 +65,7 @@ def fruitless_after(fruitless: int, before: float, saved: float) -> int:
     """Return how many attempts in a row, including this one, have saved no work.
 
     Args:
-        fruitless: the number before this attempt.
+        fruitless: the number of such attempts in a row before this one.
         before, saved: saved work (s) before and after this attempt.
     """
     return fruitless + 1 if saved == before else 0

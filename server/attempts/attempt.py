@@ -22,10 +22,10 @@ from pipistrelle.traces.resilience import NONE, Requeue, Resilience, RestartWall
 class Spending(Struct, frozen=True):
     """Unit-seconds of an attempt by use; they add up to its units times its duration.
 
-    ``useful`` work is done or in a checkpoint. ``unsaved`` work was in no checkpoint when the walltime or the scheduler
-    ended the attempt. ``lost`` work was rolled back or lost with the allocation. ``spare`` units were up and idle.
-    ``down`` units were held while their node was down. ``waiting`` is the time before the attempt's work began, while
-    nodes were down. ``overhead`` is prologue and epilogue.
+    ``useful`` work belongs to a completed job or was saved in a checkpoint. ``unsaved`` work was in no checkpoint when
+    the walltime or the scheduler ended the attempt. ``lost`` work was rolled back or lost with the allocation.
+    ``spare`` units were up and idle. ``down`` units were held while their node was down. ``waiting`` is the time before
+    the attempt's work began, while nodes were down. ``overhead`` is prologue and epilogue.
     """
 
     useful: float = 0.0
@@ -111,7 +111,7 @@ class Attempt(Struct, eq=False):
         return self.began == self.began
 
     def remaining(self, work: float) -> float:
-        """Return the share of a job's work (s) that earlier attempts left, 0 to 1."""
+        """Return the share (0 to 1) of a job's ``work`` (s) that earlier attempts left to do."""
         return max(0.0, 1.0 - self.saved / work) if work > 0 else 1.0
 
 

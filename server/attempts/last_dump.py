@@ -62,7 +62,7 @@ class LastDump:
         return max(self.end - now, 0.0), self._team
 
     def account(self, now: float) -> Account:
-        """Return how the time until ``now`` (s) was spent; ``now`` is not before the checkpoint."""
+        """Return how the time until ``now`` (s) was spent; ``now`` is not before ``begin``."""
         before = self._course.account(self._begin)
         passed = min(now, self.end) - self._begin
         down = before.nodes_lost

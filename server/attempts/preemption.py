@@ -17,8 +17,9 @@ class Preemption:
     """Preempts running jobs, on machines with or without failures.
 
     With a grace period the job keeps running for that long. If the job ends in time, even at the last instant, it
-    counts as ended. So does a job in its epilogue, or a job whose nodes fail. Otherwise its attempt ends, possibly
-    after a last checkpoint. The job is then requeued at once, unless the scheduler wants it cancelled.
+    counts as ended, not as preempted. The same holds for a job in its epilogue and a job whose nodes fail. Otherwise
+    the attempt ends, possibly after a last checkpoint. The job is then requeued at once, unless the scheduler wants it
+    cancelled.
     """
 
     def __init__(self, clockwork: Clockwork, attempts: Attempts, rules: AttemptRules) -> None:

@@ -136,7 +136,7 @@ class AttemptProgress(Kept):
 
     @property
     def slower(self) -> float:
-        """By how much work, checkpoints and reads take longer because fewer nodes take part; 1 with all nodes."""
+        """Factor by which work, checkpoints and reads take longer because fewer nodes work; 1 with all nodes."""
         return self._nodes / self._team
 
     def duration(self, work: Floats) -> Floats:

@@ -7,8 +7,8 @@ from pipistrelle.protocol.base.state import register
 class Segment:
     """Work with regular checkpoints; its progress can be computed for any time (s).
 
-    A checkpoint follows each ``interval`` (s) of work, but not the end of the work. With an infinite interval there are
-    no checkpoints. At the instant when a checkpoint or the work ends, it counts as complete.
+    A checkpoint is written after each ``interval`` (s) of work, except at the end of the work. With an infinite
+    interval there are no checkpoints. At the instant when a checkpoint or the work ends, it counts as complete.
     """
 
     __slots__ = ("_dump", "_dumps", "_interval", "_read", "_work", "finish", "start")

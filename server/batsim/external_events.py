@@ -11,7 +11,7 @@ from pipistrelle.traces.batsim.events import ExternalEvent
 
 
 class ExternalEvents(Part):
-    """Applies the events of a file and reports them.
+    """Applies the events of an events file to the machine, and reports them to the scheduler.
 
     A run does not end before the last event.
 

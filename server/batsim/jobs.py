@@ -14,7 +14,7 @@ from pipistrelle.traces.workload import Workload, submissions
 
 
 class ForwardedJob(Job):
-    """A job with its JSON ``description``; ``forwarded`` is its profile's JSON, or None if it is not sent."""
+    """A job with its JSON ``description``; ``forwarded`` is the profile's JSON, or None if the profile is not sent."""
 
     description: bytes = b"{}"
     forwarded: bytes | None = None

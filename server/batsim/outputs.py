@@ -65,11 +65,11 @@ class BatsimOutputs(Kept):
         self._energy: _EnergyTrace | None = None
 
     def observers(self) -> Sequence[Observer]:
-        """Return the writer of jobs and machine states; the engine may call it later."""
+        """Return the writer of jobs and machine states; the engine may delay its calls to this writer."""
         return [self._trace]
 
     def metered(self, meter: Meter) -> Observer:
-        """Return the writer of energy and pstate changes; the engine must call it at once."""
+        """Return the writer of energy and pstate changes; the engine must not delay its calls to this writer."""
         self._energy = _EnergyTrace(self._prefix, meter)
         return self._energy
 

@@ -35,8 +35,9 @@ class RegistryError(PipistrelleError):
 class Registry(Part, Observer):
     """Profiles by workload and name, and the names of the workloads' jobs.
 
-    Without ``reuse``, registered jobs may use a workload's profile only while some job uses it. As in Batsim, an ended
-    job uses its profile until the notice of its end is sent. One reply can thus kill a job and register a similar one.
+    Without ``reuse``, a job that the scheduler registers may use a workload's profile only while another job uses it.
+    As in Batsim, an ended job uses its profile until the notice of its end is sent. One reply can thus kill a job and
+    register a similar one.
     """
 
     _kept = ("_users", "_ended", "_released")
@@ -97,7 +98,7 @@ class Registry(Part, Observer):
 
         The workload may be new.
 
-        Raises PipistrelleError if its JSON is invalid or it cannot be run here.
+        Raises PipistrelleError if the profile's JSON is invalid or the server cannot run the profile.
         """
         profiles, texts = self._known(prefix)
         if name in profiles:
@@ -110,7 +111,7 @@ class Registry(Part, Observer):
         return True
 
     def make_job(self, job_id: str, text: bytes, profile_text: bytes | None) -> ForwardedJob:
-        """Create the job ``PREFIX!NAME`` from its JSON, and count it as a profile's user.
+        """Create the job ``PREFIX!NAME`` from its JSON, and count the job as a user of its profile.
 
         Raises PipistrelleError if the JSON is invalid, its ``id`` differs, or the profile is not available.
         """

@@ -54,13 +54,13 @@ class Arrivals(Kept):
             self.tell_the_last()
 
     def tell_the_last(self) -> None:
-        """Report once that the workload has no more jobs, but only when no held job is left."""
+        """Report once that no more jobs will come: the workload has no more, and no job is held."""
         if self.drained and not self.exhausted and not self._dependencies.held:
             self.exhausted = True
             self._clockwork.tell_apart(NoMoreJobs(self._clockwork.now))
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore the state from a snapshot, and skip the jobs that were read before it."""
+        """Restore the state from a snapshot, and skip the jobs that were read before the snapshot."""
         super().restore(state)
         if self.drained:
             self._jobs = iter(())

@@ -100,7 +100,7 @@ class Cluster:
             raise Illegal("wrong_units", f"'alloc' of {job.id} has {fault}")
 
     def run_elsewhere(self, now: float, job: Job) -> None:
-        """Mark a queued job as running although it holds no units of this machine, as its scheduler declared."""
+        """Mark a queued job as running on no units of this machine, because its scheduler says that it runs."""
         job.state = LIFE[job.state]["execute"]
         job.start = now
         del self.waiting[job.id]
@@ -140,7 +140,7 @@ class Cluster:
             hook(now, job)
 
     def lay(self, job: Job, alloc_text: str, takes: Sequence[NodeTake] = ()) -> NodeSet:
-        """Start and at once end a job whose cancellation the scheduler was not told.
+        """Start a cancelled job and end it at once, because its scheduler has not heard of the cancellation.
 
         Return the units that the job would have had.
 

@@ -26,7 +26,7 @@ BEGIN: Final = "begin"
 class Condition(NamedTuple):
     """A dependency on another job.
 
-    It is fulfilled ``delay`` seconds after the other job's event of kind ``kind`` (`KINDS`). A condition of kind
+    It is fulfilled ``delay`` seconds after the other job's event of kind ``kind`` (`KINDS`). A dependency of kind
     `BEGIN` has no other job.
     """
 
@@ -39,7 +39,7 @@ class Dependencies(Kept, Observer):
     """Holds jobs until their dependencies are fulfilled; an observer of the cluster.
 
     The server rejects a job at once when its dependencies can no longer be fulfilled. The scheduler never sees that
-    job. A job that lost its nodes and is requeued has neither ended nor failed. Dependencies have no cycles.
+    job. A job that lost its nodes and is requeued has neither ended nor failed. The dependencies must not have cycles.
     """
 
     _kept = ("_started", "_ended", "_held")

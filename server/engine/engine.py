@@ -261,9 +261,9 @@ class Engine(Kept):
     def hand_over(self, past: Callable[[], list[Event]]) -> None:
         """Replace the scheduler by another one, which decides from now on.
 
-        Call this between a reply and the next notice, after sending the new scheduler its first notice. Calls, dated
-        decisions and wake conditions of the previous scheduler are dropped. ``past`` returns the events at the start of
-        the second notice.
+        Call this between a reply and the next notice, after sending the new scheduler its first notice. Wake-up calls,
+        dated decisions and wake conditions of the previous scheduler are dropped. ``past`` returns the events with
+        which the second notice to the new scheduler begins.
         """
         clockwork = self.clockwork
         for entry in self._agenda.entries().values():

@@ -98,7 +98,7 @@ class Try(Protocol):
         """Whether the attempt's work has begun."""
 
     def remaining(self, work: float) -> float:
-        """Return the share of a job's work (s) that earlier attempts left, 0 to 1."""
+        """Return the share (0 to 1) of a job's ``work`` (s) that earlier attempts left to do."""
 
 
 class Job(Struct, eq=False):
@@ -222,9 +222,9 @@ class Job(Struct, eq=False):
         )
 
     def as_plain(self) -> dict[str, Any]:
-        """Return the job's state as JSON values; ``work`` becomes a flag.
+        """Return the job's state as JSON values; ``work`` becomes True or False (whether it is set).
 
-        The agenda entry of its end is not included.
+        The agenda entry for the job's end is not included.
         """
         known = {name: getattr(self, name) for name in self.__struct_fields__ if name != "ending"}
         known["work"] = self.work is not None
@@ -254,8 +254,9 @@ class JobSource(Protocol):
 class JobIds:
     """A growing set of job ids.
 
-    A million ids of the form ``PREFIX!NUMBER`` take less than a megabyte. Ids that would waste space as bits, such as
-    very large numbers, are kept as text. New ids are added in batches, at the latest when the set is read.
+    A million ids of the form ``PREFIX!NUMBER`` take less than a megabyte. Each is one bit; ids for which bits would
+    waste space, such as very large numbers, are kept as text. New ids are added in batches, at the latest when the set
+    is read.
     """
 
     __slots__ = ("_bits", "_count", "_newest", "_others")

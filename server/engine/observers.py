@@ -65,7 +65,7 @@ class Observer:
         """Called when some units have switched; ``complete`` if they are the last ones of the request."""
 
     def availability(self, now: float, units: NodeSet, available: bool) -> None:
-        """Called when jobs can no longer, or can again, start on units; running jobs continue."""
+        """Called when units stop or resume accepting new jobs; running jobs continue."""
 
     def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool, why: Reasons) -> None:
         """Called when nodes go down with all their units, because of failures or (``planned``) maintenance."""

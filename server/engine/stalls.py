@@ -64,7 +64,7 @@ class StallDetector(Kept):
     def nothing_to_come(self, now: float, cluster: Cluster, *, registering: bool = False) -> None:
         """Raise Stalled if no event is left although jobs are still queued or running.
 
-        Also raise it with ``registering``: the scheduler has not declared that it has registered all jobs.
+        If ``registering``, the scheduler may still register jobs. Raise Stalled then, even if no job is left.
         """
         if cluster.waiting:
             raise Stalled(
@@ -93,7 +93,7 @@ class StallDetector(Kept):
 
 
 def describe_waiting(cluster: Cluster) -> str:
-    """Return a text for messages: queued and running jobs, and for what the scheduler keeps units."""
+    """Return a text for messages: queued and running jobs, and the purposes for which the scheduler keeps units."""
     names = [f"{job.id} ({job.size} units)" for job in islice(cluster.waiting.values(), _NAMED)]
     more = len(cluster.waiting) - len(names)
     text = f"{len(cluster.waiting)} waiting, {len(cluster.running)} running, {cluster.ledger.idle} units free"

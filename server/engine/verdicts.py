@@ -44,7 +44,7 @@ from pipistrelle.traces.workload import decimal_text
 class Verdicts(Kept):
     """Carries out the scheduler's decisions.
 
-    Jobs that the scheduler registers must not use the workloads' ``prefixes``.
+    The ids of jobs that the scheduler registers must not begin with the workloads' ``prefixes``.
     """
 
     _kept: ClassVar[tuple[str, ...]] = ("_open_calls", "_registered")

@@ -30,8 +30,8 @@ class Executor:
     cores, and tasks on common hosts get fair shares (`fair_rates`). Delays do not depend on hosts. Communication
     overlaps computation: a task lasts at least as long as its busiest host sends or receives at ``bandwidth``.
 
-    `JobLives` ends a job at its walltime, after all `PHASE` entries of that instant, so work that ends then is done. A
-    delay that ends at the walltime is killed, as in Batsim.
+    `JobLives` ends a job at its walltime, after all `PHASE` entries of that instant. So work that ends exactly at
+    the walltime is done. Only a delay that ends then is killed, as in Batsim.
 
     Args:
         hosts: indexed by unit; metered hosts get their load.

@@ -85,7 +85,7 @@ class Phase(Struct, eq=False):
     over: float = 0.0
 
     def share(self, now: float) -> float:
-        """Return the share of the phase that is done, 0 to 1; usage traces count flops."""
+        """Return the share of the phase that is done, 0 to 1; for usage traces, the share of its flops."""
         if isinstance(self.leaf, UsageTrace) and self.flops:
             done = self.over
             for task in self.tasks:

@@ -28,8 +28,8 @@ def fair_rates(
 
     In each round, every host shares its remaining capacity equally among the active ranks. Each task's rate grows as
     much as its scarcest share allows, up to its bound. Other hosts may then have capacity left; it is shared in the
-    next round. A task is finished at its bound, or when one of its hosts has no capacity left. This is SimGrid's solver
-    "fair bottleneck", the default of its parallel tasks (``ptask_L07``).
+    next round. A task's rate is final at its bound, or when one of its hosts has no capacity left. This is SimGrid's
+    solver "fair bottleneck", the default of its parallel tasks (``ptask_L07``).
 
     Each round uses up a rank's share on some host or brings a task to its bound, so the rounds end.
 

@@ -62,9 +62,9 @@ def lives_of(
     preempts: bool = False,
     checks: LimitChecks | None = None,
 ) -> "tuple[JobLives, Arrivals, list[Failures]]":
-    """Return the parts that handle jobs and arrivals, and at most one for failures.
+    """Return the part for jobs, the part for arrivals, and a list with the part for failures, if any.
 
-    Without ``reliability``, no part handles failures. For ``holds``, see `Failures`.
+    Without ``reliability`` the list is empty. For ``holds``, see `Failures`.
     """
     lives = JobLives(clockwork, Overheads(platform), work, dilation, checks)
     arrivals = Arrivals(clockwork, lives, jobs, dependencies)

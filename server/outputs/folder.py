@@ -94,7 +94,7 @@ class Outputs(Protocol):
         """Return the observers that write files during the run."""
 
     def metered(self, hosts: "Hosts") -> Observer | None:
-        """Return the observer of the hosts' energy, or None; the engine calls it at once."""
+        """Return the observer of the hosts' energy, or None; the engine must not delay its calls to this observer."""
 
     def before(self, config: dict[str, Any]) -> None:
         """Write files at the begin; ``config`` (JSON) is everything that decides the result."""

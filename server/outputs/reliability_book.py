@@ -22,8 +22,8 @@ class SizeClass(Struct, frozen=True, kw_only=True):
     """How often jobs with ``smallest`` to ``largest`` units were interrupted.
 
     ``running`` is the total time of their attempts (s), ``mean_time_to_interruption`` (s) is ``running`` /
-    ``interruptions`` or None. An interruption is a failure or maintenance that hits a working job, even if the job
-    survives.
+    ``interruptions``, or None without interruptions. An interruption is a failure or maintenance that hits a working
+    job, even if the job survives.
     """
 
     smallest: int
@@ -133,9 +133,9 @@ class PreemptionSummary(Struct, frozen=True, kw_only=True):
     """The numbers of preemptions in a run, and how they ended.
 
     ``asked`` counts the preemption decisions carried out. ``preempted`` jobs were ``requeued`` or ``cancelled``, and
-    ``dumped`` of them wrote a last checkpoint. The other jobs ``ended_before``, by themselves or because they lost
-    their nodes. ``lost`` and ``kept`` are the preempted jobs' work that was lost or saved in checkpoints
-    (unit-seconds).
+    ``dumped`` of them wrote a last checkpoint. The other jobs ended before their preemption took effect
+    (``ended_before``), by themselves or because they lost their nodes. ``lost`` and ``kept`` are the preempted jobs'
+    work that was lost or saved in checkpoints (unit-seconds).
     """
 
     asked: int

@@ -33,11 +33,11 @@ class ResourceFigures(Struct, frozen=True, kw_only=True):
     """How one resource of the whole machine was used.
 
     Amounts are cores, GPUs, MiB of memory or counts. ``used`` is the amount-seconds that jobs held. ``utilisation`` is
-    the share of the machine's amount that they held, from the first submission to the end of the run. ``idle`` is the
+    the share of the machine's amount that jobs held, from the first submission to the end of the run. ``idle`` is the
     free amount-seconds on nodes that are up, while jobs wait. ``fragmented`` is the part of ``idle`` on nodes on which
-    no waiting job fits. ``stranded`` is {other resource: amount-seconds}, at all times: free on nodes that are up but
-    have less of the other resource left than any job of the workload takes. ``unavailable`` is the amount-seconds of
-    nodes that are down, without what jobs hold of them.
+    no waiting job fits. ``stranded`` is {other resource: free amount-seconds}, also while no job waits. It counts nodes
+    that are up but have less of the other resource left than any job of the workload takes. ``unavailable`` is the
+    amount-seconds of nodes that are down, without what jobs hold of them.
     """
 
     total: float
@@ -194,7 +194,7 @@ class ResourceBook(Observer):
         self._sum_stranded += sign * (self._open[at].T @ self._short[at])
 
     def _short_of(self, at: NDArray[np.intp]) -> Amounts:
-        """Return 1 for each node and resource of which less is free than any job takes, shape (nodes, resources).
+        """Return 1 where a node has less of a resource free than any job takes, else 0; shape (nodes, resources).
 
         The result is 0 for resources that a node does not have.
         """

@@ -104,7 +104,8 @@ def rooms(starts: Floats, submits: Floats, sizes: Ints, lengths: Floats, units: 
     """Return {row: first time (s) at which the job fits} for the jobs that do not fit at their recorded start.
 
     Jobs that fit at their recorded start are placed first, ordered by start, then row. Every other job then gets the
-    first time, from its start or submission on, at which it fits for its whole length beside all jobs placed before.
+    first time at which it fits for its whole length beside all jobs placed before. That time is not before the job's
+    recorded start, or its submission if the start is unknown.
 
     Args:
         starts, submits: recorded starts and submit times (s), shape (jobs,); starts are NaN if unknown.
@@ -148,7 +149,7 @@ class _Load:
         self._held = np.cumsum(np.bincount(places, weights=changes, minlength=len(self._times)))
 
     def first_room(self, since: float, length: float, most: int) -> float:
-        """Return the first time (s) from ``since`` on at which at most ``most`` units are held for ``length`` s."""
+        """Return the first time (s) >= ``since`` from which at most ``most`` units are held for ``length`` s."""
         time = since
         at = max(int(np.searchsorted(self._times, since, "right")) - 1, 0)
         steps = _STEPS

@@ -38,8 +38,8 @@ def settle_requests(workload: Workload, platform: Platform) -> tuple[Workload, i
     """Return the jobs that can run on the machine, the number dropped, and warnings.
 
     Slurm's brackets and node counts become plain constraints. A job with whole nodes gets all units of its nodes, in
-    the pools where these are the fewest units. A number of units per node is ignored if each node has one unit. A job
-    whose log says that it had one node gets all its units on one node, if a node has that many.
+    the pools where its nodes have the fewest units. A number of units per node is ignored if each node has one unit. A
+    job whose log says that it had one node gets all its units on one node, if a node has that many.
     """
     if platform.shares_nodes:
         return settle_shared(workload, platform)
@@ -97,7 +97,7 @@ def settle_requests(workload: Workload, platform: Platform) -> tuple[Workload, i
 def _single_nodes(workload: Workload, platform: Platform) -> NDArray[np.bool_]:
     """Return which jobs of several units had one node by their log, shape (jobs,).
 
-    That is no job if each node is a unit.
+    If each node has one unit, this is true for no job.
     """
     found: NDArray[np.bool_] = np.zeros(len(workload), dtype=np.bool_)
     if workload.requests is not None and any(pool.units_per_node > 1 for pool in platform.info.pools):

@@ -44,7 +44,7 @@ def ignored_requests(workload: Workload, platform: Platform) -> list[str]:
 
 
 def said(count: int) -> str:
-    """Return a number of jobs as the begin of a sentence: ``1 job is``, ``7 jobs are``."""
+    """Return a number of jobs as the beginning of a sentence: ``1 job is``, ``7 jobs are``."""
     return f"{count:,} job{'s are' if count != 1 else ' is'}"
 
 
@@ -68,7 +68,7 @@ def sized_for_nodes(workload: Workload, platform: Platform) -> Workload:
 
 
 def _least(request: Request, nodes: SharedNodes) -> int:
-    """Return the least number of nodes on which a request fits if they are empty; if none, the requested number."""
+    """Return the least number of empty nodes on which a request fits; if it never fits, the requested number."""
     try:
         shape = Shape(request, nodes)
     except PlatformError:

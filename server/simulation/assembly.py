@@ -39,7 +39,7 @@ def make_engine(
 ) -> Engine:
     """Return the engine of a run, in the dialect of its setup.
 
-    ``metered`` creates the observer that meters the hosts' energy, which the engine calls at once.
+    ``metered`` creates the observer of the hosts' energy. The engine does not delay its calls to this observer.
     """
     if setup.batsim is not None:
         from pipistrelle.server.batsim.engine import batsim_engine  # most runs do not need it

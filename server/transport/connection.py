@@ -93,7 +93,9 @@ class RouterConnection:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TICK)
 
     def frame(self, flags: int) -> bytes | ZmtpMessage | None:
-        """Return the scheduler's next frame, or another message; None if incomplete.
+        """Return the content of the scheduler's next message; None if it is incomplete.
+
+        A message of another form is returned as a whole.
 
         ``flags``: 0 to wait for 0.1 s, else `socket.MSG_DONTWAIT`. Raises ZmtpError if the connection is unusable.
         """

@@ -64,7 +64,9 @@ class CurveStranger:
             self._peephole = socket.socket(fileno=os.dup(self._descriptor))
 
     def frame(self, flags: int) -> bytes | ZmtpMessage | None:
-        """Return the next frame, or another message; None if none has arrived.
+        """Return the content of the next message; None if none has arrived.
+
+        A message that does not begin with the route, or is too long, is returned as a whole.
 
         ``flags``: 0 to wait for 0.1 s, else `socket.MSG_DONTWAIT`.
         """
@@ -113,7 +115,8 @@ class CurveStranger:
 class CurveListener:
     """Receives messages of peers with known keys until it is closed.
 
-    ``longest``: longest message of the scheduler (bytes); twice that length ends its connection. Raises EndpointError.
+    ``longest``: longest message of the scheduler (bytes); a message twice as long ends its connection. Raises
+    EndpointError.
     """
 
     def __init__(

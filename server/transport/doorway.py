@@ -1,8 +1,8 @@
 """Limit how much unknown peers can send to libzmq's encrypted socket.
 
 libzmq would buffer an unknown peer's handshake up to the length of the longest allowed message. Here, a thread passes
-bytes in both directions, but only a few before libzmq has accepted the peer's key. The thread parses only the begin and
-type of each CurveZMQ command (https://rfc.zeromq.org/spec/26/).
+bytes in both directions, but only a few before libzmq has accepted the peer's key. The thread parses only the beginning
+and type of each CurveZMQ command (https://rfc.zeromq.org/spec/26/).
 """
 
 import contextlib
@@ -169,7 +169,7 @@ class Doorway:
         return [passage for passage in self._passages if not passage.known]
 
     def _has_room(self) -> bool:
-        """Return whether another peer can be accepted; after some time without room, reject the oldest."""
+        """Return whether another peer can be accepted; after some time without room, reject the oldest peer."""
         unknown = self._unknown()
         if len(unknown) < self._most:
             return True

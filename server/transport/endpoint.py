@@ -155,7 +155,7 @@ def _in_use(endpoint: str, option: str = "--endpoint") -> EndpointError:
 
 
 def _resolved(host: str, port: int) -> tuple[int, Any]:
-    """Return (address family, address) of a host, an interface or an IPv6 in brackets."""
+    """Return (address family, address) of a host, an interface or an IPv6 address in brackets."""
     if host == "*":
         return socket.AF_INET, ("", port)
     if host.startswith("["):

@@ -78,7 +78,7 @@ class InProcessScheduler(Protocol):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class InProcessTransport:
-    """Calls a scheduler in the server's process: the same messages, without a socket.
+    """Calls a scheduler in the server's process; the messages are the same as over a socket.
 
     Before each reply, `receive` raises KeyboardInterrupt if ``interrupted`` returns True. A scheduler that lacks one of
     the ``needed`` features, {feature: why}, is refused.

@@ -104,7 +104,7 @@ class Listener:
             self._selector.register(stranger, selectors.EVENT_READ)
 
     def _make_room(self, now: float) -> bool:
-        """Reject an unknown peer that has had time to send something; until then, new peers wait."""
+        """Reject an unknown peer that has had time to send something; without such a peer, new peers wait."""
         least = self._least_wanted()
         stays_until = self._strangers[least] + _STAY_S
         if now < stays_until:

@@ -1,11 +1,11 @@
 """Break-even points: where a curve reaches a value, or another curve.
 
-A curve is the mean of a metric at each value of a numeric axis, for example waits by repair time. Between the values it
-is the monotone cubic of Fritsch and Carlson (Monotone Piecewise Cubic Interpolation, SIAM J. Numer. Anal. 17, 1980),
-over logarithms if all values are above 0. Random variation can make means rise and fall, so curves are made monotone
-first, in the common direction of all curves: each point lies halfway between the greatest mean before it and the least
-mean after it. Intervals are quantiles of a bootstrap that draws whole replicas. All cells get the same replicas,
-because replicas with the same number share their random numbers.
+A curve is the mean of a metric at each value of a numeric axis, for example waits by repair time. Between these values
+the curve is the monotone cubic of Fritsch and Carlson (Monotone Piecewise Cubic Interpolation, SIAM J. Numer. Anal. 17,
+1980), over logarithms if all values are above 0. Random variation can make means rise and fall, so curves are made
+monotone first, in the common direction of all curves: each point lies halfway between the greatest mean before it and
+the least mean after it. Intervals are quantiles of a bootstrap that draws whole replicas. All cells get the same
+replicas, because replicas with the same number share their random numbers.
 """
 
 import math
@@ -237,7 +237,7 @@ def break_even(
 
     Args:
         targets: values of the metric.
-        place: an index on the axis. Each curve's value there is one that the other curves must reach.
+        place: an index on the axis. The value of each curve there is a target for the other curves.
     """
     reached = [
         {"curve": name, **curves.reach(number, target).plain()}

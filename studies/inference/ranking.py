@@ -18,11 +18,11 @@ Blocks = Literal["replicas", "cells"]
 
 
 class RankedValue(Struct, frozen=True, kw_only=True):
-    """The place of one value of an axis in a ranking.
+    """The place of one value of an axis in a ranking; see `ranking` for blocks.
 
     Attributes:
         value: the value.
-        rank: its mean rank; 1 is the best in every block.
+        rank: its mean rank over the blocks; 1 means that it is the best value in every block.
         best: number of blocks in which no other value is better.
         letters: values that share a letter do not differ significantly (Nemenyi).
     """

@@ -58,7 +58,7 @@ class PairRow(msgspec.Struct, frozen=True, kw_only=True):
         gaps: the trials of both cells without a value.
         unpaired: number of replicas that have no value in one of the cells, or in both.
         p: p-value of the paired test; None without a test or with fewer than two pairs.
-        adjusted: the same after Holm's correction for all pairs of the metric.
+        adjusted: ``p`` after Holm's correction for all pairs of the metric.
     """
 
     cell: dict[str, Value]
@@ -137,7 +137,7 @@ def all_pairs(
     method: Method = "t",
     test: PairTest | None = None,
 ) -> list[PairRow]:
-    """Compare each two values of an axis, as `comparison` does.
+    """Compare every pair of values of an axis, as `comparison` does.
 
     The rows are sorted by metric, then by the other axes' values.
 
@@ -194,7 +194,7 @@ def cells_by_rest(trials: TrialTable, place: int) -> dict[CellKey, dict[Value, C
 def paired_samples(
     trials: TrialTable, cells: Sequence[Cell], metric: str, axis: str
 ) -> tuple[list[list[float]], list[int]]:
-    """Return the values of each cell in the replicas that all cells have, and these replicas.
+    """Return the metric in each cell for the replicas that all cells have, and the numbers of these replicas.
 
     Raises:
         StatisticsError: replicas with the same number have different seeds.

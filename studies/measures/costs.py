@@ -1,4 +1,4 @@
-"""Costs of a trial: money per node-hour, and energy per state of a node."""
+"""Costs of a trial: money for node-hours, and for the energy that nodes use in each state."""
 
 from collections.abc import Mapping
 from typing import Annotated, Final
@@ -53,9 +53,9 @@ class Costs(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, renam
     def of(self, node_seconds: Mapping[str, float]) -> dict[str, float]:
         """Return the cost metrics of a trial.
 
-        ``cost`` is the money for all node-hours of the trial, and ``cost_busy`` etc. the money for those in a state.
-        ``energy`` and ``energy_busy`` etc. are in kWh, and ``energy_cost`` is money. A node that jobs share counts as
-        busy by the share of its units that they hold.
+        ``cost`` is the money for all node-hours of the trial, and ``cost_busy`` etc. the money for the node-hours in
+        one state. ``energy`` and ``energy_busy`` etc. are in kWh, and ``energy_cost`` is money. A node that jobs share
+        counts as busy by the share of its units that they hold.
 
         Args:
             node_seconds: ``all``, ``busy``, ``idle``, ``down`` and ``maintenance``, in node-seconds.

@@ -20,8 +20,9 @@ STEPS: Final = 400
 def quantiles_of(table: JobTable, done: NDArray[np.bool_], names: Iterable[Distribution]) -> dict[str, list[float]]:
     """Return 401 quantiles of each named quantity of jobs, such as their waits.
 
-    They are for the shares 0, 1/400, ..., 1; without jobs the list is empty. Each quantile is the value of a job: the
-    smallest one that this share of jobs does not exceed. So the share of jobs below any value is known to within 1/400.
+    The quantiles are for the shares 0, 1/400, ..., 1; without jobs the list is empty. Each quantile is the value of a
+    job. At least the given share of jobs have this value or less, and no smaller value has this property. So the
+    share of jobs below any value is known to within 1/400.
 
     Args:
         done: which jobs count, shape (jobs,).

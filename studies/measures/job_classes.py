@@ -42,7 +42,7 @@ def class_names(by: By, workloads: Mapping[str, Workload], where: str) -> dict[s
     """Return {label: the values in a run's workloads that get their own metrics}.
 
     Values that the study names but no job has are left out. If the study gives a number of values instead, those with
-    the most jobs are taken; of values with equally many jobs, the first in the order of text.
+    the most jobs are taken. If two values have equally many jobs, the first in text order is taken.
 
     Raises:
         StudyError: the workloads have no such label, or too many values of it.

@@ -44,9 +44,9 @@ def metrics(
     last ``drain.jobs``.
 
     `utilisation` and `computing` cover the time between warm-up and drain. This time begins at the end of the warm-up,
-    or at the submission of the first job that counts. It ends at the begin of the drain, or at the submission of the
-    first job left out. Without a drain it ends at the time limit or at the last end. Metrics of nodes cover the whole
-    run.
+    or at the submission of the first job that counts. It ends at the start of the drain, or at the submission of the
+    first job that the drain leaves out. Without a drain it ends at the time limit or at the last end. Metrics of nodes
+    cover the whole run.
 
     Means leave out unfinished jobs, whose numbers are ``running_at_end`` and ``waiting_at_end``.
 
@@ -112,7 +112,7 @@ def metrics(
 
 
 def ended_jobs(table: JobTable, window: WindowOfRun) -> NDArray[np.bool_]:
-    """Return whether each job is in the window and ended after it had started, shape (jobs,)."""
+    """Return whether each job is in the window, has started and has ended, shape (jobs,)."""
     found: NDArray[np.bool_] = window.counts(table) & ~np.isin(table.state, (WAITING, RUNNING, REJECTED, CANCELLED))
     return found
 

@@ -90,7 +90,7 @@ class WindowOfRun:
         return found
 
     def held(self, table: JobTable) -> float:
-        """Return the unit-seconds that jobs held in the window, up to a time limit."""
+        """Return the unit-seconds that jobs held in the window, up to the time limit of the run, if any."""
         begin, until, units = table.held_from, table.held_until, table.held_units
         if table.reason == "horizon":
             until = np.where(np.isnan(until), table.ended, until)

@@ -58,7 +58,7 @@ def categories_picture(
         x: the axis along the picture.
         by: the axis with a colour per value, or None.
         panels: the axis with a panel per value, or None.
-        metrics: columns; several make a row of panels each.
+        metrics: columns; if there are several, each gets its own row of panels.
 
     Raises:
         PipistrelleError: another axis varies, a column is missing or matplotlib is not installed.

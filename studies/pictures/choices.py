@@ -51,7 +51,7 @@ def draw_study(
         metrics: columns; only bars and boxes have several.
         x, by, panels: the axis along the picture, the one with a colour per value, and the one with a panel per value.
         targets: values of the metric to mark in curves.
-        axis, values: for ``sizes``, the two values that are compared, of this axis.
+        axis, values: an axis and two of its values, which a picture of the kind ``sizes`` compares.
 
     Raises:
         PictureChoice: the options do not suit the kind of picture.
@@ -129,7 +129,7 @@ def _is_numeric(trials: TrialTable, x: str | None) -> bool:
 def _category(free: Sequence[str]) -> str:
     """Return which of some axes of the study gives the categories along the picture.
 
-    It is the last one that is not the policy, or the policy if there is no other.
+    It is the last axis in ``free`` that is not the policy, or the policy if there is no other axis.
     """
     return next((name for name in reversed(free) if name != "policy"), free[-1])
 

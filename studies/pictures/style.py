@@ -67,7 +67,7 @@ class AxisScale(Struct, frozen=True):
 
 
 def short_labels(values: Sequence[Value]) -> list[str]:
-    """Return the values of an axis as short texts; paths become file names if these differ."""
+    """Return the values of an axis as short texts; paths become file names if no two file names are equal."""
     texts = [label(value) for value in values]
     names = [trace_name(text).removesuffix(".toml") if "/" in text or text.endswith(_FILES) else text for text in texts]
     return names if len(set(names)) == len(names) else texts

@@ -148,7 +148,7 @@ class _Reader:
 
 
 def _named(grid: list[Prepared], own_names: dict[str, str]) -> list[Prepared]:
-    """Return the grid with schedulers called by their own names, as in a run, if these are different."""
+    """Return the grid with each scheduler called by its own name, as in a run, unless two have the same name."""
     column = column_of("scheduler")
     called = Counter([*own_names.values(), *({str(one.point.labels.get(column)) for one in grid} - own_names.keys())])
     found = []

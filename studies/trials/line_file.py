@@ -19,7 +19,7 @@ class LineFile:
     def append(self, lines: Iterable[bytes]) -> None:
         """Write lines and flush them to disk.
 
-        Raise OutputFailed if not all fit: the file then ends with the last line that fits.
+        Raise OutputFailed if the disk has no room for all lines: the file then ends with the last line that fits.
         """
         _, error = write_rows(self._file, b"".join(line + b"\n" for line in lines), quotes=False)
         try:

@@ -86,9 +86,9 @@ class Objects:
         return found
 
     def inputs(self, spec: RunSpec) -> Inputs | None:
-        """Return the objects that are inputs of a run; None if it has none.
+        """Return the objects that are inputs of a run; None if no object is.
 
-        The changes that the run's description makes are applied to them.
+        The changes that the run's description demands have been made in the returned inputs.
         """
         trace = self._found.get(spec.workload[0], ("", None, None))[1] if len(spec.workload) == 1 else None
         machine = self._found.get(spec.platform or "", ("", None, None))[1]

@@ -33,7 +33,7 @@ class Replication(Protocol):
 
     @property
     def imprecise(self) -> int:
-        """Return the number of points that are still imprecise although they get no more replicas."""
+        """Return the number of points that are too imprecise but get no more replicas."""
 
     def next(self) -> Key | None:
         """Return a trial to start; None if no trial can be started now."""
@@ -82,10 +82,11 @@ class Precise:
 
     The next stage is decided when all replicas of a stage have ended. The decision uses their metric in the order of
     the replicas, so timing does not matter. If no replica of a point has the metric, because all stall, the point gets
-    no more.
+    no more replicas.
 
     Args:
-        rule, metric: when a point has enough replicas, judged by this metric.
+        rule: says when a point has enough replicas.
+        metric: the metric whose values the rule judges.
         done: outcomes of trials that have ended already.
     """
 

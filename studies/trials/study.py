@@ -98,7 +98,8 @@ class Study:
             tables of options, each with a ``name``.
         replicas: number of replicas, or the table ``replicas`` of a study's file.
         metrics: the table ``metrics`` of a study's file.
-        engine: ``auto`` uses the kernel where possible, ``reference`` never; ``kernel`` raises an error if it cannot.
+        engine: ``auto`` uses the kernel where possible, ``reference`` never; ``kernel`` raises an error where the
+            kernel cannot run a trial.
         where: the study's name in errors.
 
     Raises:
@@ -293,7 +294,7 @@ class Study:
         return replace(spec, transform=tuple(steps))
 
     def seed_of(self, point: Point, replica: int) -> int:
-        """Return a trial's seed: from the axis, or from the study's seed and the replica."""
+        """Return a trial's seed: its value on the axis of seeds, or else made from the study's seed and the replica."""
         if self.seeds_varied:
             return point.spec.seed
         low, high = np.random.SeedSequence([self.replicas.seed, replica]).generate_state(2).tolist()

@@ -51,7 +51,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
         figures: the trial's metrics; empty if the run stalled.
         quantiles: distributions of jobs, as `pipistrelle.studies.measures.distributions` describes; may be empty.
         message: why the run stalled.
-        cause: the same without times and jobs, so that equal causes have equal texts.
+        cause: the message without times and jobs, so that equal causes have equal texts.
     """
 
     point: int

@@ -52,10 +52,10 @@ class Fork:
         self._ended = False
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait until the process has ended and return its exit code, or minus its signal.
+        """Wait until the process has ended and return its exit code; -N if signal N ended it.
 
         Raises:
-            subprocess.TimeoutExpired: it runs for more than ``timeout`` (s).
+            subprocess.TimeoutExpired: the process still runs after ``timeout`` (s).
         """
         until = None if timeout is None else monotonic() + timeout
         while not self._ended:
@@ -77,7 +77,7 @@ class Fork:
 def _serve(respond: Callable[[bytes], bytes], asked: int, answered: int, closed: Iterable[int]) -> NoReturn:
     """Answer lines until the input ends, and end the process.
 
-    The exit handlers of the parent process do not run in it.
+    The exit handlers of the parent process do not run in this process.
     """
     code = 1
     try:

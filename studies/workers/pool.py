@@ -67,12 +67,12 @@ class _Worker:
 class LocalCrew:
     """Worker processes; if one dies, another replaces it and repeats its trial.
 
-    Workers are started when they are needed. They end with this process in any case.
+    Workers are started when they are needed. They never outlive this process.
 
     Args:
         jobs: maximum number of workers.
-        objects: the Python objects of the study. With objects, workers are forks of this process, because forks have
-            them, too. None: workers are new processes.
+        objects: the Python objects of the study. With objects, workers are forks of this process, because forks
+            inherit the objects. None: workers are new processes.
     """
 
     def __init__(self, jobs: int, objects: Objects | None = None) -> None:

@@ -64,7 +64,7 @@ class GpuLog(JobLog):
 
 
 def spread(nodes: int, cores: int, gpus: int) -> dict[str, int]:
-    """Return the fields of a request with these cores and GPUs, evenly per node if the number of nodes divides them."""
+    """Return the fields of a request for these cores and GPUs, per node if the number of nodes divides them."""
     tasks = max(cores, nodes)
     each = {"tasks_per_node": tasks // nodes} if tasks % nodes == 0 else {}
     held = {"gpus": gpus} if gpus % nodes else {"gpus_per_node": gpus // nodes}

@@ -43,7 +43,7 @@ def rename_dependency(text: str, names: Mapping[str, str]) -> str:
 def rename_jobs(workload: Workload, ids: list[str]) -> Workload:
     """Return the workload with new unique ids, also in its dependencies.
 
-    A preceding job becomes -1 if it is not in the workload, or if its new id is not a whole number.
+    The id of a preceding job becomes -1 if that job is not in the workload, or if its new id is not a whole number.
     """
     names = dict(zip(workload.ids, ids, strict=True))
     labels = dict(workload.labels)

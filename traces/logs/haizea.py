@@ -145,7 +145,7 @@ class _Reader(XmlReader):
                 self._lines[what] = self.line()
 
     def end(self, name: str) -> None:
-        """Process the end tag of an XML element; that of a lease completes the lease."""
+        """Process the end tag of an XML element; the end tag of a lease completes the lease."""
         self._open.pop()
         if name != "lease-request":
             return

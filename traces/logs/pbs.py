@@ -143,9 +143,9 @@ def _property(name: str, value: str, has_value: bool) -> str:
 def requested_units(values: Mapping[str, str], ran: int, units: Units, place: str) -> int:
     """Return how many units a job requests; -1 if no record has the number.
 
-    The number of nodes is nodect. Without it, it is the number of nodes in select or nodes. Chunks may share a node, so
-    the result is at most `ran`. If all of these are absent, it is `ran`; if that is unknown, too, one node for a job
-    with ncpus or procs.
+    The number of nodes is nodect, or else the number in select or nodes. Chunks may share a node, so the result is at
+    most `ran`. If nodect, select and nodes are absent, the result is `ran`. If `ran` is unknown, too, a job with ncpus
+    or procs has one node.
 
     The number of processors is the largest of ncpus, procs and the sum over select or nodes. Without these it is `ran`,
     or else nodect.
@@ -361,7 +361,7 @@ class PbsLog(JobLog):
 
 
 def _values(text: str) -> dict[str, str]:
-    """Return the pairs whose keys the reader knows; words without a key extend the last value."""
+    """Return the pairs whose keys the reader knows; a word without a key extends the value before it."""
     values: dict[str, str] = {}
     last = ""
     for word in text.split():

@@ -40,7 +40,7 @@ class Lives:
         return Lives(self.entered[keep], self.left[keep], self.failed[keep], self.begin[keep], self.group[keep])
 
     def within(self, begin: float, end: float) -> "Lives":
-        """Return the parts of watched periods between two times (s), censored at the end."""
+        """Return the parts of watched periods between two times (s); a part cut off at `end` is censored."""
         over = self.begin + (self.left - self.entered)
         first, last = np.maximum(self.begin, begin), np.minimum(over, end)
         cut = Lives(
@@ -158,7 +158,7 @@ class OutageLog:
         )
 
     def within(self, begin: float | None, end: float | None) -> "OutageLog":
-        """Return the outages that begin from `begin` to before `end` (s), and the watch of the nodes in that time.
+        """Return the outages that begin at or after `begin` and before `end` (s), and when nodes were watched then.
 
         None means no bound.
 

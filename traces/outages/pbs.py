@@ -20,9 +20,10 @@ SIGN: Final = re.compile(rb"(?:\xef\xbb\xbf)?\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(?:\.
 def parse_pbs(stream: io.BufferedReader, path: PathText) -> OutageLog:
     """Parse the outages in a PBS server log.
 
-    Records of kind ``node`` (in any case) count if their text has ``attributes set: state = offline``, ``node down`` or
-    ``node up``. Instead of ``=`` the text may have ``+`` or ``-``. Commas or bars separate several states. A node is
-    down from its first bad state, which is the cause, until it has none, or for ever. Local times are taken as UTC.
+    Records of kind ``node`` (upper or lower case) count if their text has ``attributes set: state = offline``, ``node
+    down`` or ``node up``. Instead of ``=`` the text may have ``+`` or ``-``. Commas or bars separate several states. A
+    node is down from its first bad state, which is the cause, until it has no bad state, or for ever. Local times are
+    taken as UTC.
     """
     where = str(path)
     rows: list[Row] = []

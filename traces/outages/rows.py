@@ -46,7 +46,7 @@ def unix_time(year: int, month: int, day: int, hour: int = 0, minute: int = 0, s
 
 @dataclass(slots=True)
 class Row:
-    """One outage of a file; `group` is its class, None for the class of its node."""
+    """One outage of a file; `group` is a class of nodes, None for the class of the outage's node."""
 
     line: int
     node: str
@@ -77,8 +77,8 @@ def assemble(
 
     Args:
         known: names of further nodes, which need not have outages.
-        span, spans: when all nodes, or each node, were watched (s); neither: from time 0, or from the first outage if
-            `absolute`, to the last time in the rows.
+        span, spans: when all nodes, or each node, were watched (s). If both are None: from time 0, or from the first
+            outage if `absolute`, to the last time in the rows.
         class_of: a function that returns the class of a node; None: all are of one class.
         classes: all classes in order; None: those of the nodes, in natural order.
     """

@@ -73,8 +73,8 @@ def parse_titan(stream: io.BufferedReader, path: PathText) -> OutageLog:
 def gpus_at(stream: io.BufferedReader, path: PathText, time: float) -> dict[str, tuple[str, float]]:
     """Return {location: (class, age in s)} of the GPUs installed at a Unix time.
 
-    A GPU is installed from `insert` until before `remove`; of two in one location the later one counts. Classes, ages
-    and errors are as in `parse_titan`.
+    A GPU is installed from `insert` until before `remove`; of two GPUs in one location, the one with the later `insert`
+    counts. Classes, ages and errors are as in `parse_titan`.
     """
     _, by_gpu, batch = _read(stream, str(path))
     there: dict[str, tuple[float, str, float]] = {}

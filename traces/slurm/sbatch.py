@@ -63,7 +63,7 @@ class SbatchCall:
     """The options of one call of sbatch.
 
     Attributes:
-        values: {long name: value}, "" for options without one.
+        values: {long name: value}; the value is "" for options that have none.
         simulated: {name: value} of options of the simulator, such as ``sim-walltime``.
         unknown: options that sbatch does not have.
         names: each value of ``job-name``, in order.

@@ -113,7 +113,7 @@ def _check_range(workload: Workload, name: str, values: Floats | Ints) -> None:
 def forget_jobs(workload: Workload, gone: Set[str]) -> Workload:
     """Return the workload without dependencies on the jobs in `gone`.
 
-    If such a dependency stayed, it would mean a later job that gets the same id. A preceding job in `gone` becomes -1.
+    If such a dependency stayed, it would refer to any new job with the same id. A preceding job in `gone` becomes -1.
     """
     if not gone:
         return workload

@@ -88,11 +88,12 @@ def copies(
     the copies of the jobs on which its original depends. Otherwise it equals its original.
 
     Args:
-        count: the number of jobs per original job, including itself, at least 1.
+        count: number of jobs that each original job becomes, itself included; at least 1.
         every: a delay (s): the k-th copy is submitted k times this delay after the original.
         shift: least and greatest time (s) added to the copies' submit times, uniform in steps of 1 ms.
         draw: whether the shift is drawn for each ``job`` of each copy, for each ``copy``, or ``once``.
-        gaps: times between submissions of each copy, which starts with the first original; None: those of the original.
+        gaps: times between the jobs of each copy, whose first job is submitted with the first original; None: the times
+            of the originals.
     """
     if count < 1:
         raise out_of_range("value", "copies", "at least 1", str(count))

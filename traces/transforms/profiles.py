@@ -29,8 +29,8 @@ def with_profiles(workload: Workload) -> Workload:
 def united_profiles(workloads: list[Workload]) -> list[Workload]:
     """Return the workloads with one common table of profiles.
 
-    If workload number k has a profile whose name means another profile in an earlier workload, all its profiles get the
-    suffix ``@k``, repeated as needed.
+    If workload number k has a profile whose name means another profile in an earlier workload, all profiles of
+    workload k get the suffix ``@k``, repeated as needed.
     """
     table: dict[str, Profile] = {}
     texts: dict[str, bytes] = {}

@@ -58,9 +58,9 @@ def scale_to_load(workload: Workload, load: float, units: int | None = None) -> 
 def stretch_remark(workload: Workload, units: int | None = None) -> str | None:
     """Return a warning if one job makes the offered load of a workload meaningless.
 
-    The load is work over capacity during the submissions. So it says little if one job takes most of the time for
-    itself. Such a job is submitted long before or after all others, or ends long after all others could have ended.
-    Long means that the others have at most half of the time. Jobs are those of `offered_load`; a job ends at most its
+    The load is work divided by capacity during the submissions. So it says little if for most of the time only one job
+    is there. Such a job is submitted long before or after all others, or ends long after all others could have ended.
+    "Long" means: at least half of the whole time. Jobs are those of `offered_load`; a job ends at most its
     requested time after its submission.
 
     Args:

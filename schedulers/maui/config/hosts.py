@@ -54,7 +54,7 @@ def units_of_hosts(hosts: Sequence[str], machine: Machine, where: str) -> NodeSe
     interval of units; a range of names such as ``n[001-096]``; a regular expression.
 
     Raises:
-        PlatformError: about ``where``, if the machine has no such unit or node.
+        PlatformError: if the machine has no such unit or node; the message begins with ``where``.
     """
     found = NodeSet.EMPTY
     for host in hosts:

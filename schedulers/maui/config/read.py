@@ -46,7 +46,8 @@ class MauiConfigError(PipistrelleError):
 class ConfigWarning(NamedTuple):
     """A warning about a setting without effect: line (from 1), name and reason.
 
-    ``decides`` is true if Maui itself might decide differently, because the word is unknown or the rule not supported.
+    ``decides`` is True if Maui itself might decide differently, because Pipistrelle does not know or support the
+    setting.
     """
 
     where: str

@@ -25,8 +25,8 @@ JOB, UNITS, NODES = range(3)
 class Slots:
     """A table of the counters and limits that apply to each combination of credentials.
 
-    It has a column per combination, and as many lines as the largest number of limits of any combination. Counter 0 is
-    unlimited.
+    Each column is a combination. The number of lines is the largest number of limits that any combination has. Counter
+    0 is unlimited.
     """
 
     def __init__(self) -> None:
@@ -66,7 +66,10 @@ class AllowedRows:
         self._dirty: set[int] = set()
 
     def add_code(self, code: int, entries: Sequence[Entry]) -> None:
-        """Add the next combination of credentials, with its limits: (counter from 1, metric, soft, hard)."""
+        """Add the next combination of credentials, with its limits.
+
+        Each entry is (number of the counter, from 1; metric; soft limit; hard limit).
+        """
         self._slots.add(code, entries)
         counters = tuple(dict.fromkeys(counter for counter, *_ in entries))
         self._by_counter.add_code(counters)
@@ -110,7 +113,10 @@ class AllowedRows:
             self._allowed[level][rows] = sizes <= self._largest[level][codes]
 
     def allowed(self, queue: MauiQueue, *, hard: bool) -> Bools:
-        """Return for each row whether its job may start (empty rows: any value); do not change the array."""
+        """Return for each row whether its job may start (empty rows: any value).
+
+        The caller must not write to the array.
+        """
         self.follow(queue)
         return self._allowed[self._levels[-1] if hard else self._levels[0]][: queue.rows]
 

@@ -1,6 +1,6 @@
 """Choose the jobs of Maui's idle queue (MAXIJOB), and keep the choice between decisions.
 
-Source: admin manual of Maui, 6.2.1.3: of each credential, its first jobs by priority are in the idle queue.
+Source: admin manual of Maui, 6.2.1.3: the idle queue has the jobs of highest priority of each credential.
 """
 
 from collections.abc import Hashable, Sequence
@@ -22,8 +22,9 @@ _PART: Final = 2048
 class IdleRows:
     """Chooses the waiting jobs that MAXIJOB puts in the idle queue; one row per job.
 
-    Each limit has a number, its counter, from 1. Counter 0 is for combinations of credentials without a limit. Usually
-    a combination has at most one limit. Then rows are chosen again only if a chosen row left or lost its rank.
+    Each limit has a number, its counter, from 1. Counter 0 is for combinations of credentials without a limit. If no
+    combination has several limits, rows are chosen again only if a chosen job left the queue or another job now ranks
+    before it.
     """
 
     def __init__(self) -> None:
@@ -92,13 +93,12 @@ class IdleRows:
         return chosen | (eligible & (counter == 0)) if unlimited else chosen.copy()
 
     def _passed(self, counter: Ints, others: Bools, ranks: Floats, least: Floats, latest: Ints) -> list[int]:
-        """Return the counters in which a row of ``others`` should now be chosen.
+        """Return the counters for which rows must be chosen again.
 
-        Such a counter is below its limit, or one of these rows ranks before the worst of its chosen rows.
+        These counters are below their limit, or a row of ``others`` now ranks before one of their chosen rows.
 
-        Args:
-            least: rank of each counter's worst chosen row; -inf if the counter is below its limit.
-            latest: that row.
+        For each counter, ``latest`` is the chosen row that ranks last, and ``least`` is the rank of that row, or -inf
+        if the counter is below its limit.
         """
         if len(least) == 2 and 0 not in self._by_counter.rows:  # one counter for all rows
             tied = slice(0, int(latest[1]))
@@ -152,7 +152,7 @@ class IdleRows:
         chosen[rows[np.flatnonzero(place < limits[of])]] = True
 
     def _considered_by_several(self, queue: MauiQueue, eligible: Bools, ranks: Floats, level: int) -> Bools:
-        """Choose rows in the order of priority, if all counters that apply to a row still have room for it."""
+        """Choose rows by priority; skip a row if a counter that applies to it has no room left."""
         limits, entries = self._limits[level], self._by_counter.counters_of
         codes = queue.code[: queue.rows]
         limited = eligible & (self._number_of.array().take(codes) > 0)

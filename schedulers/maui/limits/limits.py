@@ -90,7 +90,10 @@ def _parameter(kind: str, name: str) -> str:
 
 
 def _for(credentials: Iterable[tuple[str | None, str | None]]) -> str:
-    """Return the text of the credentials that a limit applies to; empty if its name has them."""
+    """Return (kind, name) pairs as text, such as `` (user ann, group g)``.
+
+    A pair without a kind is left out; without any pair the text is empty.
+    """
     words = ", ".join(f"{kind.lower()} {name}" for kind, name in credentials if kind is not None)
     return f" ({words})" if words else ""
 
@@ -145,9 +148,9 @@ class Limits:
                 self._idle_rows.add_code(waiting)
 
     def _numbered(self, limits: tuple[_Limit, ...], metrics: Mapping[str, int]) -> list[Entry]:
-        """Return the limits of these metrics, with numbers in place of names, as arrays need them.
+        """Return (counter, metric, soft limit, hard limit), all as numbers, for each limit of these metrics.
 
-        Limits of all jobs together are left out.
+        Limits on all jobs together are left out, except those on outstanding work and time.
         """
         return [
             (self._usage[limit.counter].number, metrics[limit.metric], limit.soft, limit.hard)
@@ -288,8 +291,8 @@ class Limits:
     def next_room(self, queue: MauiQueue, rows: Rows, now: float) -> float:
         """Return when (s) MAXPS and MAXWC first allow one of these rows; inf if unknown.
 
-        Outstanding work shrinks while jobs run, so a limit may allow a job without an event. Rows that may start now do
-        not count.
+        Outstanding work shrinks while jobs run, so a limit can come to allow a job although none has started or ended.
+        Rows that may start now do not count.
         """
         self._extend()
         return self._outstanding.next_room(queue.size[rows], queue.walltime[rows], queue.code[rows], now)

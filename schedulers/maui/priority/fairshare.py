@@ -63,8 +63,8 @@ class Fairshare(Kept):
     """Usage of all credentials, updated by starts and ends, including running jobs.
 
     Windows have length FSINTERVAL and begin at its multiples. The usage of a window is the integral of the units in
-    use. Effective usage sums the current window and FSDECAY^k times the k-th before, for k below FSDEPTH (source:
-    MFSCalcFactor and MFSUpdateData of Maui 3.2; admin manual, 6.3).
+    use. Effective usage is the sum of FSDECAY^k times the usage of the k-th window before the current one, for k from 0
+    to FSDEPTH - 1 (source: MFSCalcFactor and MFSUpdateData of Maui 3.2; admin manual, 6.3).
 
     Args:
         settings: the configuration; with FSPOLICY NONE nothing is counted.
@@ -210,7 +210,7 @@ class Fairshare(Kept):
         return counters
 
     def _target(self, kind: str, name: str) -> tuple[str, Credential]:
-        """Return the attributes with a name's target, and whose they are: the name's or DEFAULT's."""
+        """Return (owner, attributes) with the target of a name; the owner is the name or DEFAULT."""
         own = self._settings.own(kind, name)
         if own is not None and own.target:
             return name, own
@@ -226,7 +226,7 @@ class Fairshare(Kept):
         )
 
     def rooms(self, now: float) -> list[tuple[Floats, Floats]]:
-        """Return how much usage (unit x s) caps still allow a new job, and its growth per s.
+        """Return how much usage (unit x s) caps still allow a new job, and the growth of this amount per s.
 
         The arrays are by kind of credential. Each has a value per name (inf without a cap), and one for jobs without a
         name of this kind. A job's full walltime counts (source: MFSCheckCap, Maui 3.2). The growth is valid until a job

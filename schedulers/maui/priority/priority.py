@@ -37,9 +37,10 @@ class Term(NamedTuple):
 
 
 class Breakdown(NamedTuple):
-    """A job's priority: terms with nonzero weights, components' values, and sum.
+    """The terms of a job's priority whose weight is not 0, the components' values, and their sum.
 
-    ``rank`` orders jobs: the sum truncated, at least 1 unless ENABLENEGJOBPRIORITY.
+    ``rank`` is the value by which jobs are ordered: the sum truncated to an integer. Unless ENABLENEGJOBPRIORITY is
+    set, it is at least 1.
     """
 
     terms: tuple[Term, ...]
@@ -306,7 +307,11 @@ class Priorities:
         self._known = len(combinations)
 
     def _priority(self, kind: str, name: str | None) -> float:
-        """Return a credential's PRIORITY, or else the class's own priority, or else DEFAULT's (but not for a QOS)."""
+        """Return the PRIORITY that maui.cfg sets for a credential.
+
+        If it is missing or 0, a class has its value in ``class_priorities``. If that is missing or 0 too, DEFAULT's
+        PRIORITY counts; a QOS has 0 then.
+        """
         if (own := self._settings.own(kind, name)) is not None and own.priority != 0.0:
             return own.priority
         if kind == "CLASS" and (told := self.class_priorities.get(name or "", 0.0)) != 0.0:

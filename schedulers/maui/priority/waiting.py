@@ -184,7 +184,7 @@ class FixedColumn(Generic[_Scalar]):
     def of(self, generation: int, rows: int, worked_out: Callable[[slice], NDArray[_Scalar]]) -> NDArray[_Scalar]:
         """Return the values of all ``rows`` rows; ``worked_out`` computes those of new rows.
 
-        ``generation`` is that of the queue; if it has changed, all rows are new.
+        ``generation`` is the queue's, which changes when rows are renumbered. If it has changed, all rows are new.
         """
         if generation != self._generation:
             self._generation, self._rows = generation, 0

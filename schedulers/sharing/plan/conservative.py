@@ -97,7 +97,7 @@ class _Reserved(NodePlan):
         """Reserve for new jobs in queue order.
 
         Args:
-            anew: whether to plan marked jobs again too, because something was freed.
+            anew: whether to also plan again the jobs that may move because something was freed.
         """
         view, marks = self.view, self._marks
         for place in self.follow():
@@ -230,7 +230,7 @@ class _Marks:
             self._nodes[self._column[number], nodes] = True
 
     def join(self, job: SchedulerJob, plan: NodePlan, end: float) -> None:
-        """Add a job without a mark, or change the end (s) of a known job's reservation."""
+        """Add a job, not marked; if it is known, only set the ``end`` (s) of its reservation."""
         row = self._column.get(job.number)
         if row is None:
             if not self._unused:
@@ -285,7 +285,7 @@ class _Marks:
             nodes: the nodes with freed resources, shape (n,).
             most: the largest amount free there at any time of the freed period, shape (n, columns).
             begin: begin of the freed period, s; only jobs that end later can gain.
-            everyone: mark all these jobs on all nodes, because licences were freed too.
+            everyone: mark all jobs that end later, on all nodes, because licences were freed too.
         """
         later = self._ends > begin
         if everyone:

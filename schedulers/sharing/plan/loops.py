@@ -51,7 +51,7 @@ class Shut(NamedTuple):
     Attributes:
         nodes: shape (periods, nodes).
         first, after: the first slice of each period, and the first after it, shape (periods,).
-        never: the slices during which the job cannot run, shape (slices,); or empty.
+        never: for each slice, whether the job cannot run during it, shape (slices,); empty: it always can.
     """
 
     nodes: Bools
@@ -127,7 +127,10 @@ def first_begin(
 
 
 def extreme_free(table: Ints, order: Ints, first: int, after: int, nodes: Ints, most: bool) -> Ints:
-    """Return the least (or most) that is free in any slice from ``first`` up to ``after``, shape (nodes, columns)."""
+    """Return the least (or most) that is free in any slice from ``first`` to before ``after``.
+
+    The result has shape (nodes, columns).
+    """
     found: Ints = table[order[first]][nodes]
     for at in range(first + 1, after):
         (np.maximum if most else np.minimum)(found, table[order[at]][nodes], out=found)
@@ -135,7 +138,10 @@ def extreme_free(table: Ints, order: Ints, first: int, after: int, nodes: Ints, 
 
 
 def change(table: Ints, order: Ints, first: int, after: int, nodes: Ints, taken: Ints) -> None:
-    """Add amounts, shape (nodes, columns), to nodes in the slices from ``first`` up to ``after``; each node once."""
+    """Add ``taken``, shape (nodes, columns), to what is free in the slices from ``first`` to before ``after``.
+
+    ``nodes`` has no node twice.
+    """
     table[order[first:after, None], nodes] += taken
 
 

@@ -22,7 +22,7 @@ class Rows(NamedTuple):
         takes: the job's tasks and GPUs on each node.
         nodes: the nodes, shape (takes,).
         taken: what the job takes of each column on these nodes, shape (takes, columns).
-        licenses: numbers of each licence of the machine, shape (licences,).
+        licenses: how many of each licence the job takes, shape (licences,).
     """
 
     takes: tuple[Take, ...]

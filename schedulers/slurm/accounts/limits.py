@@ -128,7 +128,10 @@ class SlurmLimits:
         return ""
 
     def _own(self, job: SlurmJob, tres: Tres, hidden: set[str]) -> str:
-        """Test the limits of the job's association; limits that it lacks are inherited from its accounts."""
+        """Return the reason of the first limit of the job's association that the job exceeds; "" if none.
+
+        A limit that the association lacks is inherited from its accounts.
+        """
         inherited = self.accounts.inherited
         minutes = inherited(job.assoc, "max_tres_mins_pj") or {}
         name = _alone_minutes(minutes, tres, job, "pj_mins", hidden)
@@ -308,7 +311,10 @@ class _Holder:
 def _over(
     limit: Mapping[str, float], used: Tres, tres: Tres, kind: str, hidden: set[str], *, mark: bool = False
 ) -> str:
-    """Return the first TRES whose used plus requested amount exceeds its limit; "" if there is none."""
+    """Return the first TRES whose used plus requested amount exceeds its limit; "" if there is none.
+
+    Limits in ``hidden`` (``kind/TRES``) are not tested. With ``mark``, the tested limits are added to it.
+    """
     for name, most in limit.items():
         key = f"{kind}/{name}"
         if key in hidden:

@@ -12,14 +12,15 @@ class SchedulerParameters(Struct, frozen=True, kw_only=True):
     """The keys of ``SchedulerParameters`` that affect decisions; names and units are Slurm's.
 
     Attributes:
-        sched_interval: s between two passes over the full queue; None for -1: no main scheduling loop.
+        sched_interval: s between two passes over the full queue; None (-1 in the file): the main scheduling loop is
+            off.
         sched_min_interval: microseconds between two passes.
         batch_sched_delay: least s between the last pass and a requested pass.
         bf_window: minutes. ``bf_resolution``, ``bf_interval`` and ``bf_min_age_reserve`` are s.
         bf_node_space_size: most records of the backfill table; 0: ``bf_max_job_test``.
         bf_min_prio_reserve: no reservations for jobs of lower priority.
         bf_job_part_count_reserve: most jobs per partition that get a reservation; 0: no limit.
-        preempt_reorder_count: how often the victims are reordered at most.
+        preempt_reorder_count: how many times, at most, the victims are reordered.
     """
 
     default_queue_depth: int = 100

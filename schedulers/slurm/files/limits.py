@@ -73,7 +73,7 @@ class LimitOptions:
         """Set an option of an association or a QOS, and add a finding: honoured, ignored or unknown.
 
         Args:
-            kind: what has the option; a key of `NAMES`.
+            kind: whose option it is, an association or a QOS; a key of `NAMES`.
             settings: {field: value} to change.
             name: the option's name as written; a ``+`` or ``-`` at its end adds to or takes from a list.
 

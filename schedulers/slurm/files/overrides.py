@@ -45,7 +45,7 @@ class Overrides(Struct, frozen=True):
 
     Attributes:
         conf: the slurm.conf with its changed keys.
-        commands: (name, text) of files of sacctmgr commands that change accounts and QOS.
+        commands: (name, text) of each file with sacctmgr commands that change accounts and QOS.
         simulation: {NAME: value} of the keys ``simulation.NAME``.
     """
 

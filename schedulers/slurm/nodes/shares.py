@@ -123,7 +123,7 @@ def fits_gres(wanted: Mapping[str, int], free: Mapping[str, int]) -> bool:
 
 
 def take_gres(wanted: Mapping[str, int], free: Mapping[str, int]) -> dict[str, int]:
-    """Return which gres of a node a job gets; if it names no type, types are taken in the node's order."""
+    """Return {gres: count} that a job gets of a node; without a type in the request, in the node's order."""
     taken: dict[str, int] = {}
     for name, count in wanted.items():
         if name in free:

@@ -57,7 +57,7 @@ class BackfillResult(Struct):
 def backfill_pass(
     controller: Controller, now: int, *, preempt: Callable[[SlurmJob, SlurmJob], None] | None = None
 ) -> BackfillResult:
-    """Start jobs that delay no expected start of an earlier job in the queue.
+    """Start jobs in queue order, unless they delay the expected start of an earlier job.
 
     Args:
         preempt: called with each victim and the job that needs the victim's nodes.
@@ -299,7 +299,7 @@ class _Pass:
     def _longest(self, nodes: int, least: int, most: int) -> int:
         """Return the longest time limit with which a job ends before this pass's reservations.
 
-        It is for jobs with ``--time-min``.
+        It is used for jobs with ``--time-min``.
 
         Args:
             nodes: set of the nodes on which the job starts now.

@@ -57,7 +57,7 @@ Find = Callable[[int, int | None], Sequence[SlurmJob] | None]
 
 
 def test_dependencies(job: SlurmJob, find: Find, singles: Callable[[SlurmJob], bool], now: int) -> str:
-    """Test a job's dependency, and remove the conditions that are met from the job.
+    """Test a job's dependency, and remove from the job the conditions that are met.
 
     Return MET if the job may run, WAITS if not yet, and NEVER if it can never run.
 

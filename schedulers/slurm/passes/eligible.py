@@ -36,7 +36,7 @@ class KnowsJobs(Protocol):
 
 
 def is_eligible(controller: KnowsJobs, job: SlurmJob, now: int) -> bool:
-    """Return whether dependencies and begin times let a job run; set its eligible time and reason."""
+    """Return whether dependencies and begin times let a job run; set the job's eligible time and reason."""
     if not job.priority:
         if job.reason not in ("JobHeldUser", "JobHeldAdmin", "DependencyNeverSatisfied", "BadConstraints"):
             job.reason = "JobHeldAdmin"

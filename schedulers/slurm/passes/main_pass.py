@@ -114,7 +114,7 @@ class _Pass:
         return True
 
     def _test(self, job: SlurmJob, part: int) -> SlurmJob | None:
-        """Test a job; return the array's record if its next task is to be tested."""
+        """Test a job; if it was a task of an array and has started, return the array's record to test the next."""
         self.result.tested.append(job)
         one = self.controller.machine.partitions[part]
         if (self.usable & one.mask).bit_count() < job.min_nodes:

@@ -68,7 +68,9 @@ class Usage:
         self.last = max(self.last, now)
 
     def add(self, job: SlurmJob, now: int) -> None:
-        """Add a job's usage since the current period or the job began, up to ``now`` (s).
+        """Add a job's usage up to ``now`` (s), from the start of the job or of the current period.
+
+        The later of the two starts counts.
 
         This is also called when the job ends.
         """

@@ -126,7 +126,7 @@ class _Conversation(Generic[_C]):
         return True
 
     def _send(self, frame: bytes, patience: float | None) -> None:
-        """Send a frame; give up if the server is gone or blocks for ``patience`` seconds."""
+        """Send a frame; give up if the server is gone or blocks for ``patience`` s (None: no limit)."""
         if self._connection.send_frame(frame):
             return
         deadline = None if patience is None else time.monotonic() + patience
@@ -156,7 +156,10 @@ class _Conversation(Generic[_C]):
             self._turn_away()
 
     def _frame_of(self, message: ZmtpMessage) -> bytes:
-        """Return a message's content: its first part after the prefix, which the first message defined."""
+        """Return a message's content, which is the first part after the prefix.
+
+        The first message of the server defines the prefix.
+        """
         if message.left_out:
             raise RemoteProtocolError(
                 "a message is too long", expected=f"at most {LONGEST_NOTICE:,} bytes", found=f"{message.left_out:,}"

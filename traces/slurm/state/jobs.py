@@ -52,7 +52,7 @@ class JobTexts:
     def seconds(self, name: str, one: float = 60.0) -> float | None:
         """Return a duration in seconds; None if there is none, inf for no limit.
 
-        ``one`` is how many seconds a single number without colons counts.
+        A number without colons is multiplied by ``one`` (s).
         """
         text = self.text(name)
         if not text or text in _PARTITION_LIMIT:
@@ -84,7 +84,7 @@ def job_of(texts: JobTexts, *, ranged: bool) -> LiveJob:
     """Return the job of a row or record.
 
     Args:
-        ranged: whether the source tells a requested number of nodes, ``2-2``, from one that Slurm computed, ``2``.
+        ranged: whether the source shows a requested number of nodes as ``2-2`` and a computed number as ``2``.
 
     Raises:
         TraceError: a field is missing or malformed.

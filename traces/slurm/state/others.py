@@ -17,7 +17,7 @@ def node_is_out(state: str, place: str) -> bool:
     """Return whether a node in this state takes no new jobs; TraceError if the text is no state.
 
     Args:
-        state: as scontrol (``IDLE+DRAIN``) or sinfo (``drain*``) prints it, in capitals.
+        state: the state that scontrol or sinfo prints, in capitals: ``IDLE+DRAIN``, ``DRAIN*``.
     """
     if _STATE.fullmatch(state) is None:
         raise line_fault(f"{place}, state", "this is no state of a node", "as IDLE+DRAIN or down*", state)

@@ -37,8 +37,8 @@ def read_state(files: Sequence[PathText], timezone: str | None = None) -> Cluste
 
     The content tells which command printed a file.
 
-    A row that cannot be read is skipped and listed in ``faults``. If several files have a job, the last file counts,
-    and earlier files add the fields that it lacks. But a record of scontrol counts more than a row of squeue.
+    A row that cannot be read is skipped and listed in ``faults``. If several files have a job, the last file counts.
+    Fields that it lacks come from earlier files. But a record of scontrol counts more than a row of squeue.
 
     Args:
         timezone: time zone of dates without an offset; None: UTC.

@@ -36,7 +36,7 @@ class LiveJob(Struct, kw_only=True):
         limit: time limit; inf for no limit, None if the files do not say it.
         used: run time so far; None if the files do not say it.
         nodes, max_nodes: least and greatest number of nodes; ``max_nodes`` is 0 if no greatest number is known.
-        ranged: whether the file tells a requested number of nodes from one that Slurm computed.
+        ranged: whether the file shows if the number of nodes was requested or computed by Slurm.
         node_list: nodes that the job holds, as Slurm writes them.
         memory_kind: whether ``memory`` is per "node" or per "cpu"; "" if the files do not say it.
         gres: {name: count per node}; ``gpus`` is the number of GPUs of the whole job.
