@@ -23,7 +23,7 @@ _MODELS: Final = options_of(
         "failures": "MODEL\tFailure model: name, file, or 'weibull,mtbf=10250h,shape=0.7'; repeatable.\tthe platform's",
         "repair": "TIME|MODEL\tRepair time or its distribution, such as '5d' or 'exponential,mttr=1h'.\tof the model",
         "seed": "Random seed.",
-        "reliability_factor": "Multiply all failure rates.",
+        "reliability_factor": "Multiply all failure rates by this number.",
         "platform": "NAME|FILE\tMachine, as for 'run'.",
     },
     names={"platform": "-p"},

@@ -81,7 +81,7 @@ _TEXTS: Final = {
     "preempt_exempt_time": "TIME\tMinimum run time before a job can be preempted.\tnone",
     "preempt_youngest_first": "Preempt the most recently started jobs first, instead of the largest jobs.",
     "config": "FILE\tConfiguration file: maui.cfg for maui, slurm.conf for slurm ('pipistrelle help slurm').\tMaui's",
-    "strict_config": "Reject unknown or unsupported settings in --config.",
+    "strict_config": "Unknown or unsupported settings in --config: refuse them, or only warn.",
     "accounting": "FILE\tWith slurm: a file of sacctmgr (dump, listing or commands); repeatable.",
     "reservations": "FILE[,zero=DATE]\tWith slurm: 'scontrol create reservation' commands; DATE is time 0; repeatable.",
     "slurm": "KEY=VALUE\tWith slurm: change a key, such as bf_window=7200 or qos.high.Priority=9; repeatable.",

@@ -38,7 +38,7 @@ _JOB_COLUMNS: Final = "job_id,submission_time,size"
 @click.option("--jobs", type=FILE, metavar="FILE.csv", help="Write each job's wait and end in every run.")
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 even if the runs differ.")
 def command(runs: tuple[Path, ...], by: tuple[str, ...], as_json: bool, jobs: Path | None, exit_zero: bool) -> int:
-    """Compare runs with the first one, job by job.
+    """Compare the first run with each other run, job by job.
 
     Each RUN is the output folder of a run, or a test case with its expected results ('pipistrelle help ci'). The exit
     code is 0 if the runs are equal, 1 if they differ and 2 for errors.

@@ -65,7 +65,7 @@ _UNTIL: Final = {
 _POOLS: Final = {
     "partition_pools": "PARTITION=POOL\tRun jobs of PARTITION only in these pools, such as '2=gpu|old'; repeatable.",
     "cancellations": "Keep or drop jobs that were cancelled while queued.",
-    "ignore_constraints": "Ignore the node requirements of jobs.",
+    "ignore_constraints": "Let jobs use any nodes, even if they require certain ones.",
 }
 _STRICT: Final = {"strict": "Stop at the first illegal decision (exit code 3) or unreadable record."}
 _MACHINE: Final = {
@@ -83,7 +83,7 @@ _FAILURES: Final = {
     "failures": "MODEL\tFailure model: a name, a TOML file, 'weibull,mtbf=10250h,shape=0.7', or 'none'.",
     "repair": "TIME|MODEL\tRepair time or distribution, such as 5d or 'exponential,mttr=1h'.\tof the model or platform",
     "seed": "Random seed of failures.",
-    "reliability_factor": "Multiply all failure rates.",
+    "reliability_factor": "Multiply all failure rates by this number.",
     "outages": "FILE\tReplay recorded outages: CSV, LANL, Titan, Batsim, Slurm or PBS file.",
     "outages_class": "NAME\tUse only the outages of the nodes of class NAME.",
     "outages_start": "TIME\tStart the run at this time or date of the outage file.",

@@ -105,8 +105,8 @@ def plot_command(
 ) -> None:
     """Draw the results of a study with confidence intervals.
 
-    DIR is the folder of a study, or its Parquet file. The picture marks simulations whose metric has no value. Their
-    causes are printed.
+    DIR is the folder of a study, or its Parquet file. The picture marks simulations whose metric has no value; the
+    command prints why.
     """
     from pipistrelle.studies.inference.gaps import gap_remarks, gaps
     from pipistrelle.studies.pictures.choices import PictureChoice, check_kind, draw_study

@@ -152,7 +152,7 @@ def break_even_command(
     level: float,
     form: str | None,
 ) -> None:
-    """Find the repair time at which a result meets a target, or is equal for two failure rates.
+    """Find the repair time at which a metric reaches a target, or its value at another failure rate.
 
     DIR is the folder of a study, or its Parquet file. The study must vary the repair time and --reliability-factor,
     unless --x and --by choose other varied parameters.
