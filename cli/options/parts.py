@@ -67,7 +67,7 @@ _TEXTS: Final = {
     "fairshare_decay_factor": "FACTOR\tWith --order pbs: factor by which recorded usage is multiplied at each decay.",
     "backfill_depth": "JOBS\tWith --backfill depth: number of jobs that get a reservation.",
     "strict_ordering": "With --backfill depth: respect the queue order, or start every job that fits.",
-    "reliability": "NAME|FILE|auto\tGive each job class its own partition of nodes; auto: classes by job size.",
+    "reliability": "NAME|FILE|auto\tGive classes of large, long jobs the most reliable nodes; auto: classes by size.",
     "blocking": "PROBABILITY\tWith --reliability: accepted probability that a job finds its partition full.\t0",
     "admission": "\tWith --reliability: queue or reject (block) jobs that cannot start at once.\tqueue",
     "preempt_type": "Preempt by QOS lists (--preempt) or tiers (--priority-tier).",

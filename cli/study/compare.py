@@ -56,7 +56,7 @@ _BLOCKS: Final = ("replicas", "cells")
     "--blocks",
     type=Choice(_BLOCKS),
     default="replicas",
-    help="Rank in each replica, or by the means of each cell (one combination of the other parameters).",
+    help="What to rank: the values in each replica, or their means in each combination of the other parameters.",
 )
 @click.option(
     "--best",

@@ -71,7 +71,7 @@ shuffle_step = StepCommand(
     """,
     {
         "within": "TIME\tExchange submit times only within windows of this length, such as 1d.",
-        "submission_time": "GAPS\tDraw new gaps (seconds) between submit times: 100:fixed, 200:exp or 0:200:unif.",
+        "submission_time": "GAPS\tDraw new gaps between submit times, in seconds: 100:fixed, 200:exp or 0:200:unif.",
         "seed": _SEED,
     },
 )
