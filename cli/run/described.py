@@ -73,7 +73,7 @@ _MACHINE: Final = {
     "node_table": "FILE[,at=DATE]\tTable of each node's class, age or MTTF (on DATE): CSV, TOML or TitanGPULife.",
 }
 _DISPERSION: Final = {
-    "dispersion": "SHARE\tLengthen jobs whose nodes are far apart: at most by SHARE of their run time.\tnone"
+    "dispersion": "SHARE\tLengthen jobs on distant nodes: by this share of run time if spread over all nodes.\tnone"
 }
 _QUEUE: Final = {
     "queue_lengths": "Also write out_queue.csv: queue length over time.",
