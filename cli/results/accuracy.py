@@ -20,7 +20,9 @@ _MEASURES: Final = ("jobs", "mean", "median", "deviation", "mean_absolute", "p05
 @click.argument("run", type=FILE_OR_FOLDER)
 @click.argument("log")
 @reading_options
-@click.option("--warm-up", default="7d", metavar="TIME", help="Ignore jobs submitted in the first TIME of the log.")
+@click.option(
+    "--warm-up", default="7d", metavar="TIME", help="Ignore jobs submitted less than TIME after the first job."
+)
 @click.option("--until", metavar="TIME", help="Ignore jobs submitted more than TIME after the first job.")
 @click.option("--by", multiple=True, metavar="WHAT", help="Group by week, size, runtime or job label; repeatable.")
 @all_json_option
