@@ -2,8 +2,8 @@
 
 A job that would still run when maintenance begins gets none of the nodes under maintenance. This matches the
 schedulers' `OpenUnits`, on bit sets of units. Which units are closed to a job depends only on when the job ends at the
-latest. Level 0 is for jobs that end before all maintenance; each begin of maintenance starts a level with more closed
-units.
+latest. Level 0 is for jobs that end before all maintenance. Each begin of maintenance that closes more units starts the
+next level.
 """
 
 from pipistrelle.kernel.attempts import begin_work

@@ -161,7 +161,7 @@ def rank_of(times: Floats, count: int, time: float) -> int:
 
 @inlined
 def insert_sorted(times: Floats, units: Ints, slots: Ints, count: int, time: float, size: int, slot: int) -> None:
-    """Insert a running job into a list of ``count`` jobs sorted by end time."""
+    """Insert a running job of ``size`` units that ends at ``time`` (s) into a list of ``count`` jobs by end time."""
     place = rank_of(times, count, time)
     for at in range(count, place, -1):
         times[at] = times[at - 1]

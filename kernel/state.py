@@ -170,11 +170,11 @@ class Plans(NamedTuple):
     """Maintenance, and work arrays for starting jobs around it; times in seconds.
 
     Attributes:
-        coming: maintenances by announcement: `PlannedRow`.
+        coming: `PlannedRow` records of maintenance to be announced, by announcement.
         sets: bit sets of positions; node set k begins at word k * (words per set).
         position: the position of each unit.
         step_time, step_set, step_kind: begins and ends of announced maintenance, by time, then by announcement.
-        windows: announced maintenance that has not ended, by begin: `PlannedRow`.
+        windows: `PlannedRow` records of announced maintenance that has not ended, by begin.
         levels, level_closed: `LevelRow` records, and bit sets of the positions closed at each level.
         open, reserved, taken: bit sets of positions open to a job, reserved for the first job, taken by a starting job.
         end_time, end_slot: the running jobs by latest end.

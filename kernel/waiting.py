@@ -138,7 +138,7 @@ def copy_job(queue: Queue, source: int, target: int) -> None:
 
 @within
 def _move(queue: Queue, source: int, target: int, count: int) -> None:
-    """Copy jobs between two ranges of indices; they may overlap if ``target`` is lower."""
+    """Copy ``count`` jobs from index ``source`` on to ``target`` on; the ranges may overlap if ``target`` is lower."""
     for at in range(count):
         copy_job(queue, source + at, target + at)
 

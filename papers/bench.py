@@ -95,7 +95,7 @@ class PartsJournal:
 def open_parts(folder: Path, size: PapersSize) -> Iterator[PartsJournal]:
     """Open the journal of finished parts in a folder; lock the folder meanwhile.
 
-    An incomplete last line is dropped; its part is then computed again.
+    If the file's last line is incomplete, it is dropped, and its part is computed again.
 
     Raises:
         PapersError: if the folder has parts of another version or size, or a broken line.

@@ -13,7 +13,8 @@ from pipistrelle.papers.printed import Entry, Paper
 class Sheet:
     """Collects the numbers, charts and notes of one table, figure or claim of a paper.
 
-    Their texts are looked up by name in the paper's data: first in the entry's own, then in those that entries share.
+    The texts of numbers, charts and notes come from the paper's data by name: first from those of the entry, then
+    from those that several entries share.
     """
 
     def __init__(self, paper: Paper, entry: Entry) -> None:

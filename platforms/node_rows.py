@@ -16,10 +16,10 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 class NodeRow(Struct, frozen=True, kw_only=True):
     """One row of a table of nodes: the values of one node.
 
-    The other fields are like a pool's; a field that is not given is empty or None.
+    The fields below describe the row; the others are as in a pool, and empty or None if the row does not give them.
 
     Args:
-        where: the location of the row, for messages.
+        where: what messages call the row: its file, and its line if known.
         name, location: the node's name and its place in the topology; one of them may be missing.
     """
 

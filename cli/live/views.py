@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Shown(NamedTuple):
-    """Ways to show a run's progress: observers, a heartbeat, and a function that updates the views."""
+    """What shows a run's progress: observers, progress lines (None: none), and a function that updates the views."""
 
     observers: "Sequence[Observer]"
     beat: Heartbeat | None

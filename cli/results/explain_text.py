@@ -41,7 +41,10 @@ _T = TypeVar("_T")
 
 
 def print_explanation(explanation: Explanation, at: float | None, look: Look | None) -> None:
-    """Print why a job waited, with details; with ``at`` (s), print only the job's situation at that time."""
+    """Print why a job waited, with details; with ``at`` (s), print only the job's situation at that time.
+
+    ``look`` is that situation as the scheduler last saw it; None: take it from the timeline in ``explanation``.
+    """
     show(explanation.answer, "bold")
     walltime = "no walltime" if explanation.requested is None else f"walltime {two_units_text(explanation.requested)}"
     dates = Dates(explanation.epoch, explanation.timezone)
@@ -185,7 +188,7 @@ def _print_priorities(samples: Sequence[Sample]) -> None:
 
 
 def _passed(explanation: Explanation) -> str:
-    """Return the text that lists the jobs which this job passed in the queue."""
+    """Return a sentence that lists the jobs that the explained job passed in the queue."""
     first, *others = (one.job for one in explanation.passed)
     jobs = "1 job" if not others else f"{len(explanation.passed):,} jobs"
     named = ", ".join([first, *others[: _MOST_NAMED - 1], *(["..."] if len(others) >= _MOST_NAMED else [])])

@@ -56,7 +56,7 @@ _BLOCKS: Final = ("replicas", "cells")
     "--blocks",
     type=Choice(_BLOCKS),
     default="replicas",
-    help="Rank the values in each replica, or once per cell (combination of the other parameters) by means.",
+    help="What to rank: the values in each replica, or their means in each combination of the other parameters.",
 )
 @click.option(
     "--best",

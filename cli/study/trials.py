@@ -173,7 +173,12 @@ def grouped(cells: Iterable[tuple[dict[str, "Value"], list[str]]]) -> list[list[
 def print_rows(
     form: str | None, rows: Sequence[dict[str, Any]], tables: Iterable[tuple[str, list[str], list[list[str]]]]
 ) -> None:
-    """Print plain rows as JSON or CSV, or the tables (title, columns, rows) as text or for LaTeX."""
+    """Print the results of a study in the format ``form``.
+
+    Args:
+        form: "json" and "csv" print ``rows``, "latex" and None (text) print ``tables``.
+        tables: (title, columns, rows) of each.
+    """
     if form == "json":
         print_json(rows)
         return

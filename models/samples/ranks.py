@@ -27,9 +27,10 @@ class RankTest(Struct, frozen=True):
     Attributes:
         ranks: mean rank of each treatment; 1 is the least value, ties share their mean rank.
         blocks: number of blocks.
-        statistic, p: Friedman's chi-squared statistic and its p-value; None with fewer than two blocks.
-        critical: Nemenyi's critical difference of two mean ranks at the confidence level; None likewise.
-        pairs: p-value of each pair of treatments by Nemenyi's test, shape (treatments, treatments); None likewise.
+        statistic, p: Friedman's chi-squared statistic and its p-value; None with fewer than two blocks, here and
+            below.
+        critical: Nemenyi's critical difference of two mean ranks at the confidence level.
+        pairs: p-value of each pair of treatments by Nemenyi's test, shape (treatments, treatments).
     """
 
     ranks: tuple[float, ...]
@@ -77,8 +78,8 @@ def pair_p(first: Sequence[float] | Floats, second: Sequence[float] | Floats, te
     """Return the two-sided p-value of a paired test of two samples; None with fewer than two pairs.
 
     ``t`` is Student's test of paired differences (`scipy.stats.ttest_rel`), ``wilcoxon`` the signed-rank test
-    (Wilcoxon, Individual Comparisons by Ranking Methods, Biometrics 1, 1945; `scipy.stats.wilcoxon`). If all
-    differences are equal, p is 1 if they are 0; otherwise Student's p is 0.
+    (Wilcoxon, Individual Comparisons by Ranking Methods, Biometrics 1, 1945; `scipy.stats.wilcoxon`). The p
+    is 1 if all differences are 0. If they are equal but not 0, Student's p is 0.
     """
     apart = np.asarray(second, dtype=np.float64) - np.asarray(first, dtype=np.float64)
     if len(apart) < 2:

@@ -43,6 +43,7 @@ class Project(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         name: account and group of the project's jobs.
         share: weight of the project among the accounts of a class.
         users: number of users, all equally busy.
+        gpu: whether the project's jobs use GPUs.
     """
 
     name: str

@@ -11,7 +11,7 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """A named group of nodes that fail together; outages have the name in their cause."""
+    """A named group of nodes that fail together; the causes of their outages begin with its name."""
 
     name: str
     nodes: NodeSet

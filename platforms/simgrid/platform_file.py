@@ -57,7 +57,7 @@ class SimGridPlatform(msgspec.Struct, frozen=True, kw_only=True):
     unused: tuple[tuple[str, int], ...]
 
     def limited(self, count: int) -> "SimGridPlatform":
-        """Return the platform with only its first `count` compute hosts and the storages.
+        """Return the platform with its first `count` compute hosts only; the storages stay and are renumbered.
 
         Raises:
             PlatformError: if there are fewer compute hosts, or `count` is less than 1.

@@ -93,7 +93,7 @@ _MOST_NAMED = 40
 
 
 def did_you_mean(name: str, known: list[str]) -> str:
-    """Return a sentence with the closest known name, or with all names if there are few."""
+    """Return a sentence with the closest known name; if none is close, with all names if they are few, else ""."""
     from difflib import get_close_matches  # needed only for errors
 
     close = get_close_matches(name, known, n=1)

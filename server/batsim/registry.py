@@ -75,7 +75,7 @@ class Registry(Part, Observer):
         return {**super().state(), "registered": registered}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore the profiles and their users from a saved state."""
+        """Restore the profiles, and which jobs use each, from a saved state."""
         for prefix, name, text in state["registered"]:
             self.add_profile(prefix, name, text.encode())
         super().restore(state)

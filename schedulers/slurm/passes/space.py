@@ -65,7 +65,7 @@ class Space:
 
         The caller rounds both times to the table's resolution.
 
-        Afterwards at most one pair of neighbouring records with the same open nodes is joined.
+        Then it merges two neighbouring records that have the same free nodes, but at most one such pair.
         """
         begins, ends, opens, after = self.begin, self.end, self.open, self.after
         start = max(start, begins[0])
