@@ -67,7 +67,7 @@ _POOLS: Final = {
     "cancellations": "Keep or drop jobs that were cancelled while queued.",
     "ignore_constraints": "Let jobs use any nodes, even if they require certain ones.",
 }
-_STRICT: Final = {"strict": "Stop at the first illegal decision (exit code 3) or unreadable record."}
+_STRICT: Final = {"strict": "Stop at the first illegal decision (exit code 3); refuse unreadable lines of logs."}
 _MACHINE: Final = {
     "scale_platform": "FACTOR\tMultiply the number of nodes of each pool: 120% or 1.2 adds a fifth.",
     "node_table": "FILE[,at=DATE]\tTable of each node's class, age or MTTF (on DATE): CSV, TOML or TitanGPULife.",
