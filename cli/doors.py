@@ -15,8 +15,8 @@ class Door(NamedTuple):
 
     Attributes:
         purpose: one line, shown in the help of the group that contains the command.
-        place: module of the command within `pipistrelle.cli`, as ``module`` or ``module:NAME``. NAME is the command; by
-            default it is ``command``. Empty for a group without a class of its own.
+        place: module of the command within `pipistrelle.cli`, as ``module`` or ``module:NAME``. NAME is the command's
+            name in that module; by default it is ``command``. Empty for a group without a class of its own.
         doors: the commands of a group; None for a single command.
         text: further help text of a group.
     """
@@ -141,7 +141,7 @@ class LazyGroup(click.Group):
         self.doors = {name: door for doors in sections.values() for name, door in doors.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the commands, in the order of the table in this module."""
+        """Return the names of the commands, in the order in which ``doors`` has them."""
         return list(self.doors)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

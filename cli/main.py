@@ -154,7 +154,7 @@ def _run(args: Sequence[str] | None) -> int:
 def _without(text: str) -> int:
     """Report ``text``, which says that memory or file descriptors have run out.
 
-    No file is opened for it.
+    No file is opened to report it.
 
     Return the exit code.
     """

@@ -1,9 +1,9 @@
 """Start jobs around announced maintenance.
 
-A job that would still run when maintenance begins gets none of the nodes under maintenance. This matches the
-schedulers' `OpenUnits`, on bit sets of units. Which units are closed to a job depends only on when the job ends at the
-latest. Level 0 is for jobs that end before all maintenance. Each begin of maintenance that closes more units starts the
-next level.
+A job that would still run when maintenance begins gets none of the nodes under maintenance. The rule is that of the
+schedulers' `OpenUnits`, computed with bit sets of units. The units closed to a job depend only on the job's latest end.
+So latest ends are divided into levels. Level 0 is for jobs that end before all maintenance. Each begin of maintenance
+that closes more units starts the next level.
 """
 
 from pipistrelle.kernel.attempts import begin_work
@@ -156,9 +156,10 @@ def _sort_ends(plans: Plans, closed: Closed, slots: KernelSlots, running: int, w
 
 @within
 def _reserve(run: State, size: int, walltime: float, now: float) -> tuple[float, int]:
-    """Return when (s) enough units are open for a job (inf: unknown), and how many are open then.
+    """Return the time (s) at which enough units are open for a job, and the number of units open then.
 
-    These units go into ``plans.reserved``. This matches `pipistrelle.schedulers.plan.around_windows.reserve`.
+    The time is inf if it is unknown. The open units go into ``plans.reserved``. This matches
+    `pipistrelle.schedulers.plan.around_windows.reserve`.
     """
     nodes, slots, plans = run.nodes, run.slots, run.plans
     words, running, units = nodes.free.size, run.clock.running, plans.open
@@ -280,7 +281,7 @@ def _pass_over(run: State, now: float) -> int:
 
 @within
 def start_around(run: State, fresh: int, now: float) -> int:
-    """Let new jobs join the queue, start all jobs that may start now, and return how many started.
+    """Add new jobs to the queue, start all jobs that may start now, and return the number of started jobs.
 
     The new jobs are the first ``fresh`` ones in ``run.lists.fresh``.
     """

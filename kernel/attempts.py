@@ -1,4 +1,4 @@
-"""Start, end, log and requeue the attempts of jobs on nodes that can fail.
+"""Start, end and log the attempts of jobs on nodes that can fail, and requeue interrupted jobs.
 
 The rules come unchanged from the reference engine (`pipistrelle.server.attempts.accounting`) and are compiled.
 """
@@ -73,7 +73,7 @@ def count_nodes(nodes: Nodes, held: Ints, base: int, low: int, high: int) -> int
 
 @woven_in
 def set_off(run: State, slot: int, now: float) -> float:
-    """Begin the work of the job in a slot; return when it ends (s) if nothing interrupts it."""
+    """Begin the work of the job in a slot; return the time (s) at which the work ends if not interrupted."""
     rules, nodes, row = run.rules, run.nodes, run.slots.rows[slot]
     job = run.slots.job[slot]
     runtime, walltime = run.jobs.runtime[job], run.lives.walltime[job]

@@ -1,6 +1,6 @@
 """Compile the kernel's functions with numba.
 
-The attribute ``py_func`` of each is the plain Python function.
+The attribute ``py_func`` of a compiled function is the plain Python function.
 """
 
 from collections.abc import Callable
@@ -58,7 +58,7 @@ def shared(*functions: Callable[..., object]) -> None:
 
 
 def counts_bits_by(function: Callable[[int], int]) -> None:
-    """Make the schedulers' rules, when compiled, count the bits of a word with this function."""
+    """Set the function that counts the bits of a word in the compiled rules of the schedulers."""
     if has_compiler():
         replaced(_plain.bits_in, getattr(function, "py_func", function))
 

@@ -57,7 +57,7 @@ class KernelRun(NamedTuple):
     """The results of a run; times in seconds.
 
     Attributes:
-        reason, end: whether all jobs ended or the time limit was reached, and when.
+        reason, end: why the run ended (all jobs ended, or the time limit was reached), and when it ended.
         lives: state and times of each job, by row of the workload.
         attempts: the ended attempts by end time, if nodes can fail; ``words`` is empty unless requested.
         units: the unit at each position; positions number the units in the order of allocation.

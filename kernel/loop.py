@@ -31,10 +31,10 @@ NEEDS_PLANS: Final = 8
 
 @woven_in
 def _choose(run: State, fresh: int, now: float, step: int) -> int:
-    """Take the jobs that start now out of the queue, in order; return their number.
+    """Remove the jobs that start now from the queue, in queue order; return their number.
 
-    In step 0, the first ``fresh`` jobs in ``run.lists.fresh`` join the queue, and jobs at its front start while they
-    fit. In step 1, backfilling starts more jobs.
+    In step 0, the first ``fresh`` jobs in ``run.lists.fresh`` join the queue, and jobs at the front of the queue start
+    while they fit. In step 1, backfilling starts more jobs.
     """
     jobs, queue, clock = run.jobs, run.queue, run.clock
     chosen = run.lists.chosen

@@ -62,7 +62,7 @@ def release(run: State, slot: int, now: float) -> None:
 
 @within
 def keep_words(nodes: Nodes, slots: KernelSlots, log: Log, slot: int, row: int) -> None:
-    """Write the positions that a slot's job holds to a row of the log."""
+    """Copy the bit set of the positions of a slot's job into a row of the log."""
     base = slot * nodes.free.size
     for word in range(slots.rows[slot].low, slots.rows[slot].high):
         log.words[row, word] = slots.held[base + word]
@@ -70,7 +70,7 @@ def keep_words(nodes: Nodes, slots: KernelSlots, log: Log, slot: int, row: int) 
 
 @woven_in
 def end(run: State, slot: int, place: int, now: float) -> None:
-    """End the attempt in a slot; index ``place`` of the heap has its end time."""
+    """End the attempt in a slot; the heap of ends has its end time at index ``place``."""
     heap_drop(run.slots.end_time, run.slots.end_slot, run.clock.running, place)
     if run.rules.keeping:
         row = run.clock.rows if run.rules.failing else run.slots.job[slot]
@@ -190,7 +190,7 @@ def fail(run: State, arriving: bool, now: float) -> tuple[int, bool, bool]:
 
 @within
 def repair(nodes: Nodes, slots: KernelSlots, clock: KernelClock, now: float) -> bool:
-    """Bring up all nodes whose repair ends now; return whether there are any."""
+    """Bring up all nodes whose repair ends now; return whether there are any such nodes."""
     news = False
     while clock.repairs > 0 and slots.repair_time[0] == now:
         node = slots.repair_node[0]
@@ -236,7 +236,7 @@ def _announce(plans: Plans) -> None:
 
 @within
 def _forget(plans: Plans, chosen: int, end: float) -> None:
-    """Remove the maintenance window that has this node set and this end."""
+    """Remove the maintenance window of node set ``chosen`` that ends at ``end`` (s)."""
     place = 0
     while plans.windows[place].end != end or plans.windows[place].which != chosen:
         place += 1

@@ -60,7 +60,7 @@ counts_bits_by(bits_in)
 def take_lowest(free: Ints, held: Ints, base: int, count: int) -> tuple[int, int]:
     """Move the lowest ``count`` set bits of ``free`` to the set in ``held`` that begins at word ``base``.
 
-    ``free`` must have enough set bits. Words of ``held`` outside the returned range keep meaningless values.
+    ``free`` must have enough set bits. The words of that set outside the returned range have no meaning.
 
     Returns:
         The first word with a moved bit, and the word after the last one.

@@ -76,7 +76,7 @@ class Jobs(NamedTuple):
 
 
 class Outs(NamedTuple):
-    """The outages by begin; all outages that begin before ``known`` (s) are included. Times in seconds."""
+    """The outages, sorted by begin, including all that begin before ``known``; times in seconds."""
 
     node: Ints
     down: Floats
@@ -115,11 +115,11 @@ class Nodes(NamedTuple):
     Attributes:
         rows: `KernelNode` records.
         node: the node of each position.
-        interval: time of work between two checkpoints (s), by number of nodes.
+        interval: time of work between two checkpoints (s), by a job's number of nodes.
         free: free positions of nodes that are up, as a bit set.
         busy: how long ended jobs held each position (s).
         down: total past downtime of each node (s) for failures and for maintenance, shape (2, nodes).
-        together: the smallest number of nodes that has k units, by k.
+        together: at index k, the smallest number of nodes that together have k units.
     """
 
     rows: Rows
@@ -141,10 +141,10 @@ class PlannedRow:
 
 
 class LevelRow:
-    """The record of a level: which units a job may use if it ends before ``begin`` (s).
+    """The record of a level: the units that a job may use if it ends before ``begin`` (s).
 
-    ``begin`` is when the next maintenance window begins. ``open`` counts the free units of the level. ``beside`` counts
-    its free units that are not reserved. -1 means not counted yet.
+    ``begin`` is the begin of the next maintenance window. ``open`` counts the free units of the level. ``beside``
+    counts its free units that are not reserved. -1 means not counted yet.
     """
 
     begin: float
@@ -170,14 +170,16 @@ class Plans(NamedTuple):
     """Maintenance, and work arrays for starting jobs around it; times in seconds.
 
     Attributes:
-        coming: `PlannedRow` records of maintenance to be announced, by announcement.
+        coming: `PlannedRow` records of maintenance not yet announced, sorted by time of announcement.
         sets: bit sets of positions; node set k begins at word k * (words per set).
         position: the position of each unit.
-        step_time, step_set, step_kind: begins and ends of announced maintenance, by time, then by announcement.
+        step_time, step_set, step_kind: time, node set and kind of each begin and end of announced maintenance, sorted
+            by time, then in the order of announcement.
         windows: `PlannedRow` records of announced maintenance that has not ended, by begin.
         levels, level_closed: `LevelRow` records, and bit sets of the positions closed at each level.
-        open, reserved, taken: bit sets of positions open to a job, reserved for the first job, taken by a starting job.
-        end_time, end_slot: the running jobs by latest end.
+        open, reserved, taken: bit sets of the positions that are open to a job, reserved for the first job in the
+            queue, or taken by a starting job.
+        end_time, end_slot: latest end and slot of each running job, sorted by latest end.
         counts: `PlanCounts`.
     """
 
@@ -228,7 +230,8 @@ class KernelSlots(NamedTuple):
         held: bit sets of positions; slot s begins at word s * (words per slot).
         spare: unused slots.
         end_time, end_slot: a heap of the times at which jobs end.
-        planned_time, planned_units, planned_slot: the running jobs by end of walltime.
+        planned_time, planned_units, planned_slot: end of walltime, number of units and slot of each running job, sorted
+            by end of walltime.
         repair_time, repair_node: a heap of the times at which nodes are repaired.
     """
 
@@ -301,7 +304,8 @@ class KernelClock:
         free: number of free units.
         started, submitted: numbers of jobs started and submitted so far.
         idle_outages, idle_notices, moved: used to detect a stalled run.
-        first, extra, shadow: the job with the reservation (-1: none), the units it leaves free, and its start (s).
+        first, extra, shadow: the job with the reservation (-1: none), the number of units that it leaves free when it
+            starts, and its reserved start (s).
     """
 
     now: float
@@ -358,7 +362,7 @@ def make_state(rules: Rules, jobs: Jobs, node_of: Ints, interval: Floats) -> Sta
 
     Args:
         node_of: the node of each position; a node's positions are adjacent.
-        interval: time of work between two checkpoints (s), by number of nodes.
+        interval: time of work between two checkpoints (s), by a job's number of nodes.
     """
     count, units = jobs.submit.size, node_of.size
     words, rows = words_of(units), count + max(count // 8, 64) + units

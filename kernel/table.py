@@ -156,7 +156,7 @@ def _node_seconds(made: KernelRun, platform: Platform, *, placed: bool = False) 
 
 
 def _busy_units(made: KernelRun) -> Floats:
-    """Return how long jobs held each unit (s) in a run without failures, added up in the order of their ends."""
+    """Return how long (s) jobs held each unit in a run without failures, summed in the order in which jobs ended."""
     lives = made.lives
     ended = np.flatnonzero(lives.state >= state.COMPLETED)
     busy = np.zeros_like(made.busy)

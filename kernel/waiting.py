@@ -1,10 +1,10 @@
 """The job queue, in blocks with an index that lets backfilling skip most jobs.
 
-A block has up to `BLOCK` jobs. The index has the smallest size in each block. For each power of two, it also has the
-least walltime of the block's jobs below that size. Backfilling n jobs checks about n / 32 blocks and opens only blocks
-in which a job may start. It may open others, too, because the index knows walltimes for powers of two only. The first
-block is always opened and has no index. Two neighbouring blocks are merged if together they have at most half a block
-of jobs.
+A block has up to `BLOCK` jobs. For each block, the index has the smallest job size. For each power of two, it also has
+the least walltime of the block's jobs that are smaller than it. Backfilling in a queue of n jobs checks about n / 32
+blocks in the index, and opens each block in which a job may start. It also opens some blocks in which no job may start,
+because the index knows walltimes for powers of two only. The first block is always opened and has no index. Two
+neighbouring blocks are merged if together they have at most half a block of jobs.
 """
 
 from typing import Final, NamedTuple
@@ -37,7 +37,8 @@ class Queue(NamedTuple):
         spare: unused blocks.
         least_size: the smallest size in each block.
         least_time: at b * classes + c, the least walltime of block b's jobs with fewer than 2^(c+1) units.
-        rank, number: sort keys of each row of the workload: the order's rank, then the submission number.
+        rank, number: sort keys of each row of the workload, which are its rank in the queue order and its submission
+            number.
         size_class: floor(log2) of each size.
     """
 
@@ -138,7 +139,10 @@ def copy_job(queue: Queue, source: int, target: int) -> None:
 
 @within
 def _move(queue: Queue, source: int, target: int, count: int) -> None:
-    """Copy ``count`` jobs from index ``source`` on to ``target`` on; the ranges may overlap if ``target`` is lower."""
+    """Copy ``count`` jobs to the indices from ``target`` on; ``source`` is the index of the first of these jobs.
+
+    The two ranges may overlap if ``target`` is lower.
+    """
     for at in range(count):
         copy_job(queue, source + at, target + at)
 
@@ -282,7 +286,7 @@ def keep(queue: Queue, at: int, kept: int) -> int:
 
 @woven_in
 def cut(queue: Queue, place: int, end: int) -> None:
-    """Remove the jobs from index ``end`` on from the block at position ``place``."""
+    """In the block at position ``place``, remove the jobs from index ``end`` on."""
     block = queue.line[place]
     if end < block * BLOCK + queue.end[block]:
         queue.end[block] = end - block * BLOCK
@@ -300,7 +304,7 @@ def leave(queue: Queue, count: int) -> None:
 
 @inlined
 def pass_over(queue: Queue, chosen: Ints, free: int, extra: int, shadow: float, now: float) -> tuple[int, int, int]:
-    """Backfill: remove the jobs that may pass the first job from the queue, and put their rows in ``chosen``.
+    """Backfill: remove from the queue the jobs that may pass its first job; put their rows in ``chosen``.
 
     A job may pass if it needs at most ``free`` units and does not delay the first job. It delays the first job if it
     needs more than ``extra`` units and its walltime ends after ``shadow`` (s) when it starts at ``now`` (s).

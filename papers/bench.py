@@ -186,7 +186,7 @@ class Bench:
         return self._studies[name]
 
     def missing(self, needs: Sequence[str]) -> str | None:
-        """Return why a result that needs these real logs is left out; None if all of them exist."""
+        """Return the reason to leave out a result that needs these real logs; None if all logs exist."""
         for name in needs:
             if self.traces is None:
                 return f"it needs {name}, and no folder of real logs is named: --traces DIR, or {TRACES_VARIABLE}"

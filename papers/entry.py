@@ -48,7 +48,7 @@ class FigureRow:
         paper: the paper's number or claim in words; None if the paper has none.
         ours: our number; None if it cannot be computed.
         low, high: the 95 % interval of our number, if it is random.
-        agrees: whether both agree; None if nothing is compared.
+        agrees: whether ours agrees with the paper's; None if nothing is compared.
     """
 
     what: str

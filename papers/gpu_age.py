@@ -58,7 +58,7 @@ def _machine(platform: Platform) -> Machine:
 
 
 def _stable(machine: Machine) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return which nodes have stable GPUs; none if the platform has no GPU data."""
+    """Return for each node whether its GPU is stable; False if the platform has no GPU data."""
     stable = machine.nodes.stable
     return np.zeros(len(machine.nodes), dtype=np.bool_) if stable is None else stable
 

@@ -1,4 +1,4 @@
-"""What a paper says, read from a TOML file: its tables, figures, claims and numbers, and notes about them."""
+"""Read a paper's tables, figures, claims and numbers, and notes about them, from a TOML file."""
 
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -22,8 +22,8 @@ class PrintedFigure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         what: what the number or claim is about.
         paper: the paper's number or claim in words; None if ``printed`` of the entry has it, or the paper has none.
         absolute, relative: the tolerance, in the unit and as a share of the paper's number; the larger counts.
-        ours: for a claim: what Pipistrelle finds.
-        otherwise: for a claim: what Pipistrelle finds if the claim does not hold, if that text differs.
+        ours: what Pipistrelle finds about a claim.
+        otherwise: the text that replaces ``ours`` if the claim does not hold; by default none does.
     """
 
     what: str

@@ -20,7 +20,7 @@ class Catalogue(Generic[_T]):
 
     Args:
         package: the package's full name.
-        what: what messages call an entry.
+        what: the word for an entry in messages.
         parse: parses an entry, given its text and the name of the text in messages.
         error: the class of errors.
         line: describes an entry in one line.

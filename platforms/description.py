@@ -121,7 +121,7 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         classes: the limits of its queues.
         topology: the network and the place of each node; without it, all nodes are on one switch.
         groups: nodes that differ from others of their pools; later groups override earlier ones.
-        licenses: {licence: number that all running jobs may hold}; only for nodes with resources.
+        licenses: {licence: number that all running jobs together may hold}; only for nodes with resources.
 
     Raises:
         PlatformError: if a value is out of range, a name is invalid or used twice, or there are more than `MOST_UNITS`

@@ -105,7 +105,7 @@ class TerminalView:
         live.update(Group(*lines), refresh=True)
 
     def _size(self) -> os.terminal_size:
-        """Return the size of the terminal; if it is unknown, COLUMNS and LINES of the environment."""
+        """Return the size of the terminal; if it is unknown, use the variables COLUMNS and LINES."""
         with suppress(OSError, ValueError):
             found = os.get_terminal_size(self._terminal.fileno())
             if found.columns > 0 and found.lines > 0:
@@ -135,7 +135,7 @@ def _abilities(console: Console) -> Abilities:
 
 @contextmanager
 def held_streams(*numbers: int) -> Iterator[TextIO]:
-    """Hold back what is written to these file descriptors while a view is shown, if they are terminals.
+    """Hold back output to these file descriptors, if they are terminals, while a view is shown.
 
     Yields the original standard error, for the view. Child processes write to the same descriptors and would otherwise
     damage the view. The held-back text is written at the end.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Shown(NamedTuple):
-    """What shows a run's progress: observers, progress lines (None: none), and a function that updates the views."""
+    """Observers of a run's progress, an object that writes progress lines or None, and a function that updates views."""
 
     observers: "Sequence[Observer]"
     beat: Heartbeat | None

@@ -168,7 +168,7 @@ def added(options: list[click.Option]) -> Callable[[_C], _C]:
 
 
 def together(*adders: Callable[[Any], Any]) -> Callable[[_C], _C]:
-    """Return one decorator that adds the options of several to a command, in this order in its help."""
+    """Return a decorator that applies several others; a command's help lists their options in this order."""
 
     def add(function: _C) -> _C:
         for one in reversed(adders):

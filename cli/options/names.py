@@ -32,7 +32,7 @@ Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
 def library(kind: str) -> dict[str, Traversable]:
-    """Return {name: file} of everything bundled of one kind, such as "platform", sorted by name."""
+    """Return {name: file} of all bundled files of one kind, such as "platform", sorted by name."""
     package, suffix = _LIBRARIES[kind]
     entries = [entry for entry in (files(package) / "library").iterdir() if entry.name.endswith(suffix)]
     return {entry.name.removesuffix(suffix): entry for entry in sorted(entries, key=lambda entry: entry.name)}
@@ -49,9 +49,9 @@ def pages() -> dict[str, Path]:
 
 
 def names(kind: str) -> list[str]:
-    """Return the names that shells offer to complete an option or argument whose values are of one kind.
+    """Return all names of one kind, which shells offer as completions of an option or argument.
 
-    The kind is one of bundled things in `KINDS`, a kind of scheduler parts in `PARTS`, or ``page`` for documentation.
+    The kind is one in `KINDS` (bundled inputs) or in `PARTS` (parts of schedulers), or ``page`` (documentation pages).
     """
     if kind in PARTS:
         return list(PARTS[kind])

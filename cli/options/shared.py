@@ -76,8 +76,8 @@ def other_scheduler(what: str, default: str) -> Callable[[_C], _C]:
     """Return the option ``--scheduler`` of a command, such as ``resume``, that can replace a run's scheduler.
 
     Args:
-        what: names the new scheduler in the help.
-        default: names the scheduler without the option, in the help.
+        what: words for the new scheduler in the help.
+        default: words in the help for the scheduler that is used without the option.
     """
     return scheduler_option(f"{what}, as for 'run'.", metavar="NAME|CMD...", show_default=default)
 

@@ -1,4 +1,4 @@
-"""``pipistrelle forecast``: when the pending jobs of a live Slurm cluster start."""
+"""``pipistrelle forecast``: forecast when the pending jobs of a live Slurm cluster start."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -159,8 +159,8 @@ def described(
 ) -> RunSpec:
     """Return the description of a run: the values of ``base``, overridden by command-line options.
 
-    Options that belong to the description are removed from ``options``. If ``--scheduler`` is given, or with
-    ``decides=False``, the scheduler of ``base`` and its options are discarded.
+    Options that belong to the description are removed from ``options``. The scheduler of ``base`` and its options are
+    discarded if ``--scheduler`` is given or ``decides`` is false.
     """
     from pipistrelle.runs.description.spec_file import read_spec  # not needed for the help
 

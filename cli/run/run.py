@@ -40,9 +40,10 @@ _ODD: Final = re.compile(r"[:/\s\0]+")
 
 
 class RunCommand(Command):
-    """The class of ``pipistrelle run``: if ``--scheduler`` is a program, it takes the rest of the line.
+    """The class of the command ``pipistrelle run``.
 
-    The first argument may be a scheduler's name instead of a run description.
+    If ``--scheduler`` is a program, all words after it are its arguments. The first argument of the command may be a
+    scheduler's name instead of a run description.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -103,8 +103,8 @@ def chosen_axes(
 ) -> tuple[str, str | None]:
     """Return the numeric varied option for the x axis, and the varied option with one curve per value.
 
-    The second is None if there is only one curve. ``x`` and ``by`` name the two options; None: choose one. The
-    option ``panels`` is never chosen, only used if ``x`` or ``by`` names it.
+    The second is None if there is only one curve. ``x`` and ``by`` name the two options; None: choose one. The option
+    that ``panels`` names is used only if ``x`` or ``by`` names it too.
     """
     from pipistrelle.studies.pictures import choices
 
@@ -152,9 +152,9 @@ def percent_text(share: float | None, sign: str = "") -> str:
 
 
 def grouped(cells: Iterable[tuple[dict[str, "Value"], list[str]]]) -> list[list[str]]:
-    """Return table rows, one per cell, that begin with the value of the last varied option in the cell.
+    """Return table rows, one per combination of varied options, that begin with the last option's value.
 
-    Before each group of cells, a heading row names their values of the other varied options.
+    Before each group of rows with equal values of the other options, a heading row names these values.
     """
     from pipistrelle.studies.inference.trials import label
 

@@ -96,7 +96,7 @@ def _print_tables(figures: dict[str, Any]) -> None:
 
 
 def _accuracy(classes: list[dict[str, Any]]) -> list[list[str]]:
-    """Return table rows that say how many jobs used which share of their requested time."""
+    """Return table rows with the number of jobs by the share of the requested time that they used."""
     total = sum(line["jobs"] for line in classes)
     return [
         [

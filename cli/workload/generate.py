@@ -140,7 +140,7 @@ def _like(
 
 
 def _model(name: str, machine_size: int | None) -> "tuple[WorkloadModel, Workload | None]":
-    """Return a model, and the log that it was fitted to now; None instead of the log for an existing model."""
+    """Return a model, and the log to which this call fitted it; for an existing model, None instead."""
     from pipistrelle.models.likeness.fitting import fit
     from pipistrelle.models.likeness.model import is_model, load_model
     from pipistrelle.runs.inputs.named import load_workload

@@ -118,7 +118,7 @@ class StepCommand(Command):
 def parse_transform(texts: Sequence[str], parent: click.Context) -> tuple[AnyStep, ...]:
     """Parse changes of a workload such as ``scale --load 0.9``.
 
-    One text may contain several, separated by ``then``.
+    One text may contain several changes, separated by ``then``.
 
     Raises:
         click.UsageError: if a step is not valid.
@@ -167,7 +167,7 @@ def _sources(ctx: click.Context) -> list[str]:
 
 
 def _carry_out(workload: Workload, step: AnyStep, names: Sequence[str]) -> Workload:
-    """Return the workload after one change; ``names`` are the other workloads to merge with it, for a merge."""
+    """Return the workload after one change; for a merge, ``names`` are the workloads to merge with it."""
     if not isinstance(step, Merge):
         return step.apply(workload)
     everything = [workload, *step.load_others(names)]

@@ -45,7 +45,7 @@ class Campaigns:
         return begins
 
     def pairs(self) -> tuple[Ints, Ints]:
-        """Return the rows of each two successive jobs of a campaign: earlier, later."""
+        """Return the rows of the earlier and of the later job of each two successive jobs in a campaign."""
         inner = np.ones(len(self.order), dtype=np.bool_)
         inner[self.first] = False
         after = np.flatnonzero(inner)
@@ -73,11 +73,11 @@ def campaigns_of(jobs: Workload) -> Campaigns:
 
 
 def repetition(jobs: Workload) -> dict[str, float | int | None]:
-    """Return how often users repeat jobs; without users, all jobs are one user's.
+    """Return how often users repeat jobs; if the log has no users, all jobs count as one user's.
 
     - ``same_size``: share of jobs that have the same size as the user's previous job.
     - ``same_work``: share of jobs that have the same size and an `alike` run time.
-    - ``jobs_per_campaign``: mean number of jobs of `Campaigns`.
+    - ``jobs_per_campaign``: mean number of jobs in a campaign (see `Campaigns`).
     - ``users``: number of users; None without users.
     - ``busiest``, ``ten_busiest``: share of all jobs that the busiest user, or the ten busiest, submitted; None without
       users.

@@ -64,7 +64,7 @@ def html(found: dict[str, Any]) -> str:
 
 
 def rows(found: dict[str, Any]) -> list[list[str]]:
-    """Return a table of two workloads compared by `compare`: a header, then rows (what, both values, distance)."""
+    """Return a table of two workloads compared by `compare`: a header, then (quantity, value in each, distance)."""
     both = found["workloads"]
     table = [["", *(printable(str(one["name"])) for one in both), "distance"]]
     for key, what in (

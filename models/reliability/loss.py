@@ -77,8 +77,8 @@ def printed_queueing(capacity: float, load: float, blocking: float, service: flo
     The equations are P = C B / ((C - a) + a B), F = P a / (C - a) and W = P t / (C - a), for capacity C, load a,
     blocking probability B and service time t. Return None if C <= a.
 
-    They subtract jobs (a = lambda t) from nodes (C). With a = n lambda t, which is C at B = 0, they divide by zero. Use
-    them for comparison, not for forecasts.
+    These equations subtract jobs (a = lambda t) from nodes (C). With a = n lambda t, which is C at B = 0, they divide
+    by zero. Use them for comparison, not for forecasts.
     """
     check_blocking(blocking)
     left = capacity - load

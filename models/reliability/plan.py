@@ -1,4 +1,7 @@
-"""Plan partitions of nodes by reliability: which nodes each job class needs and gets, and what that changes."""
+"""Plan partitions of nodes by reliability.
+
+A plan has the nodes that each job class needs and gets, and the effect of the partitions on each class.
+"""
 
 import math
 from collections.abc import Sequence

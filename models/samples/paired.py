@@ -28,7 +28,7 @@ class Paired:
     Analysis, section 11.2), so shared effects cancel in their difference.
 
     Args:
-        difference: mean of second cell - first cell.
+        difference: mean of (second cell - first cell).
         ratio_of_means: mean of the second over mean of the first.
         mean_of_ratios: mean of second / first.
         correlation: correlation of both cells; None with fewer than three pairs or a constant cell.

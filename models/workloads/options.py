@@ -52,7 +52,7 @@ def zone_of(workload: Workload, name: str | None = None) -> tzinfo:
 
 
 def trace_time(workload: Workload, text: str, zone: tzinfo) -> float:
-    """Return the seconds from time 0 to a date in ``zone``, or for a time after time 0, such as ``7d``."""
+    """Return the simulated time (s) of a date in ``zone``, or of a time after time 0, such as ``7d``."""
     words = text.strip()
     if not _DATE.fullmatch(words):
         return signed_seconds(words, "time")

@@ -156,7 +156,7 @@ def _accuracy(jobs: Workload) -> dict[str, Any] | None:
 
 
 def _busiest(jobs: Workload, name: str, work: Floats) -> dict[str, Any] | None:
-    """Return the values of a field whose jobs use the most unit-seconds, such as the busiest users.
+    """Return those values of a field, such as user ids, whose jobs use the most unit-seconds.
 
     ``name`` is the field, and ``work`` the unit-seconds of each job. The result is None if no job has the field.
     """

@@ -21,13 +21,13 @@ class Fitted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     Args:
         distribution: exponential needs the mean, weibull scale and shape, lognormal median and sigma.
         mean, scale, median: seconds.
-        shape, sigma: numbers.
+        shape, sigma: numbers without a unit.
         mean_interval, ...: the confidence interval (low, high) of each parameter.
         age: how long a node has been up at time 0 (s).
         observations: the number of lengths whose end was observed.
         censored: the number of lengths that had not ended when observation ended.
         exposure: the sum of all observed lengths (s).
-        log_likelihood: of the lengths in seconds, at the fitted parameters.
+        log_likelihood: the log likelihood of the lengths (s) at the fitted parameters.
     """
 
     distribution: Literal["exponential", "weibull", "lognormal"]
