@@ -40,8 +40,9 @@ def with_node_rows(platform: Platform, rows: Sequence[NodeRow]) -> Platform:
     order, and names them.
 
     Raises:
-        PlatformError: naming the row, if its node does not exist, two rows have the same node, a value is out of range,
-            or there are more or fewer rows than nodes without names.
+        PlatformError: with the name of the row, if the row's node does not exist, two rows have the same node, or a
+            value is out of range. Also if nodes have no names, and the table has more or fewer rows than the machine
+            has nodes.
     """
     table = NodeTable.of(platform.info)
     nodes = _found(table, rows) if table.named else _counted(platform, rows)

@@ -211,7 +211,7 @@ class JobSubmittedData(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class JobStartedData(Struct, frozen=True, omit_defaults=True, gc=False):
-    """A running job that an earlier scheduler started; sent when another takes over."""
+    """A running job that an earlier scheduler started; sent to its successor."""
 
     job_id: JobId
     alloc: Allocation
@@ -247,7 +247,7 @@ class Progress(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class JobKilledData(Struct, frozen=True, omit_defaults=True):
-    """The result of one KILL_JOB; ``job_progress`` lists only the jobs that it ended."""
+    """The result of one KILL_JOB; ``job_progress`` lists only the jobs that KILL_JOB ended."""
 
     job_ids: Annotated[tuple[JobId, ...], Meta(description="the jobs that the KILL_JOB named")]
     job_progress: Annotated[dict[str, Progress], Meta(description="{id of a killed job: the job's progress}")] = field(

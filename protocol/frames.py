@@ -75,7 +75,7 @@ def name_of(raw: msgspec.Raw) -> str | None:
 def malformed(raw: msgspec.Raw, index: int, now: float, error: Exception, known: tuple[str, ...]) -> Malformed:
     """Return a `Malformed` for the reply's unreadable ``index``-th decision.
 
-    Its timestamp is ``now`` if the decision has no usable one. ``known`` lists the decision types that exist.
+    Its timestamp is ``now`` (s) if the decision has no usable timestamp. ``known`` lists the decision types that exist.
     """
     name, stamped = name_of(raw), _part(_stamped, raw)
     at = now if stamped is None else stamped.timestamp
@@ -88,7 +88,7 @@ def malformed(raw: msgspec.Raw, index: int, now: float, error: Exception, known:
 
 
 def placed(error: Exception, index: int) -> str:
-    """Return an error's text with ``$.events[index]`` put before the path that it names."""
+    """Return an error's text with ``$.events[index]`` put before the path in that text."""
     text = str(error)
     return text.replace("`$", f"`$.events[{index}]") if "`$" in text else f"{text} - at `$.events[{index}]`"
 
@@ -208,7 +208,7 @@ def encode_value(value: Any, what: str) -> bytes:
 
 
 def _decoded(value: Any) -> Any:
-    """Return a Python value; ``""`` for undecoded JSON, which may contain null."""
+    """Return ``value`` as a Python value, but ``""`` if it is undecoded JSON, which may contain null."""
     return "" if isinstance(value, msgspec.Raw) else plain(value)
 
 

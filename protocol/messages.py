@@ -49,7 +49,7 @@ class WelcomeData(Struct, frozen=True, omit_defaults=True):
 
 
 class RefusedData(Struct, frozen=True):
-    """Why the server ends the session: a stable ``code`` and a text for people."""
+    """The reason for ending the session: a stable ``code`` and a text for people."""
 
     code: Annotated[RefusalCode, Meta(description="the cause, for programs")]
     message: Message

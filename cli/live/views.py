@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Shown(NamedTuple):
-    """Observers of a run's progress, an object that writes progress lines or None, and a function that updates views."""
+    """Observers of a run's progress, an object that writes progress lines (or None), and an update of the views."""
 
     observers: "Sequence[Observer]"
     beat: Heartbeat | None

@@ -171,8 +171,8 @@ def merge(parts: Iterable[Outages]) -> Outages:
     """Merge lists of outages; overlapping outages of one node become one outage.
 
     A joined outage lasts from the first begin to the last end. It has the cause of the outage that begins first; if two
-    begin at once, the earlier list counts. It is announced only if all its parts are: at the latest of their
-    announcements, but no later than its begin. Outages that only touch stay separate.
+    begin at once, the earlier list counts. It is announced only if all its parts are announced: at the time of their
+    latest announcement, but no later than its begin. Outages that only touch stay separate.
     """
     rows = sorted(
         ((row.node, row.down, number, row) for number, part in enumerate(parts) for row in part),

@@ -64,7 +64,7 @@ class FailurePlan:
     def hazard(self, nodes: int, count: int, length: float) -> float:
         """Return a lower bound of -log P(``count`` nodes all stay up for ``length`` s).
 
-        It assumes the most reliable nodes. It ignores failure domains, whose nodes fail together.
+        It assumes that these are the most reliable nodes. It ignores failure domains, whose nodes fail together.
         """
         hazards = np.zeros(nodes)
         for source in self.sources:

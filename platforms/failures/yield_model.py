@@ -108,7 +108,7 @@ SLIDES: Final = Allocation(nodes=150 * 150, mtbf=20 * 365.25 * 86400.0, dump=120
 
 
 class Optimum(NamedTuple):
-    """The number F of survived failures with the greatest yield, that yield (0 to 1), and the wait (s)."""
+    """The number F of survived failures that gives the greatest yield, this yield (0 to 1), and the wait (s)."""
 
     failures: int
     share: float
@@ -144,8 +144,8 @@ class YieldModel:
     def life(self) -> Floats:
         """The mean lifetime of an allocation (s) for each F, shape (most + 1,).
 
-        The sum of mu_i, i = N ... N - F. Slides "Rigid Applications - Time" and "Moldable Applications - Time", without
-        the wait.
+        This is the sum of mu_i for all i from N down to N - F, as on the slides "Rigid Applications - Time" and
+        "Moldable Applications - Time", but without the wait.
         """
         return self.allocation.mtbf * np.cumsum(1.0 / self._up)
 
@@ -189,13 +189,13 @@ class YieldModel:
         return self.work / (self.allocation.nodes * self.between_restarts(wait))
 
     def optimum(self, wait: float) -> Optimum:
-        """Return the F of greatest yield for a wait (s); of several, the smallest F."""
+        """Return the F that gives the greatest yield for a wait (s), or the smallest such F."""
         yields = self.yields(wait)
         best = int(np.argmax(yields))
         return Optimum(best, float(yields[best]), wait)
 
     def largest_wait(self, target: float, failures: int | None = None) -> Optimum | None:
-        """Return the longest wait that still allows a yield (0 to 1), with its F; None if no wait does.
+        """Return the longest wait that still allows a yield (0 to 1), with its F; None if no wait allows it.
 
         It solves W / (N (T + D)) = y for D: the maximum of W / (N y) - T over all F, or its value for the given F.
 

@@ -34,9 +34,9 @@ class Moment:
     def days_later(self, days: int) -> float:
         """Return the same time of day, ``days`` later, in seconds after time 0.
 
-        A date follows the clock of its zone; without a date, a day has 86400 s. When clocks are set forward, a local
-        time that does not exist becomes later by as much as the clocks do. When they are set back, a local time that
-        occurs twice means its first occurrence. After the year 9999 the result is inf.
+        A date follows the clock of its zone; without a date, a day has 86400 s. If clocks are set forward by an hour, a
+        local time in the skipped hour becomes one hour later. If clocks are set back, a local time that occurs twice
+        means its first occurrence. After the year 9999 the result is inf.
         """
         if self.date is None:
             return self.seconds + days * _DAY

@@ -15,9 +15,10 @@ A rule consists of words separated by blanks (docs/how-to/failures.md has exampl
 
 `pipistrelle.protocol.base.lengths.parse_seconds` reads each LENGTH. A date without an offset is in the given zone. If
 maintenance recurs from a date, it keeps its time of day, even if the clock changes. If it recurs from ``@``, a day has
-86400 s. A date alone means the start of that day, or after ``until`` its end. Each clause may occur once, in any order;
-``cause`` takes the rest of the line. If the name of a pool is also a word or number of this language, write "pool"
-before it. If the name of a node is such a word, or also a pool's name, write the node's number.
+86400 s. A date without a time of day means the start of that day; after ``until`` it means the end of that day. Each
+clause may occur once, in any order; ``cause`` takes the rest of the line. If the name of a pool is also a word or
+number of this language, write "pool" before it. If the name of a node is such a word, or also a pool's name, write the
+node's number.
 """
 
 import re

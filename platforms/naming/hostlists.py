@@ -1,7 +1,7 @@
 """Lists of node names as Slurm writes them: ``n[01-02,05],g1``.
 
-Source: ``hostlist`` in the manual of slurm.conf. Brackets have numbers and ranges, separated by commas. A number has as
-many digits as the first one of its range.
+Source: ``hostlist`` in the manual of slurm.conf. Brackets have numbers and ranges, separated by commas. All numbers of
+a range have as many digits as its first number.
 """
 
 import re
@@ -24,7 +24,7 @@ _NUMBERED: Final = re.compile(r"(.*?)(\d{1,9})", re.DOTALL)
 
 
 def expanded(text: str, where: str, what: str = "names of nodes") -> list[str]:
-    """Return the names of a list such as ``n[01-02,05],g1``, in its order.
+    """Return the names in a list such as ``n[01-02,05],g1``, in the order of the list.
 
     Raises:
         PlatformError: if the list is malformed or has more than `MOST_NAMES` names.

@@ -139,10 +139,10 @@ def names_in_order(pools: Iterable[tuple[str, str, int]], places: Sequence[str])
 
     Args:
         pools: (name, pattern or "", number of nodes) of each pool.
-        places: the names of the nodes' places in the topology, or none.
+        places: the name of each node's place in the topology; empty if places have no names.
 
     Raises:
-        PlatformError: if a pattern is invalid, or its number of names is not that of the pool's nodes.
+        PlatformError: if a pattern is invalid, or gives more or fewer names than the pool has nodes.
     """
     found: list[str] = []
     for pool, rule, count in pools:

@@ -61,7 +61,7 @@ class Several(Struct, frozen=True):
     every: bool
 
     def met_by(self, pool: PoolInfo) -> bool:
-        """Return whether the nodes of a pool meet the conditions: all with ``every``, else one."""
+        """Return whether the nodes of a pool meet all conditions; without ``every``, at least one."""
         return (all if self.every else any)(part.met_by(pool) for part in self.parts)
 
     def words(self) -> Iterator[Word]:

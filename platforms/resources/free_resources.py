@@ -42,7 +42,7 @@ class FreeResources:
         """Return which nodes fit a request now.
 
         Args:
-            among: indices of the nodes to test; None: all nodes. The result has the same shape.
+            among: indices of the nodes to test; None: all nodes. The result has one value for each tested node.
         """
         every = slice(None) if among is None else among
         fits: NDArray[np.bool_] = np.all(self.amounts[every] >= request.amounts, axis=1)
@@ -162,7 +162,7 @@ class FreeResources:
         return 0 if request.is_share else request.gpus
 
     def _numbers(self, node: int, request: OneNodeRequest, gpus: Sequence[int]) -> list[int]:
-        """Return the numbers of the GPUs; PlatformError unless they are the requested number of GPUs of the node."""
+        """Return the given GPU numbers; PlatformError if the node lacks one, or if their count is not requested."""
         numbers = list(gpus)
         count = int((self.nodes.gpus[node] > 0).sum())
         if len(set(numbers)) != request.gpus or len(numbers) != request.gpus:

@@ -13,13 +13,13 @@ _IMPOSSIBLE: Final = -1
 def places_for(
     tasks_on: Amounts, low: int, high: int, tasks: int | None, gpus_on: Amounts, gpus: int
 ) -> Amounts | None:
-    """Return the indices of those candidates on which to place a job; None if too few suffice.
+    """Return the indices of the candidates on which to place a job; None if it does not fit on them.
 
     Args:
         tasks_on: how many of the tasks fit on each candidate, at least one, shape (candidates,). Candidates are sorted
             by preference, the best first.
         low, high: the least and the greatest number of nodes.
-        tasks: the number of tasks of the job; None: as many as it has nodes, however many these are.
+        tasks: the number of tasks of the job; None: the job has a fixed number of tasks on each node.
         gpus_on: how many of the job's GPUs fit on each candidate, shape (candidates,); ignored without ``gpus``.
         gpus: the number of GPUs on all nodes together; 0: GPUs do not matter.
     """
@@ -37,8 +37,8 @@ def places_for(
 def _by_tasks(able: Amounts, low: int, high: int, tasks: int) -> Amounts | None:
     """Return the indices of the first ``low`` to ``high`` candidates with room for the tasks.
 
-    If these have too little room, return those of the candidates with the most room; None if even these have too
-    little.
+    If the first candidates have too little room, return the indices of the candidates with the most room. Return None
+    if even those have too little.
     """
     if low == high:
         equal = np.flatnonzero(able >= -(-tasks // low))
@@ -54,9 +54,10 @@ def _by_tasks(able: Amounts, low: int, high: int, tasks: int) -> Amounts | None:
 
 
 def _by_both(tasks_on: Amounts, low: int, high: int, tasks: int, gpus_on: Amounts, gpus: int) -> Amounts | None:
-    """Return the indices of the first candidates with room for tasks and GPUs, else of any; None if none suffice.
+    """Return the indices of candidates with room for the tasks and GPUs; None if there are none.
 
-    The search computes the most tasks on each number of nodes with each number of GPUs, candidate by candidate.
+    The first candidates are chosen if they have enough room. Otherwise a search computes the most tasks on each number
+    of nodes with each number of GPUs, candidate by candidate.
     """
     high = min(high, len(tasks_on))
     if any(int(np.sort(able)[-high:].sum()) < asked for able, asked in ((tasks_on, tasks), (gpus_on, gpus))):

@@ -129,7 +129,7 @@ class Shape:
 
     @property
     def parts(self) -> tuple[Amounts, Amounts, int]:
-        """What the job takes of a node besides its tasks, what each task takes, and the most tasks on a node."""
+        """What the job takes of each node, what each task takes in addition, and the most tasks on a node."""
         return self._per_node + self._gpus_at_least * self._per_gpu, self._per_task, self._cap
 
     @cached_property
@@ -199,7 +199,7 @@ class Shape:
         return amounts
 
     def rows(self, takes: Sequence[Take]) -> tuple[Amounts, Amounts, Amounts]:
-        """Return the nodes of parts of a job, shape (takes,), and the amounts and GPUs that the parts hold there.
+        """Return the node of each part of a job, shape (takes,), and the amounts and GPUs that the part holds there.
 
         The amounts have the shape (takes, resources), the GPUs (in thousandths) the shape (takes, GPUs).
         """
@@ -229,7 +229,7 @@ class Shape:
         return found
 
     def on_one(self, node: int, gpus: Amounts) -> tuple[Take, ...]:
-        """Return what a job with `single` takes of this node.
+        """Return what a job that has only one node (see `single`) takes of this node.
 
         ``gpus`` are the free thousandths of each GPU of the node, shape (GPUs,).
         """

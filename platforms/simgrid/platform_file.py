@@ -107,7 +107,7 @@ def parse_simgrid(
     Args:
         where: the name of the text in messages, usually a path; its last part becomes the platform's name.
         master: the name of the master host, unless `roles` gives this host another role. None: the only host that is
-            called ``master_host``, or that with digits after it, such as ``master_host1`` in some of Batsim's files.
+            called ``master_host`` or, as in some of Batsim's files, ``master_host`` followed by digits.
         roles: {name of a host: additional role}, as for Batsim's option ``--add-role-to-hosts``.
         energy: whether power is simulated; if not, invalid watts are ignored.
 

@@ -31,11 +31,11 @@ _TOPOLOGIES: Final = ("FLAT", "TORUS", "FAT_TREE", "DRAGONFLY")
 
 
 class Watts(msgspec.Struct, frozen=True):
-    """The power of a host in one pstate (W); it is linear in the load unless idle.
+    """The power of a host in one pstate (W); it is linear in the load unless the host is idle.
 
     Args:
         idle: the power without any work.
-        epsilon: the limit as the load approaches 0; at load x the power is ``epsilon + x * (full - epsilon)``.
+        epsilon: the power as the load approaches 0; at load x the power is ``epsilon + x * (full - epsilon)``.
         full: the power with all cores busy.
     """
 
@@ -47,7 +47,7 @@ class Watts(msgspec.Struct, frozen=True):
 class SleepPstate(msgspec.Struct, frozen=True):
     """A pstate for sleeping, and the pstates for switching off and on.
 
-    Switching off or on takes as long as one flop at the speed of its pstate.
+    Switching takes as long as one flop at the speed of the pstate for switching off or on.
     """
 
     sleeping: int
@@ -140,8 +140,8 @@ def parse_topology(topology: str, parameters: str) -> int | None:
 def parse_watts(text: str, *, pstates: int, cores: int, one_core: bool) -> tuple[Watts, ...]:
     """Parse a property with a host's power in each pstate: "95:100:200, 93:98:170".
 
-    The first value is the power when idle, the last is that with all cores busy. A value between them is the power at
-    nearly no load, by default that when idle.
+    The first value is the power when idle, and the last one is the power with all cores busy. A value between them is
+    the power at nearly no load; without such a value, that is the power when idle.
 
     With `one_core`, as in older versions of SimGrid, the value between them is the power with one core busy. The power
     at nearly no load is extrapolated from it. A single-core host is then idle or fully busy.

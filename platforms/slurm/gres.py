@@ -17,7 +17,7 @@ _IGNORED: Final = "no_consume"
 
 
 def read_gres(text: str, where: str) -> dict[str, int]:
-    """Parse a list such as ``gpu:a100:4,nvme:1``; return {name, or name:type: number}.
+    """Parse a list such as ``gpu:a100:4,nvme:1``; return {``name`` or ``name:type``: number}.
 
     Sockets in parentheses, as in ``gpu:4(S:0-1)``, are ignored.
 

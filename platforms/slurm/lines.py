@@ -91,7 +91,10 @@ def _lines(
 
 
 def _joined(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each line without its comment, with the number of its first line; join lines that a backslash continues."""
+    """Yield each line's number and its text without the comment; join lines that a backslash continues.
+
+    Joined lines have the number of the first of them.
+    """
     held, first = "", 0
     for number, raw in enumerate(text.splitlines(), start=1):
         line = _COMMENT.sub("", raw).rstrip()

@@ -26,7 +26,7 @@ class SlurmNode(Struct, frozen=True):
         line: number of its ``NodeName`` line, from 0.
         cpus, cores: CPUs (threads that jobs can get) and cores of the node.
         real_memory, mem_spec_limit: memory of the node, and what jobs cannot get of it (MiB).
-        gres: {name, or name:type: number}.
+        gres: {``name`` or ``name:type``: number}.
         state: the state, such as UNKNOWN or DOWN, without its flags.
     """
 

@@ -32,7 +32,7 @@ def read_time(text: str, one: float = 60.0) -> float:
     The forms are ``M``, ``M:S``, ``H:M:S``, ``D-H``, ``D-H:M`` and ``D-H:M:S``.
 
     Args:
-        one: how many seconds a number without colons counts.
+        one: the unit of a number without colons, in seconds; 60: such a number is in minutes.
     """
     if text.upper() in _ENDLESS:
         return inf

@@ -26,7 +26,8 @@ class LinkLines(NamedTuple):
     """Link loads along one dimension, for those lines of routers whose links may have loads.
 
     Args:
-        first: the router with coordinate 0 on each line, shape (lines,). Routers are numbered, last dimension fastest.
+        first: the router with coordinate 0 on each line, shape (lines,). Router numbers vary fastest along the last
+            dimension.
         loads: the loads of the links, shape (2, lines, links): index 0 for the direction of rising coordinates, 1 for
             the other one.
     """
@@ -126,8 +127,8 @@ class LinkLoads:
     def busiest(self, lines: list[LinkLines]) -> tuple[float, float | None]:
         """Return the greatest link load, and the rate of traffic at which the first link reaches its bandwidth.
 
-        The rate is how many bytes/s a load of 1 then stands for. It is None if bandwidths are unknown or no link has a
-        load.
+        The rate is the traffic, in bytes/s, that a load of 1 then stands for. It is None if bandwidths are unknown or
+        no link has a load.
         """
         peaks = [loads.max(axis=(0, 1), initial=0.0) for _, loads in lines]
         rates = [

@@ -1,4 +1,4 @@
-"""Partitions of a machine by reliability, for classes of jobs: sizes and nodes.
+"""Divide a machine by reliability into partitions for classes of jobs.
 
 Source: S. Umamaheshwaran, "Reliability Guided Resource Allocation for Large-scale Supercomputing Systems", 2014.
 """
@@ -77,9 +77,9 @@ def partition_sizes(
 ) -> tuple[list[Sized], int]:
     """Return partitions, the most reliable first, and the number of remaining units.
 
-    In order of rank, each class gets the units that it needs, at least those of its largest job, or all remaining units
-    if they are fewer. A class has no partition if its largest job exceeds the remaining units or needs the whole
-    machine.
+    In order of rank, each class gets the units that it needs, but at least as many as its largest job needs. If fewer
+    units remain, it gets all of them. A class has no partition if its largest job exceeds the remaining units or needs
+    the whole machine.
 
     Args:
         units: number of units of the machine.
@@ -122,7 +122,7 @@ class Partition(NamedTuple):
 
 
 def by_mttf(mttf: Floats) -> NDArray[np.intp]:
-    """Return node numbers by falling MTTF, unknown ones last; equal ones by number."""
+    """Return node numbers by falling MTTF, nodes of unknown MTTF last; nodes of equal MTTF by number."""
     return np.argsort(-np.nan_to_num(mttf, nan=-np.inf), kind="stable").astype(np.intp)
 
 
@@ -147,8 +147,8 @@ def observed(mttf: Floats, failures: NDArray[np.int64], seconds: float) -> Float
 def partition(sized: Sequence[Sized], mttf: Floats, machine: Machine) -> tuple[list[Partition], NodeSet]:
     """Assign nodes to partitions; also return the units of the remaining nodes.
 
-    The first partition gets the most reliable nodes. A node belongs with all its units to one partition, so a partition
-    may have a few more units than planned, and the last ones fewer.
+    The first partition gets the most reliable nodes. All units of a node belong to one partition. So a partition may
+    have a few more units than planned, and the last partitions may have fewer.
     """
     order = by_mttf(mttf)
     per_node = machine.numbering.units_per_node(len(order))[order]
@@ -176,8 +176,9 @@ def level_of(text: str) -> int | None:
 def declared(machine: Machine, owners: Sequence[int]) -> list[Partition] | None:
     """Return the partitions that the node classes of the machine declare; None if they declare none.
 
-    They do if all nodes are of classes ``reliability-1`` (the most reliable), ``reliability-2``, ..., as in Haizea's
-    traces. ``owners`` are the indices of job classes by rank; the first one gets the first partition.
+    They declare partitions if all nodes are of the classes ``reliability-1`` (the most reliable), ``reliability-2``,
+    ..., as in Haizea's traces. ``owners`` are the indices of job classes by rank; the first one gets the first
+    partition.
     """
     level = np.array([level_of(name) or 0 for name in machine.nodes.classes])[machine.nodes.node_class]
     if not len(level) or (level == 0).any():
@@ -194,8 +195,8 @@ def declared(machine: Machine, owners: Sequence[int]) -> list[Partition] | None:
 def first_partition(parts: Sequence[Partition], at: int, size: int) -> int | None:
     """Return the index of the partition in which to search for a job's units; None means the whole machine.
 
-    It is the partition of class ``at``, or else the least reliable partition. If that has fewer than ``size`` units,
-    the next more reliable one that has enough is returned.
+    It is the partition of class ``at``; if that class has none, the least reliable partition. If the partition has
+    fewer than ``size`` units, the next more reliable partition with enough units is returned.
     """
     own = next((place for place, part in enumerate(parts) if part.owner == at), len(parts) - 1)
     return next((place for place in range(own, -1, -1) if len(parts[place].units) >= size), None)

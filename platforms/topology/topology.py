@@ -84,7 +84,7 @@ class RouterGrid(Topology):
         return found
 
     def total_hops(self, nodes: Ints) -> int:
-        """Return the hops summed over unordered pairs, from the counts of each coordinate."""
+        """Return the hops summed over unordered pairs, computed from the number of nodes at each coordinate."""
         along = _around_ring if self.kind == "torus" else _along_line
         return sum(
             along(np.bincount(coordinates[nodes], minlength=size))
@@ -107,7 +107,7 @@ class NestedGroups(Topology):
         return np.array([*self.hops, 0], dtype=np.intp)[first]
 
     def total_hops(self, nodes: Ints) -> int:
-        """Return the hops summed over unordered pairs of nodes, from the sizes of groups."""
+        """Return the hops summed over unordered pairs of nodes, computed from the sizes of groups."""
         total, within = 0, comb(len(nodes), 2)
         group = np.zeros(len(nodes), dtype=np.intp)
         for coordinates, size, hops in zip(self._along, self.shape, self.hops, strict=True):

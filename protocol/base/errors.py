@@ -93,7 +93,10 @@ _MOST_NAMED = 40
 
 
 def did_you_mean(name: str, known: list[str]) -> str:
-    """Return a sentence with the closest known name; if none is close, with all names if they are few, else ""."""
+    """Return a sentence that suggests the closest known name.
+
+    If no name is close, the sentence lists all known names. If these are many, the result is "".
+    """
     from difflib import get_close_matches  # needed only for errors
 
     close = get_close_matches(name, known, n=1)

@@ -1,4 +1,4 @@
-"""The program's log: loguru, imported only with the first message because that is slow."""
+"""The program's log; it uses loguru, which is imported only for the first message because the import is slow."""
 
 import sys
 import warnings

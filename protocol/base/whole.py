@@ -31,7 +31,7 @@ _MOST_STREAMED: Final = 64 << 20
 def without_waiting(path: PathText, flags: int) -> int:
     """Open a file, without waiting for a writer if it is a named pipe.
 
-    A pipe that no program writes reads as empty. Pass this function as the ``opener`` of `open`.
+    A pipe without a writer is read as empty. Pass this function as the ``opener`` of `open`.
     """
     number = os.open(path, flags | os.O_NONBLOCK)
     os.set_blocking(number, True)
@@ -39,7 +39,10 @@ def without_waiting(path: PathText, flags: int) -> int:
 
 
 def only_regular(path: PathText, flags: int) -> int:
-    """Open a file as an ``opener`` of `open`; OSError if it is a pipe or device, which may never end."""
+    """Open a regular file; OSError for a pipe or device, which may never end.
+
+    Pass this function as the ``opener`` of `open`.
+    """
     number = without_waiting(path, flags)
     if stat.S_ISREG(os.fstat(number).st_mode):
         return number
@@ -50,7 +53,7 @@ def only_regular(path: PathText, flags: int) -> int:
 
 
 def read_whole(path: PathText) -> bytes:
-    """Return a file's content without waiting for a pipe that nobody writes.
+    """Return a file's content; do not wait if it is a pipe without a writer.
 
     All code that reads a whole file uses this function.
 
@@ -214,7 +217,7 @@ def _is_open(number: int, found: os.stat_result) -> bool:
 def _opened_beside(target: str, mode: int | None) -> tuple[str, int]:
     """Return the name and the descriptor of a new locked file in the target's folder.
 
-    A file that a killed process left is used again.
+    If a killed process left such a file, that file is used again.
     """
     folder, name = os.path.split(target)
     short = os.fsdecode(os.fsencode(name)[:_LONGEST_NAME])

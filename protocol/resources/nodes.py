@@ -28,7 +28,7 @@ class NodeResources(Struct, frozen=True, omit_defaults=True):
 
 
 class NodeTake(Struct, frozen=True, omit_defaults=True):
-    """What a job takes on some of its nodes, the same on each of them.
+    """The resources that a job takes on some of its nodes: the same on each of them.
 
     Args:
         nodes: the nodes; each node of the allocation is in exactly one NodeTake.

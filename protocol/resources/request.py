@@ -28,7 +28,7 @@ class Request(Struct, frozen=True, omit_defaults=True):
         cores_per_task: in milli-cores.
         memory_per_node, memory_per_core, memory_per_gpu: in MiB.
         gpus, gpus_per_node, gpus_per_task: the number of whole GPUs of the job, of each node, of each task.
-        gpu_share: what a job with one GPU takes of it, in thousandths; 1000: the whole GPU.
+        gpu_share: the share of the GPU that a job with one GPU takes, in thousandths; 1000: the whole GPU.
         gpu_models: the GPUs must be of one of these models; empty: any.
         exclusive: whether the job shares no node; it then takes all cores, memory and GPUs of its nodes.
         licenses: {licence: number} of the whole job.

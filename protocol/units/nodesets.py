@@ -31,8 +31,8 @@ _MOST_WRITTEN: Final = 4096
 class NodeSet:
     """An immutable set of units, held as disjoint, ascending, non-adjacent intervals.
 
-    Sets with the same units are equal and have the same hash. Operations cost time in the number of intervals, not of
-    units, except iteration.
+    Sets with the same units are equal and have the same hash. The time of operations depends on the number of
+    intervals, not of units; only iteration visits each unit.
 
     Args:
         intervals: pairs (lo, hi) of unit numbers, both included, in any order; neighbours are merged.

@@ -1,7 +1,7 @@
 """Golden results: stored results of a run, with which later runs are compared.
 
-They are a folder that `compare` reads like any run. Golden results of small runs have the run's tables, those of large
-runs the same rows in one compressed file.
+They are stored in a folder, which `compare` reads like the folder of a run. For a small run it has the run's tables;
+for a large run it has the same rows in one compressed file.
 """
 
 from collections.abc import Iterator, Mapping
@@ -107,7 +107,7 @@ def summary_in(folder: Path) -> dict[str, Any]:
 
 
 def _pairs(kept: Mapping[str, Any], told: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Yield (name, first value, second value) of each metric that both summaries have, at the top or in a table."""
+    """Yield (name, first value, second value) of each metric in both summaries, at the top level or in a table."""
     for name, one in kept.items():
         if name not in told:
             continue

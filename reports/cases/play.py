@@ -21,9 +21,9 @@ class CaseOutcome:
     """The outcome of a case.
 
     Attributes:
-        verdict: ``same`` or ``differs``; ``within`` if results differ, but all metrics with a tolerance are within it;
-            ``failed`` if the case could not be run or compared; ``updated`` or ``new`` if golden results were
-            written.
+        verdict: ``same`` or ``differs``; ``within`` if results differ, but all metrics with tolerances are within their
+            tolerances; ``failed`` if the case could not be run or compared; ``updated`` or ``new`` if golden results
+            were written.
         lines: what differs or failed.
         difference: as in `golden_difference`; None if nothing differs or the results could not be compared.
     """

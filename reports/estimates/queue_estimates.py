@@ -56,7 +56,8 @@ class QueueEstimate(Struct):
 class ErrorFigures(Struct):
     """Statistics of the errors of start estimates, in seconds; the statistics are None if no job started.
 
-    ``later`` counts jobs that started more than a minute after their estimate, ``earlier`` more than a minute before.
+    ``later`` counts the jobs that started more than a minute after their estimate; ``earlier`` counts those that
+    started more than a minute before it.
     """
 
     jobs: int

@@ -85,7 +85,7 @@ def explain(
     """Return why a job waited.
 
     Args:
-        line: the job. Without a start, its wait ends with its rejection or with the outputs.
+        line: the job. If it did not start, its wait ends with its rejection or at the end of the outputs.
         seen: what was observed of the job when the run was simulated again; None if that was not possible.
         not_replayed: why the run could not be simulated again.
         depends_on: names of the jobs that the job waits for.
@@ -137,7 +137,7 @@ def _lacking(timeline: Sequence[Stretch]) -> list[tuple[float, float]]:
 
 
 def look_at(seen: Seen, time: float) -> Look | None:
-    """Return the observation of a job at ``time`` (s), or the last one before it; None if there is none."""
+    """Return a job's last observation at or before ``time`` (s); None if there is none."""
     at = bisect_right([look.time for look in seen.looks], time)
     return seen.looks[at - 1] if at else None
 

@@ -65,7 +65,7 @@ def timeline_of(
 
 
 def _fill(found: list[Stretch], files: RunFiles, line: JobLine, begin: float, end: float, otherwise: Limit) -> None:
-    """Append stretches from ``begin`` to ``end`` (s), with limits from the numbers of free units.
+    """Append stretches from ``begin`` to ``end`` (s); their limits follow from the numbers of free units.
 
     While enough units were free, the limit is ``otherwise``.
     """

@@ -96,8 +96,8 @@ class Replayed(Struct):
 class RunIndex(Struct):
     """All facts that explain the jobs of a run.
 
-    ``not_replayed`` says why the run was not repeated; None if it was. ``depends_on`` is {job id: names of the jobs
-    that it waits for}. ``others`` are the ids of jobs that never joined the queue. ``polls`` tells whether the
+    ``not_replayed`` says why the run was not repeated; None if it was repeated. ``depends_on`` is {job id: names of the
+    jobs that it waits for}. ``others`` are the ids of jobs that never joined the queue. ``polls`` tells whether the
     scheduler decides only at fixed steps.
     """
 

@@ -46,7 +46,7 @@ class Passing(Struct):
 
 
 class Passed(Struct):
-    """A job that was submitted before the explained job and still waited when that one started.
+    """A job that was submitted before the explained job and still waited when the explained job started.
 
     Times are in seconds.
     """
@@ -141,7 +141,7 @@ def passed_by(
 
 
 def passed_of(files: RunFiles, line: JobLine, seen: Seen | None) -> list[Passed]:
-    """Return the jobs that a job passed: they were submitted earlier and were still queued when it started."""
+    """Return the jobs that a job passed: those submitted before it that were still queued when it started."""
     if line.start is None:
         return []
     order = {} if seen is None else {name: number for number, name in enumerate(seen.submitted)}
@@ -280,7 +280,7 @@ class _Held(Struct):
 
 
 def _held_back(seen: Seen, end: float) -> list[_Held]:
-    """Return when limits of the job's class or of the scheduler held the job back."""
+    """Return the times in which limits of the job's class or of the scheduler held the job back."""
     found: list[_Held] = []
     for number, look in enumerate(seen.looks):
         if look.limit not in ("class", "limit"):

@@ -43,8 +43,8 @@ class Witness:
 
     It calls the policy's ``reservation(job)``, ``held_back_by(job)``, ``ahead(job)`` and ``breakdown(job)``
     (docs/how-to/explain.md), and its order's ``terms(job, now)``, if these methods exist. If no unit was free, it
-    requests neither the terms nor the position in the queue. The policy has not examined the queue at such a time. The
-    requests would make it update fairshare usage at other times than in the original run.
+    requests neither the terms nor the position in the queue. At such a time the policy has not examined the queue, and
+    the requests would make it update fairshare usage at other times than in the original run.
 
     Args:
         only: chooses jobs by id and labels; None for all jobs, up to `MOST_LOOKS` observations.

@@ -18,7 +18,7 @@ _MOST_LONGEST: Final = 10
 
 
 class Share(Struct):
-    """One limit: the time that it kept jobs waiting (s), as a share of all waits, and for how many jobs."""
+    """A limit: for how long (s) and how many jobs it kept waiting, and the share of this time in all waits."""
 
     limit: Limit
     seconds: float
@@ -37,7 +37,7 @@ class Longest(Struct):
 
 
 class Shares(Struct):
-    """Why the jobs with the labels ``of`` waited; times in seconds.
+    """The reasons why the jobs with the labels ``of`` waited; times are in seconds.
 
     ``epoch`` is the Unix time (s) of time 0, and ``timezone`` the name of the zone; None if unknown.
     """

@@ -37,7 +37,8 @@ def answer(
 ) -> str:
     """Return why a job waited for ``waited`` s, in one sentence.
 
-    ``short`` has, for each resource that was short on shared nodes, for how long (s), and how much of it was free.
+    ``short`` has the resources that were short on shared nodes: {name: (time for which it was short in s, text that
+    says how much was free)}.
     """
     rejected = line.state == "REJECTED"
     why = files.whys.get(line.id) or line.metadata or "nothing tells why"

@@ -62,7 +62,7 @@ class PageView:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Tell viewers that the run is over, if the run never began."""
+        """Stop serving; if the run never began, first tell viewers that it is over."""
         if not self._over:
             self._server.publish(msgspec.json.encode({"phase": "over", "reason": "never begun", "token": self._token}))
         self._server.close()

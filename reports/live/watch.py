@@ -41,8 +41,8 @@ class LiveView(Protocol):
 class LiveWatch(Observer):
     """Show a run in live views while it is in progress.
 
-    Call it between two steps; it returns the seconds until the next call. Sampling takes a small share of
-    the time on any machine: the next sample waits 30 times as long as the last one took.
+    Call it between two steps; it returns the seconds until the next call. After each sample, the watch waits 30 times
+    as long as the sample took, so sampling takes a small share of the time on any machine.
 
     Args:
         clock: a monotonic wall clock (s).

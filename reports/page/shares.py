@@ -14,7 +14,7 @@ _LABELS: Final = {"USER": "user", "GROUP": "group", "ACCOUNT": "account", "CLASS
 
 
 def fairshare_targets(command: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """Return fairshare targets: ``label`` (such as user), ``targets`` {name: share}, and ``how`` (where they are set).
+    """Return fairshare targets, with ``label`` (such as user), ``targets`` {name: share}, and ``how`` they are set.
 
     Shares of the job order ``pbs`` are divided by their sum. Targets in a maui.cfg are in percent; they are used only
     if that file is unchanged since the run.

@@ -131,7 +131,7 @@ class _Book(Observer):
             self._add(at, held=len(alloc) * (now - start) / HOUR)
 
     def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool, why: Reasons) -> None:
-        """Count the jobs on units that went down as failed; if there are none, count an idle failure."""
+        """Count as failed the jobs on the units that went down; without such jobs, count an idle failure."""
         hit = [at for at, alloc, start in self._running.values() if start < now and not alloc.isdisjoint(units)]
         for at in hit:
             self._add(at, failed=1)
@@ -170,8 +170,9 @@ def compare(
         platform: a machine with the mean time to failure of each node.
         seed: for jobs, outages and placement.
         duration: how long jobs are submitted and nodes fail; None: as in the classes.
-        blocking: B from 0 to 1: a partition has (1 - B) times the mean number of units that its class uses.
-        admission: ``queue``: jobs wait for their partition; ``block``: jobs that cannot start at once are rejected.
+        blocking: from 0 to 1; a partition has (1 - ``blocking``) times the mean number of units that its class uses.
+        admission: with ``queue``, jobs wait for their partition; with ``block``, jobs that cannot start at once are
+            rejected.
         backfill: the backfilling rule of both runs.
         every, repair: time between failures, and downtime, in hours.
 

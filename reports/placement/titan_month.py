@@ -257,7 +257,8 @@ def failures(
     """Simulate the month under the policy ``case``, once with each of the failure seeds ``draws``.
 
     Returns:
-        The leadership jobs' share of the failures, the number of all failures, and the share that the formula gives.
+        The leadership jobs' share of the failures, the number of all failures, and the share that `failure_share`
+        expects.
     """
     runs = [month(platform, jobs, case, drawn_outages(stable, TABLE_II, seed)) for seed in draws]
     struck = [sum(one.struck[kind] for one in runs) for kind in (0, 1)]

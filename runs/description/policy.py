@@ -179,7 +179,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     @property
     def may_preempt(self) -> bool:
-        """Return whether the scheduler may preempt; programs and Python code are assumed to."""
+        """Return whether the scheduler may preempt; True for every program and for Python code."""
         if self.preempt_type is not None or self.program is not None or self.code is not None:
             return True
         if self.scheduler == MAUI and self.config is not None:

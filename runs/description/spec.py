@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 
 class Decides(Enum):
-    """What a field of a run's description affects: inputs, events, policy, outputs or limits."""
+    """The part of a run that a field of its description affects: inputs, events, policy, outputs or limits."""
 
     #: the jobs and the machine
     INPUTS = "inputs"

@@ -61,7 +61,7 @@ class Child:
     Args:
         command: program and arguments; ``endpoint`` replaces ``{endpoint}`` in an argument.
         endpoint: address at which the server listens; in the batsim dialect, at which the scheduler listens.
-        printed: receives both output streams of the process; None: the process writes to this process's streams.
+        printed: receives both output streams of the process; None: the output appears among the output of this program.
 
     Raises:
         CommandError: the process cannot be started.

@@ -35,8 +35,8 @@ def fill(nodes: SharedNodes, pods: PodList, placement: str, *, until: float, see
     """Fill the nodes until the pods have requested ``until`` (1.3: 130 %) of the cluster's GPUs.
 
     The seed orders nodes and pods at random. After the last pod, pods are drawn from the list again. Among nodes of
-    equal score, the first in the random order is chosen, as in the published experiment. Each of `POINTS` is measured
-    right after the pod with which the requested GPUs reach it.
+    equal score, the first in the random order is chosen, as in the published experiment. `POINTS` are percentages of
+    requested GPUs. Each is measured right after the pod that makes the requests reach it.
     """
     rng = np.random.Generator(np.random.PCG64(seed))
     nodes = nodes.ordered(rng.permutation(len(nodes)))

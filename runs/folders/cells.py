@@ -282,7 +282,7 @@ class TextColumn(Sequence[str]):
     def _same(
         self, rows: NDArray[np.integer[Any]], others: "TextColumn", their: NDArray[np.integer[Any]]
     ) -> NDArray[np.bool_]:
-        """Compare cells pairwise: whether cell ``rows[i]`` equals cell ``their[i]`` of ``others``, for each i."""
+        """Return, for each i, whether cell ``rows[i]`` equals cell ``their[i]`` of ``others``."""
         wide = max(self.longest, others.longest)
         same: NDArray[np.bool_] = self.lengths[rows] == others.lengths[their]
         for begin in range(0, len(rows), _ROWS):

@@ -55,7 +55,7 @@ class JobLine(Struct, array_like=True):
 
 
 class MachineStates(Struct):
-    """Free and down units over time: ``idle[i]`` and ``down[i]`` from ``times[i]`` (s)."""
+    """The units that are free (``idle[i]``) and down (``down[i]``) from ``times[i]`` (s) on."""
 
     times: Floats
     idle: Floats

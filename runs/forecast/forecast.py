@@ -79,7 +79,7 @@ class Forecast(Struct, kw_only=True):
         running: number of running jobs.
         out: number of nodes that take no new jobs.
         replicas: number of runs with drawn run times; 0 without a history, so all jobs use their whole limits.
-        history: number of past jobs with a ratio of used time to limit.
+        history: number of past jobs whose ratio of used time to limit is known.
         remarks: warnings, each with a count.
         faults: rows that were skipped.
     """

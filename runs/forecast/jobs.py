@@ -51,7 +51,7 @@ def entry_of(job: LiveJob, zero: float, now: float, known: Mapping[str, int], ig
         zero: the date of time 0 (s since 1970).
         now: the moment of the forecast (s of simulated time).
         known: names of the cluster's nodes.
-        ignored: counts what is not supported.
+        ignored: {warning: count}; the function adds what it ignores or replaces in the job.
 
     Raises:
         PlatformError: a list of nodes is malformed.

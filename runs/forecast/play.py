@@ -21,7 +21,7 @@ Runtimes = Callable[[str, SlurmJob], float]
 
 
 class Start(Struct, frozen=True):
-    """When a job starts (s of simulated time), and its nodes as a set."""
+    """The start of a job (s of simulated time), and its nodes as a set."""
 
     time: float
     nodes: int
@@ -95,7 +95,7 @@ def _may_start(job: SlurmJob) -> bool:
 
 
 def _last_gate(start: Primed) -> float:
-    """Return the time (s) of the last begin of a pending job or end of a reservation, or 0."""
+    """Return the latest time (s) before which a pending job may not begin, or at which a reservation ends; else 0."""
     gates = [float(job.begin) for job in start.controller.pending.values()]
     gates += [float(one.end) for one in start.controller.reservations.all]
     return max(gates, default=0.0)

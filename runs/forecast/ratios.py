@@ -1,4 +1,4 @@
-"""Draw run times from ratios: the share of its limit that each past job of a user used."""
+"""Draw run times from the shares of their limits that a user's past jobs used."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -169,7 +169,7 @@ def _memory(job: SlurmJob, cpus: int) -> int:
 
 
 def _told(found: Primed, live: LiveJob, mask: int) -> Alloc:
-    """Return what the job takes of each node, from ``scontrol -d``; {} if that lacks one of its nodes."""
+    """Return what the job takes of each node, from ``scontrol -d``; {} if a node is missing there."""
     alloc: Alloc = {}
     index = found.controller.machine.index
     for share in live.shares:
@@ -180,7 +180,7 @@ def _told(found: Primed, live: LiveJob, mask: int) -> Alloc:
 
 
 def _chosen(controller: Controller, job: SlurmJob, live: LiveJob, mask: int) -> Alloc:
-    """Return how the selector would distribute the job over its nodes; {} if that gives another number of CPUs."""
+    """Return how the selector would distribute the job over its nodes; {} if the job has another number of CPUs."""
     part = controller.machine.partitions[job.part]
     for way in controller.requests.asked(job, part):
         way.nodes &= mask

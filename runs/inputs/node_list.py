@@ -33,7 +33,7 @@ def is_node_list(path: str) -> bool:
 
 
 def read_node_list(path: str) -> tuple[list[str], list[NodeKind]]:
-    """Return the names of the nodes, and what each has, in the order of the list.
+    """Return the names and the resources of the nodes, in the order of the list.
 
     Raises:
         PipistrelleError: naming file and line, if a column is missing, a number is malformed, or there is no node.
@@ -52,7 +52,7 @@ def read_node_list(path: str) -> tuple[list[str], list[NodeKind]]:
 
 
 def platform_of_list(path: str) -> Platform:
-    """Return a platform with one pool for each kind of node; each has resources that jobs share.
+    """Return a platform with one pool for each kind of node; jobs share the resources of a node.
 
     Raises:
         PipistrelleError: as in `read_node_list`; or a name is invalid or occurs twice.

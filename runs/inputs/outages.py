@@ -81,9 +81,10 @@ def on_machine(
     """Convert the outages of a log to outages of a machine, in seconds after time 0.
 
     A name in the log means the machine's node with that name, and a number the node with that number. Names in LANL's
-    and Titan's tables are different: unless the machine has one of these names, they are sorted in natural order and
-    mapped to the machine's nodes in order. For a single LANL system, the number after the slash in the name is the
-    node's number. Outages that end before time 0 are dropped, and outages that began before it are cut at time 0.
+    and Titan's tables are treated differently: unless the machine has one of these names, they are sorted in natural
+    order and mapped to the machine's nodes in order. For a single LANL system, the number after the slash in the name
+    is the node's number. Outages that end before time 0 are dropped, and outages that began before it are cut at time
+    0.
 
     Args:
         start: time 0 on the log's clock (s); None: 0, or the start of observation if the log has dates.
@@ -186,7 +187,7 @@ def _is_number(text: str) -> bool:
 
 
 def clock_time(log: OutageLog, text: str) -> float:
-    """Return the time on the log's clock (s) of a date; for a log without dates, of a duration."""
+    """Return a date as time on the log's clock (s); for a log without dates, ``text`` is a duration."""
     if log.absolute:
         time = iso_time(text if len(text) > len("2017-01-29") else f"{text} 00:00")
         if time is None:

@@ -87,7 +87,7 @@ class Every:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keeping:
-    """When a run saves snapshots, and which ones it keeps.
+    """Settings that say when a run saves snapshots, and which snapshots it keeps.
 
     Attributes:
         every: time between snapshots; the first is saved as early as possible, so that problems show at once.

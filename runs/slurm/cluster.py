@@ -60,7 +60,7 @@ def load_cluster(
         accounting: dumps, listings or commands of sacctmgr.
         reservations: files of commands ``scontrol create reservation``, as ``FILE`` or ``FILE,zero=DATE``.
         changes: {key: value} that override the files.
-        strict: True: a key that Slurm does not have is an error; False: it becomes a finding.
+        strict: whether a key that Slurm does not have is an error; if not, the result lists the key as unknown.
 
     Raises:
         PipistrelleError: a file is unreadable, a value is wrong or not supported, or a name is unknown.

@@ -1,4 +1,4 @@
-"""When a waiting job can start at the earliest, for policies of users."""
+"""Compute the earliest start of a waiting job, for policies that users write."""
 
 from pipistrelle.schedulers.placement.lowest import LowestIds
 from pipistrelle.schedulers.plan.around_windows import reserve

@@ -102,11 +102,11 @@ class FirstFit(Kept):
 class Easy:
     """EASY backfilling: one reservation, for the first job in the queue.
 
-    A job may pass if its walltime ends by the reserved start (shadow time), or if it needs no more units than the
-    reservation leaves over (Lifka, "The ANL/IBM SP scheduling system", 1995; Mu'alem and Feitelson, 2001). Candidates
-    are tried in the order of the queue, or by shortest walltime (`ShortestFirst`; EASY-SJBF of Tsafrir, Etsion and
-    Feitelson, 2007). Until units are released, the reservation stays the same, and a candidate that did not fit still
-    does not fit. So only new arrivals are tested until then.
+    A job may start before the first job if its walltime ends by the reserved start (shadow time), or if it needs no
+    more units than the reservation leaves over (Lifka, "The ANL/IBM SP scheduling system", 1995; Mu'alem and Feitelson,
+    2001). Candidates are tried in the order of the queue, or by shortest walltime (`ShortestFirst`; EASY-SJBF of
+    Tsafrir, Etsion and Feitelson, 2007). Until units are released, the reservation stays the same, and a candidate that
+    did not fit still does not fit. So only new arrivals are tested until then.
     """
 
     _shortest_first: ClassVar[bool] = False

@@ -52,7 +52,7 @@ class Candidates:
         accesses: number of accesses (sets of reservations that admit a job).
         start: starts the job of a row if it fits; returns whether the job started.
         eligible: the rows of jobs that may be backfilled; rows of started jobs are removed.
-        ranks: priorities of the rows, highest first.
+        ranks: priority of each row's job; higher priorities come first.
         now: the time, s.
         allowed: returns which rows no limit holds back; None: all.
         changed: whether jobs started since ``eligible`` was computed, so that limits may now exclude other jobs.

@@ -136,7 +136,7 @@ class RecordedPolicy(Kept):
 
     @staticmethod
     def _own(machine: Machine, job: SchedulerJob, open_units: NodeSet) -> NodeSet | None:
-        """Return units of the job's recorded nodes, evenly if possible; None if too few."""
+        """Return units of the job's recorded nodes, equally many per node if possible; None if too few."""
         nodes, numbering = RecordedPolicy._recorded(job), machine.numbering
         if nodes is None:
             return None

@@ -140,8 +140,8 @@ class Calls(Kept):
     def _overtaking(self, fits: Bools, reserved: Collection[int], ranks: Floats, now: float) -> list[float]:
         """Return when (s) a job that fits may pass another job whose reservation blocks it.
 
-        In a deep queue only the first jobs by rank among the oldest ones are checked. Other events are frequent then,
-        so that is enough.
+        In a long queue, only some of the oldest jobs are checked: those with the highest priorities. That is enough,
+        because other events are frequent then.
         """
         queue = self._queue
         first = np.array([queue.row_of[number] for number in reserved if number in queue.row_of], dtype=np.intp)

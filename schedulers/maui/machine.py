@@ -29,7 +29,7 @@ class Backfilled(NamedTuple):
         start: starts the job of a row if it fits; returns whether the job started.
         eligible: the rows of jobs that may be backfilled; rows of started jobs are removed.
         ranks: priorities of the rows, highest first.
-        allowed: returns which rows no limit holds back; None: all.
+        allowed: returns the rows that no limit holds back; None: all rows.
         changed: whether jobs started since ``eligible`` was computed, so that limits may now exclude other jobs.
     """
 

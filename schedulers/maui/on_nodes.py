@@ -160,7 +160,7 @@ class PlannedNodes(NodeSearch):
         self._kept_now.append(place)
 
     def _access(self, access: int) -> tuple[Ints, list[Period]]:
-        """Return the nodes that an access may ever use, and when it may not use some of them."""
+        """Return the nodes that jobs with this access may ever use, and the periods in which some are closed."""
         found = self._open.get(access)
         if found is None:
             allowed, periods = self.shared.open(self.view.gone), []
@@ -268,7 +268,7 @@ class PlannedNodes(NodeSearch):
         self.view.start(job, taken, why)
 
     def backfill(self, jobs: Backfilled, accesses: int, window: Filling) -> None:
-        """Start the jobs that BACKFILLPOLICY chooses of those that fit beside the reservations."""
+        """Start jobs beside the reservations; BACKFILLPOLICY chooses among the jobs that fit."""
         queue, now = jobs.queue, self.view.now
         eligible = jobs.eligible & queue.live
         rows = np.flatnonzero(eligible)

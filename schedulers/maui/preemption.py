@@ -17,7 +17,7 @@ _MODES: Final[dict[str, PreemptMode]] = {"REQUEUE": "requeue", "CHECKPOINT": "ch
 
 
 class KeptForJob(NamedTuple):
-    """What is kept free for a waiting job until its victims have ended.
+    """The units or node parts kept free for a waiting job until the jobs preempted for it have ended.
 
     Attributes:
         taken: what the job will take.
@@ -69,7 +69,7 @@ class MauiPreemption:
         self._priorities.pop(number, None)
 
     def keep_all(self, now: float, job_of: Callable[[int], tuple[SchedulerJob, float]]) -> None:
-        """Reserve all that is kept for jobs whose victims have not ended yet.
+        """Reserve what is kept for each waiting job until the jobs preempted for it have ended.
 
         ``job_of`` returns a waiting job by its number, and its planned walltime (s).
         """
@@ -78,7 +78,7 @@ class MauiPreemption:
             self._machine.keep(self._machine.place(job, one.taken, now, end_of(now, walltime)))
 
     def ready(self, job_of: Callable[[int], tuple[SchedulerJob, float]]) -> list[tuple[int, KeptForJob]]:
-        """Return the jobs (by number) for which all that is kept is free now; drop those that can no longer start."""
+        """Return the numbers of the jobs for which everything kept is free now; drop jobs that can no longer start."""
         found = []
         for number, one in list(self.kept.items()):
             if self._machine.is_lost(one.taken):

@@ -241,7 +241,7 @@ class MauiScheduler(Kept):
             )
 
     def _start_preemptors(self, ranks: Floats, restrictions: list[Restriction], most: int, now: float) -> None:
-        """Start each job for which others were preempted, once all of these have ended.
+        """Start each job for which others were preempted, if all of the preempted jobs have ended.
 
         While some of them still run, keep the units reserved for the job.
         """

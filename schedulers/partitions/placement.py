@@ -59,7 +59,7 @@ class ByPartition:
         self._classes, self.parts, self._begins = classes, parts, {}
 
     def assign(self, job: SchedulerJob, units: NodeSet, machine: Machine) -> None:
-        """Choose the first partition to try for a job; ``units`` are all units that it may use."""
+        """Choose the first partition to try for a job; ``units`` are all units that the job may use."""
         self._begins[job.number] = self._begin(job, units, machine)
 
     def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:

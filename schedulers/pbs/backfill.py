@@ -55,7 +55,7 @@ class Depth(KeepsBegins):
         return ReservingOnNodes(self._depth) if rule is None else rule.on_nodes()
 
     def schedule(self, view: View, placement: Placement) -> None:
-        """Start jobs in queue order, reserve for the first that do not fit, then backfill."""
+        """Start jobs in queue order, make reservations for the first that do not fit, then backfill."""
         self._begins = {}
         rule = self._liberal or self._strict
         if rule is not None:
@@ -164,7 +164,7 @@ class _Profile:
     def staircase(self) -> Staircase:
         """Return how many units are free from now until each later time.
 
-        It lists only the times (s) at which this number falls.
+        Only the times (s) at which this number falls are listed.
         """
         times, units = [], [self._free[0]]
         for time, free in zip(self._times[1:], self._free[1:], strict=True):

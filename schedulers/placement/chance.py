@@ -38,14 +38,14 @@ class Chances:
         self._log_target = -log(target)
 
     def most(self, job: SchedulerJob) -> float:
-        """Return the highest sum of rates (1/s) for a job's nodes; inf without a walltime."""
+        """Return the highest sum of failure rates (1/s) that a job's nodes may have; inf without a walltime."""
         return self._log_target / job.walltime if job.walltime > 0 else inf
 
     def rates(self, line: Line) -> NDArray[np.float64]:
-        """Return the rate (1/s) of the node at each position, shape (units,)."""
+        """Return the failure rate (1/s) of the node at each position in the line, shape (units,)."""
         found: NDArray[np.float64] = self._rates[line.nodes]
         return found
 
     def of_nodes(self, nodes: NDArray[np.intp]) -> float:
-        """Return the sum of the rates (1/s) of some nodes, each counted once."""
+        """Return the sum of the failure rates (1/s) of some nodes, each node counted once."""
         return float(self._rates[np.unique(nodes)].sum())

@@ -33,10 +33,10 @@ class Selection:
     """The jobs that satisfy at least one of several conditions.
 
     Args:
-        texts: each one or more conditions joined by ``or``. A condition compares ``nodes`` (least number for the job's
-            units), ``units`` or ``walltime`` with a number or a duration, by ``<``, ``<=``, ``>``, ``>=`` or ``=``; or
-            it lists, after ``=`` and separated by commas, ``jobs`` (ids), ``users``, ``groups``, ``accounts``,
-            ``queues`` or ``qos``.
+        texts: each text has one or more conditions joined by ``or``. A condition compares ``nodes`` (least number for
+            the job's units), ``units`` or ``walltime`` with a number or a duration, by ``<``, ``<=``, ``>``, ``>=`` or
+            ``=``; or it lists, after ``=`` and separated by commas, ``jobs`` (ids), ``users``, ``groups``,
+            ``accounts``, ``queues`` or ``qos``.
         where: name of the texts in messages.
 
     Raises:

@@ -44,8 +44,8 @@ class WithinNodes(InLine):
     def _first(self, free: Ints, later: NDArray[np.bool_]) -> Ints:
         """Return nodes in the order in which jobs with units per node take them.
 
-        Nodes are positions in the line. ``free`` is the open units on each (at least 1); ``later`` nodes come after all
-        others; ties by position.
+        Nodes are numbered by their position in the line. ``free`` is the number of open units on each (at least 1).
+        Nodes in ``later`` come after all others; ties by position.
         """
         raise NotImplementedError
 

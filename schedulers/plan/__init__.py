@@ -1,1 +1,1 @@
-"""The planned future: which units will be free when, given running jobs, reservations and windows."""
+"""Plans of which units will be free at which time, given running jobs, reservations and windows."""

@@ -226,7 +226,7 @@ class AccessPlan(Kept):
         return self._pick(job, self._laid(access, table).steps(self._now), end_of(self._now, walltime), 0)
 
     def steps(self, access: int) -> list[FreeStep]:
-        """Return which units are free for jobs with this access, from now until when."""
+        """Return the units that are free now for jobs with this access, and until when they stay free."""
         steps = self._steps.get(access)
         if steps is None:
             steps = self._table(access).steps(self._now)

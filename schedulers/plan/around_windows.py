@@ -196,7 +196,7 @@ def reserve_beside_pools(view: View, job: SchedulerJob) -> tuple[float, int]:
 def _before_windows(view: View, job: SchedulerJob) -> UnitReservation | None:
     """Return a job's reservation if the job would end before the first window, or else None.
 
-    Then no window closes a unit to the job, so the number of free units alone gives its start.
+    If the job ends before the first window, no unit is closed to it, so the number of free units alone gives its start.
     """
     shadow = view.running.reserve(job.size, view.free.count).shadow
     if end_of(shadow, job.occupies) > next((window.begin for window in view.windows.against(job, view.now)), inf):

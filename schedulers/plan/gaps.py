@@ -63,15 +63,16 @@ class Book(NamedTuple):
     """The plan as arrays with spare columns; all functions of this module share them.
 
     Attributes:
-        times: s, ascending, from now to inf; earlier begins are set to now.
+        times: times in s, ascending, from now to inf; what began earlier begins now.
         gaps: one column per gap. A gap is a run of units that are all free from `BEGIN` to `END`, but not just before
-            or after. Its other lines are `LOW`, `HIGH`, and `FRESH`, 1 if units in it were freed. A column without a
-            gap begins at `NEVER` or later and ends at 0; the first `EMPTY` entries of line `HOLES` are the numbers of
-            these columns.
-        jobs: a column per waiting job. Its reservation: `BEGIN` (-1: none), `END`, `LOW`, `HIGH`, `RUNS` (first column
-            of its runs of units) and `COUNT` (number of runs). `SIZE` (0: no job), `MARKED` (1 if a change may move the
-            job) and `EARLY` (at most this many of its units are free just before its begin).
-        lengths: durations of these jobs, s.
+            or after. The other lines are its lowest unit `LOW`, its highest unit `HIGH`, and `FRESH` (1 if units in it
+            were freed). A column without a gap begins at `NEVER` or later and ends at 0; the first `EMPTY` entries of
+            line `HOLES` are the numbers of these columns.
+        jobs: one column per waiting job. Six lines describe its reservation: `BEGIN` (-1: none), `END`, `LOW`, `HIGH`,
+            `RUNS` (first column of its runs of units) and `COUNT` (number of runs). The other lines are `SIZE` (0: no
+            job), `MARKED` (1 if a change may move the job) and `EARLY` (at most this many of its units are free just
+            before its begin).
+        lengths: durations of the waiting jobs, s.
         runs: one column per run of units: lowest and highest.
         scratch: meaningless between two calls; at least as many columns as times, gaps and jobs.
         counts: number of `TIMES`, of columns of `GAPS`, of `EMPTY` ones among these, of columns of `JOBS`, and of runs
@@ -129,7 +130,7 @@ def lowest_free_loop(book: Book, begin: int, end: int) -> int:
 
 
 def bordering(book: Book, line: int, time: int, first: int, last: int) -> Ints:
-    """Return the gaps that begin or end (``line``) at a time, lowest units first.
+    """Return the gaps that begin (``line`` is `BEGIN`) or end (`END`) at a time, lowest units first.
 
     Only gaps near the runs of units from column ``first`` to before ``last`` are returned.
     """
@@ -141,7 +142,7 @@ def bordering(book: Book, line: int, time: int, first: int, last: int) -> Ints:
 
 
 def bordering_loop(book: Book, line: int, time: int, first: int, last: int) -> Ints:
-    """Return the gaps that begin or end (``line``) at a time, near some runs of units."""
+    """Return the gaps near some runs of units that begin (``line`` is `BEGIN`) or end (`END`) at a time."""
     gaps, runs, keys = book.gaps, book.runs, book.scratch[0]
     lowest, highest = runs[0, first], runs[1, last - 1]
     found = 0
@@ -227,14 +228,14 @@ def earliest_loop(book: Book, size: int, length: float, before: int) -> int:
 
 
 def free_before(book: Book, begin: int, first: int, last: int) -> int:
-    """Return how many units of the runs ``first`` to before ``last`` are free just before a time."""
+    """Return how many units in the runs from column ``first`` to before ``last`` are free just before ``begin``."""
     near, (low, high) = bordering(book, END, begin, first, last), book.runs[:, first:last]
     lows, highs = book.gaps[LOW][near, None], book.gaps[HIGH][near, None]
     return int((np.minimum(highs, high) - np.maximum(lows, low) + 1).clip(0).sum())
 
 
 def free_before_loop(book: Book, begin: int, first: int, last: int) -> int:
-    """Return how many units of the runs ``first`` to before ``last`` are free just before a time."""
+    """Return how many units in the runs from column ``first`` to before ``last`` are free just before ``begin``."""
     gaps, runs = book.gaps, book.runs
     lowest, highest = runs[0, first], runs[1, last - 1]
     found = 0
@@ -304,7 +305,7 @@ def doubtful_loop(book: Book, count: int) -> Ints:
 
 
 def longer_ones(book: Book, unsure: Ints, first: int, last: int) -> Ints:
-    """Mark those of the shortest ``unsure`` jobs that may begin sooner; return the longer jobs to check.
+    """Mark the ``unsure`` jobs of the shortest length that may begin sooner; return the longer jobs to check.
 
     A longer job is dropped if too few units for it are free even for the shortest length.
     """
@@ -321,7 +322,7 @@ def longer_ones(book: Book, unsure: Ints, first: int, last: int) -> Ints:
 
 
 def longer_ones_loop(book: Book, unsure: Ints, first: int, last: int) -> Ints:
-    """Mark those of the shortest ``unsure`` jobs that may begin sooner; return the longer jobs to check."""
+    """Mark the ``unsure`` jobs of the shortest length that may begin sooner; return the longer jobs to check."""
     jobs, lengths = book.jobs, book.lengths
     none = book.counts[TIMES] - 1
     shortest, before = inf, 0
@@ -452,7 +453,8 @@ def take(book: Book, begin: int, end: int, size: int) -> tuple[int, int]:
     """Take the ``size`` lowest units that are free from begin to end.
 
     Returns:
-        the number of their runs, stored behind the runs in use, and how many of the units are also free before begin.
+        the number of runs that these units form (stored behind the runs in use), and how many of the units are also
+        free just before begin.
     """
     gaps, runs = book.gaps, book.runs
     first = book.counts[USED]
@@ -499,7 +501,7 @@ def claim(book: Book, begin: int, end: int, lowest: int, highest: int) -> None:
 
 
 def cut_out(book: Book, line: int, time: int, first: int, last: int, into: int) -> int:
-    """Remove some runs of units from the gaps that begin or end (``line``) at a time.
+    """Remove some runs of units from the gaps that begin (``line`` is `BEGIN`) or end (`END`) at a time.
 
     A gap is a run of units that is free for some time.
 

@@ -145,7 +145,7 @@ class Plan(Kept):
             self.start(job, units)
 
     def take(self, job: SchedulerJob, begin: float, units: int) -> Place:
-        """Reserve ``units``, free long enough, for a job from ``begin`` (s) on."""
+        """Reserve ``units``, which are free long enough, for a job from ``begin`` (s) on."""
         place = Place(begin, end_of(begin, job.occupies), units)
         self.slices.take(units, place.begin, place.end)
         return place

@@ -128,7 +128,7 @@ class TimeSlices:
         self._join(first)
 
     def steps(self, begin: float, among: int = -1) -> list[FreeStep]:
-        """Return which units are free from ``begin`` on and until when, most units first.
+        """Return the units that are free from ``begin`` on, and until when they stay free, most units first.
 
         ``begin`` is now or the begin of a slice. Only the units in ``among`` (a mask; -1: all) count.
         """
@@ -163,12 +163,12 @@ class TimeSlices:
         own_begin: float = inf,
         closures: Sequence[Closure] = (),
     ) -> Fit | None:
-        """Return when and which ``size`` units are first free for ``walltime``, or None.
+        """Return the first time at which ``size`` units are free for ``walltime``, and these units; None if never.
 
         Args:
             choose: returns the job's units, given a possible start (s) and the free units; 0 continues the search.
             own: units of the job's current reservation, which begins at ``own_begin`` (now or later). From then on they
-                count as free, and no later start is searched.
+                count as free, and later starts are not tried.
             closures: exclude units for this job only, even its own.
         """
         begins, counts = self._begins, self._counts

@@ -101,7 +101,10 @@ class Closed(NamedTuple):
 
 
 class Releases(NamedTuple):
-    """When running jobs release their units: ``ends`` (s), ascending, each with the number of its set in ``held``."""
+    """The times at which running jobs release their units.
+
+    ``ends`` are the times (s), ascending. For each, ``which`` is the number of the set of units in ``held``, from 0.
+    """
 
     ends: Sequence[float]
     which: Sequence[int]

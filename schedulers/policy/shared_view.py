@@ -27,7 +27,7 @@ class SharedView:
 
     Attributes:
         nodes: what the nodes have.
-        free: what no job takes, on all nodes, also on those out of service.
+        free: what no job takes on each node, even on nodes out of service.
     """
 
     def __init__(self, nodes: SharedNodes) -> None:

@@ -1,4 +1,4 @@
-"""Which resource keeps a job from starting on shared nodes, for explanations."""
+"""Find the resource that keeps a job from starting on shared nodes, for explanations."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

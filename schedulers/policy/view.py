@@ -348,7 +348,7 @@ class View(Kept):
         return closed | unasked if closed else unasked
 
     def let_in(self) -> None:
-        """Queue those of the jobs set aside that the limits of their class now admit."""
+        """Move the jobs that were set aside to the queue if the limits of their class now admit them."""
         fresh = [] if self.limits is None else self.limits.let_in()
         for job in fresh:
             self.waiting.add(job)

@@ -22,7 +22,7 @@ class Staircase(NamedTuple):
 
     Attributes:
         times: ascending, shape (steps,).
-        units: descending, shape (steps + 1,); the last is for jobs that end after all times.
+        units: descending, shape (steps + 1,); the last number is for jobs that end after all times.
     """
 
     times: NDArray[np.float64]
@@ -138,10 +138,10 @@ class QueueLimits(Protocol):
         """Record that a job ended, or left the queue without starting, at ``now`` (s)."""
 
     def forget(self, job: SchedulerJob) -> bool:
-        """Remove a job from those set aside; return whether it was one of them."""
+        """Remove a job from the jobs that were set aside; return whether it was among them."""
 
     def let_in(self) -> list[SchedulerJob]:
-        """Let jobs set aside join the queue, as long as their class's limits allow, and return them."""
+        """Move the jobs that were set aside to the queue, as far as their class's limits allow, and return them."""
 
     def held_back_by(self, job: SchedulerJob) -> str | None:
         """Return the limit (as text) that keeps a job out of the queue; None if it is queued."""

@@ -23,7 +23,7 @@ _SOON: Final = 1.0
 
 
 class KeptUnits(NamedTuple):
-    """What is kept free for a queued job.
+    """The units or node parts kept free for a queued job until the jobs preempted for it have ended.
 
     Attributes:
         units: the units, or the nodes that jobs share.
@@ -240,7 +240,7 @@ class Preempting:
         return True
 
     def _worth(self, job: SchedulerJob, units: NodeSet) -> int:
-        """Return how many units, or cores of shared nodes, preempting a job on these units would free."""
+        """Return how many units, or cores of shared nodes, become free if a job on these units is preempted."""
         return len(units)
 
     def _candidates(self, view: View, job: SchedulerJob) -> list[Candidate]:

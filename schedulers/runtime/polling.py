@@ -70,7 +70,7 @@ class Polling(Kept):
         return getattr(self._policy, "reservations", tuple)()
 
     def learn_past(self, view: View, steps: Sequence[PastStep]) -> None:
-        """Pass the starts and ends under a previous scheduler to the policy."""
+        """Tell the policy which jobs started and ended under a previous scheduler."""
         tell_past(self._policy, view, steps)
 
     def decide(self, view: View) -> None:

@@ -19,9 +19,9 @@ _FEW: Final = 8
 class NodeCandidates(WaitingRows):
     """The waiting jobs, and which of them are known not to fit until more is free.
 
-    A job that did not fit can only fit once something was freed on a node that has room for a part of it. So after the
-    end of jobs, it is enough to compare what their nodes have free with what each job takes of one node. Nodes that
-    change otherwise, such as failed ones, make all jobs candidates again.
+    A job that did not fit can only fit once something was freed on a node that has room for a part of it. So when jobs
+    have ended, it is enough to compare what is free on their nodes with what each waiting job takes of one node. Nodes
+    that change otherwise, such as failed ones, make all jobs candidates again.
     """
 
     columns = ("_least", "_total", "_occupies", "_alone", "_licensed", "_unfit")

@@ -59,7 +59,7 @@ class FirstReserved:
             self._walk(running)
 
     def _released(self, running: list[tuple[float, int]]) -> tuple[NDArray[np.float64], Amounts, Amounts]:
-        """Return when (s), on which node and what each of the running jobs releases: one row per job and node."""
+        """Return the times (s), nodes and amounts of all releases by the running jobs: one row per job and node."""
         rows = [self._shared.rows_of(number) for _, number in running]
         if not rows:
             return np.zeros(0), np.zeros(0, dtype=np.int64), self._then[:0]
@@ -70,7 +70,7 @@ class FirstReserved:
         return ends, np.concatenate([nodes for nodes, _ in rows]), np.concatenate([some for _, some in rows])
 
     def _walk(self, running: list[tuple[float, int]]) -> None:
-        """Find the shadow time of a job on one node: when any node first has enough free."""
+        """Find the shadow time of a job that needs one node: the first time at which some node has enough free."""
         shape, shared = self._shape, self._shared
         single = shape.single
         assert single is not None

@@ -212,9 +212,9 @@ class SlurmPolicy:
                 )
 
     def _is_check(self, mine: SchedulerJob, now: float) -> bool:
-        """Return whether ``now`` (s) is when the server kills a late job.
+        """Return whether ``now`` (s) is a time at which the server kills a job for its limit.
 
-        That is at its walltime, or at a check of time limits.
+        Such times are the job's walltime and the checks of time limits.
         """
         if now <= mine.start + mine.walltime:
             return True
@@ -291,12 +291,12 @@ class SlurmPolicy:
         self._daemon.submitted(now)
 
     def reservation(self, job: SchedulerJob) -> float | None:
-        """Return the start (s) that the last backfill pass expected for a job; None if none."""
+        """Return the start (s) that the last backfill pass expected for a job; None if it expected none."""
         record = self._records.get(job.id)
         return float(record.expected) if record is not None and record.expected else None
 
     def held_back_by(self, job: SchedulerJob) -> str | None:
-        """Return Slurm's reason for which a job waits; None if Slurm gives none."""
+        """Return the reason that Slurm gives why a job waits; None if Slurm gives none."""
         record = self._records.get(job.id)
         return None if record is None or record.reason == "None" else record.reason
 

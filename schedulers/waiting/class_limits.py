@@ -28,7 +28,7 @@ _NOBODY: Final = 0
 class _WithUser:
     """A queue order that adds the job's user to the attributes of another order.
 
-    The users' numbers are the last row of this order's table.
+    The users' numbers are the last row of the ``table`` that `ranks` gets.
     """
 
     dynamic: Literal[True] = True
@@ -66,7 +66,7 @@ class _Users(Kept):
         self.rooms[_NOBODY] = _UNLIMITED
 
     def number(self, job: SchedulerJob) -> int:
-        """Return the number of the job's user; `_NOBODY` if unknown or not limited."""
+        """Return the number of the job's user; `_NOBODY` if the user is unknown or not limited."""
         user = None if self._most is None or job.description is None else job.description.user
         if user is None:
             return _NOBODY
@@ -139,7 +139,7 @@ class _Class(Kept):
         return None
 
     def count(self, job: SchedulerJob, sign: int) -> None:
-        """Count a job that joins the queue (sign 1), or that has ended or left it (sign -1)."""
+        """Count a job that joins the queue (sign 1), or that has ended or left the queue (-1)."""
         units = sign * self.nodes(job) * self.per_node
         if self.info.max_nodes is not None:
             self.room -= units
@@ -267,7 +267,7 @@ class ClassLimits(Kept):
         return True
 
     def let_in(self) -> list[SchedulerJob]:
-        """Let jobs set aside join the queue, as long as their class's limits allow, and return them."""
+        """Move jobs that were set aside to the queue, as far as their class's limits allow, and return them."""
         found: list[SchedulerJob] = []
         now = self.pending
         if now is None:

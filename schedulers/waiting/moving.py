@@ -106,7 +106,7 @@ class MovingQueue(WaitingQueue):
         return sorted(jobs, key=lambda job: ranks[self._rows[job.number]])
 
     def ranks_of(self, jobs: list[SchedulerJob]) -> list[Rank]:
-        """Return the current keys (rank, number) by which the queue sorts these waiting jobs."""
+        """Return the current keys (rank, job's number) by which the queue sorts these waiting jobs."""
         ranks = self._ranked()
         return [(float(ranks[self._rows[job.number]]), job.number) for job in jobs]
 

@@ -91,7 +91,7 @@ class WaitingQueue:
         return sorted(jobs, key=lambda job: (self._rank(job), job.number))
 
     def ranks_of(self, jobs: list[SchedulerJob]) -> list[Rank]:
-        """Return the keys (rank, number) by which the queue sorts these waiting jobs."""
+        """Return the keys (rank, job's number) by which the queue sorts these waiting jobs."""
         return [(self._rank(job), job.number) for job in jobs]
 
     def add(self, job: SchedulerJob) -> None:

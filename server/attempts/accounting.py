@@ -74,7 +74,7 @@ def fruitless_after(fruitless: int, before: float, saved: float) -> int:
 def worked_until(now: float, began: float, ends: float) -> float:
     """Return the time (s) at which an attempt stopped working, before any epilogue.
 
-    The attempt ends ``now`` (s). Its work began at ``began`` (s) and would be complete at ``ends`` (s).
+    The attempt ends at ``now`` (s). Its work began at ``began`` (s) and would be complete at ``ends`` (s).
     """
     return min(max(now, began), ends)
 

@@ -1,6 +1,6 @@
 """The progress of one attempt on its allocation, from failure to failure.
 
-Checkpoints are not events. Between two failures, work, writing checkpoints and reads alternate in a fixed order, so the
+Checkpoints are not events. Between two failures, an attempt reads, works and writes in a fixed order, so the
 state at any time is computed directly (`pipistrelle.server.attempts.segment`). No node outside the allocation replaces
 a failed node, and a repaired node does not rejoin the allocation.
 """
@@ -202,9 +202,9 @@ class AttemptProgress(Kept):
     def strike(self, now: float, nodes: Sequence[int]) -> bool:
         """Record that nodes of the allocation fail together at ``now`` (s).
 
-        Return whether the job continues. If a working node failed, it continues from its last checkpoint. If the job
-        cannot continue, the caller must end the allocation now, and all unsaved work is lost. Failures after the work
-        is complete have no effect. Each node fails at most once.
+        Return whether the job continues. If a working node failed, the job continues from its last checkpoint. If the
+        job cannot continue, the caller must end the allocation now, and all unsaved work is lost. Failures after the
+        work is complete have no effect. Each node fails at most once.
         """
         if now >= self._segment.finish:
             return True

@@ -37,7 +37,7 @@ class Registry(Part, Observer):
 
     Without ``reuse``, a job that the scheduler registers may use a workload's profile only while another job uses it.
     As in Batsim, an ended job uses its profile until the notice of its end is sent. One reply can thus kill a job and
-    register a similar one.
+    register another with its profile.
     """
 
     _kept = ("_users", "_ended", "_released")
@@ -113,7 +113,7 @@ class Registry(Part, Observer):
     def make_job(self, job_id: str, text: bytes, profile_text: bytes | None) -> ForwardedJob:
         """Create the job ``PREFIX!NAME`` from its JSON, and count the job as a user of its profile.
 
-        Raises PipistrelleError if the JSON is invalid, its ``id`` differs, or the profile is not available.
+        Raises PipistrelleError if the JSON is invalid, its ``id`` is not ``job_id``, or the profile is not available.
         """
         prefix, _, name = job_id.partition("!")
         job = job_of_json(text, f"job {job_id}")

@@ -70,7 +70,7 @@ class Cluster:
     def execute(self, now: float, job: Job, alloc_text: str, takes: Sequence[NodeTake] = ()) -> None:
         """Start a queued job on the units of ``alloc_text``, or raise Illegal.
 
-        ``takes`` divides its tasks and GPUs among nodes with resources.
+        ``takes`` divides the job's tasks and GPUs among nodes with resources.
         """
         if job.request is not None:
             self._check_request(job, job.request, alloc_text)

@@ -63,7 +63,7 @@ WorkOf = Callable[[str, str], Profile]
 
 
 class LogRecord(NamedTuple):
-    """When (s) and on which nodes a job ran according to the log; None if unknown.
+    """A job's start (s) and nodes according to the log; None if unknown.
 
     ``room`` is set if the log has no start for the job, or if too few units were free at that start. It is the
     first time (s) at which the job fits beside the log's other jobs, or the time at which a cancelled job leaves the
@@ -254,7 +254,7 @@ class JobSource(Protocol):
 class JobIds:
     """A growing set of job ids.
 
-    A million ids of the form ``PREFIX!NUMBER`` take less than a megabyte. Each is one bit; ids for which bits would
+    A million ids of the form ``PREFIX!NUMBER`` take less than a megabyte. Each is one bit. Ids for which bits would
     waste space, such as very large numbers, are kept as text. New ids are added in batches, at the latest when the set
     is read.
     """

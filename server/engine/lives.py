@@ -64,7 +64,7 @@ class Overheads:
         self.exist = any(before or after for before, after in times)
 
     def of(self, job: Job) -> tuple[float, float]:
-        """Return a job's prologue and epilogue (s), each the longest among its pools plus that of its class."""
+        """Return a job's prologue and epilogue (s); for each, the longest of its pools plus that of its class."""
         before, after = self._classes.get(job.queue or "", _NO_TIME)
         longest = [0.0, 0.0]
         for begin, end, prologue, epilogue in self._pools:

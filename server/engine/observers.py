@@ -55,7 +55,7 @@ class Observer:
     def switched(self, now: float, units: NodeSet, pstate: int) -> None:
         """Called when a request to switch units begins, and again when it is complete.
 
-        At the begin, ``pstate`` is `SWITCHING_ON` or `SWITCHING_OFF`; at the end it is the power state reached.
+        At the start, ``pstate`` is `SWITCHING_ON` or `SWITCHING_OFF`; at the end it is the power state reached.
         """
 
     def departed(self, now: float, units: NodeSet, on: bool) -> None:

@@ -34,7 +34,7 @@ class Executor:
     the walltime is done. Only a delay that ends then is killed, as in Batsim.
 
     Args:
-        hosts: indexed by unit; metered hosts get their load.
+        hosts: indexed by unit; if metered, they are told their load.
         profile_of: returns a profile, given the prefix of a job's id and the profile's name.
         sharing: whether several jobs may use one host.
         bandwidth: what a host can send, and receive (byte/s); None: communication takes no time.

@@ -26,8 +26,9 @@ class Hosts(Part):
     """The computing hosts by number, each with a power state and a load.
 
     Power follows SimGrid's plugin ``host_energy``. A host without load draws its state's idle watts. With load it draws
-    ``epsilon + load * (full - epsilon)`` watts; ``load`` is the busy share of its cores. Storage hosts always draw the
-    idle watts of their initial power state.
+    ``epsilon + load * (full - epsilon)`` watts; ``load`` is the busy share of its cores, and ``epsilon`` and
+    ``full`` are its watts at almost no load and at full load. Storage hosts always draw the idle watts of their initial
+    power state.
 
     Args:
         energy: whether power and energy are metered.

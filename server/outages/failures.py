@@ -202,7 +202,7 @@ class Failures(Part):
             self._clockwork.agenda.put(self._next[0].down, FAILURE, len(self._next))
 
     def _fail(self, _: int) -> None:
-        """Take down all nodes that fail at this instant together, so that a job with several of them ends once."""
+        """Take down in one step all nodes that fail now, so that a job with several of them ends only once."""
         self._watch()
         outages = self._next
         repairs: dict[float, list[int]] = {}

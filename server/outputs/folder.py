@@ -97,7 +97,7 @@ class Outputs(Protocol):
         """Return the observer of the hosts' energy, or None; the engine must not delay its calls to this observer."""
 
     def before(self, config: dict[str, Any]) -> None:
-        """Write files at the begin; ``config`` (JSON) is everything that decides the result."""
+        """Write files when the run begins; ``config`` (JSON) is everything that decides the result."""
 
     def after(self, summary: Summary) -> None:
         """Write files at the end, whatever ended the run."""

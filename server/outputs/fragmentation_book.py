@@ -40,7 +40,7 @@ class Fragmentation(Struct, frozen=True, kw_only=True):
 
 
 class _Shape(Struct, frozen=True, order=True):
-    """What a job needs on one node: ``each`` units, or the whole node if ``alone``; and which nodes it accepts."""
+    """The units that a job needs on one node (``each``, or all if ``alone``), and the nodes that it accepts."""
 
     each: int
     alone: bool

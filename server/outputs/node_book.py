@@ -218,7 +218,7 @@ class SharedNodeBook(NodeBook):
     def _count(self, nodes: NDArray[np.intp], which: NDArray[np.bool_], now: float) -> None:
         """Add the time since each node's last change to its busy time, or to the time held while down.
 
-        ``which`` is True for each of ``nodes`` that counts.
+        ``which`` has one value per node of ``nodes``: True if the node is included.
         """
         nodes = nodes[which]
         span = now - self._since[nodes]

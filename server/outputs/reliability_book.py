@@ -19,7 +19,7 @@ _KINDS: Final = tuple(Spending.__struct_fields__)
 
 
 class SizeClass(Struct, frozen=True, kw_only=True):
-    """How often jobs with ``smallest`` to ``largest`` units were interrupted.
+    """Interruptions of jobs with ``smallest`` to ``largest`` units.
 
     ``running`` is the total time of their attempts (s), ``mean_time_to_interruption`` (s) is ``running`` /
     ``interruptions``, or None without interruptions. An interruption is a failure or maintenance that hits a working

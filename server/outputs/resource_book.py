@@ -30,7 +30,7 @@ _SUMS: Final = ("used", "unavailable", "idle", "fragmented", "stranded")
 
 
 class ResourceFigures(Struct, frozen=True, kw_only=True):
-    """How one resource of the whole machine was used.
+    """The use of one resource of the whole machine.
 
     Amounts are cores, GPUs, MiB of memory or counts. ``used`` is the amount-seconds that jobs held. ``utilisation`` is
     the share of the machine's amount that jobs held, from the first submission to the end of the run. ``idle`` is the

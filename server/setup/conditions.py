@@ -118,7 +118,7 @@ def _tasks(workload: Workload) -> dict[str, list[str]]:
 
 
 def _wishes(workload: Workload) -> Iterator[tuple[int, list[Condition]]]:
-    """Yield (row, dependencies) of each dependent job, with job ids as in the log."""
+    """Yield (row in the workload, dependencies) of each dependent job, with job ids as in the log."""
     texts = workload.labels.get("dependency")
     preceding = workload.columns.get("preceding")
     think = workload.measures.get("think_time")

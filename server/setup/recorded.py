@@ -109,8 +109,8 @@ def rooms(starts: Floats, submits: Floats, sizes: Ints, lengths: Floats, units: 
 
     Args:
         starts, submits: recorded starts and submit times (s), shape (jobs,); starts are NaN if unknown.
-            sizes: units of each job, of which the machine has ``units``.
-            lengths: time that each job holds its units (s), shape (jobs,).
+        sizes: units of each job, of which the machine has ``units``.
+        lengths: time that each job holds its units (s), shape (jobs,).
     """
     others = np.flatnonzero(np.isnan(starts)).tolist()
     kept: list[int] = []
@@ -149,7 +149,7 @@ class _Load:
         self._held = np.cumsum(np.bincount(places, weights=changes, minlength=len(self._times)))
 
     def first_room(self, since: float, length: float, most: int) -> float:
-        """Return the first time (s) >= ``since`` from which at most ``most`` units are held for ``length`` s."""
+        """Return the first time (s) >= ``since`` from which jobs hold at most ``most`` units for ``length`` s."""
         time = since
         at = max(int(np.searchsorted(self._times, since, "right")) - 1, 0)
         steps = _STEPS
@@ -182,8 +182,8 @@ class RecordedFigures(Struct, frozen=True, kw_only=True):
 
     Jobs with a recorded start were ``on_time``, ``late`` or ``not_started``; ``unrecorded`` jobs have none. ``no_room``
     counts late jobs whose recorded start would overfill the machine. ``mean_delay`` and ``max_delay`` (s) cover late
-    jobs; both are None if no job was late. Started jobs with recorded nodes got exactly them (``own_nodes``) or not
-    (``other_nodes``). ``unknown_nodes`` counts jobs recorded on nodes that do not exist.
+    jobs; both are None if no job was late. Started jobs with recorded nodes got exactly these (``own_nodes``) or
+    not (``other_nodes``). ``unknown_nodes`` counts jobs recorded on nodes that do not exist.
     """
 
     on_time: int

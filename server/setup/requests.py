@@ -95,7 +95,7 @@ def settle_requests(workload: Workload, platform: Platform) -> tuple[Workload, i
 
 
 def _single_nodes(workload: Workload, platform: Platform) -> NDArray[np.bool_]:
-    """Return which jobs of several units had one node by their log, shape (jobs,).
+    """Return which jobs of several units had one node according to the log, shape (jobs,).
 
     If each node has one unit, this is true for no job.
     """

@@ -39,8 +39,8 @@ class Limit(NamedTuple):
 
     Attributes:
         metric: JOB, NODE, PROC, PS (unit x s), WC (s) or IJOB.
-        per: kind of credential, such as USER, each of which has the limit for itself; None: the limit is for all jobs
-            together.
+        per: kind of credential, such as USER, if the limit is for each credential of this kind separately; None: the
+            limit is for all jobs together.
     """
 
     metric: str

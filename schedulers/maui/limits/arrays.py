@@ -1,6 +1,6 @@
-"""Which queued jobs Maui's limits allow to start, updated incrementally because queues can be long.
+"""Find the queued jobs that Maui's limits allow to start; update the result at each change.
 
-A start or an end of a job matters only for jobs that share a limited credential with it, so only these are checked
+Queues can be long. When a job starts or ends, only queued jobs that share a limited credential with it are checked
 again.
 """
 
@@ -25,8 +25,8 @@ JOB, UNITS, NODES = range(3)
 class Slots:
     """A table of the counters and limits that apply to each combination of credentials.
 
-    Each column is a combination. The number of lines is the largest number of limits that any combination has. Counter
-    0 is unlimited.
+    Each column is a combination. There are as many rows as the largest number of limits that any combination has.
+    Counter 0 is unlimited.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Slots:
 
 
 class AllowedRows:
-    """The queued jobs (rows of the queue) whose start respects the limits of running jobs, units and nodes.
+    """The queued jobs (rows of the queue) whose start respects the limits on running jobs, units and nodes.
 
     Args:
         units_per_node: a job of n units has n / units_per_node nodes, rounded up.
@@ -127,7 +127,7 @@ def _joined(lists: Mapping[int, GrowingInts], counters: Sequence[int]) -> Ints:
 
 
 class OutstandingRooms:
-    """How much outstanding work (MAXPS) and time (MAXWC) the limits still allow.
+    """The outstanding work (MAXPS) and time (MAXWC) that the limits still allow.
 
     Both allowances grow as jobs run.
     """

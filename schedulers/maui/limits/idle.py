@@ -22,9 +22,9 @@ _PART: Final = 2048
 class IdleRows:
     """Chooses the waiting jobs that MAXIJOB puts in the idle queue; one row per job.
 
-    Each limit has a number, its counter, from 1. Counter 0 is for combinations of credentials without a limit. If no
-    combination has several limits, rows are chosen again only if a chosen job left the queue or another job now ranks
-    before it.
+    The limits are numbered from 1; a limit's number is called its counter. Counter 0 is for combinations of credentials
+    without a limit. If no combination has several limits, rows are chosen again only if a chosen job left the queue or
+    another job now ranks before it.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class IdleRows:
         self._single &= len(numbers) < 2
 
     def considered(self, queue: MauiQueue, eligible: Bools, ranks: Floats, level: int, use: str) -> Bools:
-        """Return the eligible rows in the idle queue, at the soft (0) or hard (1) level."""
+        """Return which eligible rows the soft (``level`` 0) or hard (1) limits put in the idle queue."""
         if not self._single:
             return self._considered_by_several(queue, eligible, ranks, level)
         self._by_counter.follow(queue)
@@ -95,11 +95,11 @@ class IdleRows:
     def _passed(self, counter: Ints, others: Bools, ranks: Floats, least: Floats, latest: Ints) -> list[int]:
         """Return the counters in which a row of ``others`` should now be chosen.
 
-        Such a counter is below its limit, or one of these rows ranks before the worst of its chosen rows.
+        Such a counter is below its limit, or a row of ``others`` ranks before the worst row chosen for the counter.
 
         Args:
             least: rank of each counter's worst chosen row; -inf if the counter is below its limit.
-            latest: that row.
+            latest: the worst chosen row of each counter.
         """
         if len(least) == 2 and 0 not in self._by_counter.rows:  # one counter for all rows
             tied = slice(0, int(latest[1]))

@@ -92,7 +92,7 @@ class Fairshare(Kept):
         self._window = -inf
 
     def state(self) -> dict[str, Any]:
-        """Return the usage as plain values, by kind and number of the credential's name."""
+        """Return the usage as plain values, by kind of credential and number of the name."""
         return {**super().state(), "kinds": [counters.state() for counters in self._counters]}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -226,11 +226,11 @@ class Fairshare(Kept):
         )
 
     def rooms(self, now: float) -> list[tuple[Floats, Floats]]:
-        """Return how much usage (unit x s) caps still allow a new job, and the growth of this amount per s.
+        """Return the usage (unit x s) that the caps still allow a new job, and the growth of this usage per s.
 
-        The arrays are by kind of credential. Each has a value per name (inf without a cap), and one for jobs without a
-        name of this kind. A job's full walltime counts (source: MFSCheckCap, Maui 3.2). The growth is valid until a job
-        starts or ends or the next window begins.
+        There are two arrays for each kind of credential. Each has a value per name (inf without a cap), and one for
+        jobs without a name of this kind. A job's full walltime counts (source: MFSCheckCap, Maui 3.2). The growth is
+        valid until a job starts or ends or the next window begins.
         """
         total = self.total(now)
         found = []
@@ -251,7 +251,7 @@ class Fairshare(Kept):
         return found
 
     def room(self, code: int, now: float) -> tuple[float, str]:
-        """Return how much usage (unit x s) caps still allow a new job (inf without caps), and the cap."""
+        """Return the usage (unit x s) that the caps still allow a new job (inf without caps), and the tightest cap."""
         numbers, names = self._credentials.parts[code], self._credentials.combinations[code]
         rooms = [float(room[number]) for (room, _), number in zip(self.rooms(now), numbers, strict=True)]
         least = min(range(len(rooms)), key=rooms.__getitem__)

@@ -310,7 +310,7 @@ class Priorities:
         """Return the PRIORITY that maui.cfg sets for a credential.
 
         If it is missing or 0, a class has its value in ``class_priorities``. If that is missing or 0 too, DEFAULT's
-        PRIORITY counts; a QOS has 0 then.
+        PRIORITY counts. For a QOS the result is 0 instead.
         """
         if (own := self._settings.own(kind, name)) is not None and own.priority != 0.0:
             return own.priority

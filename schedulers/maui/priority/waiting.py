@@ -58,7 +58,7 @@ class MauiQueue:
         since: time from which queue time counts, s.
         code: combination of credentials.
         access: number of the set of standing reservations that admit the job.
-        bypass: number of jobs of lower priority backfilled before it.
+        bypass: number of jobs of lower priority that were backfilled before this job.
         held: end of the deferral, s.
         live: whether the row has a job.
 
@@ -197,7 +197,7 @@ class FixedColumn(Generic[_Scalar]):
 
 
 class RowsByCounter:
-    """The rows of the queue, grouped by the counters of limits to which their jobs add; a job can add to several."""
+    """The rows of the queue for each counter of a limit; a job can count for several limits."""
 
     def __init__(self) -> None:
         #: counters by combination

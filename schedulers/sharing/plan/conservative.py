@@ -230,7 +230,7 @@ class _Marks:
             self._nodes[self._column[number], nodes] = True
 
     def join(self, job: SchedulerJob, plan: NodePlan, end: float) -> None:
-        """Add a job, not marked; if it is known, only set the ``end`` (s) of its reservation."""
+        """Add a job without a mark; for a known job, only set the ``end`` (s) of its reservation."""
         row = self._column.get(job.number)
         if row is None:
             if not self._unused:

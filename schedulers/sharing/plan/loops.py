@@ -26,7 +26,7 @@ class Need(NamedTuple):
         share: thousandths of each GPU.
         idle: whether no other job may be on the node.
         low: least number of nodes.
-        length: how long this must be free, s.
+        length: how long all of this must be free, s.
         tasks: number of tasks on all nodes together; 0 if it does not matter.
         most: the most tasks on one node.
         base: what the job takes of a node besides its tasks, shape (resources,).
@@ -77,7 +77,7 @@ def suffices(free: Ints, has: Ints, need: Need) -> Bools:
 
 
 def room(free: Ints, good: Bools, need: Need) -> int:
-    """Return how many tasks fit on the good nodes together, without regard to GPUs.
+    """Return how many tasks fit on the nodes ``good`` together, without regard to GPUs.
 
     Args:
         free: free amounts, shape (nodes, columns).
@@ -91,7 +91,7 @@ def room(free: Ints, good: Bools, need: Need) -> int:
 def first_begin(
     table: Ints, order: Ints, begins: Floats, has: Ints, need: Need, among: Ints, shut: Shut, at: int, last: int
 ) -> tuple[int, Bools]:
-    """Return the first slice in which a job may start, from ``at`` to ``last``, and its nodes; -1 if there is none.
+    """Return the first slice, from ``at`` to ``last``, in which a job may start, and the job's nodes; -1 if none.
 
     Each of these nodes has enough free resources in every slice until the job ends. The caller must check two more
     things: that a node has the same GPUs free in all slices, and that all the tasks fit.

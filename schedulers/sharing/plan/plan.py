@@ -31,9 +31,9 @@ class Access(NamedTuple):
     """The nodes that a job may ever use, and the windows that close some of them for a time.
 
     Attributes:
-        allowed: which nodes, shape (nodes,).
-        nodes: the same nodes as numbers.
-        windows: those that exclude the job and do not last for ever.
+        allowed: whether the job may ever use each node, shape (nodes,).
+        nodes: the numbers of the nodes that it may ever use.
+        windows: the windows that exclude the job and do not last for ever.
     """
 
     allowed: Bools

@@ -184,7 +184,7 @@ class NodeSlices:
             self._shift(at + 1, at)
 
     def first_begin(self, need: Need, among: Ints, shut: Shut, at: int, last: int) -> tuple[int, Ints]:
-        """Return the first slice in which a job may fit, from ``at`` to ``last``, and its nodes; see `loops`."""
+        """Return the first slice, from ``at`` to ``last``, in which a job may fit, and the job's nodes; see `loops`."""
         found, good = self.form.first_begin(
             self._table, self.order, self._begins, self.has, need, among, shut, at, min(last, self._count - 1)
         )
@@ -198,10 +198,10 @@ class NodeSlices:
         return found
 
     def enough_until(self, length: float, nodes: Ints, least: Ints) -> Ints:
-        """Return how long each of some nodes has enough free, beginning ``length`` seconds from now.
+        """Return until when each of some nodes keeps enough free, from ``length`` seconds after now.
 
         Args:
-            least: what counts as enough, for the first columns.
+            least: the amounts that count as enough, for the first columns.
 
         Returns:
             The first later slice in which the node has too little, or the number of slices; shape (nodes,).

@@ -22,7 +22,7 @@ class SlurmLimits:
     """Tests jobs against the limits of QOS and associations, in Slurm's order.
 
     The order is: the partition's QOS (or the job's, with the flag OverPartQOS), the other QOS, the association, then
-    its accounts up to root. The first of these that sets a limit decides. The same limit of later ones is not tested.
+    its accounts up to root. If several of these set the same limit, only that of the first is tested.
 
     Args:
         partition_qos: returns the position of the QOS of a job's partition; -1: none.
@@ -313,7 +313,7 @@ def _over(
 ) -> str:
     """Return the first TRES whose used plus requested amount exceeds its limit; "" if there is none.
 
-    Limits in ``hidden`` (``kind/TRES``) are not tested. With ``mark``, the tested limits are added to it.
+    Limits in ``hidden`` (``kind/TRES``) are not tested. With ``mark``, the tested limits are added to ``hidden``.
     """
     for name, most in limit.items():
         key = f"{kind}/{name}"

@@ -58,7 +58,7 @@ class QosSettings(Struct, frozen=True, kw_only=True):
 
 
 class AssociationSettings(Struct, frozen=True, kw_only=True):
-    """An account (``user`` is "") or a user in an account; a limit that is None is not set here.
+    """An account (``user`` is "") or a user in an account; a limit that is None is not set for it.
 
     Attributes:
         parent: name of the account above; "" for root.

@@ -41,8 +41,8 @@ class PartitionSettings(Struct, frozen=True, kw_only=True):
     Attributes:
         nodes: names of the nodes, in any order; ALL and node sets are replaced by names.
         max_time: longest time limit, s; inf for UNLIMITED.
-        default_time: time limit of jobs without one, s; None: ``max_time``.
-        over_time_limit: time from a job's limit until it is killed, s; None for the cluster's.
+        default_time: time limit of jobs that request none, s; None: ``max_time``.
+        over_time_limit: time from a job's limit until the job is killed, s; None for the cluster's.
         min_nodes, max_nodes: fewest and most nodes per job; ``max_nodes`` None: no limit.
         max_cpus_per_node: most CPUs that jobs of this partition may use per node; None: no limit.
         def_mem_per_cpu: memory per allocated CPU of jobs that ask for none, MiB; None: the cluster's.
@@ -123,7 +123,7 @@ class ReservationSettings(Struct, frozen=True, kw_only=True):
 
 
 class SwitchSettings(Struct, frozen=True, kw_only=True):
-    """One ``SwitchName`` line of topology.conf, with the names of what is below the switch."""
+    """One ``SwitchName`` line of topology.conf, with the names of the nodes or switches below it."""
 
     name: str
     nodes: tuple[str, ...] = ()

@@ -92,7 +92,7 @@ class PrioritySettings(Struct, frozen=True, kw_only=True):
 
 
 class SelectSettings(Struct, frozen=True, kw_only=True):
-    """How nodes are chosen: ``SelectType`` and its parameters, topology and defaults of memory.
+    """Settings of node selection: ``SelectType`` and its parameters, topology, memory per job.
 
     Attributes:
         type: select/linear or select/cons_tres (select/cons_res decides the same).

@@ -23,9 +23,8 @@ from pipistrelle.schedulers.slurm.config.parameters import (
 class AnswerDelay(Struct, frozen=True, kw_only=True):
     """The time from a job's end to the request for a pass of the main loop, s.
 
-    slurmctld asks for the pass when the nodes have answered that the job is gone, and polls for these answers. The
-    model was fitted to recordings: ``least`` s for jobs of up to ``free_nodes`` nodes, and ``per_node`` s more for each
-    further node.
+    slurmctld polls for the nodes' answers that the job is gone, and then requests the pass. The time was fitted to
+    recordings: it is ``least`` s for jobs of up to ``free_nodes`` nodes, and ``per_node`` s more for each further node.
     """
 
     least: float = 0.02

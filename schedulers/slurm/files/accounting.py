@@ -1,4 +1,4 @@
-"""Read accounts, users and QOS: dumps, listings and commands of sacctmgr.
+"""Read accounts, users and QOS from dumps, listings and commands of sacctmgr.
 
 Three forms are read: files of ``sacctmgr dump``, tables of ``sacctmgr -P show assoc`` and ``sacctmgr -P show qos``, and
 files of commands such as ``add account bio Fairshare=20``.

@@ -1,4 +1,4 @@
-"""Parse options of associations and QOS, under all their names.
+"""Parse the options of associations and QOS; some options have several names.
 
 Source: manual of sacctmgr, Slurm 22.05.
 """

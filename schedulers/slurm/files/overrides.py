@@ -54,7 +54,7 @@ class Overrides(Struct, frozen=True):
     simulation: Mapping[str, float]
 
     def timed(self, config: SlurmConfig) -> SlurmConfig:
-        """Return the settings of the scheduler with the times that the keys ``simulation.NAME`` set."""
+        """Return the scheduler's settings, with the times given by the keys ``simulation.NAME``."""
         told = self.simulation
         answers = AnswerDelay(
             least=told.get("answer_delay", _ANSWERS.least),

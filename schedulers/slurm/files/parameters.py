@@ -125,7 +125,7 @@ def priority_settings(conf: SlurmConf) -> PrioritySettings:
 
 
 def select_settings(conf: SlurmConf) -> SelectSettings:
-    """Return how nodes are chosen; SlurmConfigError if a parameter is unknown or not supported."""
+    """Return the settings of node selection; SlurmConfigError if a parameter is unknown or not supported."""
     names = {name.upper(): name for name in (*SELECT_PARAMETERS, *_SELECT_REFUSED)}
     found: set[str] = set()
     for part in read_names(conf.text("SelectTypeParameters")):

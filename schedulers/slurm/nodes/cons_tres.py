@@ -22,7 +22,7 @@ class ConsTres:
         shared: {partition: CPUs that its sharing jobs hold on each node}, updated by the controller.
         margin: time from a job's limit to its expected end (``KillWait`` plus ``OverTimeLimit``), s.
         tree: the switches; None without topology/tree.
-        busy_nodes: whether expected starts use nodes in use first (``bf_busy_nodes``).
+        busy_nodes: whether expected starts prefer nodes that are in use (``bf_busy_nodes``).
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class ConsTres:
     def _take(
         self, asked: NodesAsked, nodes: list[tuple[int, int]], free: "Free | Empty", *, prefer_busy: bool
     ) -> Alloc | None:
-        """Return the allocation of a job on some of the usable nodes, (node, usable CPUs)."""
+        """Return the allocation of a job on some of ``nodes``, given as (node, usable CPUs)."""
         if len(nodes) < asked.min_nodes:
             return None
         if sum(cpus for _, cpus in nodes) < asked.cpus:
@@ -286,7 +286,7 @@ class Empty(Free):
 
 
 class _Growing:
-    """The usable CPUs of nodes while running jobs are taken away: only changed nodes are computed again.
+    """The usable CPUs of nodes while running jobs are removed; only those of changed nodes are computed again.
 
     Args:
         usable: set of the nodes that the job may use.
@@ -305,7 +305,7 @@ class _Growing:
         self._sum = 0
 
     def may_fit(self) -> bool:
-        """Return whether the nodes have CPUs enough, after computing those of the changed nodes."""
+        """Compute the CPUs of the changed nodes; return whether all nodes together have enough."""
         changed, self.changed = self.changed & self.usable, 0
         cpus = self._cpus
         for at in indices_of(changed):

@@ -121,7 +121,7 @@ class Linear:
         return with_counts(asked.counts, count, idle, pick) if asked.counts else pick(idle, count)
 
     def _around(self, asked: NodesAsked, idle: int) -> int:
-        """Return the nodes that the job requires by name and, if it needs more, others."""
+        """Return the nodes that the job names, and further nodes if it needs more."""
         if asked.required & ~idle:
             return 0
         left = max(asked.min_nodes, -(-asked.cpus // self.per_node)) - asked.required.bit_count()
@@ -131,7 +131,7 @@ class Linear:
         return asked.required | more if more else 0
 
     def _by_cpus(self, asked: NodesAsked, idle: int) -> int:
-        """Return idle nodes, of different sizes, that have enough CPUs together; 0 if they do not."""
+        """Return idle nodes that together have enough CPUs; 0 if there are too few. Nodes may differ in size."""
         cpus = self.machine.cpus
         usable = [(at, cpus[at]) for at in range(self.machine.count) if idle >> at & 1]
         runs: list[NodeRun | None] = list(make_runs(usable, self.machine.weight))

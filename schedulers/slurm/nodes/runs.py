@@ -65,7 +65,7 @@ def best_run(runs: Sequence[NodeRun | None], nodes: int, cpus: int) -> int | Non
 
 
 def pick_equal(open_nodes: int, count: int, by_weight: Sequence[tuple[int, int]], *, contiguous: bool = False) -> int:
-    """Return ``count`` open nodes of a cluster whose nodes have equal CPUs; 0 if too few.
+    """Return ``count`` open nodes of a cluster whose nodes have equal CPUs; 0 if too few are open.
 
     The result equals that of `best_run`, but is computed faster.
     """
@@ -96,7 +96,7 @@ def pick_equal(open_nodes: int, count: int, by_weight: Sequence[tuple[int, int]]
 
 
 def with_counts(wanted: Sequence[tuple[int, int]], total: int, open_nodes: int, pick: Callable[[int, int], int]) -> int:
-    """Return nodes for a constraint such as ``[a*2&b*4]``, and others up to ``total``.
+    """Return nodes for a constraint such as ``[a*2&b*4]``, and further ones: ``total`` in all.
 
     The result is 0 if there are too few.
 

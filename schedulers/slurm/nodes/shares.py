@@ -9,7 +9,7 @@ from pipistrelle.schedulers.slurm.nodes.asked import NodesAsked
 
 
 class Free:
-    """The free CPUs, memory and gres of all nodes, or a copy from which jobs can be removed."""
+    """The free CPUs, memory and gres of all nodes; jobs can be removed from a copy."""
 
     __slots__ = ("cpus", "gres", "jobs_on", "machine", "memory", "own", "shared")
 

@@ -25,7 +25,7 @@ class TestOutcome(Struct):
     """The result of backfill's test of one job.
 
     Attributes:
-        kind: "start": the job starts now; "reserve": nodes are reserved for a later start; "window": its start lies
+        kind: "start": the job starts now; "reserve": nodes are reserved for a later start; "window": the start lies
             beyond ``bf_window``; "": none of these.
         start, end: of the reservation, s; the end is rounded to ``bf_resolution``.
         nodes: set of the nodes on which the job starts now or later.
@@ -133,7 +133,7 @@ class _Pass:
         return self.result
 
     def _more_tasks(self, job: SlurmJob, reserved: int) -> bool:
-        """Return whether the limit of running tasks (%N) lets another task run besides the reserved tasks."""
+        """Return whether the limit of running tasks (%N) lets another task run, besides ``reserved`` tasks."""
         return not job.array_limit or reserved < job.array_limit
 
     def _now_only(self, entry: QueueEntry) -> bool:
@@ -272,7 +272,7 @@ class _Pass:
         return best
 
     def _start(self, job: SlurmJob, part: int, nodes: int, outcome: TestOutcome, limit: int) -> bool:
-        """Start a job on some of these nodes; return whether it started."""
+        """Start a job on some of ``nodes``; return whether it started."""
         controller, now = self.controller, self.now
         closed = controller.machine.all & ~nodes
         placed = place(controller, job, part, controller.machine.all, now, closed=closed)
@@ -299,7 +299,7 @@ class _Pass:
     def _longest(self, nodes: int, least: int, most: int) -> int:
         """Return the longest time limit (s) with which a job ends before the reservations of this pass.
 
-        It is used for jobs with ``--time-min``.
+        Jobs with ``--time-min`` get this limit.
 
         Args:
             nodes: set of the nodes on which the job starts now.

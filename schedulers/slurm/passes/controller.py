@@ -38,7 +38,7 @@ class Controller:
 
     Attributes:
         pending: waiting jobs, in the order of their records.
-        running: [(end of its limit, serial, job)], sorted.
+        running: [(end of the job's limit, serial number, job)], sorted.
         by_number: {Slurm's job id: records of that job or of an array's tasks}.
         changed: number of changes so far that could alter the result of a pass.
     """

@@ -14,7 +14,7 @@ _GATES: Final = frozenset(
 
 
 class KnowsJobs(Protocol):
-    """The part of a controller that these tests need.
+    """The part of a controller that the tests of eligibility need.
 
     Attributes:
         by_number: {job id: records of the job or of an array's tasks}.

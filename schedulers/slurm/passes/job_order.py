@@ -16,7 +16,7 @@ Key = tuple[bool, int, int, int, int, int]
 
 
 class QueueEntry(Struct, frozen=True):
-    """A job in one of its partitions, with its priority in this partition."""
+    """A job, one of its partitions, and the job's priority there."""
 
     job: SlurmJob
     part: int

@@ -36,7 +36,7 @@ def main_pass(
     """Run a pass of the main loop: test jobs in order and start those that fit.
 
     If a job does not fit because resources are short, its partition is closed for the rest of the pass: later jobs in
-    this partition are not tested, and its nodes are not used for other partitions.
+    this partition are not tested, and the partition's nodes are not used for others.
 
     Args:
         full: test the whole queue, not only ``default_queue_depth`` jobs.
@@ -114,7 +114,7 @@ class _Pass:
         return True
 
     def _test(self, job: SlurmJob, part: int) -> SlurmJob | None:
-        """Test a job; if it was a task of an array and has started, return the array's record to test the next."""
+        """Test a job; if it was a task of an array and has started, return the array's record, for the next task."""
         self.result.tested.append(job)
         one = self.controller.machine.partitions[part]
         if (self.usable & one.mask).bit_count() < job.min_nodes:

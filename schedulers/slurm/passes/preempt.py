@@ -98,7 +98,7 @@ class SlurmPreemption:
         return self.exempt if own is None else own
 
     def _rank(self, job: SlurmJob) -> tuple[int, int]:
-        """Return the sort key of a victim: the priority of its QOS or tier, then its number of nodes."""
+        """Return the sort key of a victim: the priority of its QOS or its partition's tier, then its node count."""
         if self.by_qos:
             rank = self.accounts.qos[job.qos].settings.priority
         else:

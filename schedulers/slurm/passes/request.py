@@ -38,7 +38,7 @@ class Requests:
         return found
 
     def settle(self, job: SlurmJob) -> None:
-        """Set how many nodes, tasks and CPUs and how much memory, gres and time a new job requests."""
+        """Set the nodes, tasks, CPUs, memory, gres and time that a new job requests."""
         sub = job.sub
         part = self.machine.partitions[job.part]
         settings = part.settings

@@ -57,7 +57,7 @@ class SlurmReservations:
     """The reservations of a run.
 
     Attributes:
-        all: the reservations that exist now: they were created and have not ended.
+        all: the reservations that were created and have not ended.
         waiting: the reservations that will be created later, sorted by the time of creation.
     """
 

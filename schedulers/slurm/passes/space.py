@@ -2,10 +2,10 @@
 
 
 class Space:
-    """Records (begin, end, open nodes) that cover time without gaps; each reservation splits them.
+    """A table whose records (begin, end, open nodes) cover time without gaps; reservations split records.
 
     Attributes:
-        begin, end: of each record, s.
+        begin, end: begin and end of each record, s.
         open: set of the open nodes of each record.
         after: position of the next record; 0: none.
     """
@@ -65,7 +65,7 @@ class Space:
 
         The caller rounds both times to the table's resolution.
 
-        Then it merges two neighbouring records that have the same free nodes, but at most one such pair.
+        Afterwards, two neighbouring records with the same open nodes are merged, but at most one such pair.
         """
         begins, ends, opens, after = self.begin, self.end, self.open, self.after
         start = max(start, begins[0])

@@ -81,8 +81,9 @@ class _Ranking:
 def classic(accounts: Accounts, damping: int = 1) -> None:
     """Set ``factor`` of all associations to 2^(-usage/share/damping), Slurm's classic formula.
 
-    ``usage`` is the effective usage of an association: its own usage, plus a part of the amount by which its parent's
-    effective usage exceeds its own. That part is the association's fraction of the shares of its siblings and itself.
+    ``usage`` is an association's effective usage: own + part * (parent - own). Here ``own`` is its own usage,
+    ``parent`` its parent's effective usage, and ``part`` its shares divided by the shares of all children of its
+    parent.
 
     Args:
         damping: Slurm's setting ``FairShareDampeningFactor``.

@@ -68,9 +68,9 @@ class Usage:
         self.last = max(self.last, now)
 
     def add(self, job: SlurmJob, now: int) -> None:
-        """Add a job's usage up to ``now`` (s), from the start of the job or of the current period.
+        """Add a job's usage up to ``now`` (s), from its start or the start of the current period.
 
-        The later of the two starts counts.
+        The later of these two times counts.
 
         This is also called when the job ends.
         """

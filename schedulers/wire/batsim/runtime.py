@@ -46,11 +46,11 @@ _SPECIAL: Final[frozenset[type[Decision]]] = frozenset((CallMeLater, CancelCall,
 class BatsimRuntime(Runtime):
     """A runtime for the batsim dialect, which hides the dialect from the policy.
 
-    - Calls that a policy requests from Batsim have no names and cannot be cancelled. The runtime remembers the names,
-      and ignores cancelled calls when they arrive.
+    - Wake-up calls have no names in Batsim and cannot be cancelled. The runtime remembers the policy's names for
+      them, and ignores cancelled calls when they arrive.
     - If Batsim does not acknowledge registered jobs, the runtime submits them to the policy, which decides again.
-    - If Batsim allows dynamic jobs, the runtime tells Batsim when the policy will register no more jobs. If the policy
-      lacks the feature ``dynamic_jobs``, that is at once; otherwise when no job waits, runs or will be submitted.
+    - If Batsim allows dynamic jobs, the runtime tells Batsim when the policy will register no more jobs. It does so
+      at once if the policy lacks the feature ``dynamic_jobs``, otherwise when no job waits, runs or will be submitted.
     - Machines that Batsim declares unavailable are out of service until they are available again.
 
     Raises:
