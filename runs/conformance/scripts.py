@@ -1,4 +1,4 @@
-"""Load the conformance tests of library/scripts.toml, and define the message changes that they name."""
+"""Load the conformance tests of library/scripts.toml, and define the functions that alter messages, by name."""
 
 import tomllib
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The first waiting job's reservation on nodes that jobs share, and which jobs may pass."""
+"""The first waiting job's reservation on nodes that jobs share, and which later jobs may start before it."""
 
 from collections.abc import Mapping
 from math import inf

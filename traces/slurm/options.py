@@ -30,7 +30,7 @@ def split_words(text: str) -> list[str]:
 
 
 def options_text(options: Mapping[str, str]) -> str:
-    """Return options as the text of a label; an option without a value is given as ""."""
+    """Return the text of a label for {option: value}; the value "" means that an option has none."""
     return " ".join(f"--{name}" + (f"={shlex.quote(value)}" if value else "") for name, value in options.items())
 
 
