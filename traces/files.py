@@ -239,5 +239,5 @@ def read_text(path: PathText) -> str:
 
 
 def text_if_file(name: str) -> str | None:
-    """Return the content of this text file; None if the file does not exist."""
+    """Return the content of the text file with this name; None if the file does not exist."""
     return read_text(name) if os.path.isfile(name) else None

@@ -166,7 +166,7 @@ def _estimates(draw: Floats, runtime: Ints) -> Ints:
 
 
 def _users(draw: Floats) -> Ints:
-    """Return user numbers from 1, shape (n,); user k submits a share ~ 1/k (Zipf)."""
+    """Return user numbers from 1, shape (n,); user k's share of the jobs is proportional to 1/k (Zipf)."""
     edges = np.cumsum([1_000_000 // rank for rank in range(1, USERS + 1)])
     return np.searchsorted(edges, np.floor(draw * int(edges[-1])).astype(np.int64), side="right").astype(np.int64) + 1
 

@@ -97,7 +97,7 @@ def _runtime(profile: Profile, known: dict[int, tuple[float, int]]) -> tuple[flo
 
 
 def outcome(profile: Profile) -> tuple[Profile, int]:
-    """Return the part of a profile that is executed (it ends with a part that fails), and the job's return code."""
+    """Return the executed beginning of a profile, up to a part that fails, and the job's return code."""
     return _carried_out(profile, {})
 
 

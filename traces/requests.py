@@ -78,8 +78,8 @@ def with_requests(
 def processors_request(workload: Workload, row: int) -> Request:
     """Return the request of a job that names only its size, with one core for each of its ``size`` processors.
 
-    They may be on any number of nodes. The job's units per node, if any, become its tasks per node. A job with whole
-    nodes becomes exclusive.
+    The cores may be on any number of nodes. The job's units per node, if any, become its tasks per node. A job with
+    whole nodes becomes exclusive.
     """
     each, whole = (workload.columns.get(name) for name in (PER_NODE, WHOLE))
     size = max(int(workload.size[row]), 1)

@@ -242,7 +242,7 @@ def request_of(workload: Workload, row: int) -> dict[str, str | int | bool | Req
 
 
 def either(texts: list[str] | None, others: list[str]) -> list[str]:
-    """Return each job's text in `texts`, or in `others` where the first is empty; length n."""
+    """Return each job's text in `texts` or, if that is empty, its text in `others`; length n."""
     return others if texts is None else [text or other for text, other in zip(texts, others, strict=True)]
 
 

@@ -55,7 +55,7 @@ def job_request(workload: Workload, row: int) -> Request:
 
 
 def sized_for_nodes(workload: Workload, platform: Platform) -> Workload:
-    """Give each job a request; its size becomes the least number of nodes that it needs."""
+    """Give each job a request, and change its size to the least number of nodes that it needs."""
     nodes = shared_nodes_of(platform.info)
     if nodes is None:
         return workload
@@ -68,7 +68,7 @@ def sized_for_nodes(workload: Workload, platform: Platform) -> Workload:
 
 
 def _least(request: Request, nodes: SharedNodes) -> int:
-    """Return the least number of empty nodes on which a request fits; if it never fits, the requested number."""
+    """Return the least number of empty nodes on which a request fits, or the requested number if it never fits."""
     try:
         shape = Shape(request, nodes)
     except PlatformError:

@@ -115,7 +115,7 @@ class WorkloadJobs:
             yield from jobs
 
     def _complete(self, row: int, jobs: list[Any]) -> None:
-        """Set further fields of a block of jobs; ``row`` is the row of the first."""
+        """Set further fields of a block of jobs; ``row`` is the workload's row of the block's first job."""
 
 
 def is_work(profile: Profile, runtime: float, *, has_hosts: bool) -> bool:

@@ -1,4 +1,4 @@
-"""The main loop: the server sends a notice, the scheduler replies, until the end."""
+"""The main loop of a run, in which the server sends notices and the scheduler replies."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,7 +14,7 @@ from pipistrelle.server.transport.in_process import Transport
 
 @dataclass(slots=True)
 class LoopTimes:
-    """Wall-clock times of a run (s); measured, so never part of its outputs."""
+    """Measured wall-clock times of a run (s). They vary, so they are never part of its outputs."""
 
     round_trips: int = 0
     total: float = 0.0

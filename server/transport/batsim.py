@@ -176,7 +176,7 @@ class BatsimTransport(Peer[BatsimServerSession]):
     def farewell(self, notice: Notice) -> None:
         """Send the last notice.
 
-        The method waits briefly for a reply that is still missing, and later for the reply to the last notice. Other
+        Before that, wait briefly for a reply that is still missing. Then wait for the reply to the last notice. Other
         pending events are not sent: schedulers expect only SIMULATION_ENDS.
         """
         if not self._reachable:

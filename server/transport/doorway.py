@@ -53,7 +53,7 @@ class _Passage:
         return (selectors.EVENT_READ if reads else 0) | (selectors.EVENT_WRITE if self.unsent[end] else 0)
 
     def move(self, end: socket.socket, events: int) -> bool:
-        """Copy what can be read and written now; return False if both connections must be closed."""
+        """Copy the bytes that can be read and written now; return False if both connections must be closed."""
         try:
             if events & selectors.EVENT_READ and end not in self.ended:
                 self._read(end)

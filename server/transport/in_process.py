@@ -80,8 +80,8 @@ class InProcessScheduler(Protocol):
 class InProcessTransport:
     """Calls a scheduler in the server's process; the messages are the same as over a socket.
 
-    Before each reply, `receive` raises KeyboardInterrupt if ``interrupted`` returns True. A scheduler that lacks one of
-    the ``needed`` features, {feature: why}, is refused.
+    Before each reply, `receive` raises KeyboardInterrupt if ``interrupted`` returns True. A scheduler is refused
+    if it lacks a feature in ``needed``, which is {feature: why it is needed}.
     """
 
     apart: Final = False

@@ -118,7 +118,7 @@ class Listener:
         self._paused = until
 
     def _least_wanted(self) -> RouterConnection:
-        """Return the peer to reject first: one without a handshake, else the one that was silent longest."""
+        """Return the peer to reject first: a peer without a handshake, else the peer that was silent longest."""
         return min(self._strangers, key=lambda stranger: (stranger.ready, stranger.heard))
 
     def _read(self, stranger: RouterConnection) -> None:

@@ -58,8 +58,8 @@ class Peer(ABC, Generic[_S]):
     Args:
         hello_timeout: how long to wait for a scheduler (wall-clock s).
         decision_timeout: how long to wait for each reply (wall-clock s).
-        fate: returns why the launched scheduler has ended; None while it runs. Its argument is how long to
-            wait for the end (s).
+        fate: a function that waits up to a given time (s) for the end of the launched scheduler, and returns why it
+            ended; None if it still runs.
         interrupted: returns whether the user wants to stop; then `KeyboardInterrupt` is raised, but not in mid-message.
     """
 
@@ -162,7 +162,7 @@ class Peer(ABC, Generic[_S]):
     def save(self) -> str | None:
         """Return the scheduler's state (JSON) between two notices; None if it has none.
 
-        Also None after an interrupt, and in the batsim dialect. Raises SchedulerFailed like `receive`.
+        The result is also None after an interrupt, and in the batsim dialect. Raises SchedulerFailed like `receive`.
         """
         return None
 
@@ -208,9 +208,9 @@ class Peer(ABC, Generic[_S]):
         )
 
     def _look_around(self, deadline: float, too_late: Callable[[], SchedulerFailed]) -> float:
-        """Return the time, unless the run is interrupted, the scheduler is lost or ``deadline`` has passed.
+        """Return the current time.
 
-        Each of these three cases raises an error.
+        Raise an error if the run is interrupted, the scheduler is lost or ``deadline`` has passed.
         """
         if self._interrupted():
             raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""Break-even points: where a curve reaches a value, or another curve.
+"""Find break-even points, at which a curve reaches a value or another curve.
 
 A curve is the mean of a metric at each value of a numeric axis, for example waits by repair time. Between these values
 the curve is the monotone cubic of Fritsch and Carlson (Monotone Piecewise Cubic Interpolation, SIAM J. Numer. Anal. 17,
@@ -37,7 +37,7 @@ class Crossing(Struct, frozen=True, kw_only=True):
 
     Attributes:
         at: number on the axis; inf if the point is above the axis's greatest value, -inf if below its least.
-        low, high: confidence interval, which may be infinite likewise; None if there is only one replica.
+        low, high: ends of the confidence interval, perhaps infinite like ``at``; None if there is only one replica.
         target: the value that the curve reaches.
     """
 
@@ -72,7 +72,8 @@ class Curves:
             error.
 
     Attributes:
-        counts: number of replicas with a value of the metric, and of all replicas, shape (curves, x, 2).
+        counts: for each point of each curve, the number of replicas with a value of the metric, and the number of all
+            replicas; shape (curves, x, 2).
 
     Raises:
         StatisticsError: a column is missing, another axis varies, an axis has fewer than two numbers, or a curve lacks
@@ -207,7 +208,7 @@ class Curves:
     def _solve(self, means: Floats, targets: Floats) -> Floats:
         """Return where on the axis each curve, shape (n, x), reaches its target, shape (n,).
 
-        Return inf or -inf beyond the axis.
+        The result is inf or -inf for a curve that reaches its target beyond the axis.
         """
         curves = self._monotone(means)
         x = self._scaled

@@ -1,4 +1,4 @@
-"""Trials without a value of a metric: which ones, why, and the remarks about them."""
+"""Find the trials without a value of a metric and the causes, and write remarks about them."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -84,7 +84,7 @@ def gap_remarks(metric: str, found: Iterable[Gap], total: int) -> list[str]:
     """Return lines below a table: how many trials have no value of a metric, why, and in which cells.
 
     Args:
-        found: the gaps; repeated ones count once.
+        found: the gaps; a gap that occurs twice counts once.
         total: number of trials in the table.
     """
     once = list({(*gap.cell.values(), gap.replica): gap for gap in found}.values())

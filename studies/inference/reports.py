@@ -142,7 +142,7 @@ def all_pairs(
     The rows are sorted by metric, then by the other axes' values.
 
     Args:
-        test: the paired test, ``t`` or ``wilcoxon``, whose p-values Holm's method adjusts for all pairs of a metric;
+        test: the paired test, ``t`` or ``wilcoxon``; Holm's method adjusts its p-values for all pairs of a metric.
             None: no test.
 
     Raises:

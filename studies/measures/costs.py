@@ -54,8 +54,8 @@ class Costs(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, renam
         """Return the cost metrics of a trial.
 
         ``cost`` is the money for all node-hours of the trial, and ``cost_busy`` etc. the money for the node-hours in
-        one state. ``energy`` and ``energy_busy`` etc. are in kWh, and ``energy_cost`` is money. A node that jobs share
-        counts as busy by the share of its units that they hold.
+        one state. ``energy`` and ``energy_busy`` etc. are in kWh, and ``energy_cost`` is money. A shared node
+        counts as busy in proportion to its units that jobs hold.
 
         Args:
             node_seconds: ``all``, ``busy``, ``idle``, ``down`` and ``maintenance``, in node-seconds.

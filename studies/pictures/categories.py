@@ -1,4 +1,4 @@
-"""Bars with intervals and boxes of replicas, with categories such as policy and log on the axis."""
+"""Draw metrics by category, such as policy or log: as bars with intervals, or as boxes of replicas."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple

@@ -42,7 +42,7 @@ _POINTS: Final = 400
 
 
 class _Curve(NamedTuple):
-    """A distribution function: at ``x``, the share ``share``, perhaps between ``low`` and ``high``."""
+    """A distribution function: the ``share`` at or below each ``x``, and its interval (``low``, ``high``), if any."""
 
     x: Floats
     share: Floats

@@ -150,7 +150,7 @@ def shape_of(rows: int, columns: int) -> tuple[int, int]:
 
 
 def size_of(rows: int, columns: int, *, width: float, height: float) -> tuple[float, float]:
-    """Return the size of a figure in inches, given that of one panel."""
+    """Return the size of a figure, given the width and height of one panel, all in inches."""
     across, down = shape_of(rows, columns)
     return (width if across == 1 else 0.5 + 0.62 * width * across, 0.4 + height * (1.0 if down == 1 else 0.8 * down))
 

@@ -97,7 +97,7 @@ def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def folded(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options of a run, in which ``slurm.KEY`` are entries of the table ``slurm``."""
+    """Return options of a run, with each option ``slurm.KEY`` moved to the table ``slurm``."""
     found = {name: value for name, value in settings.items() if not name.startswith(f"{_SLURM}.")}
     changes = {
         name.removeprefix(f"{_SLURM}."): value for name, value in settings.items() if name.startswith(f"{_SLURM}.")
@@ -119,7 +119,10 @@ def column_of(option: str) -> str:
 
 
 def check_option(name: str, where: str) -> None:
-    """Raise StudyError unless trials can have the option ``name``; ``slurm.KEY`` is checked with the run."""
+    """Raise StudyError unless trials can have the option ``name``.
+
+    Options such as ``slurm.KEY`` are checked later, with the run.
+    """
     if name.startswith(f"{_SLURM}."):
         return
     if name not in OPTIONS:

@@ -1,4 +1,4 @@
-"""The output folder of a study: which study it belongs to, and the journal of finished trials."""
+"""The output folder of a study, with the study's identity and the journal of finished trials."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping

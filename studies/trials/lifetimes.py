@@ -175,7 +175,10 @@ def _model(shape: Shape | None, allocation: Allocation, form: Form) -> YieldMode
 
 
 def resilience_of_shape(shape: Shape, allocation: Allocation, failures: int) -> Resilience:
-    """Return the resilience options of an application of this shape whose allocation ends at failure F + 1."""
+    """Return the resilience options of an application of this shape.
+
+    Its allocation survives ``failures`` failures and ends at the next one.
+    """
     return Resilience(_KINDS[shape], allocation.optimum, dump=allocation.dump, read=allocation.read, spares=failures)
 
 

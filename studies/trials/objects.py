@@ -86,9 +86,9 @@ class Objects:
         return found
 
     def inputs(self, spec: RunSpec) -> Inputs | None:
-        """Return the objects that are inputs of a run; None if no object is.
+        """Return the objects that are inputs of a run; None if the run has no such input.
 
-        The changes that the run's description demands have been made in the returned inputs.
+        The returned inputs include the changes that the run's description demands.
         """
         trace = self._found.get(spec.workload[0], ("", None, None))[1] if len(spec.workload) == 1 else None
         machine = self._found.get(spec.platform or "", ("", None, None))[1]

@@ -1,4 +1,4 @@
-"""Choose the next trials of a study: one replica of each point (combination of options) after the other."""
+"""Choose the next trials of a study, each a replica of one of its points (combinations of options)."""
 
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -102,7 +102,7 @@ class Precise:
             self._look(point)
 
     def _look(self, point: int) -> None:
-        """Decide the next stages of a point, as long as all replicas of its last stage have ended."""
+        """Decide the next stages of a point, as long as all replicas of its latest stage have ended."""
         found = self._found[point]
         while all(replica in found for replica in range(self._wanted[point])):
             before = self._wanted[point]

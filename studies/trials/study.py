@@ -181,7 +181,7 @@ class Study:
             raise StudyError(f"a study has at most {_MOST_TRIALS:,} trials", where=where, found=f"{count:,}")
 
     def _check_names(self) -> None:
-        """Raise StudyError if different objects on an axis have one name, which then would not tell them apart."""
+        """Raise StudyError if different objects on an axis have the same name."""
         for axis in self.axes if self.objects else ():
             labels = [repr({name: self.objects.label(value) for name, value in one.items()}) for one in axis.settings]
             if axis.labels is None and len(set(labels)) < len(labels):
@@ -246,7 +246,7 @@ class Study:
 
     @cached_property
     def points(self) -> tuple[Point, ...]:
-        """Return all points in order; SpecError, with the point's values, if a point is not a valid run."""
+        """Return all points in order; raise SpecError, which quotes the point's values, if a point is no valid run."""
         found: list[Point] = []
         for number, places in enumerate(points(self.axes)):
             settings: dict[str, Any] = {}

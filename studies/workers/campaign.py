@@ -30,7 +30,10 @@ _TICK_S: Final = 0.5
 
 
 class Headway(NamedTuple):
-    """The progress of a study: the numbers of trials ended, known to be needed, and ended before this call."""
+    """The progress of a study.
+
+    Its numbers are: trials that have ended, trials known to be needed, and trials that had ended before this call.
+    """
 
     done: int
     known: int

@@ -14,7 +14,7 @@ _PATH = re.compile(r" - at `(?:key in )?(.*)`$")
 
 @contextmanager
 def json_faults(data: bytes | msgspec.Raw, where: str, top: str = "") -> Iterator[None]:
-    """Turn decoding errors of `data` into TraceErrors; value paths begin with `top`."""
+    """Turn decoding errors of `data` into TraceErrors; the paths of values in them begin with `top`."""
     try:
         yield
     except msgspec.ValidationError as error:

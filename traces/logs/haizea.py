@@ -36,7 +36,8 @@ class HaizeaLog(JobLog):
 
     - Size: the number of nodes. Leases for a share of a node's CPU are not supported.
     - Requested time: ``duration``. Run time: ``realduration``, or ``duration`` if that is absent.
-    - Submit time: relative to the trace's start, ``HH:MM:SS``, optionally with days before and a fraction after.
+    - Submit time: relative to the trace's start, ``HH:MM:SS``, optionally with days before it and a
+      fraction of a second after it.
     - Id: leases without an id are numbered in file order.
     - Queue: `RESERVED` for leases with an exact start. Their ``exact_wait`` and wait are from arrival to start.
     - QOS: the required reliability, such as ``reliability-5``, from 1 (highest) to 10. If a lease's node sets differ,

@@ -59,9 +59,9 @@ class Chunks(NamedTuple):
 def asked_of_nodes(values: Mapping[str, str], place: str) -> Chunks:
     """Parse what a job requests of its nodes in PBS's ``select`` or ``nodes``.
 
-    Node properties are texts or booleans, such as ``gpu_model=a100`` or ``infiniband=True``; Torque has bare words.
-    Numbers are amounts that the chunk consumes. If chunks request different nodes, each chunk may use any of these
-    nodes.
+    Node properties are texts or booleans, such as ``gpu_model=a100`` or ``infiniband=True``; in Torque they are single
+    words. Numbers are amounts that the chunk consumes. If chunks request different nodes, each chunk may use any of
+    these nodes.
     """
     key = next((key for key in ("Resource_List.select", "Resource_List.nodes") if values.get(key)), "")
     count = all_gpus = all_processors = all_memory = 0

@@ -17,7 +17,7 @@ def read_batsim_outages(path: PathText) -> OutageLog:
 
 
 def outages_of_events(events: Iterable[ExternalEvent], path: PathText) -> OutageLog:
-    """Return the outages in events, which must be sorted by time; `path` names them.
+    """Return the outages in events, which must be sorted by time; the log's name is that of `path`.
 
     An outage lasts from a machine_unavailable to the next machine_available. Its line number is the position of its
     machine_unavailable among all events, from 1. Other events, repeated ones and outages of length 0 are left out.

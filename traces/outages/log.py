@@ -66,7 +66,7 @@ class OutageLog:
         node, group: index of each outage's node and class, shape (n,).
         down, up: start and end of each outage on the log's clock (s), shape (n,); `up` is inf if the outage did not end
             within the log, NaN if its end is unknown.
-        announced: when an outage became known in advance, NaN for unexpected ones, shape (n,).
+        announced: time at which each outage was announced, NaN if it was unexpected, shape (n,).
         line: line number of each outage, from 1, shape (n,).
         absolute: whether the clock shows Unix time, with local times taken as UTC; otherwise seconds after time 0.
         watch_known: whether the log itself says when nodes were watched.
@@ -158,11 +158,10 @@ class OutageLog:
         )
 
     def within(self, begin: float | None, end: float | None) -> "OutageLog":
-        """Return the outages that begin at or after `begin` and before `end` (s), and when nodes were watched then.
+        """Return the outages that begin at or after `begin` and before `end` (s); None: no bound.
 
-        None means no bound.
-
-        If the log does not say when nodes were watched, they were watched from `begin` to `end`.
+        The watch of each node is cut to this period. If the log does not say when nodes were watched, they
+        were watched from `begin` to `end`.
         """
         first = float(self.begin.min(initial=np.inf)) if begin is None else begin
         last = float(self.end.max(initial=-np.inf)) if end is None else end
@@ -218,8 +217,8 @@ class OutageLog:
     def watched(self) -> Lives:
         """Return the periods in which nodes were up and observed; each period starts at age 0.
 
-        The first period of a node begins with its observation, the others at the end of an outage, or at its start if
-        the end is unknown. Announced outages end a period without a failure.
+        The first period of a node begins with its observation, the others at the end of an outage, or at the outage's
+        start if its end is unknown. Announced outages end a period without a failure.
         """
         if self.lives is not None:
             return self.lives

@@ -79,6 +79,6 @@ def options_of(workload: Workload) -> list[dict[str, str] | None] | None:
 
 
 def begin_delay(options: Mapping[str, str]) -> float:
-    """Return the time (s) from submission to ``begin``, 0 if there is none."""
+    """Return the time (s) from submission to that of the option ``begin``; 0 without this option."""
     text = options.get(BEGIN, "")
     return float(text.removeprefix(_NOW)) if text.startswith(_NOW) and is_number(text.removeprefix(_NOW)) else 0.0

@@ -232,7 +232,7 @@ def _order(parts: list[Workload]) -> NDArray[np.int64]:
 
 
 def _joined(parts: list[Workload]) -> Workload:
-    """Return all jobs by submit time, with all other attributes of the first workload."""
+    """Return one workload with all jobs by submit time; its other attributes are those of the first workload."""
     if len(parts) == 1:
         return resubmitted(parts[0], parts[0].submit)
     columns: dict[str, Any] = {

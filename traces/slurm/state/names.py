@@ -1,6 +1,6 @@
 """Map the names that squeue, scontrol and sacct give to the fields of jobs to our names.
 
-Fields with the same meaning have one name of ours.
+Fields with the same meaning get the same name.
 
 Sources: manuals of squeue, scontrol and sacct, Slurm 22.05.
 """

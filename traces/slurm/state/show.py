@@ -1,6 +1,6 @@
 """Split what ``scontrol show job``, ``show node`` and ``show reservation`` print into records.
 
-A record is KEY=VALUE pairs on one line (``-o``), or on several up to a blank line.
+A record is KEY=VALUE pairs on one line (``-o``), or on several lines that end with a blank line.
 """
 
 import re
@@ -35,7 +35,7 @@ def is_record(line: str) -> bool:
 
 
 def records_of(lines: Iterable[tuple[str, str]]) -> Iterator[tuple[str, LiveRow]]:
-    """Yield (kind, record) of each record; lines before the first one are ignored."""
+    """Yield (kind, record) of each record; lines before the first record are ignored."""
     kind = place = ""
     cells: dict[str, str] = {}
     for where, line in lines:

@@ -95,7 +95,7 @@ class LiveTable:
 
     @staticmethod
     def _fits(bounds: list[int], line: str) -> bool:
-        """Return whether columns may begin at these positions: each has a blank at or before it."""
+        """Return whether columns may begin at these positions: each has a blank there or just before."""
         return all(at >= len(line) or at == 0 or line[at - 1].isspace() or line[at].isspace() for at in bounds)
 
 
