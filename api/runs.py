@@ -1,7 +1,7 @@
 """Simulate one run from names, files or Python objects."""
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Final, TypeGuard, Unpack
@@ -105,7 +105,9 @@ def run(
 
 def _names(workload: object) -> list[Any]:
     """Return the names or paths of one workload or of several."""
-    return list(workload) if isinstance(workload, list | tuple) else [path_text(workload, "workload", _WHERE)]
+    if isinstance(workload, Iterable) and not isinstance(workload, str | PathLike):
+        return list(workload)
+    return [path_text(workload, "workload", _WHERE)]
 
 
 def _with_scheduler(

@@ -437,10 +437,7 @@ class Shape:
         for column, name in enumerate(nodes.resources):
             asked, has = int(self.total[column]), int(nodes.amounts[where, column].sum())
             if asked > has:
-                what = (
-                    f"{amount_text(name, asked)} of {name}" if name == MEMORY else f"{amount_text(name, asked)} {name}"
-                )
-                return f"it asks for {what} in all, the usable nodes have {amount_text(name, has)}"
+                return f"it asks for {_of(name, asked)} in all, the usable nodes have {amount_text(name, has)}"
         gpus = int(self._gpu_room(where[self.able[where]], nodes.amounts, nodes.gpus).sum())
         if self.request.gpus > gpus:
             return f"it asks for {self.request.gpus} GPUs in all, the usable nodes give it at most {gpus}"
@@ -453,9 +450,8 @@ class Shape:
         for column, name in enumerate(nodes.resources):
             largest = int(nodes.amounts[allowed, column].max())
             if need[column] > largest:
-                asked, has = amount_text(name, int(need[column])), amount_text(name, largest)
-                what = f"{asked} of {name}" if name == MEMORY else f"{asked} {name}"
-                return f"it asks for {what} on a node, the largest node has {has}"
+                asked = _of(name, int(need[column]))
+                return f"it asks for {asked} on a node, the largest node has {amount_text(name, largest)}"
         if self.wants_gpus:
             wanted = max(self.request.gpus_per_node, self.request.gpus_per_task * tasks, self._gpus_at_least)
             there = int((nodes.gpus[allowed & self.able] >= self.share).sum(axis=1).max(initial=0))
@@ -485,3 +481,9 @@ class Shapes:
             self._seen.clear()
         self._seen[id(request)] = request, shape
         return shape
+
+
+def _of(resource: str, amount: int) -> str:
+    """Return an amount with its resource, such as ``16 cores`` or ``2 GiB of memory``."""
+    text = amount_text(resource, amount)
+    return f"{text} of {resource}" if resource == MEMORY else f"{text} {resource}"
