@@ -98,7 +98,7 @@ def compare(*runs: Run | str | PathLike[str], by: str | Sequence[str] = ()) -> C
     """
     if len(runs) < 2:
         raise InputError("a comparison needs at least two runs", where="compare", found=str(len(runs)))
-    read = [read_run_jobs(folder_of(run)) for run in runs]
+    read = [read_run_jobs(folder_of(run, "compare")) for run in runs]
     found = compared(read, (by,) if isinstance(by, str) else by)
     found["first_difference"] = [first_difference(read[0], other) for other in read[1:]]
     return Comparison(found)
@@ -175,7 +175,7 @@ def _index(run: Run | str | PathLike[str], job: str, *, repeat: bool, trust: boo
 
     again = run._again if isinstance(run, Run) else None
     if again is None or not repeat:
-        return open_index(folder_of(run), repeat=repeat, wanted=wanted, trust=trust)
+        return open_index(folder_of(run, "explain"), repeat=repeat, wanted=wanted, trust=trust)
     from pipistrelle.reports.explain.making import repeated
 
     assert isinstance(run, Run)

@@ -259,6 +259,6 @@ def open(path: str | PathLike[str]) -> Run:
     return Run(path)
 
 
-def folder_of(run: Run | str | PathLike[str]) -> Path:
-    """Return the output folder of a run that is given as an object or a path."""
-    return run.folder if isinstance(run, Run) else Path(run)
+def folder_of(run: Run | str | PathLike[str], where: str) -> Path:
+    """Return the output folder of a run that is given as an object or a path; ``where`` is the caller in messages."""
+    return run.folder if isinstance(run, Run) else Path(path_text(run, "run", where))

@@ -13,17 +13,17 @@ from pipistrelle.api.progress import study_progress
 from pipistrelle.api.tables import Table, imported
 from pipistrelle.models.samples.estimates import LEVEL, StatisticsError
 from pipistrelle.models.samples.ranks import PairTest
-from pipistrelle.models.workloads.pictures import Font
+from pipistrelle.models.workloads.pictures import INCHES, Font
 from pipistrelle.protocol.base.errors import did_you_mean
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.studies.inference.ranking import Blocks, ranking
 from pipistrelle.studies.inference.reports import all_pairs, summary
 from pipistrelle.studies.inference.trials import TrialTable, label
 from pipistrelle.studies.inference.words import axis_words, words_of
-from pipistrelle.studies.pictures.choices import Kind, draw_study
+from pipistrelle.studies.pictures.choices import Kind, PictureChoice, draw_study
 from pipistrelle.studies.pictures.style import PictureLook
 from pipistrelle.studies.trials.results import Results
-from pipistrelle.studies.trials.study import Engine, Study
+from pipistrelle.studies.trials.study import Engine, Study, check_tables
 from pipistrelle.traces.files import write_trace
 
 if TYPE_CHECKING:
@@ -35,12 +35,27 @@ _WIDTH: Final = 0.8
 _SUFFIXES: Final = (".svg", ".pdf", ".png")
 
 
+def _check_shares(**shares: float | None) -> None:
+    """Raise OptionError for the first keyword that is not between 0 and 1; None is no value."""
+    for name, share in shares.items():
+        if share is not None and not (isinstance(share, int | float) and 0 < share < 1):
+            raise OptionError(f"{name}: an invalid value", expected="a number between 0 and 1", found=repr(share))
+
+
 def _check(**words: tuple[str, Any]) -> None:
     """Raise OptionError for the first keyword whose word is not in its Literal type."""
     for name, (word, kind) in words.items():
         known = list(get_args(kind))
         if word not in known:
             raise OptionError(f"there is no {name} {word!r}", hint=did_you_mean(str(word), known))
+
+
+def _is_size(size: object) -> bool:
+    return (
+        isinstance(size, tuple | list)
+        and len(size) == 2
+        and all(isinstance(side, int | float) and INCHES[0] <= side <= INCHES[1] for side in size)
+    )
 
 
 class Picture:
@@ -97,6 +112,10 @@ class StudyResults:
         Raises:
             PipistrelleError: there is no column ``replica``, a combination occurs twice, or pyarrow is not installed.
         """
+        lengths = {str(name): len(column) for name, column in columns.items()}
+        if len(set(lengths.values())) > 1:
+            found = ", ".join(f"{name} {length}" for name, length in lengths.items())
+            raise StatisticsError("columns differ in length", where="the trials", expected="one length", found=found)
         return cls._made(TrialTable(columns))
 
     @classmethod
@@ -149,6 +168,7 @@ class StudyResults:
             PipistrelleError: there is no such metric, or scipy or pyarrow is not installed.
         """
         _check(interval=(interval, Interval))
+        _check_shares(level=level, quantile=quantile)
         rows = summary(self._table, metrics, level=level, method=interval, quantile=quantile)
         return Table.of([row.plain() for row in rows])
 
@@ -177,6 +197,7 @@ class StudyResults:
             PipistrelleError: there is no such axis, value or metric, or scipy or pyarrow is not installed.
         """
         _check(interval=(interval, Interval), test=(test, PairTest))
+        _check_shares(level=level)
         name = self._table.axis(axis)
         chosen = list(dict.fromkeys(self._table.value(name, str(value)) for value in values))
         if values and len(chosen) < 2:
@@ -211,6 +232,7 @@ class StudyResults:
             PipistrelleError: there is no such axis or metric, too few values, or a package is not installed.
         """
         _check(blocks=(blocks, Blocks), better=(better or "less", Better))
+        _check_shares(level=level)
         name = self._table.axis(axis)
         values = self._table.values(name)
         found = ranking(self._table, name, values, metric, level=level, blocks=blocks, better=better)
@@ -239,6 +261,7 @@ class StudyResults:
         Raises:
             PipistrelleError: there is no such axis or metric, other axes vary, or a package is not installed.
         """
+        _check_shares(level=level)
         over, groups = self._drawn(x, by)
         rows = {
             (row.cell.get(over), None if groups is None else row.cell.get(groups)): row.estimate
@@ -301,6 +324,11 @@ class StudyResults:
             PipistrelleError: there is no such axis or metric, options do not go together, or matplotlib is not
                 installed.
         """
+        _check(kind=(kind or "bars", Kind), font=(font, Font))
+        _check_shares(level=level)
+        if size is not None and not _is_size(size):
+            expected = f"width and height in inches, from {INCHES[0]:g} to {INCHES[1]:g}, such as (3.5, 2.5)"
+            raise OptionError("size: an invalid value", where="picture", expected=expected, found=repr(size))
         table = self._table
         chosen = None
         if axis is not None and values is not None:
@@ -309,10 +337,13 @@ class StudyResults:
 
         def draw(suffix: str) -> bytes:
             look = PictureLook(suffix=suffix, font=font, size=size, title=title)
-            return draw_study(
-                table, look, kind, metrics=names, x=x, by=by, panels=panels, targets=targets, axis=axis, values=chosen,
-                level=level,
-            )[0]  # fmt: skip
+            try:
+                return draw_study(
+                    table, look, kind, metrics=names, x=x, by=by, panels=panels, targets=targets, axis=axis,
+                    values=chosen, level=level,
+                )[0]  # fmt: skip
+            except PictureChoice as error:  # it names options of the command
+                raise OptionError(str(error).replace("--", ""), where="picture") from None
 
         return Picture(draw)
 
@@ -376,6 +407,7 @@ def study(
     if description is not None and (run or axes or metrics or replicas != 1 or engine != "auto"):
         raise OptionError("a study has a description, or the arguments that describe it, but not both", where="study")
     if description is None:
+        check_tables("study", run=run, axes=axes, metrics=metrics)
         told = Study(_options(run), _axes(axes), _replicas(replicas), _table(metrics), engine)
     else:
         told = (
@@ -383,10 +415,13 @@ def study(
             if isinstance(description, Study)
             else Study.read(path_text(description, "description", "study"))
         )
+    if jobs is not None and not (isinstance(jobs, int) and jobs >= 1):
+        raise OptionError("jobs: an invalid value", where="study", expected="a whole number >= 1", found=repr(jobs))
+    folder = None if out is None else Path(path_text(out, "out", "study"))
     from pipistrelle.studies.workers.campaign import run as carry_out  # slow to import
 
     with study_progress(progress) as watch:
-        found = carry_out(told, None if out is None else Path(out), jobs=jobs, overwrite=overwrite, watch=watch)
+        found = carry_out(told, folder, jobs=jobs, overwrite=overwrite, watch=watch)
     return StudyResults(found)
 
 
@@ -435,7 +470,10 @@ def _dashed(name: str) -> str:
 
 
 def _replicas(replicas: int | Mapping[str, Any]) -> int | Mapping[str, Any]:
-    return replicas if isinstance(replicas, int) else _table(replicas)
+    if isinstance(replicas, int):
+        return replicas
+    check_tables("study", replicas=replicas)
+    return _table(replicas)
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,19 +26,20 @@ if TYPE_CHECKING:
 KINDS: Final = ("curves", "normalised", "bars", "boxes", "ecdf", "sizes")
 _SIZE: Final = re.compile(r"\s*([0-9.]+)\s*[x×]\s*([0-9.]+)\s*(in|cm)?\s*")
 _CM: Final = 2.54
-_LARGEST: Final = 50.0
 
 
 def _size(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple[float, float] | None:
     if text is None:
         return None
+    from pipistrelle.models.workloads.pictures import INCHES
+
     match = _SIZE.fullmatch(text)
     try:
         sides = () if match is None else (float(match[1]), float(match[2]))
     except ValueError:
         sides = ()
     scale = _CM if match is not None and match[3] == "cm" else 1.0
-    if not sides or not all(0.5 <= side / scale <= _LARGEST for side in sides):
+    if not sides or not all(INCHES[0] <= side / scale <= INCHES[1] for side in sides):
         raise click.BadParameter(f"'{text}' is not a size such as 3.5x2.5 (inches) or 9x6cm.")
     return sides[0] / scale, sides[1] / scale
 

@@ -18,6 +18,8 @@ _SHADES: Final = " .:-=+*#%@"
 #: {file type: the field that would make two equal figures differ}
 _DATED: Final = {".svg": "Date", ".pdf": "CreationDate", ".png": "Software"}
 Font = Literal["sans", "stix", "cm"]
+#: least and greatest width or height of a picture, in inches
+INCHES: Final = (0.5, 50.0)
 #: {font: settings of matplotlib}; all these fonts come with it, and cmr10 lacks some signs, which STIX has
 _FONTS: Final[dict[Font, Any]] = {
     "sans": {"svg.fonttype": "none"},

@@ -117,6 +117,9 @@ class Study:
         where: str = "the study",
     ) -> None:
         self.where = where
+        check_tables(
+            where, run=run, axes=axes, replicas=None if isinstance(replicas, int) else replicas, metrics=metrics
+        )
         #: the Python objects of the description
         self.objects = Objects()
         raw = {
@@ -314,6 +317,19 @@ class Study:
             "engine": self.engine,
             "seed": self.replicas.seed,
         } | ({"objects": self.objects.digests} if self.objects else {})
+
+
+def check_tables(where: str, **tables: object) -> None:
+    """Raise StudyError for the first argument of a study that is neither None nor a mapping with texts as keys."""
+    for name, table in tables.items():
+        if table is not None and not isinstance(table, Mapping):
+            number = "a whole number or " if name == "replicas" else ""
+            raise StudyError(
+                f"{name}: an invalid value", where=where, expected=f"{number}a dictionary", found=printable(repr(table))
+            )
+        for key in table or ():
+            if not isinstance(key, str):
+                raise StudyError(f"{name}: a key is not text", where=where, found=printable(repr(key)))
 
 
 def _drawing(spec: RunSpec, settings: Mapping[str, Any]) -> tuple[int, ...]:

@@ -2,7 +2,9 @@
 
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -260,3 +262,30 @@ def test_pictures_are_those_of_the_command(results: pp.StudyResults, tmp_path: P
         picture.save(tmp_path / "ecdf.gif")
     with pytest.raises(pp.PipistrelleError, match="does not go with"):
         results.picture("ecdf", x="policy")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda results: results.summary(level=95), "level: an invalid value: expected a number between 0 and 1"),
+        (lambda results: results.summary(quantile=7), "quantile: an invalid value"),
+        (lambda results: results.plot(level=0), "level: an invalid value"),
+        (lambda results: results.picture("ecdf", x="policy"), "picture: x does not go with kind ecdf"),
+        (lambda results: results.picture(size="7x2"), r"picture: size: .* inches, from 0.5 to 50"),
+        (lambda results: results.picture(size=(0, 3)), r"picture: size: .*found \(0, 3\)"),
+        (lambda results: results.picture(font="Times"), "no font 'Times'. Known: sans, stix, cm"),
+        (lambda _: pp.study(run=5), "run: an invalid value: expected a dictionary, found 5"),
+        (lambda _: pp.study(axes={5: ["easy"]}), "axes: a key is not text: found 5"),
+        (lambda _: pp.study(replicas="x"), "replicas: .*a whole number or a dictionary, found 'x'"),
+        (lambda _: pp.Study(metrics=3), "metrics: an invalid value"),
+        (lambda _: pp.study(jobs=0), "jobs: an invalid value: expected a whole number >= 1, found 0"),
+        (lambda _: pp.study(out=5), "out: expected a name or a path, found int"),
+        (lambda _: pp.StudyResults.of({"a": [1], "replica": [1, 2]}), "columns differ in length: .*a 1, replica 2"),
+        (lambda _: pp.compare(1, 2), "compare: run: expected a name or a path, found int"),
+        (lambda _: pp.explain(5, 1), "explain: run: expected a name or a path, found int"),
+    ],
+)
+def test_wrong_arguments_are_named(results: pp.StudyResults, call: Callable[[Any], object], message: str) -> None:
+    """One message says which argument is wrong, and what it may be."""
+    with pytest.raises(pp.PipistrelleError, match=message):
+        call(results)
