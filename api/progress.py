@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from pipistrelle.protocol.base.lengths import length_text
@@ -36,16 +37,15 @@ def in_notebook() -> bool:
 
 
 def _show_in_notebook() -> Show:
-    from IPython.display import HTML, display  # type: ignore[import-not-found,unused-ignore]
-
+    screen: Any = import_module("IPython.display")  # has no types
     handle: list[Any] = []
 
     def show(text: str) -> None:
-        page = HTML(f"<pre>{text}</pre>" if text else "")
+        page = screen.HTML(f"<pre>{text}</pre>" if text else "")
         if handle:
             handle[0].update(page)
         elif text:
-            handle.append(display(page, display_id=True))
+            handle.append(screen.display(page, display_id=True))
 
     return show
 

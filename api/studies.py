@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from msgspec.structs import fields
 
@@ -12,10 +12,12 @@ from pipistrelle.api.plots import axes_of
 from pipistrelle.api.progress import study_progress
 from pipistrelle.api.tables import Table, imported
 from pipistrelle.models.samples.estimates import LEVEL, StatisticsError
+from pipistrelle.models.samples.ranks import PairTest
 from pipistrelle.models.workloads.pictures import Font
+from pipistrelle.protocol.base.errors import did_you_mean
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.studies.inference.ranking import Blocks, ranking
-from pipistrelle.studies.inference.reports import comparison, summary
+from pipistrelle.studies.inference.reports import all_pairs, summary
 from pipistrelle.studies.inference.trials import TrialTable, label
 from pipistrelle.studies.inference.words import axis_words, words_of
 from pipistrelle.studies.pictures.choices import Kind, draw_study
@@ -27,9 +29,18 @@ from pipistrelle.traces.files import write_trace
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_METHODS: Final = ("t", "bootstrap")
+Interval = Literal["t", "bootstrap"]
+Better = Literal["less", "more"]
 _WIDTH: Final = 0.8
 _SUFFIXES: Final = (".svg", ".pdf", ".png")
+
+
+def _check(**words: tuple[str, Any]) -> None:
+    """Raise OptionError for the first keyword whose word is not in its Literal type."""
+    for name, (word, kind) in words.items():
+        known = list(get_args(kind))
+        if word not in known:
+            raise OptionError(f"there is no {name} {word!r}", hint=did_you_mean(str(word), known))
 
 
 class Picture:
@@ -120,7 +131,7 @@ class StudyResults:
         self,
         *metrics: str,
         level: float = LEVEL,
-        interval: Literal["t", "bootstrap"] = "t",
+        interval: Interval = "t",
         quantile: float | None = None,
     ) -> Table:
         """Return the mean of each metric in each cell, with its confidence interval.
@@ -137,33 +148,43 @@ class StudyResults:
         Raises:
             PipistrelleError: there is no such metric, or scipy or pyarrow is not installed.
         """
+        _check(interval=(interval, Interval))
         rows = summary(self._table, metrics, level=level, method=interval, quantile=quantile)
         return Table.of([row.plain() for row in rows])
 
     def compare(
         self,
         axis: str,
-        first: object,
-        second: object,
-        *metrics: str,
+        *values: object,
+        metrics: str | Sequence[str] = (),
         level: float = LEVEL,
-        interval: Literal["t", "bootstrap"] = "t",
+        interval: Interval = "t",
+        test: PairTest = "t",
     ) -> Table:
-        """Return the differences between two values of an axis, paired by replica, with confidence intervals.
+        """Return the differences between each pair of values of an axis, paired by replica.
 
-        ``difference`` is second minus first; ``ratio`` is second over first.
+        ``a`` and ``b`` name the pair. ``difference`` is b minus a, and ``ratio`` is b over a, each with its confidence
+        interval. ``p`` is the p-value of the paired test. ``p_holm`` is adjusted for all pairs of the metric by Holm's
+        method.
 
         Args:
             axis: an axis of the study, such as ``scheduler``.
-            first, second: the values to compare.
+            values: two or more values to compare; default: all.
             metrics, level, interval: as for `summary`.
+            test: the paired t test, or Wilcoxon's signed-rank test (``wilcoxon``).
 
         Raises:
             PipistrelleError: there is no such axis, value or metric, or scipy or pyarrow is not installed.
         """
+        _check(interval=(interval, Interval), test=(test, PairTest))
         name = self._table.axis(axis)
-        one, other = (self._table.value(name, str(value)) for value in (first, second))
-        rows = comparison(self._table, name, one, other, metrics, level=level, method=interval)
+        chosen = list(dict.fromkeys(self._table.value(name, str(value)) for value in values))
+        if values and len(chosen) < 2:
+            raise OptionError("compare needs two values or more", found=label(chosen[0]))
+        columns = [metrics] if isinstance(metrics, str) else list(metrics)
+        rows = all_pairs(
+            self._table, name, chosen or self._table.values(name), columns, level=level, method=interval, test=test
+        )
         return Table.of([_flat(row.plain()) for row in rows])
 
     def ranking(
@@ -172,7 +193,7 @@ class StudyResults:
         metric: str = "mean_wait",
         *,
         blocks: Blocks = "replicas",
-        better: Literal["less", "more"] | None = None,
+        better: Better | None = None,
         level: float = LEVEL,
     ) -> Table:
         """Return the values of an axis by their mean rank, best first, with Friedman's and Nemenyi's tests.
@@ -189,6 +210,7 @@ class StudyResults:
         Raises:
             PipistrelleError: there is no such axis or metric, too few values, or a package is not installed.
         """
+        _check(blocks=(blocks, Blocks), better=(better or "less", Better))
         name = self._table.axis(axis)
         values = self._table.values(name)
         found = ranking(self._table, name, values, metric, level=level, blocks=blocks, better=better)

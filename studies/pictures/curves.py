@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from pipistrelle.models.samples.estimates import LEVEL
+from pipistrelle.models.samples.estimates import LEVEL, Floats
 from pipistrelle.protocol.base.lengths import length_text
 from pipistrelle.studies.inference.crossing import Curves
 from pipistrelle.studies.inference.gaps import gaps
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: most values of an axis that each get a tick
-_MOST_TICKS: Final = 12
+#: least distance of two ticks with labels, as a share of a picture that is 8 inches wide
+_TICK_DISTANCE: Final = 1 / 14
 
 
 def curves_picture(
@@ -45,6 +45,9 @@ def curves_picture(
     targets: Sequence[float] = (),
 ) -> bytes:
     """Return a picture of curves with intervals, as in figures 7 and 8 of paper 000.
+
+    Straight lines join the means. With targets, each curve is the monotone cubic whose crossings are searched. The axis
+    is logarithmic if that spaces its numbers more evenly.
 
     A hollow point is a mean that leaves out replicas without a value of the metric. A note at the foot names cells
     without any value.
@@ -73,14 +76,16 @@ def curves_picture(
         for _, column, axes in panels_of(figure, 1, len(parts)):
             curves = found[column]
             for number in range(len(curves.names)):
-                _draw_curve(axes, curves, number, by, scale, normalised=normalised)
+                _draw_curve(axes, curves, number, by, scale, normalised=normalised, cubic=bool(targets))
                 for target in targets:
                     _reached(axes, curves, number, target, scale)
             for target in targets:
                 axes.axhline(target / scale.unit, color="black", linestyle=":", linewidth=0.8)
-            if curves.x[0] > 0:
+            shares = _shares(curves.x)
+            if _is_log(curves.x):
                 axes.set_xscale("log")
-            places = range(0, len(curves.x), math.ceil(len(curves.x) / _MOST_TICKS))
+                shares = _shares(np.log(curves.x))
+            places = _tick_places(shares, _TICK_DISTANCE * 8.0 / (figure.get_size_inches()[0] / len(parts)))
             numbers = [float(curves.x[place]) for place in places]
             axes.set_xticks(numbers, [_tick(curves, place, timed) for place in places])
             axes.minorticks_off()
@@ -99,12 +104,19 @@ def curves_picture(
 
 
 def _draw_curve(
-    axes: "Axes", curves: Curves, number: int, by: str | None, scale: AxisScale, *, normalised: bool
+    axes: "Axes",
+    curves: Curves,
+    number: int,
+    by: str | None,
+    scale: AxisScale,
+    *,
+    normalised: bool,
+    cubic: bool,
 ) -> None:
     means, ends = curves.line(number, normalised=normalised)
     colour, marker = f"C{number % 10}", MARKERS[number % len(MARKERS)]
     told = None if by is None else short_labels(curves.names)[number]
-    between, path = curves.path(number)
+    between, path = curves.path(number) if cubic else (curves.x, curves.means[number])
     first = curves.means[number][0] if normalised else 1.0
     axes.plot(between, path / first / scale.unit, color=colour, linewidth=1)
     known, every = curves.counts[number].T
@@ -133,6 +145,29 @@ def _reached(axes: "Axes", curves: Curves, number: int, target: float, scale: Ax
         ends = np.clip([found.low, found.high], curves.x[0], curves.x[-1])
         if ends[0] < ends[1]:
             axes.hlines(target, ends[0], ends[1], color=colour, linewidth=3)
+
+
+def _shares(numbers: Floats) -> Floats:
+    """Return ascending numbers as shares, from 0 to 1, of the distance between the least and the greatest."""
+    width = float(numbers[-1] - numbers[0])
+    shares: Floats = (numbers - numbers[0]) / (width if width > 0 else 1.0)
+    return shares
+
+
+def _is_log(x: Floats) -> bool:
+    """Return whether logarithms space the ascending numbers more evenly, by the median distance of neighbours."""
+    if len(x) < 3 or x[0] <= 0:
+        return False
+    return bool(np.median(np.diff(_shares(np.log(x)))) > np.median(np.diff(_shares(x))))
+
+
+def _tick_places(shares: Floats, least: float) -> list[int]:
+    """Return which numbers get a tick: the first, and each that is at least this share away from the tick before."""
+    places = [0]
+    for place in range(1, len(shares)):
+        if shares[place] - shares[places[-1]] >= least:
+            places.append(place)
+    return places
 
 
 def _tick(curves: Curves, place: int, timed: bool) -> str:

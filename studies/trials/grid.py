@@ -19,7 +19,7 @@ from pipistrelle.studies.measures.figures import figure_names
 from pipistrelle.studies.measures.job_classes import ALL, class_names
 from pipistrelle.studies.measures.window import WindowError
 from pipistrelle.studies.trials.axes import column_of
-from pipistrelle.studies.trials.study import Point, Study, combination
+from pipistrelle.studies.trials.study import Point, Study
 from pipistrelle.studies.trials.trial import Trial
 
 
@@ -195,4 +195,4 @@ def _check_window(study: Study, setup: Setup) -> None:
 
 
 def _refusal(study: Study, point: Point, error: PipistrelleError) -> PipistrelleError:
-    return StudyError(f"{combination(point.settings)}: {error}", where=study.where) if point.settings else error
+    return StudyError(f"{point.name}: {error}", where=study.where) if point.name else error

@@ -76,14 +76,14 @@ class Point:
         number: index in the grid.
         spec: the run, without the replica's seed.
         labels: {column: value} that describe the point; a column of times has a second column in seconds.
-        settings: options that the axes set, as in the study's description.
+        name: the value of each axis, for errors, such as ``log KTH, scheduler easy``.
         drawing: indices of random transformation steps without a seed; they get a seed from the replica.
     """
 
     number: int
     spec: RunSpec
     labels: dict[str, Label]
-    settings: Mapping[str, Any]
+    name: str
     drawing: tuple[int, ...] = ()
 
 
@@ -251,11 +251,15 @@ class Study:
         for number, places in enumerate(points(self.axes)):
             settings: dict[str, Any] = {}
             labels: dict[str, Label] = {}
+            chosen: dict[str, Any] = {}
             for axis, place in zip(self.axes, places, strict=True):
                 settings |= axis.settings[place]
-                if axis.labels is not None:
-                    labels[column_of(axis.name)] = axis.labels[place]
-            where = f"{self.where}: {combination(settings)}" if settings else self.where
+                if axis.labels is None:
+                    chosen |= axis.settings[place]
+                else:
+                    labels[column_of(axis.name)] = chosen[axis.name] = axis.labels[place]
+            name = ", ".join(f"{option} {_text(value)}" for option, value in chosen.items())
+            where = f"{self.where}: {name}" if name else self.where
             spec = convert_spec(folded({**self.run, **settings}), where)
             if spec.program is not None:
                 raise SpecError(
@@ -273,7 +277,7 @@ class Study:
                 ):
                     texts = [self.objects.label(one) for one in (value if isinstance(value, list | tuple) else [value])]
                     labels[column_of(option)] = " ".join(texts) if isinstance(value, list | tuple) else texts[0]
-            found.append(Point(number, spec, labels, settings, _drawing(spec, {**self.run, **settings})))
+            found.append(Point(number, spec, labels, name, _drawing(spec, {**self.run, **settings})))
         for column in list(found[0].labels):
             seconds = [_seconds(point.labels.get(column)) for point in found]
             if None not in seconds:
@@ -329,11 +333,6 @@ def _seconds(value: Label) -> float | None:
         return seconds_of(value)
     except ValueError:
         return None
-
-
-def combination(settings: Mapping[str, Any]) -> str:
-    """Return a text that names a combination of settings, for errors."""
-    return ", ".join(f"{name} {_text(value)}" for name, value in settings.items())
 
 
 def _text(value: Any) -> str:

@@ -70,12 +70,37 @@ def test_means_have_intervals_per_cell(results: pp.StudyResults) -> None:
 
 def test_differences_are_paired_by_replica(results: pp.StudyResults) -> None:
     """The replicas differ by the same amount, so the interval has no width."""
-    rows = list(results.compare("policy", "sjf", "fcfs", "mean_wait").rows())
+    rows = list(results.compare("policy", "sjf", "fcfs", metrics="mean_wait").rows())
 
     assert [(row["log"], row["difference"], row["difference_low"]) for row in rows] == [
         ("a", 20.0, 20.0),
         ("b", 20.0, 20.0),
     ]
+
+
+def test_all_pairs_are_compared_with_tests(results: pp.StudyResults) -> None:
+    """Without values every pair has a row; p-values are adjusted for all rows of the metric."""
+    rows = list(results.compare("scheduler", metrics=["mean_wait"], test="wilcoxon").rows())
+
+    pairs = [("sjf", "easy"), ("sjf", "fcfs"), ("easy", "fcfs")]
+    assert [(row["log"], row["a"], row["b"]) for row in rows] == [(log, *pair) for log in "ab" for pair in pairs]
+    assert all(row["p"] == pytest.approx(0.25) for row in rows)  # three equal signs of three: 2 / 2^3
+    assert {row["p_holm"] for row in rows} == {1.0}
+
+
+def test_a_comparison_needs_two_values(results: pp.StudyResults) -> None:
+    """One value, a value twice, an unknown value or test: one message."""
+    for values in (["sjf"], ["sjf", "sjf"]):
+        with pytest.raises(pp.PipistrelleError, match=r"two values or more.*sjf"):
+            results.compare("policy", *values)
+    with pytest.raises(pp.PipistrelleError, match="policy has no value 'mean_wait'"):
+        results.compare("policy", "sjf", "fcfs", "mean_wait")
+    with pytest.raises(pp.PipistrelleError, match="t, wilcoxon"):
+        results.compare("policy", test="welch")  # type: ignore[arg-type]
+    with pytest.raises(pp.PipistrelleError, match="Did you mean 'bootstrap'"):
+        results.summary(interval="bootstraps")  # type: ignore[arg-type]
+    with pytest.raises(pp.PipistrelleError, match="Did you mean 'replicas'"):
+        results.ranking("policy", blocks="replica")  # type: ignore[arg-type]
 
 
 def test_ranks_are_best_first(results: pp.StudyResults) -> None:

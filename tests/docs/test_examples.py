@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec import convert
 
+import pipistrelle as pp
 from pipistrelle.models.likeness.model import parse_model
 from pipistrelle.models.workloads.classes import parse_classes
 from pipistrelle.platforms.read import parse_platform
@@ -310,7 +311,10 @@ def test_data_on_pages_is_valid(page: Path, json_values: Callable[[str], list[An
             elif "[[gaps]]" in block.text:
                 parse_model(block.text, block.where)
             elif "[axes" in block.text:
-                assert Study(**read_raw(block.text, block.where)).points, block.where
+                points = Study(**read_raw(block.text, block.where)).points
+                machines = {point.spec.platform for point in points} - {None, *pp.bundled("platform")}
+                assert points, block.where
+                assert all(Path(name).suffix for name in machines), (block.where, machines)
             elif "[run]" in block.text:
                 convert_spec(read_raw(block.text, block.where)["run"], block.where)
             elif "machine_size" in block.text:

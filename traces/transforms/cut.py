@@ -44,11 +44,15 @@ def keep(workload: Workload, which: NDArray[np.bool_] | Ints) -> Workload:
     """Return the selected jobs, unchanged but without dependencies on removed jobs."""
     kept = workload.select(which)
     if not len(kept):
+        days = workload.submit / 86400
+        span = f", submitted on days {days.min():,.0f} to {days.max():,.0f} of the log" if len(days) else ""
+        late = days.min(initial=1) >= 1
+        rebase = "; an earlier filter step with 'rebase' counts times from the first job" if late else ""
         raise TraceError(
             "no job is left",
             where=workload.name,
-            expected=f"at least one of its {len(workload):,} jobs",
-            hint="Relax the conditions; 'pipistrelle workload describe' shows what the workload has.",
+            expected=f"at least one of its {len(workload):,} jobs{span}",
+            hint=f"Relax the conditions{rebase}. 'pipistrelle workload describe' shows what the workload has.",
         )
     return recounted(forget_jobs(kept, set(workload.ids).difference(kept.ids)))
 

@@ -1,12 +1,14 @@
 """Pictures of a study, checked by their texts, axes and artists."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 from pipistrelle.models.samples.estimates import StatisticsError
+from pipistrelle.protocol.base.lengths import parse_seconds
 from pipistrelle.studies.inference.reports import by_size
 from pipistrelle.studies.inference.trials import TrialTable
 from pipistrelle.studies.inference.words import words_of
@@ -174,6 +176,45 @@ def test_curves_with_gaps(figure, make_trials):
     hollow = [line for line in axes.lines if line.get_markerfacecolor() == "white"]
     assert [len(line.get_xdata()) for line in hollow] == [2]
     assert sum(math.isnan(value) for value in hollow[0].get_ydata()) == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "scale"),
+    [
+        (["1min", "1h", "12h", *(f"{day}d" for day in range(1, 21))], "linear"),
+        (["1h", "2h", "4h", "8h", "16h", "32h"], "log"),
+        ([*(f"{hour}h" for hour in range(1, 31)), "9w"], "log"),
+        (["1h", "5h"], "linear"),
+    ],
+)
+@pytest.mark.parametrize("panels", [None, "policy"])
+def test_curves_join_the_means_on_a_readable_axis(figure, values, scale, panels):
+    """A curve that falls and rises is drawn as it is; the scale spaces the values, and no two labels touch."""
+    policies = ["easy", "fcfs"] if panels else ["easy"]
+    rows = [
+        {"repair": value, "policy": policy, "replica": replica, "mean_wait": 100.0 + (place % 3) * 40 + replica}
+        for policy in policies
+        for place, value in enumerate(values)
+        for replica in range(2)
+    ]
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    trials = TrialTable(
+        {
+            **columns,
+            "repair_seconds": [parse_seconds(text) for text in columns["repair"]],
+            "reason": ["completed"] * len(rows),
+        },
+        axes=["repair", "policy"],
+    )
+    curves_picture(trials, SVG, x="repair", by=None, metric="mean_wait", panels=panels)
+    for axes in figure.axes:
+        assert axes.get_xscale() == scale
+        heights = axes.lines[0].get_ydata() * (60 if "minutes" in figure.axes[0].get_ylabel() else 1)
+        assert heights.tolist() == pytest.approx([100.5 + (place % 3) * 40 for place in range(len(values))])
+        figure.canvas.draw()
+        boxes = [one.get_window_extent() for one in axes.get_xticklabels() if one.get_text()]
+        assert len(boxes) >= 2
+        assert all(one.x1 < other.x0 for one, other in pairwise(boxes))
 
 
 def test_pictures_have_equal_bytes(make_trials):

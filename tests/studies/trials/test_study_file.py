@@ -175,6 +175,10 @@ WRONG = {
     # errors that only show with the inputs
     "no such scheduler": ({"axes": {"scheduler": ["fcfs", "esay"]}}, "scheduler esay: .*Did you mean 'easy'"),
     "no such workload": ({"run": {"workload": "dmeo"}}, "the study|dmeo"),
+    "a variant is called by its name": (
+        {"axes": {"log": [{"name": "KTH", "workload": "dmeo", "platform": "demo"}]}},
+        "the study: log KTH: .*'dmeo'",
+    ),
     "a combination that cannot run": (
         {"run": {"failures": "none"}, "axes": {"repair": ["1h", "2h"]}},
         "repair 1h: --repair has no effect",

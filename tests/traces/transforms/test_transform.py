@@ -1,6 +1,7 @@
 """Transforming workloads: what is cut, scaled and redistributed, and what is unchanged."""
 
 import json
+from dataclasses import replace
 from math import inf, nan
 
 import numpy as np
@@ -12,6 +13,7 @@ from pipistrelle.traces.batsim.workload import parse_batsim
 from pipistrelle.traces.clean import clean
 from pipistrelle.traces.describe import offered_load
 from pipistrelle.traces.errors import TraceError
+from pipistrelle.traces.generator import generate
 from pipistrelle.traces.load import load, save
 from pipistrelle.traces.transforms.arrivals import Gaps, redraw_submits, shuffle_submits
 from pipistrelle.traces.transforms.cut import changed, forget_in, from_zero, keep, sample
@@ -86,6 +88,13 @@ def test_jobs_that_are_kept_stay_as_they_are(workload, data):
     else:
         assert keep(workload, mask) == workload.select(mask)
     assert workload == before
+
+
+def test_an_empty_selection_tells_when_jobs_were_submitted():
+    """A log may begin long after its time 0, so that a period from 0 on has no job."""
+    late = replace(generate(jobs=5, units=8, seed=1), submit=np.arange(5.0) * 86400 + 1000 * 86400)
+    with pytest.raises(TraceError, match=r"5 jobs, submitted on days 1,000 to 1,004 of the log.*'rebase'"):
+        keep(late, np.zeros(5, dtype=np.bool_))
 
 
 def test_dependencies_on_dropped_jobs_are_removed():
