@@ -26,7 +26,14 @@ from pipistrelle.cli.terminal.console import import_numpy
 from pipistrelle.cli.terminal.guard import output_files
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean
 from pipistrelle.runs.description.policy import short_name, split_words
-from pipistrelle.schedulers.catalogue.names import FOREIGN_FILE, PLACEHOLDER, is_ours, is_policy_name, registered
+from pipistrelle.schedulers.catalogue.names import (
+    FOREIGN_FILE,
+    PLACEHOLDER,
+    classes_in,
+    is_ours,
+    is_policy_name,
+    registered,
+)
 
 if TYPE_CHECKING:
     from pipistrelle.runs.description.spec import RunSpec
@@ -168,6 +175,8 @@ def unknown_scheduler(scheduler: str) -> click.UsageError:
     """Return the error for an unknown scheduler."""
     if os.path.isdir(scheduler):
         return click.UsageError(f"the folder '{scheduler}' has no {FOREIGN_FILE}, which says how its scheduler is run.")
+    if hint := classes_in(scheduler):
+        return click.UsageError(f"there is no scheduler '{scheduler}'. {hint}")
     return click.UsageError(
         f"there is no scheduler '{scheduler}'. {did_you_mean(scheduler, list(registered()))} "
         f"A program needs {PLACEHOLDER} among its arguments, and takes the rest of the line."

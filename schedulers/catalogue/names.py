@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+#: most bytes of a Python file that are searched for classes
+_MOST_PARSED: Final = 1 << 20
 #: {axis: {part: module, class or function, type of its options if any}}; `catalogue.parts` imports them when needed
 PARTS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     "order": {
@@ -106,3 +108,22 @@ def is_policy_name(text: str) -> bool:
     spaced = any(character.isspace() for character in text)
     an_object = mark and "://" not in text and (not spaced or (where.endswith(".py") and os.path.isfile(where)))
     return bool(an_object) or is_foreign(text) or is_ours(text) or text in registered()
+
+
+def classes_in(name: str) -> str:
+    """Return a sentence that names a Python file with its classes, as ``FILE.py:CLASS``; "" for any other name.
+
+    The file is parsed, not run. A file that cannot be read or parsed has no classes.
+    """
+    if not (name.endswith(".py") and os.path.isfile(name)):
+        return ""
+    import ast  # needed only for errors
+
+    try:
+        with open(name, "rb") as file:
+            body = ast.parse(file.read(_MOST_PARSED)).body
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        body = []
+    classes = [statement.name for statement in body if isinstance(statement, ast.ClassDef)]
+    shown = " or ".join(f"{name}:{one}" for one in classes[:3]) or f"{name}:CLASS"
+    return f"To run a class of this file, name it: {shown}."

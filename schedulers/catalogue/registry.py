@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from pipistrelle.protocol.base.errors import did_you_mean, printable
 from pipistrelle.protocol.base.log import logger
-from pipistrelle.schedulers.catalogue.names import OWN, RECORDED, SUFFIX, entries, library_names, registered
+from pipistrelle.schedulers.catalogue.names import OWN, RECORDED, SUFFIX, classes_in, entries, library_names, registered
 from pipistrelle.schedulers.catalogue.parts import compose, make_placement
 from pipistrelle.schedulers.catalogue.presets import Preset, library_preset, read_preset
 from pipistrelle.schedulers.policy.errors import PolicyError
@@ -144,7 +144,8 @@ def make_policy(
     else:
         raise PolicyError(
             f"there is no scheduler '{name}'",
-            hint=f"{did_you_mean(name, registered())} Your own file is given as file.toml or file.py:CLASS.",
+            hint=classes_in(name)
+            or f"{did_you_mean(name, registered())} Your own file is given as file.toml or file.py:CLASS.",
         )
     return checked_policy(made, name)
 

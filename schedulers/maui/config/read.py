@@ -71,12 +71,14 @@ def read_maui_config(path: Path, *, strict: bool = True) -> tuple[MauiSettings, 
     """
     try:
         with open(path, "rb", opener=without_waiting) as file:
-            text = file.read(_LONGEST + 1).decode("utf-8", errors="replace")
+            content = file.read(_LONGEST + 1)
     except OSError as error:
         raise MauiConfigError(
             f"cannot read the Maui configuration ({error.strerror or error})", where=printable(str(path))
         ) from error
-    return parse_maui_config(text, where=printable(str(path)), strict=strict)
+    if len(content) > _LONGEST:
+        raise _too_long(printable(str(path)))
+    return parse_maui_config(content.decode("utf-8", errors="replace"), where=printable(str(path)), strict=strict)
 
 
 def parse_maui_config(
@@ -84,7 +86,7 @@ def parse_maui_config(
 ) -> tuple[MauiSettings, list[ConfigWarning]]:
     """Parse the text of a maui.cfg as in `read_maui_config`; ``where`` is its name."""
     if len(text) > _LONGEST:
-        raise MauiConfigError("the Maui configuration is too long", where=where, expected=f"at most {_LONGEST:,} bytes")
+        raise _too_long(where)
     reader = _Reader(where)
     for number, line in _logical_lines(text):
         reader.line(number, line)
@@ -98,6 +100,10 @@ def parse_maui_config(
             hint=f"{more} similar lines follow. " * (more > 0) + "With --lenient-config such a line is a warning.",
         )
     return reader.settings(), reader.warnings
+
+
+def _too_long(where: str) -> MauiConfigError:
+    return MauiConfigError("the Maui configuration is too long", where=where, expected=f"at most {_LONGEST:,} bytes")
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:

@@ -128,6 +128,18 @@ def test_an_unknown_name_brings_the_closest(name: str, hint: str) -> None:
     assert "file.toml or file.py:CLASS" in text
 
 
+def test_a_python_file_without_a_class_is_told_its_classes(tmp_path: Path) -> None:
+    """The file is not run; one without classes, or that is no Python, gets the form."""
+    mine = tmp_path / "mine.py"
+    for content, names in (
+        ("raise SystemExit\nclass First: ...\nclass Second: ...\n", f"{mine}:First or {mine}:Second."),
+        ("x = 1\n", f"{mine}:CLASS."),
+        ("class :\0", f"{mine}:CLASS."),
+    ):
+        mine.write_text(content, encoding="utf-8")
+        assert failure(str(mine)).endswith(f"To run a class of this file, name it: {names}")
+
+
 def test_a_class_or_function_in_a_file(file: str) -> None:
     """Anything that returns a policy when called without arguments, private names included."""
     assert [make_policy(f"{file}:{name}").name for name in ("Mine", "make", "_hidden")] == ["mine"] * 3
