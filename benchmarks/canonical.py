@@ -56,7 +56,7 @@ Digests = dict[str, str]
 
 @dataclass(frozen=True)
 class Run:
-    """A canonical run: its lines, and the files that must be in its folder before."""
+    """A canonical run: its command lines, and the files that it needs in its folder."""
 
     name: str
     lines: list[str]
@@ -66,7 +66,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a run: the digests of its files, or why there are none."""
+    """The result of a run: the digests of its files, or the reason why there are none."""
 
     digests: Digests
     seconds: float
@@ -74,7 +74,7 @@ class Outcome:
 
 
 def runs_of(data: dict[str, Any]) -> dict[str, Run]:
-    """Return the runs by name, with names of logs and files filled in."""
+    """Return {name: run}, with the paths of logs and files filled in."""
     runs = {}
     for name, lines in data["runs"].items():
         text = "\n".join(lines)
@@ -117,7 +117,7 @@ def play(run: Run, python: str, folder: Path) -> Outcome:
 
 
 def started(line: str, python: str, folder: Path) -> subprocess.Popen[bytes]:
-    """Start a line of a run; standard error goes into a file whose name begins with a dot."""
+    """Start a command line; standard error goes to a file whose name begins with a dot."""
     command, _, output = line.removesuffix("&").partition(" > ")
     words = shlex.split(command)
     if words[0] == "tap":
@@ -129,7 +129,7 @@ def started(line: str, python: str, folder: Path) -> subprocess.Popen[bytes]:
 
 
 def awaited(line: str, process: subprocess.Popen[bytes]) -> str:
-    """Wait for the end of a line, and return its error."""
+    """Wait for a command line to end, and return its error."""
     try:
         code = process.wait(LIMIT)
     except subprocess.TimeoutExpired:
@@ -138,7 +138,7 @@ def awaited(line: str, process: subprocess.Popen[bytes]) -> str:
 
 
 def left(folder: Path) -> Iterator[str]:
-    """Yield the names of the files in a run's folder, also in its subfolders, but not behind links."""
+    """Yield the names of all files in a run's folder and its subfolders; links are not followed."""
     for parent, _, names in os.walk(folder):
         for name in names:
             path = Path(parent) / name
@@ -147,12 +147,12 @@ def left(folder: Path) -> Iterator[str]:
 
 
 def digest(path: Path) -> str:
-    """Return the SHA-256 of a file without the versions in it."""
+    """Return the SHA-256 of a file, ignoring the versions written in it."""
     return hashlib.sha256(VERSIONS.sub(b"(version)", path.read_bytes())).hexdigest()
 
 
 def tap(seen: str, listen: str, peer: str) -> None:
-    """Relay frames until the simulation has ended, and write one line per frame with its side."""
+    """Relay frames until the simulation ends, and write each frame and its sender as a line."""
     import zmq
 
     context = zmq.Context()
@@ -182,7 +182,7 @@ def tap(seen: str, listen: str, peer: str) -> None:
 
 
 def written(digests: dict[str, Digests]) -> None:
-    """Write the digests after the runs."""
+    """Write the new digests into canonical.toml, after the runs that it describes."""
     head = DATA.read_text().partition(MARK)[0]
     tables = "".join(
         f"\n[digests.{name}]\n" + "".join(f'"{file}" = "{value}"\n' for file, value in files.items())
@@ -192,7 +192,7 @@ def written(digests: dict[str, Digests]) -> None:
 
 
 def verdict(outcome: Outcome, kept: Digests | None) -> str:
-    """Return how a run compares with its digests, as text."""
+    """Return as text whether a run's digests equal the stored ones."""
     if outcome.trouble:
         return f"FAILED, {outcome.trouble}"
     if kept is None:

@@ -1,6 +1,6 @@
-"""The cost of reservations for all jobs: processor time of `conservative` over that of `easy`, in one process.
+"""Compare the processor time of `conservative` with that of `easy`, in one process.
 
-Prints both times, their ratio, and the time of an event of `conservative`; reading the workload does not count.
+Prints both times, their ratio, and the time that `conservative` takes per event. Reading the workload does not count.
 
     python benchmarks/conservative.py LOG.swf.gz [--platform curie] [--first 20000]
     python benchmarks/conservative.py [--jobs 20000] [--units 1000] [--load 2]

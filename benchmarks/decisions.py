@@ -1,7 +1,7 @@
-"""What decisions cost: the older EASY, with single units in time slices, against the one that counts units.
+"""Compare the time that schedulers spend in decisions: `easy` and the older `easy-slices`, or others.
 
-Simulates a generated workload in process, at an offered load that makes the queue deep, under each scheduler, and
-prints the time spent in decisions, its ratio to the first scheduler's, and the mean waits.
+Simulates a generated workload in process, at an offered load that makes the queue long, under each scheduler. Prints
+the time spent in decisions, its ratio to that of the first scheduler, and the mean waits.
 
     python benchmarks/decisions.py [--jobs 20000] [--units 1490] [--load 1.05] [--workload FILE]
                                    [--schedulers easy easy-slices]
@@ -22,7 +22,7 @@ from pipistrelle.traces.generator import generate
 
 
 class Timed:
-    """A policy with a stop watch; the time to update the view is not counted."""
+    """A policy that measures the time of its decisions, without the time to update the view."""
 
     def __init__(self, inner: Policy) -> None:
         self._inner = inner
@@ -34,7 +34,7 @@ class Timed:
         self._waited = 0
 
     def decide(self, view: View) -> None:
-        """Let the policy decide, and take the time."""
+        """Let the policy decide, and measure the time."""
         self.asked += 1
         self._waited += len(view.waiting)
         self.deepest = max(self.deepest, len(view.waiting))
@@ -44,7 +44,7 @@ class Timed:
 
     @property
     def depth(self) -> float:
-        """The mean queue length at its decisions."""
+        """Return the mean queue length at the decisions."""
         return self._waited / self.asked
 
 

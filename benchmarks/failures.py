@@ -1,7 +1,7 @@
-"""What failures cost: a log with and without them, and a large machine with more and more of them.
+"""Measure how much longer runs take if nodes fail: for a real log, and for a large machine with many failures.
 
-Prints the time of a year of a log in which nodes fail, in process, over that of the same run without failures; and for
-40,960 nodes the time of a run over the number of its outages, which shall not grow.
+Prints the time of a log with failures, in process, divided by the time of the same run without failures. For a machine
+of 40,960 nodes it prints the time per outage, which must not grow with the number of outages.
 
     python benchmarks/failures.py [LOG.swf.gz] [--platform kth-sp2] [--repeat 3]
 """
@@ -43,7 +43,7 @@ def timed(machine: Platform, workload: Workload, reliability: Reliability | None
 
 
 def year(workload: Workload, machine: Platform, repeat: int) -> None:
-    """Print what failures of nodes once a year cost a log."""
+    """Print how much longer a log takes if each node fails once a year."""
     plan = failure_plan(["exponential,mtbf=1y"], machine, parse_durations("1d"))
     failing = Reliability(plan, resilience=Resilience("checkpoint", "daly", 120.0, 120.0))
     ratios = []
@@ -57,7 +57,7 @@ def year(workload: Workload, machine: Platform, repeat: int) -> None:
 
 
 def large() -> None:
-    """Print the time of a run on a large machine over the number of its outages: a longer run, and more failures."""
+    """Print the time per outage on a large machine, for longer runs and for more failures."""
     machine = homogeneous(_NODES, "large")
     workload = generate(jobs=_JOBS, seed=1, units=_NODES, load=0.7)
     span = float(workload.submit.max())
@@ -79,7 +79,7 @@ def large() -> None:
 
 
 def report(what: str, machine: Platform, workload: Workload, reliability: Reliability) -> None:
-    """Print what outages cost one run."""
+    """Print the time of one run per outage."""
     policy = what.split(",", maxsplit=1)[0]
     base, _ = timed(machine, workload, None, policy)
     taken, result = timed(machine, workload, reliability, policy)

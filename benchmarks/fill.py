@@ -1,9 +1,9 @@
-"""How many fills of a cluster a minute: one seed of each placement on each list of pods in a folder.
+"""Print how many fills of a cluster run per minute: one seed of each placement on each list of pods in a folder.
 
     python benchmarks/fill.py FOLDER [--seeds 1]
 
-FOLDER has the files of openb: a list of nodes, lists of pods, and perhaps expected.csv, with which the means are
-compared.
+FOLDER has the files of openb: a list of nodes and lists of pods. If it also has expected.csv, the means are compared
+with that file.
 """
 
 import argparse

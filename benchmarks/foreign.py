@@ -1,9 +1,8 @@
-"""How long a round trip takes with the schedulers in other languages, beside our own EASY in Python.
+"""Compare the time of a round trip with schedulers in other languages and with Pipistrelle's EASY in Python.
 
-Simulates a log with server and scheduler as two processes on a Unix socket, with each scheduler in turn, several times,
-and prints the wall time of a round trip (event loop, first notice to last, over the notices) and the part of it that
-the server waited for the scheduler, both with their ratio to that of Python's EASY.  The log's whole schedule must be
-the same.
+Simulates a log with server and scheduler as two processes on a Unix socket, with each scheduler in turn, several times.
+Prints the wall-clock time of a round trip and the part of it that the server waited for the scheduler. Both have their
+ratio to the time with EASY in Python. All schedulers must give the same schedule.
 
     python benchmarks/foreign.py LOG.swf.gz [--platform kth-sp2] [--repeat 3] [FOLDER...]
 """
@@ -22,7 +21,7 @@ FOREIGN = Path(__file__).resolve().parent.parent / "schedulers" / "foreign"
 
 
 def measured(log: str, platform: str, scheduler: str, folder: Path) -> tuple[float, float, bytes]:
-    """Return the microseconds of a round trip, those of waiting in it, and the run's jobs."""
+    """Return the time of a round trip (µs), the part spent waiting for the scheduler (µs), and the jobs of the run."""
     timings = folder / "timings.json"
     words = [sys.executable, "-m", "pipistrelle.cli", "run", "-w", log, "-p", platform, "--scheduler", scheduler]
     words += ["--quiet", "--timings", str(timings), "-o", str(folder / "out")]

@@ -1,14 +1,14 @@
-"""Send many malformed or hostile frames to both sides, in both dialects; exit with code 1 if there are finds.
+"""Send many malformed and hostile frames to both sides, in both dialects; exit with code 1 after any fault.
 
-Each frame goes through the functions that it would go through behind a socket: codec, session, transport or runtime,
-engine or policy.  A frame must be refused with an error that names what is wrong, or be taken; the run goes on, or ends
-with a documented exit code.  A traceback, a hang, an invariant that is broken, a message that could steer a terminal,
-memory that grows: each is a find, and told with the frame, the seed and the run that lead to it again.
+Each frame passes through the same functions as behind a socket: codec, session, transport or runtime, engine or policy.
+A frame must be accepted, or refused with an error that names what is wrong. The run must continue or end with a
+documented exit code. Tracebacks, hangs, broken invariants, control characters in messages and growing memory are
+faults. Each fault is printed with its frame, seed and run, so that it can be repeated.
 
     python benchmarks/hostile_frames.py [--frames 100000] [--seed 1] [--side server-native] [--side ...]
 
-Sides that end with ``-socket`` are the same over sockets, to the commands as processes of their own; they take some
-hundred times as long.
+Sides that end with ``-socket`` send the frames over sockets to the commands as processes. That takes about a hundred
+times as long.
 """
 
 import argparse
@@ -53,7 +53,7 @@ def tried(side: str, frames: int, seed: int) -> Tally:
 
 
 def _setups() -> list[Setup]:
-    """Return native runs: of those whose machine fails few go on for as long as the scheduler likes."""
+    """Return runs in the native dialect; most end at 500 s, because a scheduler can make runs with failures very long."""
     some = [runs.native(rich=False), *[runs.native(rich=True, until=500.0)] * 8, runs.native(rich=False, until=40.0)]
     return [*some, runs.native(rich=True)]
 

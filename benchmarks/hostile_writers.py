@@ -1,9 +1,9 @@
 """Kill every command that writes files with SIGKILL while it writes; exit with code 1 if a file is neither old nor new.
 
-A command first runs undisturbed, which gives the new files and the number of its calls, of Python's or C's functions,
-since it opened the first file for writing. Then it is killed at one of these calls. A file must have the bytes from
-before or from after the whole command. A file that grows, such as a run's table, must have whole lines. Afterwards the
-same command must succeed and leave the new files only.
+A command first runs undisturbed. This gives the new files, and the number of function calls after it first opened a
+file for writing. Then it is killed at one of these calls. Each file must have the bytes from before or from after the
+whole command. A file that grows, such as a run's table, must end with a complete line. Afterwards the same command
+must succeed and leave only the new files.
 
     python benchmarks/hostile_writers.py [--kills 200] [--seed 1] [--only COMMAND]
 """
@@ -33,7 +33,7 @@ _FROM = os.O_WRONLY | os.O_RDWR
 
 
 class Writing:
-    """Carries out one command in a folder, and kills it."""
+    """Runs one command in a folder and kills it."""
 
     def __init__(self, home: Path, writer: Writer) -> None:
         self._home = home
@@ -45,7 +45,7 @@ class Writing:
         self.new: dict[str, bytes] = {}
 
     def whole(self) -> str:
-        """Carry out the command undisturbed; return what is wrong with it."""
+        """Run the command undisturbed; return what is wrong, or ""."""
         counts = self._home / "calls"
         self._clear()
         code, said = command(self._home, list(self._writer.words), lambda: _count(counts))
@@ -59,13 +59,13 @@ class Writing:
         return ""
 
     def call(self, pick: random.Random) -> int:
-        """Return a call to kill the command at."""
+        """Return the number of the call at which the command is killed."""
         if self._marks and pick.random() < _NEAR:
             return max(1, pick.choice(self._marks) + pick.randint(-_AROUND, _AROUND))
         return pick.randint(1, max(1, self.calls))
 
     def kill(self, call: int) -> str:
-        """Kill the command at a call, and repeat it; return what is wrong."""
+        """Kill the command at a call, then repeat it; return what is wrong, or ""."""
         self._clear()
         if not self._writer.fresh:
             for name in self._writer.files:
@@ -86,7 +86,7 @@ class Writing:
         return self._wrong(again=True)
 
     def _wrong(self, *, again: bool = False) -> str:
-        """Return which files are neither old nor new; after the command was repeated, which are not new."""
+        """Return which files are neither old nor new; with ``again``, after the repetition, which are not new."""
         found = self._found()
         for name in self._writer.files:
             content = found.get(name)
@@ -110,7 +110,7 @@ class Writing:
         return {name: (self._home / name).read_bytes() for name in names if (self._home / name).is_file()}
 
     def _clear(self) -> None:
-        """Remove what the command wrote, and what it left when it was killed."""
+        """Remove the files that the command wrote or left behind when it was killed."""
         for path in self._home.iterdir():
             if path.name not in self._before:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -121,7 +121,7 @@ class Writing:
 
 
 def _on_writing(act: Callable[[], None]) -> None:
-    """Act whenever the process opens a file below its folder for writing, or renames one."""
+    """Call ``act`` whenever the process opens a file in its folder for writing, or renames one."""
     home = f"{os.getcwd()}{os.sep}"
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
@@ -135,7 +135,7 @@ def _on_writing(act: Callable[[], None]) -> None:
 
 
 def _count(counts: Path) -> None:
-    """Count the calls from the first writing to the end, and write the number to a file."""
+    """Count the function calls from the first writing to the end, and write the number to a file."""
     number = 0
     marks: list[int] = []
     end = os._exit
@@ -159,7 +159,7 @@ def _count(counts: Path) -> None:
 
 
 def _die_at(call: int) -> None:
-    """Die at a call after the first writing."""
+    """Kill this process at a function call, counted from the first writing."""
     left = call
 
     def count(*_: Any) -> None:
@@ -172,7 +172,7 @@ def _die_at(call: int) -> None:
 
 
 def made(home: Path) -> None:
-    """Make the files that the commands read."""
+    """Make the input files of the commands."""
     prepare(home)
     for words in MADE:
         code, said = command(home, list(words))
@@ -209,7 +209,7 @@ def kills(total: int, seed: int, only: str, tell: Callable[[str], None]) -> tupl
 
 
 def main() -> int:
-    """Kill the commands, and report what is wrong."""
+    """Kill the commands and report faults."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)

@@ -1,12 +1,12 @@
-"""How much longer a run in this process takes than a loop written by hand that writes the same jobs file.
+"""Compare the time of a run in one process with a hand-written loop that writes the same table of jobs.
 
-The loop below knows nothing but EASY on rigid jobs: a heap of ends, a list that waits, intervals of free units.  It
-writes byte for byte the out_jobs.csv of the run, which is checked.  Prints, for each workload,
+The loop knows only EASY and rigid jobs: a heap of ends, a list of queued jobs, intervals of free units. Its table must
+equal the run's out_jobs.csv byte by byte. For each workload the benchmark prints the median of the ratios
 
-    processor time of the run (all outputs) / processor time of the loop (out_jobs.csv alone)
+    processor time of the run with all outputs / processor time of the loop with out_jobs.csv only
 
-in turn, and the median of the ratios; reading the workload counts for neither. Says whether the package is compiled
-(docs/how-to/compiled.md); the loop never is.
+Both are measured in turn, without reading the workload. It also says whether the package is compiled
+(docs/how-to/compiled.md). The loop is never compiled.
 
     python benchmarks/in_process.py LOG.swf.gz [--platform kth-sp2] [--repeat 5]
     python benchmarks/in_process.py [--jobs 130000] [--units 1490] [--load 0.85] [--repeat 5]
@@ -125,7 +125,7 @@ def by_hand(units: int, workload: Workload, path: Path) -> None:  # noqa: PLR091
 
 
 def compare(name: str, platform: Platform, workload: Workload, repeat: int, folder: Path) -> None:
-    """Run both in turn, and print."""
+    """Measure run and loop in turn, and print the ratio."""
     cleaned = Setup.of(platform, workload).workloads["w0"]
     ratios, jobs = [], len(cleaned)
     for _ in range(repeat):

@@ -1,11 +1,11 @@
-"""What a run by the study kernel costs.
+"""Measure the study kernel.
 
-Prints three comparisons, each the ratio of processor times, the median over the repetitions in turn:
+Prints three comparisons of processor times, each as the median of ratios measured in turn:
 
-- the kernel to the same EASY loop in C++ (easy_loop.cpp, compiled with -O3 if there is a C++ compiler), both without
-  and with the nodes that each job gets, at each offered load; the starts of all jobs are checked to be equal;
-- a whole trial (kernel and figures) of a year with failures, repairs and dumps to one without;
-- with --reference: the reference engine in process, without outputs, to the kernel.
+- the kernel with the same EASY loop in C++ (easy_loop.cpp, compiled with -O3 if there is a C++ compiler), with and
+  without choosing nodes, at each offered load; the starts of all jobs must be equal;
+- a whole trial of a year with failures, repairs and checkpoints with one without failures;
+- with --reference: the reference engine in process, without outputs, with the kernel.
 
     python benchmarks/kernel.py [--jobs 130000] [--units 1490] [--loads 0.85 1.05] [--repeat 7] [--reference]
 """
@@ -43,7 +43,7 @@ SOURCE = Path(__file__).with_name("easy_loop.cpp")
 
 
 def built(folder: Path) -> Path | None:
-    """Return the C++ loop as a program; None without a compiler."""
+    """Compile the C++ loop; return None without a compiler."""
     compiler = shutil.which("g++") or shutil.which("c++")
     if compiler is None:
         return None
@@ -53,7 +53,7 @@ def built(folder: Path) -> Path | None:
 
 
 def in_cpp(program: Path, workload: Workload, units: int, *, placing: bool) -> tuple[float, np.ndarray]:
-    """Return the processor time (s) of the C++ loop, and the starts of the jobs."""
+    """Return the processor time (s) of the C++ loop, and the start of each job."""
     columns = (workload.submit, workload.size, workload.walltime, workload.runtime)
     data = np.concatenate([[len(workload)], *columns]).astype(np.float64).tobytes()
     done = subprocess.run([program, str(units), str(int(placing)), "1"], input=data, capture_output=True, check=True)
@@ -61,7 +61,7 @@ def in_cpp(program: Path, workload: Workload, units: int, *, placing: bool) -> t
 
 
 def in_kernel(setup: Setup, *, placing: bool) -> tuple[float, np.ndarray]:
-    """Return the processor time (s) of the kernel's loop alone, and the starts of the jobs."""
+    """Return the processor time (s) of the kernel's loop alone, and the start of each job."""
     plan = plan_of(setup, RunSpec(), None, keeping=False)
     plan = plan._replace(rules=plan.rules._replace(placing=placing))
     run = make_state(plan.rules, plan.jobs, plan.node_of, plan.interval)
@@ -71,7 +71,7 @@ def in_kernel(setup: Setup, *, placing: bool) -> tuple[float, np.ndarray]:
 
 
 def against_cpp(program: Path, setup: Setup, load: float, repeat: int) -> None:
-    """Run both in turn, and print."""
+    """Measure kernel and C++ loop in turn, and print the ratio."""
     (workload,) = setup.workloads.values()
     for placing in (False, True):
         in_kernel(setup, placing=placing)  # compiles, or loads what was compiled
@@ -104,12 +104,12 @@ def median_time(action: Callable[[], object], repeat: int) -> float:
 
 
 def whole_trial(setup: Setup, spec: RunSpec) -> object:
-    """Carry out a trial and return its figures."""
+    """Carry out a trial and return its metrics."""
     return metrics(run_kernel(setup, spec))
 
 
 def failing(setup: Setup, repeat: int) -> None:
-    """Compare a year with failures and one without, and print."""
+    """Compare a year with failures with one without, and print the ratio."""
     (workload,) = setup.workloads.values()
     nodes = setup.platform.nodes
     spec = RunSpec(
@@ -140,7 +140,7 @@ def failing(setup: Setup, repeat: int) -> None:
 
 
 def reference(setup: Setup, load: float) -> None:
-    """Compare the reference engine and the kernel, and print."""
+    """Compare the reference engine with the kernel, and print the ratio."""
     runtime = Runtime(make_policy("easy"))
     began = time.process_time()
     simulate(setup, InProcessTransport(runtime), clock=lambda: 0.0)

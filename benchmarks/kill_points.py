@@ -1,10 +1,9 @@
-"""Kill runs with SIGKILL at many points, and resume them: each must end in the bytes of an undisturbed run.
+"""Kill runs with SIGKILL at many points and resume them; all outputs must equal those of an undisturbed run.
 
-Killed are the server, its scheduler, or both: at a moment of the wall clock, at a seeded step of the program (the n-th
-call of a function, be it Python's or C's), at a notice, or in the middle of a snapshot.  Some runs are killed again
-when they go on.  Processes are forks of this one, which has imported what they need; a scheduler is its server's child
-and in a session of its own, as always, or one that somebody else starts, each time anew.  Where nothing was kept yet,
-the run begins anew.
+The server, its scheduler or both are killed: at a moment of the wall clock, at a seeded function call of Python or C,
+at a notice, or while a snapshot is written. Some runs are killed again after they are resumed. The processes are forks
+of this one, which has already imported what they need. A scheduler is a child of its server in a session of its own,
+or a process that is started separately each time. A run without a snapshot so far starts again from the beginning.
 
     python benchmarks/kill_points.py [--points 1000] [--seed 1] [--jobs 3000] [--only NUMBER] [--steady]
 """
@@ -38,7 +37,7 @@ _KEPT = ("out_snapshot-", "out_session")
 
 @dataclass(frozen=True)
 class Cut:
-    """Which process is killed, when, and how often; ``share`` is the run's progress then, from 0 to 1."""
+    """Which process is killed, when, and how often; ``share`` is the progress of the run at that time, from 0 to 1."""
 
     way: str
     share: float
@@ -46,13 +45,13 @@ class Cut:
 
     @property
     def mode(self) -> str:
-        """Where the scheduler is: ``in-process``, the server's ``child``, or ``served``: started by somebody else."""
+        """Return where the scheduler runs: ``in-process``, as the server's ``child`` or, as a separate process, ``served``."""
         return next((mode for mode in ("in-process", "served") if self.way.startswith(mode)), "child")
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run that nobody kills: its outputs, and how many calls, notices and seconds it has in which way."""
+    """An undisturbed run: its outputs, and its number of calls, notices and seconds in each mode."""
 
     outputs: dict[str, bytes]
     steps: int
@@ -62,7 +61,7 @@ class Run:
 
 
 class _Scheduler:
-    """A scheduler as the server's child: a fork that was made before the server did anything; as `Popen` has it."""
+    """A scheduler as the server's child, forked before the server begins; it has the interface of `Popen`."""
 
     def __init__(self, hook: Callable[[], None]) -> None:
         reading, self._writing = os.pipe()
@@ -81,23 +80,23 @@ class _Scheduler:
         self._pidfd = os.pidfd_open(self.pid)
 
     def __call__(self, words: list[str], **_: Any) -> "_Scheduler":
-        """Let it run the program with these words."""
+        """Let the child run the program with these words."""
         self.release("\0".join(words).encode())
         return self
 
     def release(self, words: bytes = b"") -> None:
-        """Send it its program; with nothing, end it."""
+        """Send the child its command line; an empty one ends it."""
         if self._writing >= 0:
             os.write(self._writing, words)
             os.close(self._writing)
             self._writing = -1
 
     def forget(self) -> None:
-        """Be no end of the pipe by which it learns what it shall be."""
+        """Close this side of the pipe on which the child waits for its command line."""
         os.close(self._writing)
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait until it has ended."""
+        """Wait until the child has ended."""
         if self.returncode is None:
             if not select.select([self._pidfd], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired("scheduler", timeout or 0.0)
@@ -105,14 +104,14 @@ class _Scheduler:
         return self.returncode
 
     def kill(self) -> None:
-        """Kill it, if it is alive."""
+        """Kill the child if it is alive."""
         if self.returncode is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
 
 
 def _command(words: list[str]) -> None:
-    """Act as the command line."""
+    """Run the command line interface with these words."""
     from pipistrelle.cli.main import main
 
     try:
@@ -124,7 +123,7 @@ def _command(words: list[str]) -> None:
 
 
 def _quietly(hook: Callable[[], None]) -> None:
-    """Do that in a process whose output is discarded."""
+    """Call a function in this process with all output discarded."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
@@ -136,7 +135,7 @@ def _die() -> None:
 
 
 def _after_steps(steps: int, die: Callable[[], None]) -> None:
-    """Die at the n-th call from now on."""
+    """Kill this process at the n-th function call from now."""
     left = steps
 
     def count(*_: Any) -> None:
@@ -149,7 +148,7 @@ def _after_steps(steps: int, die: Callable[[], None]) -> None:
 
 
 def _before(owner: Any, name: str, count: int, act: Callable[[], None]) -> None:
-    """Act when a method is called for the n-th time."""
+    """Call ``act`` before the n-th call of a method."""
     method = getattr(owner, name)
     left = count
 
@@ -164,18 +163,13 @@ def _before(owner: Any, name: str, count: int, act: Callable[[], None]) -> None:
 
 
 class Killer:
-    """Carries out runs in a folder, and kills them.
+    """Carries out runs in a folder and kills them.
 
-    Parameters
-    ----------
-    home
-        holds the workload ``made.swf``; each run has a folder below.
-    seed
-        decides all but what the wall clock does.
-    jobs
-        of the workload.
-    ways
-        how runs are cut off, by turns.
+    Args:
+        home: folder with the workload ``made.swf``; each run has a subfolder.
+        seed: decides everything except what depends on the wall clock.
+        jobs: number of jobs of the workload.
+        ways: the ways in which runs are killed, used in turn.
     """
 
     def __init__(self, home: Path, seed: int, jobs: int, ways: Sequence[str] = WAYS) -> None:
@@ -195,7 +189,7 @@ class Killer:
         self.ends: Counter[str] = Counter()
 
     def _whole(self, mode: str) -> Run:
-        """Carry out a run to its end, and count its steps."""
+        """Carry out an undisturbed run and count its calls, notices and seconds."""
         out, counts = self.home / f"whole-{mode}", self.home / "counts"
 
         def hook(_: _Scheduler | None) -> None:
@@ -225,14 +219,14 @@ class Killer:
         return Run(outputs, steps, notices, snapshots, time.monotonic() - began)
 
     def cut(self, number: int) -> Cut:
-        """Return how the n-th run is killed."""
+        """Return how run number N is killed."""
         pick = random.Random(f"{self.seed}:{number}")
         way = self.ways[number % len(self.ways)]
         again = tuple(pick.random() for _ in range(pick.choice((1, 2) if way == "server-restore" else (0, 0, 0, 1, 2))))
         return Cut(way, pick.random(), again)
 
     def kill(self, number: int, cut: Cut) -> str:
-        """Kill a run, and resume it to its end; return what is wrong then, nothing if it is right."""
+        """Kill a run and resume it to its end; return what is wrong, or ""."""
         out = self.home / f"run-{number}"
         words = [*self.words[cut.mode], "--out", str(out)]
         going_on = ["resume", str(out), "--quiet", "--snapshot-every", "sim:2d"]
@@ -266,7 +260,7 @@ class Killer:
         return ", ".join(f"{name} differs" for name in found if found[name] != expected[name])
 
     def _killed(self, words: list[str], cut: Cut, share: float | None) -> int:
-        """Carry out a command that is killed when so much of the run is done; None: never."""
+        """Run a command that is killed when a share of the run is done; None: never."""
         whole = self.whole[cut.mode]
         if share is None:
             return self._process(words, mode=cut.mode)
@@ -314,7 +308,7 @@ class Killer:
         mode: str = "child",
         moment: tuple[str, float] | None = None,
     ) -> int:
-        """Carry out a command and return its exit code; it may be killed at a moment, in seconds."""
+        """Run a command and return its exit code; ``moment`` is the time (s) after which it is killed, None: never."""
         client = _Scheduler(lambda: _quietly(scheduler_hook)) if mode == "served" else None
         told, telling = os.pipe()
         pid = os.fork()
@@ -361,7 +355,7 @@ class Killer:
 
 
 def _gone(pid: int) -> None:
-    """Wait until a scheduler whose server has ended has ended as well."""
+    """Wait until a scheduler has ended whose server has ended."""
     try:
         pidfd = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -375,7 +369,7 @@ def _gone(pid: int) -> None:
 
 
 def _each(owner: Any, name: str, count: list[int]) -> None:
-    """Count how often a method is called."""
+    """Count the calls of a method."""
     method = getattr(owner, name)
 
     def hooked(*arguments: Any, **named: Any) -> Any:
@@ -386,12 +380,12 @@ def _each(owner: Any, name: str, count: list[int]) -> None:
 
 
 def _files(out: Path) -> dict[str, bytes]:
-    """Return a folder's outputs, without the number of snapshots."""
+    """Return the outputs in a folder, ignoring the number of snapshots."""
     return {path.name: path.read_bytes() for path in out.iterdir()}
 
 
 def warm() -> None:
-    """Import what the commands need."""
+    """Import all modules that the commands need."""
     from pipistrelle.cli.terminal.console import import_numpy
 
     import_numpy()
@@ -408,7 +402,7 @@ def warm() -> None:
 def kill_points(
     numbers: Sequence[int], seed: int, jobs: int, ways: Sequence[str], tell: Callable[[str], None]
 ) -> list[str]:
-    """Return what went wrong at the points of these numbers."""
+    """Kill the runs with these numbers; return what went wrong."""
     warm()
     wrong = []
     with tempfile.TemporaryDirectory(prefix="kill-") as home:
@@ -432,7 +426,7 @@ def kill_points(
 
 
 def main() -> int:
-    """Kill runs, and report errors."""
+    """Kill runs and report faults."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--points", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)

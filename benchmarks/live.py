@@ -1,13 +1,12 @@
-"""How much longer a run takes that shows itself: on a terminal, or as a page to one viewer.
+"""Measure how much longer a run takes with a live view: on a terminal, or as a page with one viewer.
 
-Simulates a log under EASY without, with ``--live`` on a pseudo-terminal that another process reads, and with ``--page``
-that another process follows, in turn. Prints for each, from the first notice on as inputs are read before,
+Simulates a log under EASY in turn without a view, with ``--live`` on a pseudo-terminal that another process reads, and
+with ``--page`` that another process reads. For each view it prints the median of the ratios
 
-    time with / time without
+    time with the view / time without
 
-of the wall clock and of this process's processor time, the thread of the page with it: medians of the ratios of
-neighbours. Processor time counts on a machine that does other things, too. The exit code is 1 if its ratio is above the
-limit.
+of the wall clock and of this process's processor time, from the first notice on. Use the ratio of processor times on a
+busy machine. The exit code is 1 if that ratio is above the limit.
 
     python benchmarks/live.py LOG.swf.gz [--platform kth-sp2] [--over-ipc] [--repeat 5] [--limit 1.10]
 """
@@ -45,7 +44,7 @@ with urllib.request.urlopen(sys.argv[1] + "events") as events:
 
 @contextmanager
 def on_terminal(setup: Setup) -> Iterator[LiveView]:
-    """Yield a view on a terminal of 120 x 40 that another process reads."""
+    """Yield a view on a terminal of 120 x 40 characters that another process reads."""
     reader, terminal = pty.openpty()
     os.environ |= {"TERM": "xterm-256color", "COLUMNS": "120", "LINES": "40"}
     with (
@@ -61,7 +60,7 @@ def on_terminal(setup: Setup) -> Iterator[LiveView]:
 
 @contextmanager
 def as_page(setup: Setup) -> Iterator[LiveView]:
-    """Yield a view that another process follows."""
+    """Yield a view as a page that another process reads."""
     with PageView(setup, 0) as view:
         viewer = subprocess.Popen([sys.executable, "-c", VIEWER, view.address], stdout=subprocess.PIPE)
         time.sleep(0.5)  # it has connected then
@@ -72,7 +71,7 @@ def as_page(setup: Setup) -> Iterator[LiveView]:
 
 @contextmanager
 def nowhere(setup: Setup) -> Iterator[None]:
-    """Yield no view."""
+    """Yield None, for a run without a view."""
     yield
 
 

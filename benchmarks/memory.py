@@ -1,4 +1,4 @@
-"""How much memory server and scheduler take on a large log, and how the run compares with reading the log alone.
+"""Measure the memory of server and scheduler on a large log, and the time of a run relative to reading the log.
 
 python benchmarks/memory.py CEA-Curie-2011-2.1-cln.swf.gz --platform curie
 """

@@ -1,7 +1,7 @@
-"""How sets of units compare with Python's built-in sets on a machine of 100,000 units.
+"""Compare the speed of sets of units with Python's built-in sets, on a machine of 100,000 units.
 
-Run ``python benchmarks/nodesets.py``. Each line gives the time of one operation on both and their ratio; nothing is
-asserted, as machines differ.
+Run ``python benchmarks/nodesets.py``. Each line has the time of one operation for both, and their ratio. Nothing is
+asserted, because machines differ.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ JOB = 64
 
 
 class Line(NamedTuple):
-    """One operation, done by each side."""
+    """One operation, done with both kinds of sets."""
 
     name: str
     intervals: Callable[[], object]
@@ -24,7 +24,7 @@ class Line(NamedTuple):
 
 
 def nanoseconds(operation: Callable[[], object]) -> float:
-    """Return the time of one call in nanoseconds, the best of three measurements."""
+    """Return the time of one call (ns), the shortest of three measurements."""
     timer = Timer(operation)
     number = timer.autorange()[0] // 8 + 1
     return min(timer.repeat(3, number)) / number * 1e9

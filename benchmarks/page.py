@@ -1,9 +1,8 @@
-"""How long a page takes: to make, to open in a headless Chromium, to follow a zoom.
+"""Measure a report page: making it, opening it in a headless Chromium, and zooming.
 
-Prints, for the page of some runs, its size; processor time to make it, imports apart, and what share that is of the
-runs' own in this process, outputs written; how long until the first screens are drawn, and until all of it is, the
-processor time of the browser's processes for that, and what the browser counts for the page; the median time of a step
-of zoom, drawn.
+For the page of some runs it prints the size and the processor time to make the page, also as a share of the runs' own
+time in this process. It prints the times until the first screen and the whole page are drawn, the processor time of the
+browser, and the median time to draw one step of zoom.
 
     python benchmarks/page.py RUN [RUN...] [--repeat 3] [--made-only]
 
@@ -53,7 +52,7 @@ step(20);
 
 
 def processor_time(folder: str) -> float:
-    """Return the processor time of all processes of a browser that has its profile in a folder, s."""
+    """Return the processor time (s) of all processes of the browser whose profile is in a folder."""
     total = 0
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -65,7 +64,7 @@ def processor_time(folder: str) -> float:
 
 
 def run_again(folder: Path) -> float:
-    """Repeat a run in this process, with its outputs, and return its processor time (s); 0 if that cannot be."""
+    """Repeat a run in this process with its outputs; return its processor time (s), 0 if the run cannot be repeated."""
     raw = read_command(folder)
     if raw is None:
         return 0.0
@@ -79,7 +78,7 @@ def run_again(folder: Path) -> float:
 
 
 def counted(driver: webdriver.Chrome) -> str:
-    """Return what the browser itself counts for the page so far: processor time (s) in scripts, and in all tasks."""
+    """Return the processor time (s) that the browser reports for the page so far: (in scripts, in all tasks)."""
     told = driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
     found = {one["name"]: one["value"] for one in told}
     return f"scripts {found['ScriptDuration']:.2f} s, tasks {found['TaskDuration']:.2f} s"

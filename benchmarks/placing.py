@@ -1,7 +1,7 @@
-"""What choosing nodes costs on Titan: the time of a choice for each placement, and of a run with another node order.
+"""Measure the choice of nodes on Titan: one choice with each placement, and whole runs with each node order.
 
-Choices are timed in the very states in which a month of jobs makes them; runs in processor time, with server and
-scheduler in one process, by turns: of the process, which runs each twice, and of the second run alone.
+Choices are timed on the states that occur in a month of jobs. Runs are measured in processor time, with server and
+scheduler in one process, in turn. Each process runs twice: once to load everything, once for the measurement.
 
     python benchmarks/placing.py [--runs 5]
 """
@@ -38,20 +38,20 @@ PLACEMENTS = ("lowest", "contiguous", "contiguous,fit=best", "best-fit", "random
 
 
 class Asked(LowestIds):
-    """Records the requests that it gets."""
+    """A placement that records the requests that it gets."""
 
     def __init__(self, order: str) -> None:
         self._placement = make_placement("lowest", {"node-order": order})
         self.questions: list[tuple[SchedulerJob, NodeSet]] = []
 
     def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
-        """Return the same units as the placement ``lowest``."""
+        """Record the request; return the same units as the placement ``lowest``."""
         self.questions.append((job, open_units))
         return self._placement.pick(job, open_units, machine)
 
 
 def parts() -> tuple[Order, Backfill]:
-    """Return order and backfilling rule of Titan's bins."""
+    """Return the order and the backfilling rule of `titan-bins`."""
     preset = library_preset("titan-bins")
     return (
         make_order(preset.order, preset.order_options),
@@ -60,7 +60,7 @@ def parts() -> tuple[Order, Backfill]:
 
 
 def choices() -> None:
-    """Time each placement on the questions of a month."""
+    """Measure each placement on the choices of a month."""
     platform, jobs = load_platform("titan"), generate_jobs(load_classes("titan-month"), 1)
     machine = Machine(platform.units, platform.info)
     print(f"{'microseconds a choice':24}" + "".join(f"{order:>22}" for order in ORDERS))
@@ -86,7 +86,7 @@ def choices() -> None:
 
 
 def runs(count: int) -> None:
-    """Time whole commands, and what of them is the run's own, each with every order in turn; print ratios."""
+    """Measure whole commands and their runs alone, with each node order in turn; print the ratios."""
     with tempfile.TemporaryDirectory() as folder:
         save(generate_jobs(load_classes("titan-month"), 1), Path(folder) / "month.sacct")
         command = ["run", "-q", "--in-process", "-w", f"{folder}/month.sacct", "-p", "titan", "-o", f"{folder}/out"]
@@ -110,7 +110,7 @@ def runs(count: int) -> None:
 
 
 def command(words: list[str]) -> None:
-    """Carry a command out twice, and print the processor time (s) of the second time: all is loaded then."""
+    """Run a command twice in one process, and print the processor time (s) of the second run."""
     for _ in range(2):
         began = time.process_time()
         with suppress(SystemExit):

@@ -1,11 +1,11 @@
-"""What a deep queue costs.
+"""Measure how much longer runs and events take if the queue is long.
 
-Without --burst: simulates the same number of generated jobs at each offered load in process, and prints the ratio of
-their times to the first's and the depth of the queue.
+Without --burst, it simulates the same number of generated jobs at each offered load in process. It prints the ratio of
+each time to the first, and the length of the queue.
 
-With --burst: how much longer an event takes with so many jobs waiting than with an empty queue, for one scheduler or
-for the Maui policy under each of the configurations below. The same stream of jobs is simulated twice, with the burst
-before it and without; the time of an event is that from one decision to the next, server and scheduler together.
+With --burst, it measures how much longer an event takes with that many queued jobs than with an empty queue: for one
+scheduler, or for Maui under each of the configurations below. The same stream of jobs is simulated with and without the
+burst before it. The time of an event is that from one decision to the next, in server and scheduler together.
 
     python benchmarks/queue_depth.py [--jobs 130000] [--units 1490] [--loads 0.85 1.05] [--scheduler easy]
     python benchmarks/queue_depth.py --burst 60000 --units 240 [--events 1500] [--scheduler maui] [--only NAME ...]
@@ -98,19 +98,19 @@ class Depth(Observer):
         self.most = max(self.most, self.now)
 
     def submitted(self, now: float, job: Job) -> None:
-        """Count one more."""
+        """Count one more queued job."""
         self._change(1)
 
     def started(self, now: float, job: Job) -> None:
-        """Count one less."""
+        """Count one queued job less."""
         self._change(-1)
 
 
 class Timed:
-    """A policy with a stop watch that ends the run after some decisions.
+    """A policy that measures time, and ends the run after a number of decisions.
 
-    ``whole`` are the seconds from one decision to the next, ``decisions`` those in the policy itself. The first
-    decisions, with the burst and what it starts at once, do not count.
+    ``whole`` is the time (s) from one decision to the next, ``decisions`` the time (s) in the policy itself. The first
+    decisions, which receive the burst and start jobs of it, do not count.
     """
 
     def __init__(self, inner: Policy, events: int, skipped: int) -> None:
@@ -126,7 +126,7 @@ class Timed:
         self._before = 0.0
 
     def decide(self, view: View) -> None:
-        """Let the policy decide, and take the time."""
+        """Let the policy decide, and measure the time."""
         began = time.process_time()
         if self._skip > 0:
             self._skip -= 1
@@ -143,7 +143,7 @@ class Timed:
 
 
 def stream(burst: int, events: int, units: int, load: float) -> Workload:
-    """Return jobs of many users that arrive one by one, and before them as many at once as ``burst`` says."""
+    """Return jobs of many users that arrive one by one, after ``burst`` jobs that are submitted at once."""
     late = generate(jobs=2 * events, units=units, seed=1, load=load)
     early = generate(jobs=burst or 1, units=units, seed=2, load=load)
     count, first = len(late.ids) + burst, burst
@@ -183,7 +183,7 @@ def measure(policy: Policy, workload: Workload, units: int, events: int, *, fail
 
 
 def compare(name: str, policies: Sequence[Policy], arguments: argparse.Namespace, *, failing: bool = False) -> None:
-    """Measure with an empty queue and with a deep one, and print."""
+    """Measure with an empty and with a long queue, and print the ratio."""
     units, events = arguments.units, arguments.events
     found = []
     for policy, burst in zip(policies, (0, arguments.burst), strict=True):

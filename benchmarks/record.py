@@ -1,12 +1,12 @@
-"""What recording costs, and how quickly a session is replayed.
+"""Measure the cost of recording, and the speed of replaying a session.
 
-Simulates a log over ipc with and without ``--record``, in turn, and plays the session to the same scheduler. Prints
+Simulates a log over ipc with and without ``--record`` in turn, and replays the session to the same scheduler. Prints
+the median of
 
-    wall time of the recorded run / wall time of the run
+    wall-clock time of the recorded run / wall-clock time of the run
 
-and how many times as fast as the run the replay is: medians of the ratios of neighbours. Wall times are of
-the event loop, from the first notice to the last: both sides' processes take equally long to start. Processor time is
-that of both sides, from their start on: it counts on a machine that does other things, too.
+and how many times faster the replay is than the run. Wall-clock times are those of the event loop, from the first
+notice to the last. Processor times are those of both processes from their start; use them on a busy machine.
 
     python benchmarks/record.py LOG.swf.gz [--platform kth-sp2] [--scheduler easy] [--suffix .zst] [--repeat 5]
                                 [--dialect native]
@@ -37,7 +37,7 @@ from pipistrelle.server.transport.in_process import Transport
 
 @dataclass
 class Timed:
-    """A connection that records when its scheduler was greeted; the time before is not part of the loop."""
+    """A connection that records when its scheduler was welcomed; the time before does not count."""
 
     connection: Connection
     greeted: float = 0.0

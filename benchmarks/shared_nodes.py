@@ -1,12 +1,12 @@
-"""How long runs on shared nodes take: jobs with cores, memory and GPUs, and one-core nodes against plain units.
+"""Measure runs on shared nodes: jobs with cores, memory and GPUs, and nodes of one core against plain units.
 
     python benchmarks/shared_nodes.py [--jobs 20000] [--nodes 200] [--load 0.95] [--scheduler easy] [--repeat 1]
     python benchmarks/shared_nodes.py --plain [--repeat 3]
     python benchmarks/shared_nodes.py --growth [--nodes 10000] [--jobs 100000]
 
-The first prints the processor time of a run. ``--plain`` prints the ratio of processor times, in turn, of the bundled
-demo on one-core nodes described by resources and on plain nodes; the starts are checked to be equal. ``--growth``
-prints the exponent of the time over the number of jobs.
+The first form prints the processor time of a run. ``--plain`` simulates the bundled demo on nodes of one core and on
+plain nodes in turn, and prints the ratio of processor times; all starts must be equal. ``--growth`` prints the exponent
+with which the time grows with the number of jobs.
 """
 
 import argparse
@@ -28,7 +28,7 @@ CORES, MEMORY, GPUS = 64, 256, 4
 
 
 def machine(nodes: int) -> Platform:
-    """Return a machine of which a tenth of the nodes has four GPUs each."""
+    """Return a machine; a tenth of its nodes have four GPUs each."""
     gpu = max(1, nodes // 10)
     has = {"cores": CORES, "memory": f"{MEMORY} GiB"}
     return Platform(
@@ -41,7 +41,7 @@ def machine(nodes: int) -> Platform:
 
 
 def jobs(count: int, nodes: int, load: float, seed: int = 1) -> Workload:
-    """Return jobs whose cores, or memory where that is scarcer, fill the machine to ``load``."""
+    """Return jobs that fill the machine to ``load``, measured in cores or in memory, whichever is scarcer for a job."""
     rng = np.random.Generator(np.random.PCG64(seed))
     requests: list[Request | None] = []
     share = 0.0
@@ -85,7 +85,7 @@ def seconds(platform: Platform, workload: Workload, scheduler: str, out: Path) -
 
 
 def starts(out: Path) -> list[tuple[str, ...]]:
-    """Return id, start and end of each job of a run."""
+    """Return (id, start, end) of each job of a run."""
     rows = [line.split(",") for line in (out / "out_jobs.csv").read_text().splitlines()[1:]]
     return [(row[0], row[8], row[10]) for row in rows]
 

@@ -1,15 +1,16 @@
-"""Compare each pass of recordings of the real slurmctld with ours, from the recorded state before it.
+"""Compare each pass in recordings of a real slurmctld with Pipistrelle's pass from the same recorded state.
 
     python benchmarks/slurm_passes.py [FOLDER ...] [--verbose N]
 
-Without folders, those in PIPISTRELLE_SLURM22 (default: ``../shared/slurm22`` beside the checkout) are compared.
+Without folders, the recordings in PIPISTRELLE_SLURM22 are compared (default: ``../shared/slurm22`` beside the
+checkout).
 
-The log is played step by step: submissions, ends, kills and requeues change the state of our controller as the log
-says. Each pass of the main loop and of backfill is decided by our controller and compared with the log. Where it
-differs, the state is put back and the log's starts are made instead, so that a difference has no later effects.
+The log is replayed step by step: submissions, ends, kills and requeues change the state of the simulated controller.
+The simulated controller decides each pass of the main loop and of backfill, and its decisions are compared with the
+log. After a difference the recorded starts are carried out instead, so that later passes are not affected.
 
-Compared are: the jobs that each main pass starts, with their nodes; backfill's outcome of each tested job (nothing,
-start, or reservation with its time); priorities; the nodes of all starts.
+Compared are the jobs that each main pass starts, with their nodes; backfill's outcome for each tested job (nothing, a
+start, or a reservation with its time); priorities; and the nodes of all starts.
 """
 
 import argparse
@@ -34,11 +35,11 @@ RECORDINGS = Path(os.environ.get("PIPISTRELLE_SLURM22", HERE.parents[2] / "share
 
 
 class Player:
-    """Plays the log of one recording and counts what is equal.
+    """Replays the log of one recording and counts equal decisions.
 
     Attributes:
-        counts: {what was compared: number}.
-        differences: texts, the first ones.
+        counts: {comparison: number}.
+        differences: texts about the first differences.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -62,7 +63,7 @@ class Player:
         self.now = 0
 
     def job(self, name: str, *states: str) -> SlurmJob:
-        """Return the record of a job or task in one of some states."""
+        """Return the record of a job or task that is in one of the given states."""
         number, _, task = name.partition("_")
         found = [one for one in self.controller.by_number[int(number)] if one.state in states]
         if task:
@@ -70,7 +71,7 @@ class Player:
         return found[0]
 
     def play(self) -> None:
-        """Play all steps."""
+        """Replay all steps."""
         for step in self.steps:
             getattr(self, f"on_{step.kind}")(step)
 
@@ -101,15 +102,15 @@ class Player:
             job.priority = step.data
 
     def on_complete(self, step: Step) -> None:
-        """Release a job that ended by itself."""
+        """Release a job that ended without being killed."""
         self.controller.release(self.job(step.job, RUNNING), COMPLETED, int(step.time))
 
     def on_timeout(self, step: Step) -> None:
-        """Kill a job at its limit."""
+        """Kill a job at its time limit."""
         self.controller.release(self.job(step.job, RUNNING), TIMEOUT, int(step.time), completing=True)
 
     def on_epilog(self, step: Step) -> None:
-        """Make a node of a killed job usable again."""
+        """Make a node usable again after the epilog of a killed job."""
         done = self.epilogs.setdefault(step.job, set())
         done.add(step.data)
         job = (
@@ -131,7 +132,7 @@ class Player:
         self.requeued(job, int(step.time))
 
     def requeued(self, job: SlurmJob, now: int) -> None:
-        """Queue a preempted job again unless it waits already."""
+        """Queue a preempted job again unless it is already queued."""
         if job.state != PENDING:
             if job.state == COMPLETING:
                 self.controller.clean(job)
@@ -139,7 +140,7 @@ class Player:
             self.controller.requeue(job, now)
 
     def on_usage(self, step: Step) -> None:
-        """Decay and count usage."""
+        """Decay the usage and add new usage."""
         self.controller.count_usage(int(step.time))
 
     def on_recalculate(self, step: Step) -> None:
@@ -147,7 +148,7 @@ class Player:
         self.controller.set_priorities(int(step.time))
 
     def preempt(self, victim: SlurmJob, _: SlurmJob) -> None:
-        """Kill a preempted job; the log tells when it is queued again."""
+        """Kill a preempted job; a later step of the log queues it again."""
         self.controller.release(victim, "PREEMPTED", self.now, completing=True)
 
     def on_main(self, step: Step) -> None:
@@ -255,13 +256,13 @@ class Player:
                     self.force(job, real)
 
     def real(self, name: str) -> Alloc | None:
-        """Return what a job got, if the recording tells it of this incarnation."""
+        """Return the recorded allocation of a job's current attempt; None if the recording does not have it."""
         if self.restarts[name] > 1 and self.starts[name] + 1 < self.restarts[name]:
             return None
         return self.alloc.get(name)
 
     def force(self, job: SlurmJob, alloc: Alloc) -> None:
-        """Let a running job hold what the recording says."""
+        """Give a running job the recorded allocation."""
         controller = self.controller
         part = controller.machine.partitions[job.part]
         controller.machine.give(job.alloc)
@@ -273,11 +274,11 @@ class Player:
         controller.limits.begin(job)
 
     def note(self, step: Step, text: str) -> None:
-        """Keep the text of a difference."""
+        """Record the text of a difference."""
         self.differences.append(f"{step.time:g} {text}")
 
     def shares(self) -> dict[str, float]:
-        """Return {comparison: share that is equal}."""
+        """Return {comparison: share of equal decisions}."""
         counts = self.counts
         return {
             name: counts[equal] / counts[name] if counts[name] else 1.0

@@ -1,6 +1,6 @@
-"""Read recordings of the real slurmctld: configuration, submissions, and the controller's log as steps.
+"""Read recordings of a real slurmctld: configuration, submissions, and the controller's log as steps.
 
-A recording is a folder with the files that its README describes. Used by `slurm_passes.py` and `slurm_runs.py`.
+A recording is a folder; its README describes the files. `slurm_passes.py` and `slurm_runs.py` use this module.
 """
 
 import csv
@@ -37,7 +37,7 @@ class Step:
 
 @dataclass
 class PassLog:
-    """What the log tells of one pass: jobs started on nodes, and backfill's outcome of each tested job."""
+    """The log of one pass: jobs started on nodes, and backfill's outcome for each tested job."""
 
     full: bool = False
     started: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
@@ -69,7 +69,7 @@ def expand(text: str) -> tuple[str, ...]:
 
 
 def clock(text: str) -> int:
-    """Return the seconds since the recording's time 0 of a clock time or a date."""
+    """Return a time of day or a date as seconds since the recording's time 0."""
     if "T" in text:
         return int((datetime.fromisoformat(text).replace(tzinfo=UTC) - EPOCH).total_seconds())
     hours, minutes, seconds = text.split(":")
@@ -88,7 +88,7 @@ def read_config(folder: Path) -> SlurmConfig:
 
 
 def commands(folder: Path) -> list[tuple[float, str]]:
-    """Return (time, text) of the commands that make reservations; the log tells when each was carried out."""
+    """Return (time, text) of the commands that make reservations; the log has the times."""
     texts = [row["command"] for row in rows(folder / "commands.csv") if "create reservation" in row["command"]]
     made: dict[str, float] = {}
     if not texts:
@@ -121,7 +121,7 @@ def _reservations(folder: Path) -> Iterator[ReservationSettings]:
 
 
 def log_lines(folder: Path) -> Iterator[tuple[float | None, str]]:
-    """Yield (time if it changed, text) of each line of the log."""
+    """Yield (time, text) of each line of the log; the time is None if it equals that of the line before."""
     with lzma.open(folder / "decisions.log.xz", "rt") as stream:
         for line in stream:
             head, _, text = line.rstrip("\n").partition(" ")
@@ -129,7 +129,7 @@ def log_lines(folder: Path) -> Iterator[tuple[float | None, str]]:
 
 
 def submissions(folder: Path) -> dict[str, tuple[Submission, list[int], float]]:
-    """Return {id: (submission, indices of its array, runtime in s)} of jobs.csv."""
+    """Return {id: (submission, indices of its array, run time in s)} from jobs.csv."""
     found = {}
     for row in rows(folder / "jobs.csv"):
         submit = int(row["submit"])
@@ -173,7 +173,7 @@ def submissions(folder: Path) -> dict[str, tuple[Submission, list[int], float]]:
 
 
 def label(text: str) -> str:
-    """Return the id of a job as the log prints it: ``34``, ``34_0`` of ``34_0(38)``, ``34`` of ``34_*``."""
+    """Return a job's id from a name in the log: ``34``; ``34_0`` from ``34_0(38)``; ``34`` from ``34_*``."""
     if match := re.match(r"(\d+)_(\d+)\(", text):
         return f"{match[1]}_{match[2]}"
     match = re.match(r"\d+", text)

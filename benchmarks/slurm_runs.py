@@ -1,15 +1,16 @@
-"""Play whole runs of recordings of the real slurmctld with our decisions, and compare every start.
+"""Simulate the submissions of recordings of a real slurmctld, and compare every start.
 
     python benchmarks/slurm_runs.py [FOLDER ...] [--model | --engine] [--verbose N]
 
-Jobs come from a recording's submissions and run for their true times. Without ``--model``, four things more are taken
-from the recording, because they hang on polling within slurmctld and on the recording's clock: the times at which
-completions asked for a pass of the main loop, whether a completion came before a pass of the same moment or amid a
-recalculation, and the fraction of a second at which the loop ticks. With ``--model`` a completion asks for a pass
-after the delay of `AnswerDelay`. With ``--engine`` the run is that of ``pipistrelle run --scheduler slurm``, with the
-recording's files and the same model.
+Jobs come from a recording's submissions and run for their true times. Without ``--model``, four further facts are taken
+from the recording, because they depend on polling inside slurmctld and on the recording's clock. These are when a
+completion led to a pass of the main loop, whether a completion came before a pass of the same second, whether it came
+during a recalculation of priorities, and at which fraction of a second the loop runs. With ``--model``, a pass follows
+a completion after the delay of `AnswerDelay`. With ``--engine``, the whole simulator runs as in
+``pipistrelle run --scheduler slurm``, with the recording's files and the same model.
 
-Printed are the starts at the same second on the same nodes, and the mean wait of each partition, account and QOS.
+The benchmark prints how many jobs start at the same second on the same nodes, and the mean wait of each partition,
+account and QOS.
 """
 
 import argparse
@@ -37,7 +38,7 @@ LATEST = 1e6
 
 
 def request_times(folder: Path) -> dict[str, float]:
-    """Return {id: time from the end of a job's run to the request for a pass, s} of a recording."""
+    """Return {id: time (s) from the end of a job until a pass was requested} of a recording."""
     runtimes = {job: runtime for job, (_, _, runtime) in submissions(folder).items()}
     begun = {label(row["label"] or row["id"]): float(row["time"]) for row in rows(folder / "starts.csv")}
     names = {row["id"]: name_of(row) for row in rows(folder / "result.csv")}
@@ -50,7 +51,7 @@ def request_times(folder: Path) -> dict[str, float]:
 
 
 def counted_twice(folder: Path) -> set[str]:
-    """Return the jobs that ended between the two halves of a recalculation: their last period counts twice."""
+    """Return the jobs that ended during a recalculation of priorities; their last period counts twice."""
     found: set[str] = set()
     inside = False
     for step in steps(folder):
@@ -64,7 +65,7 @@ def counted_twice(folder: Path) -> set[str]:
 
 
 def early_ends(folder: Path) -> set[str]:
-    """Return the jobs whose completion the recorded controller saw before a pass of the same moment."""
+    """Return the jobs whose completion the recorded controller processed before a pass of the same second."""
     found: set[str] = set()
     waiting: list[str] = []
     time = 0.0
@@ -79,9 +80,9 @@ def early_ends(folder: Path) -> set[str]:
 
 
 def phases(folder: Path) -> list[tuple[float, float]]:
-    """Return [(time, phase)]: from when the ticks of the recorded main loop come at which fraction of a second.
+    """Return [(time, phase)]: from that time on, the recorded main loop runs at this fraction of each second.
 
-    The phase is an artefact of the recording's clock: it slips by 0.02 to 0.9 s sometimes.
+    The phase is an artefact of the recording's clock, which sometimes slips by 0.02 to 0.9 s.
     """
     found: list[tuple[float, float]] = []
     for row in rows(folder / "passes.csv"):
@@ -94,12 +95,12 @@ def phases(folder: Path) -> list[tuple[float, float]]:
 
 
 def name_of(row: dict[str, str]) -> str:
-    """Return the id of a job, or of an array's task as ``34_0``."""
+    """Return the id of a job, or of a task of an array as ``34_0``."""
     return f"{row['array_job']}_{row['array_task']}" if row["array_task"] else row["id"]
 
 
 def play(folder: Path, *, model: bool, complete: bool = True) -> list[Start]:
-    """Return (id, start, nodes) of every start of our run of a recording's submissions."""
+    """Simulate a recording's submissions with the controller alone; return (id, start, nodes) of every start."""
     config = read_config(folder)
     controller = Controller(config)
     daemon = Daemon(controller, complete=complete)
@@ -152,7 +153,7 @@ def play(folder: Path, *, model: bool, complete: bool = True) -> list[Start]:
 
 
 def play_on_engine(folder: Path) -> list[Start]:
-    """Return the starts of a run of the simulator from a recording's files."""
+    """Simulate a recording's files with the whole simulator; return (id, start, nodes) of every start."""
     accounting = [str(folder / name) for name in ("sacctmgr.dump", "qos.txt") if (folder / name).exists()]
     conf = str(folder / "slurm.conf")
     with tempfile.TemporaryDirectory() as name:
@@ -183,7 +184,7 @@ def play_on_engine(folder: Path) -> list[Start]:
 
 
 def compare(folder: Path, ours: list[Start], verbose: int) -> tuple[int, int, float]:
-    """Print what is equal; return (equal starts, starts, largest relative error of a mean wait)."""
+    """Print what is equal; return (equal starts, all starts, largest relative error of a mean wait)."""
     jobs = {row["id"]: row for row in rows(folder / "jobs.csv")}
     theirs = []
     for row in rows(folder / "starts.csv"):

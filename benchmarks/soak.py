@@ -1,12 +1,12 @@
-"""A run of very many round trips between two processes: what both hold of memory and descriptors must not grow.
+"""Check that the memory and descriptors of server and scheduler do not grow during very many round trips.
 
-Server and scheduler are the commands a user has, over ipc.  Jobs of one unit come one after the other, each starts at
-once and has ended before the next comes: two round trips a job, and nothing ever waits.  Both processes are looked at
-from outside; the first tenth of the run is warming up.
+Server and scheduler are the usual commands, over ipc. Jobs of one unit are submitted one after the other. Each starts
+at once and ends before the next is submitted, so that there are two round trips per job and no queue. Both processes
+are observed from outside. The first tenth of the run does not count.
 
     python benchmarks/soak.py [--round-trips 1000000] [--scheduler easy]
 
-Exit code 1: the resident memory of one has grown by more than 5 MiB since then, or descriptors have.
+The exit code is 1 if the resident memory of a process grows by more than 5 MiB, or its number of descriptors grows.
 """
 
 import argparse
@@ -27,21 +27,21 @@ _PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
 
 @dataclass(frozen=True)
 class Look:
-    """What a process holds: resident memory in KiB, and descriptors."""
+    """A measurement of one process: resident memory (KiB) and number of descriptors."""
 
     resident: int
     descriptors: int
 
     @staticmethod
     def at(pid: int) -> "Look":
-        """Read the figures of a process; OSError if it has ended."""
+        """Measure a process; OSError if it has ended."""
         pages = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]
         return Look(int(pages) * _PAGE_KB, len(os.listdir(f"/proc/{pid}/fd")))
 
 
 @dataclass(frozen=True)
 class Looks:
-    """Both processes at some time of the run; ``done`` is its progress, of 1000."""
+    """A measurement of both processes; ``done`` is the progress of the run in thousandths."""
 
     done: int
     server: Look
@@ -62,7 +62,7 @@ def child_of(pid: int) -> int | None:
 
 
 def soak(round_trips: int, scheduler: str, home: Path) -> tuple[int, float, list[Looks]]:
-    """Carry the run out, and return how many round trips and seconds it took, and looks at it."""
+    """Carry out the run; return the number of round trips, the time (s) and the measurements."""
     workload, out, timings = home / "soak.swf", home / "out", home / "timings.json"
     write_workload(workload, round_trips // 2)
     words = [sys.executable, "-m", "pipistrelle.cli", "run", "-w", str(workload), "--scheduler", scheduler]
@@ -86,7 +86,7 @@ def soak(round_trips: int, scheduler: str, home: Path) -> tuple[int, float, list
 
 
 def figures(looks: list[Looks]) -> tuple[list[str], bool]:
-    """Return the figures as lines, and whether nothing has grown."""
+    """Return the results as lines, and whether nothing has grown."""
     warm = next((look for look in looks if look.done >= 1000 * _WARM), looks[0])
     lines, fine = [], True
     for part in range(11):
@@ -106,7 +106,7 @@ def figures(looks: list[Looks]) -> tuple[list[str], bool]:
 
 
 def main() -> int:
-    """Soak, and print the figures."""
+    """Carry out the run and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--round-trips", type=int, default=1_000_000)
     parser.add_argument("--scheduler", default="easy")

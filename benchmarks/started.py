@@ -1,4 +1,4 @@
-"""Start a benchmark that reads files: errors in them become one line, not a traceback.
+"""Run a benchmark that reads files, and print errors in these files as one line without a traceback.
 
 if __name__ == "__main__":
     started(main)
@@ -13,9 +13,9 @@ from pipistrelle.protocol.base.errors import PipistrelleError
 
 
 def started(main: Callable[[], None]) -> None:
-    """Run a benchmark; SystemExit, with the message, if the package rejects its input.
+    """Run a benchmark; raise SystemExit with a message if the package rejects its input.
 
-    A command of the package that fails in a benchmark has already printed the reason.
+    If a command of the package failed in the benchmark, it has already printed the reason.
     """
     try:
         main()

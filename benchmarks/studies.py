@@ -1,12 +1,12 @@
-"""How fast a study's trials are: on one and two processes and on a local Dask cluster, and what memory a worker takes.
+"""Measure how many trials a study runs per hour: on one and two processes and on a local Dask cluster.
 
     python benchmarks/studies.py [--jobs 130000] [--trials 40] [--engine auto] [--log FILE] [--no-dask]
 
-Trials are years of a machine of 1490 nodes whose nodes fail (one failure of the machine in 12 h, repairs of a day,
-dumps by Daly's rule) under EASY. Times are from the end of the first quarter of the trials to the last: starting
-workers, compiling and reading the workload are left out. The paper's grid of 138,000 trials is extrapolated.
-Dask is compared with processes by trials of about a second, of as many years as that takes; not if a log is given: then
-by its trials. All together takes some three minutes on a machine that does nothing else.
+Each trial is a year of a machine of 1490 nodes under EASY, with one failure in 12 h, repairs of a day, and checkpoints
+by Daly's rule. The first quarter of the trials does not count: workers start, compile and read the workload. The
+benchmark also prints the memory of a worker, and extrapolates to the paper's grid of 138,000 trials. Dask and processes
+are compared on trials of about a second, or on those of a given log. Everything takes about three minutes on an idle
+machine.
 """
 
 import argparse
@@ -28,7 +28,7 @@ MEGABYTE = 1024
 
 
 def children() -> list[int]:
-    """Return the processes of this one, and theirs."""
+    """Return all descendant processes of this process."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -41,14 +41,14 @@ def children() -> list[int]:
 
 
 class Watch:
-    """Notes when trials end, and what memory workers take at most."""
+    """Records when trials end, and the largest memory of a worker."""
 
     def __init__(self) -> None:
         self.times: list[tuple[int, float]] = []
         self.memory = 0.0
 
     def __call__(self, progress: Any) -> None:
-        """Take a note."""
+        """Record the progress."""
         if not self.times or self.times[-1][0] < progress.done:
             self.times.append((progress.done, perf_counter()))
         for pid in children():
@@ -59,21 +59,21 @@ class Watch:
             self.memory = max(self.memory, int(peak[1]) / MEGABYTE if peak is not None else 0.0)
 
     def rate(self) -> float:
-        """Return trials an hour, from the end of the first quarter on."""
+        """Return the number of trials per hour after the first quarter."""
         first = next(at for at in self.times if at[0] >= self.times[-1][0] // 4)
         last = self.times[-1]
         return 3600.0 * (last[0] - first[0]) / (last[1] - first[1])
 
 
 def written(home: Path, jobs: int) -> str:
-    """Return the name of a file with so many jobs, which load the machine as those of a year."""
+    """Write a workload with so many jobs, at the load of a year; return the name of the file."""
     path = home / f"jobs-{jobs}.swf.gz"
     save(generate(jobs=jobs, units=NODES, seed=1, load=0.85), path)
     return str(path)
 
 
 def study_of(log: str, told: argparse.Namespace) -> Study:
-    """Return the trials of a log."""
+    """Return a study of a log."""
     options = {
         "workload": log,
         "failures": "exponential,smtbf=12h",
@@ -85,7 +85,7 @@ def study_of(log: str, told: argparse.Namespace) -> Study:
 
 
 def against_dask(study: Study, home: Path) -> dict[str, float]:
-    """Return trials an hour of two processes and of a local Dask cluster of two workers."""
+    """Return the trials per hour of two processes, and of a local Dask cluster of two workers."""
     from distributed import LocalCluster
 
     two, _, results = measure(study, home / "second", jobs=2)
@@ -101,7 +101,7 @@ def against_dask(study: Study, home: Path) -> dict[str, float]:
 
 
 def measure(study: Study, folder: Path, **how: Any) -> tuple[float, float, Results]:
-    """Return trials an hour, a worker's memory in MB, and the results."""
+    """Return the trials per hour, the memory of a worker (MB), and the results."""
     watch = Watch()
     results = run(study, folder, watch=watch, **how)
     return watch.rate(), watch.memory, results

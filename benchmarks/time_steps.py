@@ -1,7 +1,7 @@
-"""What fixed time steps cost: waits under a scheduler that decides at the multiples of a step only, as many poll.
+"""Measure how waits change if a scheduler decides only at fixed time steps, as many simulators do.
 
-Simulates a week of a log in process, once driven by events and once for each step, and prints how far the waits are
-from those of the event-driven run, how long the run took, and how many times the scheduler was asked.
+Simulates a week of a log in process: once driven by events, and once for each step. Prints the differences of the waits
+from the event-driven run, the time of each run, and how often the scheduler was called.
 
     python benchmarks/time_steps.py LOG [--week 10] [--scheduler easy] [--steps 1 5 10 30 60]
 """
@@ -38,12 +38,12 @@ class Waits(Observer):
         self.of: dict[str, float] = {}
 
     def started(self, now: float, job: Job) -> None:
-        """Keep it."""
+        """Record a job's wait."""
         self.of[job.id] = now - job.submit
 
 
 class Error(NamedTuple):
-    """Distances of waits from those of the event-driven run, and what the run took; times in seconds."""
+    """Differences of waits from those of the event-driven run (s), and the cost of the run."""
 
     step: float
     mean: float
@@ -54,13 +54,13 @@ class Error(NamedTuple):
 
 
 def week_of(workload: Workload, number: int) -> Workload:
-    """Return the jobs submitted in a week of a workload, counted from 0 at its first job."""
+    """Return the jobs submitted in a week of a workload; week 0 begins with the first job."""
     begin = float(workload.submit[0]) + number * WEEK
     return workload.select((workload.submit >= begin) & (workload.submit < begin + WEEK))
 
 
 def waits(platform: Platform, workload: Workload, policy: Policy) -> tuple[NDArray[np.float64], float, int]:
-    """Return the wait (s) of each job, by its id, the wall time (s), and how often the scheduler was asked."""
+    """Return {job id: wait (s)}, the wall-clock time (s), and how often the scheduler was called."""
     watch = Waits()
     began = time.perf_counter()
     result = simulate(
@@ -73,7 +73,7 @@ def waits(platform: Platform, workload: Workload, policy: Policy) -> tuple[NDArr
 
 
 def study(platform: Platform, workload: Workload, scheduler: str, steps: Sequence[float]) -> list[Error]:
-    """Return the errors of the steps (s); the first is the event-driven run itself, with the step 0."""
+    """Return the errors of each step (s); the first is the event-driven run, with step 0."""
     exact, seconds, asked = waits(platform, workload, make_policy(scheduler))
     found = [Error(0.0, 0.0, 0.0, 0.0, seconds, asked)]
     for step in steps:

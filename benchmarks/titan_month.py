@@ -1,8 +1,8 @@
-"""A month of Titan under the policies of a paper on GPUs' age, beside the paper's figures (docs/reference/placing.md).
+"""Simulate a month of Titan under the policies of the paper on GPU age, beside the paper's figures.
 
-Zimmer et al., GPU Age-Aware Scheduling to Improve the Reliability of Leadership Jobs on Titan, 2018. Jobs are those of
-``titan-month``, the scheduler is ``titan-bins`` (table I's bins, two reservations), nodes are those of ``titan``; which
-GPUs are stable is read from the lives of Titan's GPUs.
+Zimmer et al., GPU Age-Aware Scheduling to Improve the Reliability of Leadership Jobs on Titan, 2018; see
+docs/reference/placing.md. The jobs are those of ``titan-month``, the scheduler is ``titan-bins`` (table I's bins, two
+reservations), and the nodes are those of ``titan``. The lives of Titan's GPUs say which GPUs are stable.
 
     python benchmarks/titan_month.py Titan-GPU-lives-2013-2019.csv.xz [--at 2017-05-01] [--seed 1] [--months 1]
 """
@@ -37,7 +37,7 @@ __all__ = ["CASES", "failure_share", "paper_share"]  # what tests take from here
 
 
 def lines(months: dict[str, list[Month]], machine: int) -> list[str]:
-    """Return a table of the policies, the mean of all months."""
+    """Return a table of the policies, with means over all months."""
 
     def mean(case: str, of: Callable[[Month], float]) -> float:
         return float(np.mean([of(one) for one in months[case]]))
@@ -60,7 +60,7 @@ def lines(months: dict[str, list[Month]], machine: int) -> list[str]:
 
 
 def compared(months: dict[str, list[Month]], machine: int) -> list[str]:
-    """Return what the paper says and what came out, of reordered over base: for both points where the ends part."""
+    """Return the paper's and the simulated effects of reordered over base, for both points at which the ends divide."""
 
     def more(case: str, base: str, of: Callable[[Month], float]) -> float:
         return float(np.mean([of(one) for one in months[case]])) - float(np.mean([of(one) for one in months[base]]))
@@ -104,7 +104,7 @@ def _hops(one: Month) -> float:
 
 
 def main() -> None:
-    """Run all, and print."""
+    """Carry out all runs and print the tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("lives")
     parser.add_argument("--at", default="2017-05-01")

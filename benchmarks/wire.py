@@ -1,25 +1,24 @@
-"""How much a run costs beyond the bare round trips that it consists of.
+"""Compare the time of a run with the time of its bare round trips.
 
-Simulates a log with server and scheduler as two processes, and replays the very same payload sizes between two bare
-Python processes on the same kind of sockets (ROUTER and REQ, both libzmq's, as a program written with pyzmq would have
-them), alternately and in the same run.  Prints
+Simulates a log with server and scheduler as two processes. Two bare Python processes then exchange payloads of the same
+sizes on the same kind of sockets (libzmq's ROUTER and REQ). Run and echo alternate. Prints
 
-    wall time of the run / wall time of the bare echo of its round trips
+    wall-clock time of the run / wall-clock time of the bare echo of its round trips
 
-once for the event loop (first notice to last) and once for the whole command (start of Python, reading of the log,
-start of the scheduler, outputs), the same against an echo that also turns messages into JSON and back at both ends,
-and where the time goes.
+for the event loop (first notice to last), and for the whole command (start of Python, reading of the log, start of the
+scheduler, outputs). It prints the same against an echo that also converts messages to JSON and back at both ends, and
+where the time is spent.
 
     python benchmarks/wire.py LOG.swf.gz [--platform kth-sp2] [--scheduler easy] [--transport ipc] [--repeat 3]
                               [--dialect batsim]
 
-In the batsim dialect the roles of the sockets are the other way round, and there is no wake filter: the run has more
-round trips, and what one costs is to be compared.
+In the batsim dialect the server connects and the scheduler binds, and there is no wake filter. The run then has more
+round trips; compare the time of one round trip.
 
     python benchmarks/wire.py --sockets [--trips 20000] [--repeat 7]
 
-compares our own ZMTP at both ends with pyzmq at both ends, over ipc and tcp: round trips of a notice of 250 bytes and
-a reply of 120 bytes, nothing else. docs/explanation/design.md ("Parts we do not write") says what follows from it.
+The last form compares our own ZMTP sockets with pyzmq's at both ends, over ipc and tcp, with notices of 250 bytes and
+replies of 120 bytes. docs/explanation/design.md ("Parts we do not write") draws the conclusion.
 """
 
 import argparse
@@ -60,7 +59,7 @@ REPLY = b"r" * 120
 
 @dataclass(frozen=True)
 class Codec:
-    """How one dialect reads and writes."""
+    """The functions that encode and decode the messages of one dialect."""
 
     encode_notice: Callable[[Notice], bytes]
     decode_notice: Callable[[bytes, int], Notice | Refused]
@@ -89,7 +88,7 @@ CODECS = {
 
 
 class _Listening:
-    """An in-process transport that keeps every message."""
+    """An in-process transport that records every message."""
 
     apart = False
 
@@ -142,9 +141,9 @@ def _echo_peer(endpoint: str, frames: list[bytes], notices: list[Notice], dialec
 
 
 def echo(endpoint: str, notices: list[Notice], replies: list[bytes], dialect: str, *, with_json: bool = False) -> float:
-    """Return the seconds that two bare processes take to exchange these frames.
+    """Return the time (s) in which two bare processes exchange these frames.
 
-    With ``with_json`` each of them also turns messages into frames and frames into messages.
+    With ``with_json`` both processes also convert messages to frames and back.
     """
     talk = CODECS[dialect]
     context = zmq.Context()
@@ -175,7 +174,7 @@ def echo(endpoint: str, notices: list[Notice], replies: list[bytes], dialect: st
 
 
 def _peer_of_sockets(ours: bool, endpoint: str, trips: int) -> None:
-    """Send HELLO and a reply to each message, with our REQ socket or with pyzmq's."""
+    """Send HELLO, then a reply to each message, with our REQ socket or with pyzmq's."""
     send: Callable[[bytes], Any]
     if ours:
         connection = ZmtpConnection(endpoint)
@@ -193,7 +192,7 @@ def _peer_of_sockets(ours: bool, endpoint: str, trips: int) -> None:
 
 
 def bare(ours: bool, endpoint: str, trips: int) -> float:
-    """Return the seconds of a bare round trip between two processes, with our sockets or with pyzmq's at both ends."""
+    """Return the time (s) of a bare round trip between two processes, with our sockets or with pyzmq's at both ends."""
     with contextlib.ExitStack() as stack:
         if ours:
             listener = Listener(endpoint)
@@ -233,7 +232,7 @@ def bare(ours: bool, endpoint: str, trips: int) -> float:
 
 
 def compare_sockets(trips: int, repeat: int) -> None:
-    """Print what a round trip takes with our sockets and with pyzmq's, each in turn, and their ratio."""
+    """Measure a round trip with our sockets and with pyzmq's in turn, and print the ratio."""
     print(f"{trips:,} round trips of {len(NOTICE)} and {len(REPLY)} bytes, {repeat} pairs in turn, us each")
     for transport in ("ipc", "tcp"):
         pairs = []
@@ -250,7 +249,7 @@ def compare_sockets(trips: int, repeat: int) -> None:
 
 
 def command(arguments: argparse.Namespace, endpoint: str | None, folder: Path) -> tuple[float, dict[str, float]]:
-    """Return the seconds of a whole `pipistrelle run` and its own wall-clock figures."""
+    """Return the time (s) of a whole `pipistrelle run`, and the wall-clock times that it prints."""
     timings = folder / "timings.json"
     words = [sys.executable, "-m", "pipistrelle.cli", "run", "-w", arguments.log, "-p", arguments.platform]
     words += [

@@ -1,8 +1,9 @@
-"""Theory and simulation side by side: yields of spares, moldable and grid-shaped applications, checkpoints, failures.
+"""Compare formulas and simulation: yields of spares, moldable and grid-shaped applications, checkpoints, failures.
 
-Prints for the setting of the paper (22,500 nodes, one failure in 20 years each, dump and read of two minutes) the
-yields by closed form and by simulation, with 95 % intervals; whether 1 % of spares keeps the yield above 89 % with a
-day's wait; how long checkpointed jobs take, beside Daly's prediction; and what generated outages are like.
+For the setting of the paper (22,500 nodes, each failing once in 20 years, two minutes per checkpoint and restart), it
+prints the yields by formula and by simulation, with 95 % intervals. It also prints whether 1 % of spares keeps the
+yield above 89 % with waits of a day, the times of checkpointed jobs beside Daly's prediction, and statistics of
+generated outages.
 
     python benchmarks/yield_models.py [--failures 20000] [--runs 1000] [--seed 1]
 """
@@ -49,24 +50,24 @@ _MOST_ATTEMPTS = 1_000_000
 
 
 def generator(*key: int) -> np.random.Generator:
-    """Return a generator of its own for each key."""
+    """Return an independent random generator for each key."""
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(key)))
 
 
 def percent(estimate: Estimate) -> str:
-    """Return a share with its interval, in percent."""
+    """Return a share and its interval in percent, as text."""
     return f"{100 * estimate.value:6.2f} [{100 * estimate.low:.2f}, {100 * estimate.high:.2f}]"
 
 
 @cache
 def lived(shape: Shape, spares: int, failures: int, seed: int) -> Lifetimes:
-    """Return as many lifetimes as have so many failures together, at least 50."""
+    """Return enough lifetimes to contain that many failures in total, at least 50."""
     count = max(failures // (spares + 1), 50)
     return live(shape, SLIDES, failures=spares, lifetimes=count, generator=generator(seed, len(shape), spares))
 
 
 def yields(failures: int, seed: int) -> None:
-    """Print yields by wait and application."""
+    """Print the yields for each wait and application."""
     print(f"interval {SLIDES.interval:.0f} s, a failure in {SLIDES.mtbf_of_all / _HOUR:.3f} h")
     print("wait h  application  spares  % of N  paper %  exact %  simulated %               paper - simulated, points")
     worst = 0.0
@@ -94,7 +95,7 @@ def yields(failures: int, seed: int) -> None:
 
 
 def claim(failures: int, seed: int) -> None:
-    """Print the yields of 1 % of spares with a day's wait, and what they are with other readings of the setting."""
+    """Print the yields of 1 % of spares with waits of a day, also for other interpretations of the paper's setting."""
     day, few = 24 * _HOUR, SLIDES.nodes // 100
     print("\n1 % of spares and a day's wait: 89 %?  yield % by application; ceiling: the yield without any wait")
     settings: dict[str, tuple[Allocation, Form]] = {
@@ -153,25 +154,17 @@ def completion_time(work: float, interval: float, dump: float, read: float, mtbf
 def completion_times(
     resilience: Resilience, *, work: float, mtbf: float, runs: int, generator: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Return how long a job takes that has its allocation again at once when it fails, in seconds, shape (runs,).
+    """Return the times (s) of a job that gets its allocation again at once after each failure, shape (runs,).
 
-    Parameters
-    ----------
-    resilience
-        of kind "checkpoint", or of another that tolerates no failure.
-    work
-        how long it takes without dumps and failures, in seconds.
-    mtbf
-        of the allocation, in seconds.
-    runs
-        how many times.
-    generator
-        where chance comes from.
+    Args:
+        resilience: of the kind "checkpoint", or another kind that tolerates no failure.
+        work: time (s) of the job without checkpoints and failures.
+        mtbf: mean time (s) between failures of the allocation.
+        runs: number of simulated jobs.
+        generator: random numbers.
 
-    Raises
-    ------
-    YieldError
-        if it has not ended after a million failures.
+    Raises:
+        YieldError: a job has not ended after a million failures.
     """
     taken = np.empty(runs)
     for run in range(runs):
@@ -192,22 +185,18 @@ def completion_times(
 
 
 def best_interval(dump: float, read: float, mtbf: float, *, runs: int, seed: int) -> Estimate:
-    """Return the time of work (s) between two dumps with which a job is done soonest, as simulated.
+    """Return the time of work (s) between two checkpoints with which a job ends soonest, by simulation.
 
-    Each run takes a job of `_DUMPS` of Daly's intervals through the same failures with five intervals around it. The
-    least value of the parabola through their mean times, over the logarithm of the interval, is where the best interval
-    is; the parabola itself is wrong by less than 0.7 % if failures are at least five times as rare as dumps take.
+    Each run simulates a job of `_DUMPS` of Daly's intervals, with five intervals around Daly's and the same failures. A
+    parabola is fitted to the mean times over the logarithm of the interval; its minimum is the result. The parabola's
+    error is below 0.7 % if the mean time between failures is at least five times that of a checkpoint.
 
-    Parameters
-    ----------
-    dump, read
-        C and R, in seconds.
-    mtbf
-        of the allocation, in seconds.
-    runs
-        how many jobs, at least 2.
-    seed
-        each run has random numbers of its own.
+    Args:
+        dump: time (s) to write a checkpoint.
+        read: time (s) to read one.
+        mtbf: mean time (s) between failures of the allocation.
+        runs: number of jobs, at least 2.
+        seed: each run has independent random numbers.
     """
     centre = daly_interval(dump, mtbf)
     work = _DUMPS * centre
@@ -230,7 +219,7 @@ def _gaps(mtbf: float, generator: np.random.Generator) -> Iterator[float]:
 
 
 def completion(runs: int, seed: int) -> None:
-    """Print how long jobs of a hundred intervals take, and which interval is the best."""
+    """Print how long jobs of a hundred intervals take, and the best interval."""
     print("\njobs of 100 of Daly's intervals; M the MTBF, C dump and read; times in M")
     print("M / C  interval   Daly's     exact  simulated                    simulated / Daly's")
     mtbf = 1e5

@@ -1,4 +1,4 @@
-"""A command of ours as a fork of this process, which has imported what it needs; it is killed if it does not end."""
+"""Run a command as a fork of this process, which has already imported what the command needs."""
 
 import os
 import select
@@ -13,11 +13,11 @@ LIMIT_S = 400.0
 def command(
     home: Path, words: list[str], before: Callable[[], None] = lambda: None, limit: float = LIMIT_S
 ) -> tuple[int | None, str]:
-    """Carry out a command in a folder; return its exit code, None if it did not end, and its output.
+    """Run a command in a folder; return its exit code and output. The code is None if it was killed at the time limit.
 
     Args:
-        before: called in the process of the command, before it begins.
-        limit: how long it may take (s).
+        before: called in the command's process before it begins.
+        limit: time limit (s).
     """
     said = home / "said"
     pid = os.fork()

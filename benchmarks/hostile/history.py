@@ -1,4 +1,4 @@
-"""What a scheduler that takes a run over is told of it."""
+"""Record the events that a scheduler receives if it takes over a run."""
 
 from typing import Any
 
@@ -15,22 +15,22 @@ from pipistrelle.server.engine.observers import Observer
 
 
 class History(Observer):
-    """Notes the jobs that were started, and those that wait, in the order in which that happened."""
+    """Records the started and the queued jobs, in order of these events."""
 
     def __init__(self) -> None:
         self._events: list[tuple[str, Event]] = []
         self._gone: set[str] = set()
 
     def submitted(self, now: float, job: Job) -> None:
-        """Note it."""
+        """Record a submission."""
         self._events.append((job.id, JobSubmitted(now, job.announcement())))
 
     def started(self, now: float, job: Job) -> None:
-        """Note it."""
+        """Record a start."""
         self._events.append((job.id, JobStarted(now, JobStartedData(job.id, str(job.alloc)))))
 
     def ended(self, now: float, job: Job) -> None:
-        """Note the end of a job that ran; the others are as if they had never been."""
+        """Record the end of a job that ran; forget jobs that never started."""
         if job.alloc:
             state: Any = str(job.state)
             self._events.append((job.id, JobCompleted(now, JobCompletedData(job.id, state, str(job.alloc)))))
@@ -38,5 +38,5 @@ class History(Observer):
             self._gone.add(job.id)
 
     def events(self) -> list[Event]:
-        """Return what is told."""
+        """Return the events for the new scheduler."""
         return [event for job_id, event in self._events if job_id not in self._gone]

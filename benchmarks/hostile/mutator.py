@@ -1,7 +1,7 @@
-"""Changes JSON frames so that they are wrong in ways a careless or hostile peer may find; the same for the same seed.
+"""Damage JSON frames in ways in which a careless or hostile peer may send them; equal seeds give equal frames.
 
-A frame is read into a tree that can hold what no reader may accept: objects with a key twice, numbers out of range,
-fragments that are no JSON. Some changes are made to the tree, then some to its bytes.
+A frame is parsed into a tree that can hold what no reader may accept: objects with the same key twice, numbers out of
+range, fragments that are not JSON. The mutator changes first the tree, then its bytes.
 """
 
 import json
@@ -60,20 +60,20 @@ FRAGMENTS = (
 
 
 class Raw(str):
-    """Text that is written as it is."""
+    """A text that is written unchanged."""
 
     __slots__ = ()
 
 
 class Members(list[Any]):
-    """An object as the list of its [key, value]; a key may stand there twice."""
+    """An object as the list of its [key, value] pairs; a key may occur twice."""
 
     __slots__ = ()
 
 
 @dataclass
 class Words:
-    """What a mutator knows of the run: names of jobs, sets of units, times that mean something there."""
+    """Words of the run that a mutator inserts: names of jobs, sets of units, and times at which something happens."""
 
     texts: Sequence[str] = ()
     sets: Sequence[str] = ()
@@ -85,12 +85,12 @@ class Words:
 
 
 def read(frame: bytes) -> Any:
-    """Return a frame's tree; ValueError if it is none."""
+    """Return a frame's tree; ValueError if the frame is not JSON."""
     return json.loads(frame, object_pairs_hook=lambda pairs: Members([key, value] for key, value in pairs))
 
 
 def write(tree: Any) -> bytes:
-    """Return a tree's text."""
+    """Return the text of a tree."""
     parts: list[str] = []
     _write(tree, parts)
     return "".join(parts).encode("utf-8", "surrogatepass")
@@ -175,7 +175,7 @@ class Mutator:
     # -- trees ------------------------------------------------------------------------------------------------------
 
     def _changed(self, tree: Any) -> Any:
-        """Return a tree with one change somewhere; the root itself is the place now and then."""
+        """Return a tree with one change at a random place, sometimes at its root."""
         root = Members([["", tree]])
         places: list[tuple[Any, int]] = []
         _places(root, places)
@@ -248,7 +248,7 @@ class Mutator:
         self._set(where, at, Raw(self.random.choice(FRAGMENTS)))
 
     def _many(self, _: Any, where: Any, at: int) -> None:
-        """Let there be many of something: entries of a list, members of an object, letters of a text."""
+        """Multiply something: entries of a list, members of an object, or letters of a text."""
         pick = self.random
         times = pick.choice((2, 3, 10, 100, 1000, 12_000))
         value = self._get(where, at)
@@ -268,7 +268,7 @@ class Mutator:
         self._set(where, at, value)
 
     def _graft(self, _: Any, where: Any, at: int) -> None:
-        """Put a part of another frame there."""
+        """Replace a value by a part of another frame."""
         if self.words.frames:
             try:
                 tree = Members([["", read(self.random.choice(self.words.frames))]])
@@ -279,7 +279,7 @@ class Mutator:
             self._set(where, at, self._get(*self.random.choice(places)))
 
     def _kind(self, root: Any, where: Any, at: int) -> None:
-        """Let an event or decision be of another type, or happen at another place in the list."""
+        """Change the type of an event or decision, or move it within its list."""
         typed: list[tuple[Any, int]] = []
         lists: list[Any] = []
         places: list[tuple[Any, int]] = []
@@ -337,7 +337,7 @@ class Mutator:
 
 
 def _places(tree: Any, found: list[tuple[Any, int]]) -> None:
-    """Collect all (list or object, place) of a tree; of long lists the first entries."""
+    """Return all (list or object, position) pairs of a tree; of long lists only the first entries."""
     stack = [tree]
     while stack and len(found) < 600:
         one = stack.pop()
@@ -356,6 +356,6 @@ def _holds(tree: Any, one: Any) -> bool:
 
 
 def _repeated(values: Any, times: int) -> Raw:
-    """Return these values so many times, or as often as makes some MB, as they would stand in a list."""
+    """Return values repeated ``times`` times, but at most some MB of text."""
     text = write(list(values))[1:-1].decode("utf-8", "surrogatepass")
     return Raw(", ".join([text] * max(1, min(times, 3_000_000 // (len(text) + 1)))))

@@ -1,4 +1,4 @@
-"""Every kind of file that a command reads, with a command that reads it, and what may become of it."""
+"""Every kind of file that a command reads, with a command that reads it and the answers that are allowed."""
 
 import gzip
 import hashlib
@@ -266,19 +266,19 @@ _FILES = {
 
 
 def packed(name: str, content: bytes) -> bytes:
-    """Compress the content as the file's name says."""
+    """Compress content if the file's name says that the file is compressed."""
     suffix = Path(name).suffix
     return gzip.compress(content) if suffix == ".gz" else lzma.compress(content) if suffix == ".xz" else content
 
 
 def unpacked(name: str, content: bytes) -> bytes:
-    """Decompress the content as the file's name says."""
+    """Decompress content if the file's name says that the file is compressed."""
     suffix = Path(name).suffix
     return gzip.decompress(content) if suffix == ".gz" else lzma.decompress(content) if suffix == ".xz" else content
 
 
 def sealed(content: bytes) -> bytes:
-    """Give a snapshot the digest of its damaged state, so that the state is read."""
+    """Give a snapshot the digest of its damaged state, so that `resume` reads the state."""
     head, _, body = content.partition(b"\n")
     try:
         header = json.loads(head)
@@ -289,7 +289,7 @@ def sealed(content: bytes) -> bytes:
 
 
 def make(home: Path) -> str:
-    """Make all files in a folder; return which command fails, or which undamaged file is not read."""
+    """Make all files in a folder; return which command failed or which undamaged file was refused, else ""."""
     prepare(home)
     for name, text in _FILES.items():
         (home / name).write_text(text, encoding="ascii")
@@ -312,7 +312,7 @@ def make(home: Path) -> str:
 
 
 def limited() -> None:
-    """Set the limits of a command, in its own process."""
+    """Limit the processor time and memory of the calling process."""
     resource.setrlimit(resource.RLIMIT_AS, (LIMIT_BYTES, LIMIT_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (LIMIT_S, LIMIT_S + 1))
 
@@ -351,7 +351,7 @@ def used() -> tuple[float, int]:
 
 
 def check_whole(whole: Path, home: Path, readers: dict[str, Reader]) -> list[str]:
-    """Return which undamaged files are not read as they should be; damage to those would show nothing."""
+    """Return which undamaged files are not read correctly. Damage to these files would prove nothing."""
     wrong = []
     for name, reader in readers.items():
         code, said = answer(whole, home, reader, None)

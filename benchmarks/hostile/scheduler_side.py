@@ -1,4 +1,4 @@
-"""Hostile messages to a scheduler, in both dialects: through its sessions to its runtime and policies."""
+"""Send hostile messages to schedulers in both dialects, through session, runtime and policy."""
 
 import json
 from collections.abc import Callable
@@ -52,7 +52,7 @@ _AFTER = 4
 
 @dataclass(frozen=True)
 class Talk:
-    """What a server says to a scheduler, frame by frame, in a run with nothing wrong."""
+    """The frames that a server sends to a scheduler in an undisturbed run."""
 
     scheduler: str
     hello: HelloData
@@ -62,7 +62,7 @@ class Talk:
 
 
 class _Listening(InProcessTransport):
-    """Keeps what is said, as it stands on the wire."""
+    """A transport that keeps the frames of the server."""
 
     def __init__(self, runtime: Runtime, *, batsim: bool) -> None:
         super().__init__(runtime)
@@ -92,7 +92,7 @@ class _Listening(InProcessTransport):
         return told
 
     def hand_over(self, runtime: Runtime) -> None:
-        """Let another scheduler decide from now on, which was told the first notice; what is kept is for that one."""
+        """Continue with another scheduler, which has received the first notice; keep only frames for this scheduler."""
         assert self.agreed is not None
         runtime.welcome(self.agreed[1])
         runtime.answer(self.notices[0])
@@ -101,13 +101,17 @@ class _Listening(InProcessTransport):
 
 
 def new_runtime(scheduler: str, *, batsim: bool) -> Runtime:
-    """Return a scheduler that asks for all that it can make use of."""
+    """Return the runtime of a scheduler that offers all features."""
     policy = make_policy(scheduler)
     return BatsimRuntime(policy) if batsim else Runtime(policy, cancellations=True)
 
 
 def heard(scheduler: str, setup: Setup, *, taken_over_at: float = inf) -> Talk:
-    """Return what a scheduler is told in a run; one that takes it over then (s) is told what was before."""
+    """Return the frames that a scheduler receives in a run.
+
+    Args:
+        taken_over_at: time (s) at which another scheduler takes over. It also receives the earlier events.
+    """
     batsim = setup.batsim is not None
     transport = _Listening(new_runtime(scheduler, batsim=batsim), batsim=batsim)
     history = History()
@@ -127,7 +131,10 @@ def heard(scheduler: str, setup: Setup, *, taken_over_at: float = inf) -> Talk:
 
 
 class Victim:
-    """One run's scheduler, that is told the truth up to some notice, and something hostile instead of it."""
+    """The scheduler of one run.
+
+    It receives the true frames up to some notice, then hostile frames instead of that notice.
+    """
 
     def __init__(self, talk: Talk, tally: Tally, mutator: Mutator, *, batsim: bool) -> None:
         self.talk = talk
@@ -143,7 +150,7 @@ class Victim:
         return runtime
 
     def greet(self) -> None:
-        """Say HELLO, and hear some answers that are none."""
+        """Send HELLO, and receive some malformed answers."""
         hello, pick = self.talk.hello, self.mutator.random
         good = codec.encode(Welcome(self.talk.welcome))
         self.mutator.words = Words(HELLO_FEATURES, frames=vectors("greeting"))
@@ -171,7 +178,7 @@ class Victim:
             self.session.send_reply(reply)
 
     def hear(self, at: int) -> None:
-        """Hear some hostile frames instead of the ``at``-th, and then that."""
+        """Receive some hostile frames instead of frame number ``at``, and then the true frame."""
         frames, pick = self.talk.frames, self.mutator.random
         good, notice = frames[at], self.talk.notices[at]
         self.mutator.words = Words(
@@ -204,7 +211,10 @@ class Victim:
             self._send(reply)
 
     def _out_of_place(self, notice: Notice) -> bytes:
-        """Return what might be said, but not now: a notice of another time, or with what was told least so far."""
+        """Return a valid notice that is wrong now.
+
+        It is a notice of another time, or one with the kind of event that was sent least so far.
+        """
         pick, tried = self.mutator.random, self.tally.kinds
         if pick.random() < 0.3:
             frame = pick.choice(self.talk.frames)
@@ -223,7 +233,10 @@ class Victim:
         return [] if view is None else [*view.waiting, *view.running]
 
     def _goes_on(self, told: Notice, at: int) -> None:
-        """Let a scheduler like this one hear that, and then the truth; it may end with an error of the server's."""
+        """Let a copy of the scheduler receive a hostile frame and then the true ones.
+
+        Errors that blame the server are allowed.
+        """
         runtime = self._new()
         if not self.batsim and at:
             runtime.restore(self.runtime.state())
@@ -246,7 +259,7 @@ class Victim:
             self.tally.check_text(error)
 
     def _instead(self, session: Any, told: Refused | Save | Restore) -> None:
-        """Do what a scheduler does that hears this in the place of a notice."""
+        """Process a hostile frame as a scheduler does that expects a notice."""
         if isinstance(told, Save):
             session.send_saved(give_state(self.runtime, told.data.seq, _MARK))
         elif isinstance(told, Restore):
@@ -270,7 +283,7 @@ class Victim:
 
 
 def scheduler_run(seed: int, *, batsim: bool) -> Callable[[Tally, int], None]:
-    """Return what carries out one run, by its number: schedulers take turns."""
+    """Return a function that carries out run number N; the schedulers take turns."""
     setups = (
         [runs.batsim(one) for one in (False, True)] if batsim else [runs.native(one, 500.0) for one in (False, True)]
     )
@@ -301,7 +314,7 @@ def scheduler_run(seed: int, *, batsim: bool) -> Callable[[Tally, int], None]:
 
 
 def names_for(setup: Setup) -> list[str]:
-    """Return the schedulers that can carry a run out, and need no more than a name."""
+    """Return the names of the schedulers that can run a setup without further options."""
     return [name for name in (*library_names(), *OWN) if _runs(name, setup)]
 
 

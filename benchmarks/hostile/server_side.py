@@ -1,4 +1,4 @@
-"""Hostile replies to the server, in both dialects: through its sessions and transports to its engine."""
+"""Send hostile replies to the server in both dialects, through session, transport and engine."""
 
 import json
 import random
@@ -43,7 +43,7 @@ _TURN = 6
 
 
 class _HostilePeer(Peer[Any]):
-    """A conversation whose scheduler makes one attempt after the other; the first reply that is taken counts."""
+    """A transport whose scheduler sends several hostile replies for each notice; the first accepted one counts."""
 
     def __init__(self, session: Any, tally: Tally, mutator: Mutator) -> None:
         super().__init__("nowhere", session, hello_timeout=inf, decision_timeout=inf)
@@ -57,13 +57,13 @@ class _HostilePeer(Peer[Any]):
         self._recent: list[bytes] = []
 
     def send(self, notice: Notice) -> None:
-        """Make the notice's frame, which nobody reads."""
+        """Encode the notice; nobody reads the frame."""
         self._session.send_notice(notice)
         self._notice = notice
         self._owed_reply = True
 
     def receive(self) -> Reply:
-        """Return the first reply of some attempts that is taken; one that is not may end the run."""
+        """Return the first of several hostile replies that is accepted; a refused reply may end the run."""
         self._turns += 1
         good = self._good_reply()
         self.tally.kinds.update(kinds_in(good))
@@ -98,7 +98,7 @@ class _HostilePeer(Peer[Any]):
         return super().receive()
 
     def taken_over(self, engine: Engine, history: History) -> None:
-        """Be another scheduler from now on, which has heard the first notice."""
+        """Continue as another scheduler, which has received the first notice."""
         engine.hand_over(history.events)
         self._session.seq = 1
 
@@ -112,7 +112,7 @@ class _HostilePeer(Peer[Any]):
         raise NotImplementedError
 
     def _out_of_place(self) -> bytes:
-        """Return a reply that might be one, but not now, with a kind of decision that was said least so far."""
+        """Return a valid reply that is wrong now, with the kind of decision sent least so far."""
         raise NotImplementedError
 
     def _last_word(self) -> bytes:
@@ -122,10 +122,10 @@ class _HostilePeer(Peer[Any]):
         return self._frame
 
     def _note_connections(self, now: float) -> None:
-        """There are none."""
+        """Do nothing, because there are no connections."""
 
     def _hand_over(self, frame: bytes) -> None:
-        """Do nothing: nobody reads it."""
+        """Do nothing, because nobody reads the frame."""
 
     def _holds_more(self) -> bool:
         return False
@@ -140,12 +140,12 @@ class _HostilePeer(Peer[Any]):
         return f"notice {self._session.seq}"
 
     def farewell(self, notice: Notice) -> None:
-        """Make the last notice's frame, as far as the conversation allows one."""
+        """Encode the last notice if the state of the conversation allows one."""
         if self._refusal is None and self._session.state == "SERVER_TURN":
             self._session.send_notice(notice)
 
     def close(self) -> None:
-        """Hold nothing."""
+        """Do nothing, because there is nothing to close."""
 
     # -- decisions --------------------------------------------------------------------------------------------------
 
@@ -171,7 +171,7 @@ def _text(units: list[int]) -> str:
 
 
 class NativePeer(_HostilePeer):
-    """In the native dialect."""
+    """A hostile scheduler in the native dialect."""
 
     KINDS = (*DECISIONS, "JOB_COMPLETED", *STRANGE_KINDS)
 
@@ -181,7 +181,7 @@ class NativePeer(_HostilePeer):
         self._features = features
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """Hear some who say no HELLO, or a strange one, and then one that suits."""
+        """Send missing and malformed HELLOs first, then a valid one."""
         frame = json.dumps({"type": "HELLO", "data": {"name": "hostile", "version": "1", "features": self._features}})
         for _ in range(self.pick.choice((0, 0, 1, 2))):
             good = frame.encode() if self.pick.random() < 0.7 else self.pick.choice(vectors("hello"))
@@ -266,7 +266,7 @@ class NativePeer(_HostilePeer):
 
 
 class BatsimPeer(_HostilePeer):
-    """In Batsim's dialect."""
+    """A hostile scheduler in Batsim's dialect."""
 
     KINDS = (*BATSIM_DECISIONS, *STRANGE_KINDS)
     STATES = ("RUNNING", "REJECTED", "COMPLETED_SUCCESSFULLY", "COMPLETED_KILLED", "COMPLETED_FAILED")
@@ -278,7 +278,7 @@ class BatsimPeer(_HostilePeer):
         self._registered = 0
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """There is no handshake in this dialect."""
+        """Do nothing, because this dialect has no handshake."""
         return HelloData("hostile"), WelcomeData(1, (), run_id, server)
 
     def _last_word(self) -> bytes:
@@ -292,10 +292,10 @@ class BatsimPeer(_HostilePeer):
         return self.mutator.mutate(frame) if self.pick.random() < 0.5 else frame
 
     def _broke(self, error: RemoteProtocolError) -> None:
-        """There is no message for it."""
+        """Do nothing, because this dialect has no message for errors."""
 
     def farewell(self, notice: Notice) -> None:
-        """Tell of the end, whosever turn it is."""
+        """Encode the message about the end, even if it is the scheduler's turn to send."""
         session = self._session
         if session.state == "SERVER_TURN":
             session.send_notice(Notice(session.seq + 1, notice.now, notice.events[-1:]))
@@ -357,7 +357,7 @@ class BatsimPeer(_HostilePeer):
 
 
 def native_run(setups: list[Setup], seed: int) -> Callable[[Tally, int], None]:
-    """Return what carries out one run in the native dialect, by its number."""
+    """Return a function that carries out run number N in the native dialect."""
 
     def once(tally: Tally, number: int) -> None:
         pick = random.Random(f"{seed}:native:{number}")
@@ -370,7 +370,7 @@ def native_run(setups: list[Setup], seed: int) -> Callable[[Tally, int], None]:
 
 
 def batsim_run(setups: list[Setup], seed: int) -> Callable[[Tally, int], None]:
-    """Return what carries out one run in Batsim's dialect, by its number."""
+    """Return a function that carries out run number N in Batsim's dialect."""
 
     def once(tally: Tally, number: int) -> None:
         setup = setups[number % len(setups)]
@@ -383,7 +383,11 @@ def batsim_run(setups: list[Setup], seed: int) -> Callable[[Tally, int], None]:
 
 
 def _simulated(tally: Tally, setup: Setup, peer: _HostilePeer, taken_over_at: float = inf) -> None:
-    """Carry out a run, which another scheduler takes over then (s); whatever ends it must be documented."""
+    """Carry out a run with a hostile scheduler; only documented errors may end it.
+
+    Args:
+        taken_over_at: time (s) at which another scheduler takes over; None: never.
+    """
     history = History()
     taken_over = False
 

@@ -1,7 +1,7 @@
-"""Hostile frames over real sockets to real processes: `serve` and `schedule`, in both dialects.
+"""Send hostile frames over real sockets to real processes: `serve` and `schedule`, in both dialects.
 
-The processes are forks of this one, which has imported what they need; each is a command with its own streams and exit
-code. Its peer is here: it says what is right until it says something hostile, and goes on if the other does.
+The processes are forks of this one, which has already imported what they need. Each is a command with its own streams
+and exit code. Its peer runs here: it sends correct frames, then a hostile one, and continues if the command does.
 """
 
 import json
@@ -43,7 +43,7 @@ _SWF = "; MaxProcs: 4\n" + "".join(
 
 
 class Command:
-    """A command of ours as a process; it is killed if it does not end."""
+    """A command as a process; it is killed if it does not end."""
 
     def __init__(self, home: Path, words: list[str]) -> None:
         self._said = home / "said"
@@ -63,7 +63,7 @@ class Command:
         self._pidfd = os.pidfd_open(self.pid)
 
     def ended(self) -> tuple[int | None, str]:
-        """Wait for the end; return the exit code, None if there is none, and what was said."""
+        """Wait for the end; return the exit code and the output. The code is None if the command had to be killed."""
         over = bool(select.select([self._pidfd], [], [], _LIMIT_S)[0])
         if not over:
             os.kill(self.pid, signal.SIGKILL)
@@ -73,7 +73,7 @@ class Command:
 
 
 class Listening:
-    """A peer that listens: a ROUTER to one REQ, on a plain socket."""
+    """A peer that binds a plain socket and acts as the ROUTER of one REQ."""
 
     def __init__(self, path: str) -> None:
         self._server = socket.socket(socket.AF_UNIX)
@@ -84,7 +84,7 @@ class Listening:
         self._stream = ZmtpStream(b"ROUTER", (b"REQ", b"DEALER"), longest=1 << 26, farthest=1 << 26)
 
     def receive(self) -> bytes:
-        """Return the next message; ConnectionLost if none will come."""
+        """Return the next message; ConnectionLost if the other side has closed the connection."""
         try:
             if self._connection is None:
                 self._connection, _ = self._server.accept()
@@ -106,20 +106,20 @@ class Listening:
             self._connection.sendall(answers)
 
     def send(self, frame: bytes) -> None:
-        """Send a message, if anybody takes it."""
+        """Send a message; do nothing if the connection is closed."""
         with suppress(OSError):
             assert self._connection is not None
             self._connection.sendall(_DELIMITER + framed(frame))
 
     def close(self) -> None:
-        """Close it."""
+        """Close the socket."""
         self._server.close()
         if self._connection is not None:
             self._connection.close()
 
 
 def connecting(path: str, command: Command) -> ZmtpConnection:
-    """Return a peer that connects, as soon as the command listens."""
+    """Return a peer that connects as soon as the command listens."""
     connection = ZmtpConnection(f"ipc://{path}")
     while True:
         try:
@@ -132,7 +132,7 @@ def connecting(path: str, command: Command) -> ZmtpConnection:
 
 
 class Fcfs:
-    """First come, first served, on the lowest free units; it believes what it is told."""
+    """First come, first served on the lowest free units; it does not check what the server sends."""
 
     def __init__(self) -> None:
         self._free = set(range(4))
@@ -140,7 +140,7 @@ class Fcfs:
         self._held: dict[str, list[int]] = {}
 
     def decide(self, message: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return decisions."""
+        """Return the decisions for a message."""
         for event in message["events"]:
             data = event["data"]
             if event["type"] == "JOB_SUBMITTED":
@@ -158,7 +158,7 @@ class Fcfs:
 
 
 def over_sockets(side: str, seed: int) -> Callable[[Tally, int], None]:
-    """Return what carries out one run over a socket, by its number."""
+    """Return a function that carries out run number N over a socket."""
     _warm()
     batsim = side.endswith("batsim")
     if side.startswith("scheduler"):
@@ -206,7 +206,7 @@ def _hostile(tally: Tally, mutator: Mutator, good: bytes, share: float) -> bytes
 
 
 def _server(tally: Tally, mutator: Mutator, home: Path, words: list[str], path: str, *, batsim: bool) -> None:
-    """Be a scheduler that is hostile now and then."""
+    """Act as a scheduler that sometimes sends hostile frames to a real server."""
     listening = Listening(path) if batsim else None
     command = Command(home, words)
     peer: Any = listening if listening is not None else connecting(path, command)
@@ -243,7 +243,7 @@ def _server(tally: Tally, mutator: Mutator, home: Path, words: list[str], path: 
 def _scheduler(
     tally: Tally, mutator: Mutator, home: Path, words: list[str], path: str, talk: Talk, *, batsim: bool
 ) -> None:
-    """Be a server that is hostile now and then."""
+    """Act as a server that sometimes sends hostile frames to a real scheduler."""
     listening = None if batsim else Listening(path)
     command = Command(home, words)
     peer: Any = connecting(path, command) if listening is None else listening
@@ -270,7 +270,7 @@ def _scheduler(
 
 
 def _warm() -> None:
-    """Import what the commands need."""
+    """Import all modules that the commands need."""
     from pipistrelle.cli.terminal.console import import_numpy
 
     import_numpy()

@@ -1,6 +1,6 @@
-"""What the protocol's own tables have: kinds of events and decisions, names of fields, words, and whole messages.
+"""Lists taken from the protocol's definitions: kinds of events and decisions, field names, words, whole messages.
 
-Nothing here is written by hand but what no table has, so that what is new in the protocol is tried at once.
+Almost nothing here is written by hand, so that additions to the protocol are tried at once.
 """
 
 import json
@@ -55,7 +55,7 @@ def field_names() -> tuple[str, ...]:
 
 @cache
 def words() -> tuple[str, ...]:
-    """Return all texts that some field of the native dialect may have, and no others."""
+    """Return all texts that fields of the native dialect may have as their only values."""
     found: set[str] = set()
     for node in _nodes(schema.build()):
         found.update(word for word in node.get("enum", ()) if isinstance(word, str))
@@ -70,17 +70,20 @@ def vectors(kind: str) -> tuple[bytes, ...]:
 
 @cache
 def with_kind(frame_kind: str, kind: str) -> tuple[bytes, ...]:
-    """Return those of the vectors of a kind of frame that have an event, or a decision, of a kind."""
+    """Return the published frames of one kind that contain a given kind of event or decision."""
     return tuple(frame for frame in vectors(frame_kind) if kind in kinds_in(frame))
 
 
 def least_tried(kinds: Iterable[str], tried: Mapping[str, int]) -> str:
-    """Return the kind that was tried least so far, by its name where several were."""
+    """Return the kind that was tried least so far; of several, the first by name."""
     return min(kinds, key=lambda kind: (tried.get(kind, 0), kind))
 
 
 def dated(frame: bytes, now: float, **head: object) -> bytes:
-    """Return a notice or reply as if it were of this time (s), with other fields at its top; others as they are."""
+    """Return a notice or reply with its time set to ``now`` (s) and with other members added.
+
+    Frames without a time are returned unchanged.
+    """
     message = json.loads(frame)
     if "now" not in message:
         return frame
@@ -94,7 +97,7 @@ def kinds_in(frame: bytes) -> list[str]:
 
 
 def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
-    """Iterate over all objects of a JSON value."""
+    """Yield all objects in a JSON value."""
     if isinstance(tree, dict):
         yield tree
         for value in tree.values():

@@ -1,4 +1,4 @@
-"""What became of hostile frames: counts, finds, times, memory."""
+"""Count what hostile frames lead to: refusals, faults, times and memory."""
 
 import base64
 import os
@@ -28,12 +28,12 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Hang(BaseException):
-    """A frame took longer than any may."""
+    """Raised if a frame takes longer than the limit."""
 
 
 @dataclass(frozen=True)
 class Find:
-    """A frame that did what none may do."""
+    """A frame that caused forbidden behaviour."""
 
     side: str
     where: str
@@ -50,7 +50,7 @@ class Find:
 
 @dataclass
 class Tally:
-    """Counts for one side; ``frame`` is the one that is being tried."""
+    """The counts for one side; ``frame`` is the frame being tried."""
 
     side: str
     wanted: int
@@ -74,13 +74,13 @@ class Tally:
         return self.tried >= self.wanted
 
     def find(self, what: str) -> None:
-        """Note that the frame did what none may do."""
+        """Record that the current frame caused forbidden behaviour."""
         what = printable(what.replace("\n", "\\n")) if len(what) < _SHOWN else f"{printable(what[:_SHOWN])}..."
         self.finds.append(Find(self.side, self.where, what, self.frame))
 
     @contextmanager
     def trial(self, frame: bytes) -> Iterator[None]:
-        """Count a frame that is tried meanwhile, and how long it takes."""
+        """Count a frame that is tried within this context, and measure its time."""
         self.frame = frame
         self.tried += 1
         if self.tried == self.wanted // 4 + 1:
@@ -97,14 +97,14 @@ class Tally:
                 self.find(f"takes {took:.1f} s, and {grown / 1024:.0f} MiB")
 
     def refuse(self, error: PipistrelleError, *expected: type[PipistrelleError]) -> None:
-        """Count a frame as refused, by an error that must be one of those and must be fit to be shown."""
+        """Count the current frame as refused; the error must be a documented one with a printable text."""
         self.refused += 1
         if not isinstance(error, expected):
             self.find(f"{type(error).__name__}: {error}")
         self.check_text(error)
 
     def check_text(self, error: BaseException) -> None:
-        """See to it that an error's text is one line that a terminal can be shown."""
+        """Check that an error's text is one line without control characters."""
         text = str(error)
         if len(text) > LONGEST_MESSAGE:
             self.find(f"a message of {len(text):,} characters: {text[:200]}...")
@@ -112,7 +112,7 @@ class Tally:
             self.find(f"a message with control characters: {text!r}")
 
     def crash(self) -> None:
-        """Note an exception that nobody foresaw."""
+        """Record an unexpected exception."""
         lines = traceback.format_exc(limit=-4).splitlines()
         self.find(" | ".join(line.strip() for line in reversed(lines) if "^^" not in line))
 
@@ -129,12 +129,12 @@ class Tally:
 
 
 def resident_kb() -> int:
-    """Return how much memory this process holds, in KiB."""
+    """Return the resident memory of this process (KiB)."""
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * _PAGE // 1024
 
 
 def peak_kb() -> int:
-    """Return how much memory this process has ever held, in KiB."""
+    """Return the largest resident memory of this process so far (KiB)."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
@@ -143,7 +143,7 @@ def _hang(*_: object) -> None:
 
 
 def carry_out(tally: Tally, once: Callable[[Tally, int], None], give_up: int = 20) -> Tally:
-    """Call ``once`` with run numbers until enough frames were tried, or too much was found."""
+    """Call ``once`` with run numbers until enough frames were tried or too many faults were found."""
     before = signal.signal(signal.SIGALRM, _hang)
     began = time.process_time()
     number = 0

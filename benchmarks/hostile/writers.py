@@ -53,7 +53,7 @@ MADE: tuple[tuple[str, ...], ...] = (
 
 
 def prepare(home: Path) -> None:
-    """Write the files that the commands read and that no command makes."""
+    """Write the input files of the commands that no command can make."""
     (home / "study.toml").write_text(_STUDY, encoding="ascii")
     lines = ["; MaxProcs: 4\n"]
     for one in range(1, 60):
@@ -72,7 +72,7 @@ def prepare(home: Path) -> None:
 
 
 def is_json(content: bytes) -> bool:
-    """Return whether this is a whole JSON object."""
+    """Return whether content is a complete JSON object."""
     try:
         return content.endswith(b"\n") and isinstance(msgspec.json.decode(content), dict)
     except msgspec.DecodeError:
@@ -80,12 +80,12 @@ def is_json(content: bytes) -> bool:
 
 
 def is_junit(content: bytes) -> bool:
-    """Return whether this is a whole JUnit file; it has the times that tests took."""
+    """Return whether content is a complete JUnit file; its times differ from run to run."""
     return content.startswith(b"<?xml") and content.endswith(b"</testsuites>\n")
 
 
 def is_key(content: bytes) -> bool:
-    """Return whether this is a whole file of a key."""
+    """Return whether content is a complete key file."""
     return content.startswith(b"#") and content.count(b'"') in (2, 4) and content.endswith(b"\n")
 
 
@@ -95,12 +95,12 @@ class Writer:
 
     Attributes:
         option: the parameter that names the file or folder.
-        words: the command's words.
-        files: the files that must be as before or as after the whole command.
-        tables: files that grow during the command: they have whole lines at any time.
-        valid: says whether a new file is whole, if its bytes differ from time to time.
+        words: the words of the command line.
+        files: files that must have the content from before or from after the whole command.
+        tables: files that grow during the command; they must always end with a complete line.
+        valid: checks whether a new file is complete if its bytes differ from run to run.
         code: the exit code of the command.
-        fresh: the command writes only new files.
+        fresh: whether the command writes only new files.
     """
 
     option: str
