@@ -45,7 +45,7 @@ class Cut:
 
     @property
     def mode(self) -> str:
-        """Return where the scheduler runs: ``in-process``, as the server's ``child`` or, as a separate process, ``served``."""
+        """Return where the scheduler runs: ``in-process``, as the server's ``child``, or apart from it (``served``)."""
         return next((mode for mode in ("in-process", "served") if self.way.startswith(mode)), "child")
 
 
