@@ -53,7 +53,7 @@ def tried(side: str, frames: int, seed: int) -> Tally:
 
 
 def _setups() -> list[Setup]:
-    """Return runs in the native dialect; most end at 500 s, because some schedulers make runs with failures very long."""
+    """Return runs in the native dialect; most end at 500 s, because runs with failures can become very long."""
     some = [runs.native(rich=False), *[runs.native(rich=True, until=500.0)] * 8, runs.native(rich=False, until=40.0)]
     return [*some, runs.native(rich=True)]
 
