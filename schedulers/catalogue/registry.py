@@ -198,6 +198,12 @@ def order_of(name: str, order: str | None = None) -> tuple[str, dict[str, Any]] 
     return (preset.order, preset.order_options) if order is None else (order, {})
 
 
+def placement_of(name: str) -> str | None:
+    """Return the name of a preset's placement; None if ``name`` is not a preset."""
+    preset = _preset(name)
+    return None if preset is None else preset.placement
+
+
 def preemption_of(name: str) -> "PreemptionOptions | None":
     """Return a preset's options of preemption; None if it has none or is not a preset."""
     preset = _preset(name)
