@@ -395,7 +395,8 @@ def study(
             with a ``name``: ``{"policy": [{"name": "mine", "scheduler": "mine.py:Mine"}]}``.
         replicas: number of trials per cell with different random numbers, or the table ``replicas`` of a study's file.
         metrics: the table ``metrics`` of a study's file, such as ``{"warm_up": "30d"}``.
-        engine: ``auto`` uses the compiled kernel where possible, ``reference`` never.
+        engine: ``auto`` uses the compiled kernel where possible, ``reference`` never; ``fill`` fills clusters of GPU
+            nodes with pods instead of simulating runs.
         out: folder for the trials; an interrupted study continues there. Without a folder nothing is kept.
         overwrite: replace the results of another study in ``out``.
         jobs: number of worker processes; default: one per processor, or this process alone if there are Python objects.
