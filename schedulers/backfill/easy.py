@@ -178,12 +178,11 @@ class Easy:
         elif grouped is None or grouped.view is not view:
             grouped = GroupedQueue(view)
         self._grouped = grouped
-        if grouped is not None:
+        if grouped is None:
+            first = units.start_in_order()
+        else:
             grouped.follow()
-        first = units.start_in_order()
-        if grouped is not None:
-            for job in units.started:
-                grouped.drop(job)
+            first = grouped.start_in_order(units)
         if first is None:
             return
         if not view.free.count:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from pipistrelle.protocol.units.free import FreeUnits
 from pipistrelle.protocol.units.masks import mask_of, units_of
 from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.schedulers.placement.lowest import takes_lowest
 from pipistrelle.schedulers.placement.pickers import pick, picked
 from pipistrelle.schedulers.policy.ends_and_shadow import Releases, end_of, held_until, is_late, opening, spares
 from pipistrelle.schedulers.policy.interfaces import Placement
@@ -29,11 +30,11 @@ class OpenUnits:
     def __init__(self, view: View, placement: Placement) -> None:
         self._view = view
         self._placement = placement
+        #: whether the placement always picks the lowest units
+        self.takes_lowest = takes_lowest(placement)
         self._free: NodeSet | None = None
         #: {units closed to a job: the other free units}
         self._open: dict[NodeSet, NodeSet] = {}
-        #: the jobs started so far
-        self.started: list[SchedulerJob] = []
 
     def to(self, job: SchedulerJob) -> NodeSet:
         """Return the free units that no window closes to a job; empty if the job cannot fit anyway."""
@@ -58,7 +59,6 @@ class OpenUnits:
         """Start a job now on free units."""
         self._view.free.remove(alloc)
         self._view.start(job, alloc, why)
-        self.started.append(job)
         self._free = None
         self._open.clear()
 
@@ -155,7 +155,8 @@ def reserve(view: View, job: SchedulerJob, placement: Placement) -> UnitReservat
         if early is not None:
             return early
     if placement.fits_by_count and not (job.by_nodes or view.lost or view.has_timed_windows):
-        shadow, open_then = reserve_beside_pools(view, job)
+        closed_to = mask_of(view.closed_pools(job))
+        shadow, open_then = reserve_beside_pools(view, job, mask_of(view.free.snapshot()), closed_to)
         return UnitReservation(shadow, units_of(open_then))
 
     closed = closed_by(view.windows.against(job, view.now))
@@ -172,23 +173,25 @@ def reserve(view: View, job: SchedulerJob, placement: Placement) -> UnitReservat
     return UnitReservation(inf, NodeSet.EMPTY)
 
 
-def reserve_beside_pools(view: View, job: SchedulerJob) -> tuple[float, int]:
+def reserve_beside_pools(view: View, job: SchedulerJob, free: int, closed: int) -> tuple[float, int]:
     """Return a job's latest start (s), and the units open to it then as a bit mask; (inf, 0) if unknown.
+
+    ``free`` are the free units, ``closed`` the units that the job may never use, both as bit masks.
 
     All windows must be permanent, any units that are open to the job must suit it, and no job may hold units that are
     out of service.
     """
-    in_service = ((1 << view.units) - 1) & ~mask_of(view.gone)
-    allowed = in_service & ~mask_of(view.closed_pools(job))
-    found = mask_of(view.free.snapshot()) & allowed
+    closed |= mask_of(view.gone)
+    found, size = free & ~closed, job.size
     count, time = found.bit_count(), view.now
     for end, mask in view.running.releases(view.now):
-        if count >= job.size and end > time:
+        if count >= size and end > time:
             break
         time = end
-        found |= mask & allowed
-        count += (mask & allowed).bit_count()
-    if count < job.size:
+        more = mask & ~closed
+        found |= more
+        count += more.bit_count()
+    if count < size:
         return inf, 0
     return time, found
 
