@@ -91,7 +91,7 @@ class PlannedNodes(NodeSearch):
         return {"now": self.slices.now, "running": [[number, plain(one)] for number, one in self._running.items()]}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a state."""
+        """Restore the state that `state` returned."""
         self._running = {number: message_of(told) for number, told in state["running"]}
         self._kept_now = []
         self.slices = self.empty(state["now"])

@@ -52,7 +52,7 @@ class MauiPreemption:
         return {"priorities": [list(one) for one in self._priorities.items()], "kept": kept}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a state."""
+        """Restore the state that `state` returned."""
         self._priorities = {int(number): priority for number, priority in state["priorities"]}
         self.kept = {
             int(number): KeptForJob(self._machine.parse(told), tuple(victims))

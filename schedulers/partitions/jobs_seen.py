@@ -39,7 +39,7 @@ class JobsSeen(Kept):
         return {**super().state(), "_took": plain({power: list(took) for power, took in self._took.items()})}
 
     def restore(self, state: Any, *made: Any, **more: Any) -> None:
-        """Restore a state."""
+        """Restore the state that `state` returned."""
         super().restore(state)
         self._took = {power: SortedList(took) for power, took in self._took.items()}
 

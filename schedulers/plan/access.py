@@ -128,7 +128,7 @@ class AccessPlan(Kept):
         self._loads: list[int] = []
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a state."""
+        """Restore the state that `state` returned."""
         super().restore(state)
         self._ends = SortedList((place.end, number) for number, place in self._running.items())
         self._rebuild()

@@ -58,7 +58,7 @@ class Plan(Kept):
         return {**super().state(), "now": self.slices.now}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a state."""
+        """Restore the state that `state` returned."""
         super().restore(state)
         self.slices = self._sliced(state["now"])
 

@@ -42,7 +42,7 @@ class Credentials:
         return [list(names) for names in self.combinations]
 
     def restore(self, state: Sequence[Sequence[str | None]]) -> None:
-        """Restore a state."""
+        """Restore the state that `state` returned."""
         for names in state:
             self.code(Names(*names))
 

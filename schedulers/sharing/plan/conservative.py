@@ -80,7 +80,7 @@ class _Reserved(NodePlan):
         return {**super().state(), "places": places, "marks": self._marks.state()}
 
     def restore(self, state: Any) -> None:
-        """Restore a state."""
+        """Restore the state that `state` returned."""
         super().restore(state)
         jobs = {job.number: job for job in (*self.view.waiting.each(), *self.view.cancelled)}
         for number, told in state["places"]:

@@ -217,7 +217,7 @@ class NodePlan(NodeSearch):
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Restore a state."""
+        """Restore the state that `state` returned."""
         self._gone = NodeSet.parse(state["gone"])
         self._running = {job: message_of(place) for job, place in state["running"].items()}
         self._killed = dict(state["killed"])
