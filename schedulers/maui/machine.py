@@ -109,7 +109,9 @@ class PlannedMachine(Protocol[_Taken, _Place]):
         """Return what a job of this walltime takes now; None if it does not fit."""
 
     def fit_without(self, access: int, job: SchedulerJob, walltime: float, gone: Sequence[int]) -> _Taken | None:
-        """Return what a job would take now if some running jobs had ended; None if it cannot start.
+        """Return what a job would take now if some running jobs had ended, or None.
+
+        None means that the job does not fit even then.
 
         Args:
             gone: numbers of these running jobs, which must have started before this instant.
@@ -119,7 +121,7 @@ class PlannedMachine(Protocol[_Taken, _Place]):
         """Return the place at which a job can start earliest; None if it fits nowhere."""
 
     def reserve(self, access: int, job: SchedulerJob, walltime: float) -> _Place | None:
-        """Reserve the place at which a job can start earliest, and return it; None if there is none."""
+        """Reserve the place at which a job can start earliest; return it, or None if none exists."""
 
     def keep(self, place: _Place) -> None:
         """Reserve a place, so that no other job gets it until the next `begin`."""

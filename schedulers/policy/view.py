@@ -152,7 +152,7 @@ class View(Kept):
         return self.pick(job) is not None
 
     def pick(self, job: SchedulerJob) -> NodeSet | Takes | None:
-        """Return the lowest free units on which a waiting job can start now; None if there are none.
+        """Return the lowest free units on which a waiting job can start now; None if none.
 
         The units suit the job's class and its request for nodes, and no maintenance begins on them before the job's
         latest end. They stay free until `start` takes them. On nodes that jobs share, the result says what the job

@@ -148,9 +148,9 @@ class Limits:
                 self._idle_rows.add_code(waiting)
 
     def _numbered(self, limits: tuple[_Limit, ...], metrics: Mapping[str, int]) -> list[Entry]:
-        """Return the limits of these metrics as numbers: (counter, metric, soft limit, hard limit).
+        """Return (counter, metric, soft limit, hard limit) of the limits with these metrics.
 
-        Limits on all jobs together are left out, except those on outstanding work and time.
+        All are numbers. Limits on all jobs together are left out, except those on outstanding work and time.
         """
         return [
             (self._usage[limit.counter].number, metrics[limit.metric], limit.soft, limit.hard)
@@ -241,7 +241,7 @@ class Limits:
         return {"JOB": 1, "PROC": size, "NODE": self._nodes(size), "PS": size * walltime, "WC": walltime}
 
     def blocked(self, code: int, size: int, walltime: float, now: float, *, hard: bool) -> Blocked | None:
-        """Return the first limit that a job of these credentials would exceed; None if there is none."""
+        """Return the first limit that a job of these credentials would exceed, or None."""
         self._extend()
         needs = self._needs(size, walltime)
         for limit in self._limits[code]:
