@@ -86,7 +86,7 @@ class MauiOrder(Kept):
 
 
 def configured(options: MauiOptions) -> MauiOrder:
-    """Return the order that a maui.cfg describes; without a file, the one with Maui's defaults."""
+    """Return the order that a maui.cfg describes; without a file, with Maui's defaults."""
     return (
         MauiOrder()
         if options.config is None

@@ -54,7 +54,7 @@ class ByPartition:
         self._begins: dict[int, int | None] = {}
 
     def learn(self, machine: Machine) -> None:
-        """Pass the machine to the inner placement; PipistrelleError if the machine does not suit it."""
+        """Pass the machine to the inner placement; PipistrelleError if it does not suit that."""
         learn(self._inner, machine)
 
     def divide(self, classes: tuple[RankedClass, ...], parts: Sequence[Partition]) -> None:
@@ -69,7 +69,7 @@ class ByPartition:
         self._begins[job.number] = self._begin(job, units, machine)
 
     def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
-        """Return units from the first allowed partition in which the job fits; None if it does not fit."""
+        """Return units from the first allowed partition in which the job fits, or None."""
         if job.number not in self._begins:
             self.assign(job, machine.all_units, machine)
         place = self._begins[job.number]

@@ -40,7 +40,7 @@ class Chances:
     def most(self, job: SchedulerJob) -> float:
         """Return the highest sum of failure rates (1/s) that a job's nodes may have.
 
-        This is inf if the walltime is 0.
+        It is inf for a walltime of 0, and 0 without a walltime.
         """
         return self._log_target / job.walltime if job.walltime > 0 else inf
 

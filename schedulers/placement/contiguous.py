@@ -65,7 +65,7 @@ class Contiguous(InLine):
 
 
 class BestFit(InLine):
-    """The placement ``best-fit``: the shortest sufficient run of open units, or else several runs.
+    """The placement ``best-fit``: the shortest sufficient run of open units.
 
     If several runs are needed, whole runs are used, longest first. The remaining units come from the shortest run that
     has enough.
@@ -89,7 +89,11 @@ class BestFit(InLine):
 
 
 def _runs(open_at: NDArray[np.bool_]) -> tuple[Positions, Positions]:
-    """Return the begins and lengths of the runs of open positions, two arrays of shape (runs,)."""
+    """Return the begins and lengths of the runs of open positions.
+
+    Returns:
+        Two arrays of shape (runs,).
+    """
     edges = np.zeros(len(open_at) + 2, dtype=np.bool_)
     edges[1:-1] = open_at
     bounds = np.flatnonzero(edges[1:] != edges[:-1])
