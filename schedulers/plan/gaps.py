@@ -334,7 +334,7 @@ def doubtful_loop(book: Book, count: int) -> Ints:
 
 
 def longer_ones(book: Book, unsure: Ints, first: int, last: int) -> Ints:
-    """Mark the shortest of the ``unsure`` jobs if they may begin sooner; return the longer ones.
+    """Mark the shortest ``unsure`` jobs that may begin sooner; return the longer ones.
 
     Only start times from ``first`` to before ``last`` count. A longer job is left out of the result if too few units
     for
@@ -353,7 +353,7 @@ def longer_ones(book: Book, unsure: Ints, first: int, last: int) -> Ints:
 
 
 def longer_ones_loop(book: Book, unsure: Ints, first: int, last: int) -> Ints:
-    """Mark the shortest of the ``unsure`` jobs if they may begin sooner; return the longer ones.
+    """Mark the shortest ``unsure`` jobs that may begin sooner; return the longer ones.
 
     This is `longer_ones` as a loop, for compiling.
     """

@@ -54,7 +54,10 @@ class Plan(Kept):
         )
 
     def state(self) -> dict[str, Any]:
-        """Return the plan without the waiting jobs' reservations, which the backfilling rules save."""
+        """Return the plan as plain values, without the waiting jobs' reservations.
+
+        The backfilling rules save and restore these.
+        """
         return {**super().state(), "now": self.slices.now}
 
     def restore(self, state: dict[str, Any]) -> None:
