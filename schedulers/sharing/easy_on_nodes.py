@@ -29,7 +29,7 @@ class NoBackfillOnNodes(Stateless):
 
 
 class FirstFitOnNodes(Stateless):
-    """First fit on nodes that jobs share: every job that fits starts, in the order of the queue."""
+    """First fit on nodes that jobs share: every job that fits starts, in queue order."""
 
     def __init__(self) -> None:
         self._open: OpenNodes | None = None
