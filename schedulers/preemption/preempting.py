@@ -38,7 +38,7 @@ class KeptUnits(NamedTuple):
 
 
 class Preempting:
-    """A backfilling rule that preempts running jobs for waiting ones, then applies another rule.
+    """A backfilling rule that first preempts running jobs, then applies another rule.
 
     Waiting jobs that may preempt are tried first: highest tier first, then in the order of the queue. Such a job starts
     on free units if there are enough, even on units that the rule has reserved. Otherwise running jobs are preempted
