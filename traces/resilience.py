@@ -89,7 +89,7 @@ def parse_resilience(
     spares: str | None = None,
     resilience: str | None = None,
 ) -> Resilience:
-    """Parse the resilience options of the command line; None means that an option is not given.
+    """Parse the resilience options of the command line; None means not given.
 
     Args:
         checkpoint: ``daly``, ``young``, or the time between two checkpoints: ``3600``, ``1h``.

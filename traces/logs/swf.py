@@ -370,7 +370,7 @@ def _chunks(workload: Workload) -> Iterator[bytes]:
 
 
 def _header_text(workload: Workload) -> str:
-    """Return the header's lines, with the workload's current machine size, epoch and time zone."""
+    """Return the header's lines; machine size, epoch and time zone are the current ones."""
     header = dict(workload.header)
     for key, now, old in (
         ("MaxProcs", workload.machine_size, _machine_size(header)),
