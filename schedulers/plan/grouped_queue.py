@@ -1,4 +1,4 @@
-"""The waiting jobs as arrays, grouped by the units that classes and requests for nodes let them use."""
+"""The waiting jobs as arrays, grouped by the units that they may use."""
 
 import numpy as np
 
@@ -12,11 +12,12 @@ from pipistrelle.schedulers.waiting.rows import WaitingRows
 
 
 class GroupedQueue(WaitingRows):
-    """Finds the jobs that may pass the first waiting job, if jobs may use different units.
+    """The waiting jobs, grouped by the units that are closed to them, for backfilling.
 
-    Jobs with the same closed units are a group. The number of open units of each group determines which jobs can pass.
-    The result is that of `OpenUnits.pass_over`. The placement must accept any set of enough units, all windows must be
-    permanent, and no job may hold units that are out of service.
+    The number of open units of each group determines which jobs may pass the first. The result is that of
+    `OpenUnits.pass_over`. The placement must accept any set of enough units, all windows must be permanent, and no job
+    may
+    hold units that are out of service.
     """
 
     columns = ("_sizes", "_occupies", "_groups")

@@ -1,4 +1,7 @@
-"""The first waiting job's reservation on nodes that jobs share, and which later jobs may start before it."""
+"""The first waiting job's reservation on nodes that jobs share.
+
+It decides which later jobs may start before the first.
+"""
 
 from collections.abc import Mapping
 from math import inf
@@ -14,15 +17,15 @@ from pipistrelle.schedulers.policy.ends_and_shadow import held_until
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.sharing.open_nodes import OpenNodes
 
-#: number of running jobs to look at first, by expected end
+#: number of running jobs to examine first, by expected end
 _FIRST: Final = 64
 
 
 class FirstReserved:
-    """The reservation of the first job.
+    """The reservation of the queue's first job on nodes that jobs share.
 
     Attributes:
-        shadow: the earliest time (s) at which the job fits, if every running job takes its whole walltime; inf: never.
+        shadow: the earliest time (s) at which the job fits, if every running job takes its full walltime; inf: never.
         spare: upper bound of what the first job will leave free at that time on all nodes together, shape (resources +
             1,); the last number is for GPUs.
     """
@@ -59,7 +62,10 @@ class FirstReserved:
             self._walk(running)
 
     def _released(self, running: list[tuple[float, int]]) -> tuple[NDArray[np.float64], Amounts, Amounts]:
-        """Return the times (s), nodes and amounts of all releases by the running jobs: one row per job and node."""
+        """Return the times (s), nodes and amounts of all releases by the given running jobs.
+
+        Each array has a row per job and node.
+        """
         rows = [self._shared.rows_of(number) for _, number in running]
         if not rows:
             return np.zeros(0), np.zeros(0, dtype=np.int64), self._then[:0]
@@ -70,7 +76,10 @@ class FirstReserved:
         return ends, np.concatenate([nodes for nodes, _ in rows]), np.concatenate([some for _, some in rows])
 
     def _walk(self, running: list[tuple[float, int]]) -> None:
-        """Find the shadow time of a job that needs one node: the first time at which some node has enough free."""
+        """Find the shadow time of a job that needs one node.
+
+        This is the first time at which some node has enough free.
+        """
         shape, shared = self._shape, self._shared
         single = shape.single
         assert single is not None
@@ -106,7 +115,7 @@ class FirstReserved:
             at, count = upto, 2 * count
 
     def _search(self, running: list[tuple[float, int]]) -> None:
-        """Find the shadow time of any kind of job, by trying times at which something is released."""
+        """Find the shadow time of any job by trying the times at which something is released."""
         view, now, free = self._view, self._view.now, self._then
         timed = view.has_timed_windows
         ends, nodes, taken = self._released(running)
@@ -145,7 +154,10 @@ class FirstReserved:
         return self._shared.open(self._view.shut(self._first, time))
 
     def _short_of_licenses(self, wanted: Mapping[str, int], time: float) -> bool:
-        """Return whether too few licences are free once all jobs that end by ``time`` (s) have ended."""
+        """Return whether too few licences are free at ``time`` (s).
+
+        The licences of all jobs that end by then count as free.
+        """
         view, shared = self._view, self._shared
         free = dict(shared.free.licenses)
         for job in view.running:
@@ -180,14 +192,20 @@ class FirstReserved:
         self._most = self._rest = None
 
     def _fitting(self) -> Amounts:
-        """Return how many of the first job's tasks fit on each node at the shadow time, shape (nodes,)."""
+        """Return how many tasks of the first job fit on each node at the shadow time.
+
+        The result has shape (nodes,).
+        """
         if self._most is None:
             amounts, gpus = self._shared.split(self._then)
             self._most = np.where(self._allowed(self.shadow), self._shape.most_tasks(amounts, gpus), 0)
         return self._most
 
     def _beside_first(self) -> Amounts | None:
-        """Return what is free at the shadow time beside the first job, shape (nodes, columns); None if nothing is."""
+        """Return what is free at the shadow time beside the first job, shape (nodes, columns).
+
+        Return None if the first job does not fit then.
+        """
         if self._rest is None:
             kept = self._shape.choose(self._shared.by_weight, self._fitting(), *self._shared.split(self._then))
             if kept is None:

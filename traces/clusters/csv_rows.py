@@ -13,7 +13,7 @@ HINT: Final = "Correct or remove the line."
 
 
 class Cells(dict[str, str]):
-    """A row of a table as {column: text}, with the number of its first line."""
+    """A row of a table as {column: cell}, with the number of its first line."""
 
     def __init__(self, columns: list[str], texts: list[str], where: str, line: int, hint: str = HINT) -> None:
         super().__init__(zip(columns, texts, strict=False))
@@ -30,7 +30,16 @@ class Cells(dict[str, str]):
 
 
 class CsvLines:
-    """The rows of a CSV file; TraceError if one of the `needed` columns is missing."""
+    """The rows of a CSV file.
+
+    Args:
+        where: the file's name, for messages.
+        needed: columns that the file must have.
+        expected: the expected header, for messages.
+
+    Raises:
+        TraceError: a needed column is missing.
+    """
 
     def __init__(
         self, stream: Iterable[bytes], where: str, needed: tuple[str, ...] = (), expected: str = "", hint: str = HINT

@@ -153,10 +153,17 @@ class JobLog(ABC):
 
     @abstractmethod
     def read(self, stream: io.BufferedReader, where: str) -> None:
-        """Read a file, called `where` in messages; TraceError if a line cannot be read."""
+        """Read a file, called `where` in messages.
+
+        Raises:
+            TraceError: a line cannot be read.
+        """
 
     def leave_out(self, fault: TraceError) -> None:
-        """Leave out an unreadable record; in strict reading raise `fault` instead."""
+        """Leave out an unreadable record; raise `fault` instead if reading is strict.
+
+        Formats that are not `lenient` are always read strictly.
+        """
         if self.options.strict or not self.lenient:
             raise fault
         self._first_fault = self._first_fault or fault
@@ -218,7 +225,10 @@ class JobLog(ABC):
 
     @classmethod
     def parse(cls, stream: io.BufferedReader, path: PathText, options: LogOptions | None = None) -> Workload:
-        """Read a log that is a single file; `path` gives its name. Jobs are sorted by submit time."""
+        """Read a log that is a single file; `path` gives its name.
+
+        Jobs are sorted by submit time.
+        """
         log = cls(options)
         log.read(stream, str(path))
         return log.workload(path)
