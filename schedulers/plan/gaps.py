@@ -104,10 +104,7 @@ def covering(book: Book, begin: int, end: int) -> Ints:
 
 
 def covering_loop(book: Book, begin: int, end: int) -> Ints:
-    """Return the gaps that last from begin to end, lowest units first.
-
-    This is `covering` as a loop, for compiling.
-    """
+    """Return the same as `covering`, by a loop that numba compiles."""
     gaps, keys = book.gaps, book.scratch[0]
     found = 0
     for gap in range(book.counts[GAPS]):
@@ -126,10 +123,7 @@ def lowest_free(book: Book, begin: int, end: int) -> int:
 
 
 def lowest_free_loop(book: Book, begin: int, end: int) -> int:
-    """Return the lowest unit that is free from begin to end; `NEVER` if there is none.
-
-    This is `lowest_free` as a loop, for compiling.
-    """
+    """Return the same as `lowest_free`, by a loop that numba compiles."""
     begins, ends, low = book.gaps[BEGIN], book.gaps[END], book.gaps[LOW]
     lowest = NEVER
     for gap in range(book.counts[GAPS]):
@@ -153,10 +147,7 @@ def bordering(book: Book, line: int, time: int, first: int, last: int) -> Ints:
 
 
 def bordering_loop(book: Book, line: int, time: int, first: int, last: int) -> Ints:
-    """Return the gaps that begin or end at a time, lowest units first.
-
-    This is `bordering` as a loop, for compiling.
-    """
+    """Return the same as `bordering`, by a loop that numba compiles."""
     gaps, runs, keys = book.gaps, book.runs, book.scratch[0]
     lowest, highest = runs[0, first], runs[1, last - 1]
     found = 0
@@ -213,10 +204,7 @@ def changes_loop(book: Book, length: float, before: int) -> Ints:
 
 
 def most_free_loop(book: Book, length: float, first: int, before: int) -> Ints:
-    """Return the most units that are free for ``length`` s from a single start time.
-
-    This is `most_free` as a loop, for compiling.
-    """
+    """Return the same as `most_free`, by a loop that numba compiles."""
     most = changes_loop(book, length, before)
     units, highest = 0, 0
     for at in range(before):
@@ -234,10 +222,7 @@ def earliest(book: Book, size: int, length: float, before: int) -> int:
 
 
 def earliest_loop(book: Book, size: int, length: float, before: int) -> int:
-    """Return the time from which ``size`` units are free for ``length`` s; at most ``before``.
-
-    This is `earliest` as a loop, for compiling.
-    """
+    """Return the same as `earliest`, by a loop that numba compiles."""
     changes = changes_loop(book, length, before)
     units = 0
     for begin in range(before):
@@ -248,20 +233,14 @@ def earliest_loop(book: Book, size: int, length: float, before: int) -> int:
 
 
 def free_before(book: Book, begin: int, first: int, last: int) -> int:
-    """Return how many units of some runs are free just before ``begin``.
-
-    The runs are those in columns ``first`` to before ``last``.
-    """
+    """Return how many units of the runs in columns ``first`` to before ``last`` are free just before ``begin``."""
     near, (low, high) = bordering(book, END, begin, first, last), book.runs[:, first:last]
     lows, highs = book.gaps[LOW][near, None], book.gaps[HIGH][near, None]
     return int((np.minimum(highs, high) - np.maximum(lows, low) + 1).clip(0).sum())
 
 
 def free_before_loop(book: Book, begin: int, first: int, last: int) -> int:
-    """Return how many units of some runs are free just before ``begin``.
-
-    This is `free_before` as a loop, for compiling.
-    """
+    """Return the same as `free_before`, by a loop that numba compiles."""
     gaps, runs = book.gaps, book.runs
     lowest, highest = runs[0, first], runs[1, last - 1]
     found = 0
@@ -299,10 +278,7 @@ def doubtful(book: Book, count: int) -> Ints:
 
 
 def doubtful_loop(book: Book, count: int) -> Ints:
-    """Mark the jobs that can move to lower units; return those that may begin sooner.
-
-    This is `doubtful` as a loop, for compiling.
-    """
+    """Do the same as `doubtful`, by a loop that numba compiles."""
     times, jobs, scratch = book.times, book.jobs, book.scratch
     least, most, units, unsure = scratch[5], scratch[6], scratch[7], scratch[8]
     doubts = 0
@@ -336,9 +312,8 @@ def doubtful_loop(book: Book, count: int) -> Ints:
 def longer_ones(book: Book, unsure: Ints, first: int, last: int) -> Ints:
     """Mark the shortest ``unsure`` jobs that may begin sooner; return the longer ones.
 
-    Only start times from ``first`` to before ``last`` count. A longer job is left out of the result if too few units
-    for
-    it are free even for the shortest length.
+    Start times count from ``first`` to before ``last``. A longer job is not returned if too few units for it are free
+    even for the shortest length.
     """
     jobs, none = book.jobs, book.counts[TIMES] - 1
     lengths, begins = book.lengths[unsure], jobs[BEGIN, unsure]
@@ -353,10 +328,7 @@ def longer_ones(book: Book, unsure: Ints, first: int, last: int) -> Ints:
 
 
 def longer_ones_loop(book: Book, unsure: Ints, first: int, last: int) -> Ints:
-    """Mark the shortest ``unsure`` jobs that may begin sooner; return the longer ones.
-
-    This is `longer_ones` as a loop, for compiling.
-    """
+    """Do the same as `longer_ones`, by a loop that numba compiles."""
     jobs, lengths = book.jobs, book.lengths
     none = book.counts[TIMES] - 1
     shortest, before = inf, 0
@@ -378,19 +350,13 @@ def longer_ones_loop(book: Book, unsure: Ints, first: int, last: int) -> Ints:
 
 
 def next_marked(book: Book, order: Ints, turn: int) -> int:
-    """Return the position of the next marked job from ``turn`` on.
-
-    Return the length of ``order`` if there is none.
-    """
+    """Return the position of the next marked job from ``turn`` on; the length of ``order`` if there is none."""
     marked = book.jobs[MARKED][order[turn:]].nonzero()[0]
     return turn + int(marked[0]) if len(marked) else len(order)
 
 
 def next_marked_loop(book: Book, order: Ints, turn: int) -> int:
-    """Return the position of the next marked job from ``turn`` on.
-
-    This is `next_marked` as a loop, for compiling.
-    """
+    """Return the same as `next_marked`, by a loop that numba compiles."""
     marked = book.jobs[MARKED]
     while turn < len(order) and not marked[order[turn]]:
         turn += 1
@@ -403,10 +369,7 @@ def count_up(times: Ints, columns: int, at: int) -> None:
 
 
 def count_up_loop(times: Ints, columns: int, at: int) -> None:
-    """Add 1 to all indices of times from ``at`` on, because a time was inserted there.
-
-    This is `count_up` as a loop, for compiling.
-    """
+    """Do the same as `count_up`, by a loop that numba compiles."""
     for column in range(columns):
         times[column] += times[column] >= at
 
@@ -467,11 +430,9 @@ def drop(book: Book, gap: int) -> None:
 
 
 def put(book: Book, begin: int, end: int, low: int, high: int, fresh: int, beside: int) -> int:
-    """Add a gap (a run of units free from begin to end); return its column.
+    """Add a gap (a run of units free from begin to end); return its column, or -1 if it has no duration.
 
-    If the gap ``beside`` has the same times, it is extended instead. If ``begin`` is not before ``end``, nothing is
-    added
-    and the result is -1.
+    If the gap ``beside`` has the same times, it is extended instead.
     """
     gaps, counts = book.gaps, book.counts
     if begin >= end:
@@ -546,13 +507,9 @@ def claim(book: Book, begin: int, end: int, lowest: int, highest: int) -> None:
 
 
 def cut_out(book: Book, line: int, time: int, first: int, last: int, into: int) -> int:
-    """Remove some runs of units from the gaps that begin or end at a time.
+    """Remove the runs in columns ``first`` to before ``last`` from the gaps that begin or end at a time.
 
-    A gap is a run of units that are free for some time.
-
-    Args:
-        line: `BEGIN` or `END`.
-        first, last: the columns of the runs are ``first`` to before ``last``.
+    ``line`` is `BEGIN` or `END`. A gap is a run of units that are free for some time.
 
     Returns:
         the number of removed parts. Three lines of the scratch, from ``into`` on, have the other end of each part's
@@ -650,10 +607,7 @@ def mark(book: Book, begin: int, end: int) -> None:
 
 
 def mark_movable(book: Book, unsure: Ints, first: int, last: int) -> None:
-    """Mark the ``unsure`` jobs that may begin sooner.
-
-    Only start times from ``first`` to before ``last`` count.
-    """
+    """Mark the ``unsure`` jobs that may begin at one of the start times from ``first`` to before ``last``."""
     while len(unsure) > _FEW:
         unsure = longer_ones(book, unsure, first, last)
     for job in unsure:

@@ -313,10 +313,7 @@ class View(Kept):
             self._learn(job.request)
 
     def _unmet(self, job: SchedulerJob, request: NodeRequest) -> str | None:
-        """Return why the machine cannot satisfy a job's node request; None if it can.
-
-        In the latter case, record the request.
-        """
+        """Return why the machine cannot satisfy a job's node request; if it can, record the request and return None."""
         book = self.machine.requests
         why = book.refusal(request, job.size)
         if why is not None:

@@ -1,7 +1,4 @@
-"""EASY backfilling on nodes that jobs share, and two rules without reservations.
-
-The latter are ``none`` and ``firstfit``.
-"""
+"""EASY backfilling, and the two rules without reservations (``none`` and ``firstfit``), on nodes that jobs share."""
 
 from math import inf
 from typing import Any
