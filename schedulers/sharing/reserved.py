@@ -3,7 +3,8 @@
 It decides which later jobs may start before the first.
 """
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from math import inf
 from operator import itemgetter
 from typing import Final
@@ -17,6 +18,8 @@ from pipistrelle.schedulers.policy.ends_and_shadow import held_until
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.sharing.open_nodes import OpenNodes
 
+#: a running job: expected end (s), number, and a third value that does not matter here
+_Running = tuple[float, int, int]
 #: number of running jobs to examine first, by expected end
 _FIRST: Final = 64
 
@@ -34,6 +37,8 @@ class FirstReserved:
         self._nodes = nodes
         self._view, self._shared = nodes.view, nodes.shared
         self._first, self._shape = first, nodes.shared.shape(first)
+        #: the earliest time at which a running job can be expected to end (s)
+        self._soonest = held_until(-inf, nodes.view.now)
         #: what is free at the shadow time beside the jobs that run or have passed, shape (nodes, columns)
         self._then: Amounts = self._shared.table()
         self.shadow = inf
@@ -51,31 +56,31 @@ class FirstReserved:
         view, now = self._view, self._view.now
         if view.has_timed_windows:
             windows = view.windows
-            running = [(held_until(windows.ends_at(job, now), now), job.number) for job in view.running]
-            running = sorted((pair for pair in running if pair[0] < inf), key=itemgetter(0))
+            held = ((windows.ends_at(job, now), job.number, 0) for job in view.running)
+            running: Sequence[_Running] = sorted((one for one in held if one[0] < inf), key=itemgetter(0))
         else:
             by_end = view.running.by_end
-            running = [(held_until(end, now), number) for end, number, _ in by_end if end < inf]
+            running = by_end[: bisect_left(by_end, (inf, -1, 0))]
         if view.has_timed_windows or self._shape.single is None or self._shape.request.licenses:
             self._search(running)
         else:
             self._walk(running)
 
-    def _released(self, running: list[tuple[float, int]]) -> tuple[NDArray[np.float64], Amounts, Amounts]:
+    def _released(self, running: Sequence[_Running]) -> tuple[NDArray[np.float64], Amounts, Amounts]:
         """Return the times (s), nodes and amounts of all releases by the given running jobs.
 
         Each array has a row per job and node.
         """
-        rows = [self._shared.rows_of(number) for _, number in running]
+        rows = [self._shared.rows_of(number) for _, number, _ in running]
         if not rows:
             return np.zeros(0), np.zeros(0, dtype=np.int64), self._then[:0]
         counts = [len(nodes) for nodes, _ in rows]
-        ends = np.array([end for end, _ in running])
+        ends = np.maximum([end for end, _, _ in running], self._soonest)
         if len(counts) < sum(counts):
             ends = np.repeat(ends, counts)
         return ends, np.concatenate([nodes for nodes, _ in rows]), np.concatenate([some for _, some in rows])
 
-    def _walk(self, running: list[tuple[float, int]]) -> None:
+    def _walk(self, running: Sequence[_Running]) -> None:
         """Find the shadow time of a job that needs one node.
 
         This is the first time at which some node has enough free.
@@ -91,7 +96,7 @@ class FirstReserved:
         at, count = 0, _FIRST
         while at < len(running):
             upto = min(at + count, len(running))
-            while upto < len(running) and running[upto][0] == running[upto - 1][0]:
+            while upto < len(running) and running[upto][0] <= max(running[upto - 1][0], self._soonest):
                 upto += 1
             ends, nodes, taken = self._released(running[at:upto])
             # what each node has free after each of its releases
@@ -114,12 +119,12 @@ class FirstReserved:
             np.add.at(self._then, nodes, taken)
             at, count = upto, 2 * count
 
-    def _search(self, running: list[tuple[float, int]]) -> None:
+    def _search(self, running: Sequence[_Running]) -> None:
         """Find the shadow time of any job by trying the times at which something is released."""
         view, now, free = self._view, self._view.now, self._then
         timed = view.has_timed_windows
         ends, nodes, taken = self._released(running)
-        times = sorted({now, *(end for end, _ in running), *(w.end for w in view.windows if now < w.end < inf)})
+        times = sorted({now, *ends.tolist(), *(w.end for w in view.windows if now < w.end < inf)})
 
         def table_at(time: float) -> Amounts:
             until = int(np.searchsorted(ends, time, side="right"))

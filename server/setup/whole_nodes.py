@@ -80,13 +80,16 @@ def takes_whole_nodes(request: Request, nodes: SharedNodes) -> bool:
     shape = Shape(request, nodes)
     if request.licenses:
         return False
+    each, rest = (shape.exact, 0) if shape.tasks is None else divmod(shape.tasks, shape.low)
+    if not request.exclusive:  # before the search on all nodes, because most jobs share nodes
+        column = nodes.column(CORES)
+        if rest or shape.low != shape.high or column is None or request.gpus % shape.low:
+            return False
+        if (nodes.amounts[:, column] != each * request.cores_per_task).any():
+            return False
     most = np.sort(shape.most_tasks(nodes.amounts, nodes.gpus))
     if len(most) < shape.low or not most[0]:
         return False
     if request.exclusive:
         return shape.tasks is None or int(most[: shape.low].sum()) >= shape.tasks
-    each, rest = (shape.exact, 0) if shape.tasks is None else divmod(shape.tasks, shape.low)
-    column = nodes.column(CORES)
-    if rest or shape.low != shape.high or most[0] < each or column is None or request.gpus % shape.low:
-        return False
-    return bool((nodes.amounts[:, column] == each * request.cores_per_task).all())
+    return int(most[0]) >= each
