@@ -160,7 +160,7 @@ class Broken:
                 found.append({"timestamp": now, "type": "REJECT_JOB", "data": {"job_id": name}})
             elif size <= len(free) or (FAULT == "overcommits" and size <= self.size):
                 units = sorted(free)[:size]
-                if FAULT == "overcommits" or FAULT == "counts-cores":
+                if FAULT in ("overcommits", "counts-cores"):
                     units = list(range(size))
                 elif FAULT == "draws-lots":
                     units = random.sample(sorted(free), size)
