@@ -28,14 +28,14 @@ from pipistrelle.server.engine.jobs import Job
 
 @dataclass(frozen=True, slots=True)
 class DialectRules:
-    """The differences between the protocol's dialects; the defaults are those of the native one.
+    """The differences between the protocol's dialects; the defaults are the native dialect.
 
     Attributes:
-        news_apart: whether 'source exhausted' gets its own notice, after the notice with the source's last event.
+        news_apart: whether the event that a source is exhausted gets its own notice, after the source's last event.
         waits_for_calls: whether the run continues until the last wake-up call (CALL_ME_LATER) is delivered.
-        waits_for_word: whether a scheduler that may register jobs must declare when it has registered all.
+        waits_for_word: whether a scheduler that may register jobs must declare that it has registered its last job.
         tells_profiles: whether a job's progress includes its profile, and the progress of each part of the profile.
-        strict_hint: hint of the error that ends a strict run after an illegal decision.
+        strict_hint: hint shown with the error that ends a strict run after an illegal decision.
     """
 
     news_apart: bool = False
@@ -126,7 +126,7 @@ class Clockwork(Kept):
         self._wake = made
 
     def queue_at(self, time: float, job: Job) -> None:
-        """Queue a job at ``time`` (s), after it was held or has lost its nodes."""
+        """Put a held or requeued job on the agenda, to join the queue at ``time`` (s)."""
         self.cluster.coming[job.id] = job
         self.agenda.put(time, REQUEUE, job.id)
 

@@ -203,7 +203,7 @@ class Job(Struct, eq=False):
         return JobSubmittedData(self.id, job)
 
     def again(self, attempt: Try, now: float, walltime: float) -> Self:
-        """Return the job as requeued now, for a new attempt with this walltime (s)."""
+        """Return a copy of the job to requeue now, for a new attempt with this walltime (s)."""
         return replace(
             self,
             id=f"{attempt.root}#{attempt.number}",
@@ -248,7 +248,7 @@ class JobSource(Protocol):
         """Iterate over the jobs, beginning at this row (from 0)."""
 
     def labels(self) -> dict[str, Labels]:
-        """Return {job id: user, group and queue names}; empty if the jobs have none."""
+        """Return {job id: user, group, account, queue and QOS}; empty if the jobs have none."""
 
 
 class JobIds:
@@ -284,9 +284,9 @@ class JobIds:
                 self._take_in_one(job_id)
 
     def _take_in_alike(self, parts: Sequence[tuple[str, str, str]]) -> bool:
-        """Add ids that all have one prefix and the form ``PREFIX!NUMBER``.
+        """Add ids of the form ``PREFIX!NUMBER`` that share one prefix.
 
-        Return False, without adding, for other ids.
+        Return whether all ids were added. Add none if an id has another form or a much larger number.
         """
         prefix = parts[0][0]
         names = [name for other, _, name in parts if other == prefix]

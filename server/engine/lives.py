@@ -1,4 +1,4 @@
-"""Submit, start and end jobs, with their prologue and epilogue."""
+"""Submission, start and end of jobs, with prologue and epilogue."""
 
 from collections.abc import Callable, Mapping, Sequence
 from math import ceil, inf
@@ -64,7 +64,10 @@ class Overheads:
         self.exist = any(before or after for before, after in times)
 
     def of(self, job: Job) -> tuple[float, float]:
-        """Return a job's prologue and epilogue (s); for each, the longest of its pools plus that of its class."""
+        """Return a job's prologue and epilogue (s).
+
+        Each is the longest of the job's pools plus that of the job's class.
+        """
         before, after = self._classes.get(job.queue or "", _NO_TIME)
         longest = [0.0, 0.0]
         for begin, end, prologue, epilogue in self._pools:
@@ -151,9 +154,10 @@ class PreemptionPart(LifePart, Protocol):
 
 
 class JobLives(Kept):
-    """Submits, starts, preempts and ends jobs.
+    """The part that submits, starts, preempts and ends jobs.
 
-    A job takes its runtime, or as long as its simulated hosts need. A run adds optional parts before it begins.
+    A job takes its runtime, or as long as its simulated hosts need. If the run needs `attempts` or `preemption`, set
+    them before it begins.
     """
 
     _kept: ClassVar[tuple[str, ...]] = ("_work", "attempts", "preemption")

@@ -47,9 +47,10 @@ class Observer:
         """Called when a decision was carried out, or rejected for the given reason."""
 
     def settled(self, now: float, idle: int, down: int) -> None:
-        """Called after all events at ``now``, with the number of free units, ``idle``.
+        """Called after all events at ``now``, with the number of free units (``idle``).
 
-        ``down`` other units are out of service and held by no job. The call may be skipped if ``idle`` did not change.
+        ``down`` is the number of units that are out of service and held by no job. The call may be skipped if ``idle``
+        did not change.
         """
 
     def switched(self, now: float, units: NodeSet, pstate: int) -> None:
@@ -62,7 +63,7 @@ class Observer:
         """Called when some units begin to switch on or off; `switched` reports the request as a whole."""
 
     def arrived(self, now: float, units: NodeSet, complete: bool) -> None:
-        """Called when some units have switched; ``complete`` if they are the last ones of the request."""
+        """Called when some units have switched; ``complete`` is True for the last units of the request."""
 
     def availability(self, now: float, units: NodeSet, available: bool) -> None:
         """Called when units stop or resume accepting new jobs; running jobs continue."""
@@ -78,7 +79,7 @@ class Observer:
 
 
 class Hooks:
-    """For each hook, the methods of observers that the engine calls."""
+    """The observers' methods that the engine calls, one tuple per hook."""
 
     def __init__(self, observers: Sequence[Observer]) -> None:
         self.begins = tuple(o.begins for o in observers if o.listens("begins"))
@@ -97,9 +98,9 @@ class Hooks:
 
 
 class Deferred(Observer):
-    """Records the calls of an observer's methods, and delivers them in order when `flush` is called.
+    """An observer that records calls, and passes them on in order when `flush` is called.
 
-    At the delivery, the job may already be in a later ``state``. Its ``start`` and ``alloc`` are still valid.
+    When a call is passed on, the job may already be in a later ``state``. Its ``start`` and ``alloc`` are still valid.
     """
 
     def __init__(self, observers: Sequence[Observer]) -> None:
@@ -110,7 +111,7 @@ class Deferred(Observer):
                 setattr(self, name, self._noting(hooks))
 
     def listens(self, hook: str) -> bool:
-        """Return whether an observer that gets the recorded calls overrides this hook."""
+        """Return whether any of the observers that get the calls overrides this hook."""
         return bool(getattr(self._hooks, hook))
 
     def flush(self) -> None:
@@ -135,7 +136,7 @@ class Deferred(Observer):
             hook(now, units)
 
     def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool, why: Reasons) -> None:
-        """Record the call; deliver all calls if very many are recorded."""
+        """Record the call; deliver all recorded calls if there are more than 65,536."""
         self._journal.append((self._hooks.went_down, now, (nodes, units, planned, why)))
         if len(self._journal) > _MANY:
             self.flush()

@@ -42,9 +42,9 @@ from pipistrelle.traces.workload import decimal_text
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Verdicts(Kept):
-    """Carries out the scheduler's decisions.
+    """The part that carries out the scheduler's decisions.
 
-    The ids of jobs that the scheduler registers must not begin with the workloads' ``prefixes``.
+    The scheduler may register jobs. Their ids must not begin with one of the workloads' ``prefixes``.
     """
 
     _kept: ClassVar[tuple[str, ...]] = ("_open_calls", "_registered")

@@ -50,10 +50,10 @@ class ResourceFigures(Struct, frozen=True, kw_only=True):
 
 
 class ResourceBook(Observer):
-    """Sums what is used, idle, fragmented and stranded of each resource during a run.
+    """The observer that sums used, idle, fragmented and stranded amounts of each resource.
 
-    A waiting job fits on a node if one of its tasks fits there. If the job fixes the number of tasks per node, all of
-    them must fit. The node must also satisfy the job's constraint and be open to its class.
+    A waiting job fits on a node if one of its tasks fits there. If the job fixes the number of tasks per node, that
+    many tasks must fit. The node must also satisfy the job's constraint and be open to its class.
 
     Args:
         requests: all requests of the run's jobs; they give the least amount that a job takes of each resource.
@@ -85,7 +85,10 @@ class ResourceBook(Observer):
         return np.concatenate(parts, axis=-1)
 
     def _least_amounts(self, requests: set[Request]) -> Amounts:
-        """Return the least amount of each resource that a job takes of a node, at least one base unit."""
+        """Return the least amount of each resource that any job takes of a node.
+
+        The result has shape (resources,) and is at least one base unit.
+        """
         least = np.full(len(self._names), np.iinfo(np.int64).max)
         for request in requests:
             shape = self._shape(request)
@@ -204,7 +207,7 @@ class ResourceBook(Observer):
         return ((self._has[at] > 0) & (left < self._least)).astype(np.int64)
 
     def _count_again(self) -> None:
-        """Count all nodes, at the begin and after a restore."""
+        """Recount all nodes, at the start and after a restore."""
         width, every = len(self._names), np.arange(len(self._nodes))
         #: what is free on each node, and on those that are up, shape (nodes, resources)
         self._left = self._columns(self._free.amounts, self._free.gpus)
