@@ -86,7 +86,10 @@ def _endless(reliability: Reliability, plan: "FailurePlan", platform: Platform, 
 
 
 def _losses(outages: "Outages", platform: Platform, workload: Workload) -> list[str]:
-    """Return warnings about jobs that are submitted when permanent failures have left too few nodes for them."""
+    """Return warnings about jobs for which permanent failures leave too few nodes.
+
+    Only failures before a job's submission count.
+    """
     gone = np.isinf(outages.up)
     if not gone.any():
         return []

@@ -1,4 +1,4 @@
-"""Make the simulation setup of a run: read and check the inputs it describes."""
+"""The simulation setup of a run, made from the inputs that its description names."""
 
 import dataclasses
 import os
@@ -65,7 +65,7 @@ class Inputs:
 
 
 class SetupCache:
-    """Caches the inputs that several runs share, and logs each warning once.
+    """A cache of the inputs that several runs share; it logs each warning once.
 
     The cache key of an entry contains exactly the fields of the description on which the entry depends
     (`RunSpec.part`).
@@ -117,7 +117,7 @@ class _Shared:
         return _steady_setup(self._spec, self.trace, self.machine)
 
     def setup(self, spec: RunSpec, given: Reliability | None, tell: Callable[[list[str]], None]) -> Setup:
-        """Check a run and return its setup without a time limit; pass warnings to ``tell``."""
+        """Check a run and return its setup without a horizon; pass warnings to ``tell``."""
         # Options for requeued jobs also depend on whether the policy preempts.
         kinds = (Decides.EVENTS, Decides.POLICY) if has_coming_back(spec) else (Decides.EVENTS,)
         # The seed may decide when outages end. Without outages, it only affects the failure streams.
@@ -290,7 +290,10 @@ def load_inputs(spec: RunSpec, given: Inputs | None = None) -> "tuple[Workload, 
 
 
 def changed_machine(spec: RunSpec, machine: "Platform | SimGridPlatform") -> "Platform | SimGridPlatform":
-    """Return a machine, changed as a run's description says; PipistrelleError if that is impossible."""
+    """Return a machine, changed as a run's description says.
+
+    Raise PipistrelleError if the description does not suit the machine.
+    """
     if spec.scale_platform is not None:
         machine = _scaled(machine, spec.scale_platform)
     if spec.node_table is not None:
@@ -366,9 +369,9 @@ def _remarks_of(spec: RunSpec, trace: Workload, setup: Setup) -> list[str]:
 
 
 def _without_dependencies(spec: RunSpec, setup: Setup) -> list[str]:
-    """Return the warnings of a setup; for the scheduler slurm, without those on dependencies.
+    """Return a setup's warnings; for the scheduler slurm, leave out dependency warnings.
 
-    The other schedulers ignore some dependencies, but slurm decides on them itself.
+    Other schedulers ignore some dependencies, but slurm decides on them itself.
     """
     idle = dependency_remarks(setup.workloads) if spec.scheduler == SLURM else []
     return [said for said in setup.remarks if said not in idle]
@@ -390,7 +393,10 @@ def load_jobs(spec: RunSpec, name: str) -> Workload:
 
 
 def changed_jobs(spec: RunSpec, trace: Workload) -> Workload:
-    """Return a workload, changed as a run's description says; PipistrelleError if that is impossible."""
+    """Return a workload, changed as a run's description says.
+
+    Raise PipistrelleError if the description does not suit the workload.
+    """
     for step in spec.transform:
         trace = step.apply(trace)
     if spec.warm and spec.from_ is None:

@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 
 class Decides(Enum):
-    """The part of a run that a field of its description affects: inputs, events, policy, outputs or limits."""
+    """What a field of a run's description affects, such as the inputs or the policy."""
 
     #: the jobs and the machine
     INPUTS = "inputs"
@@ -225,7 +225,7 @@ def _deciding(kinds: tuple[Decides, ...]) -> tuple[str, ...]:
 
 @cache
 def decided() -> Mapping[str, Decides]:
-    """Return {field of `RunSpec`: what it affects}; TypeError if a field does not declare it."""
+    """Return {field of `RunSpec`: what it affects}; raise TypeError if a field does not say so."""
     found: dict[str, Decides] = {}
     for name, hint in get_type_hints(RunSpec, include_extras=True).items():
         kinds = [one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Decides)]

@@ -1,4 +1,4 @@
-"""Read and write the description of a run as TOML or JSON; digest its input files."""
+"""The description of a run as TOML or JSON, with digests of its input files."""
 
 import hashlib
 import json
@@ -70,7 +70,7 @@ def _other_kind(name: str) -> str:
 
 
 def read_raw(text: str, where: str, *, once: bool = True) -> Any:
-    """Parse a TOML or JSON text into plain values; SpecError if it is neither.
+    """Parse a TOML or JSON text into plain values; raise SpecError if it is neither.
 
     Args:
         once: reject repeated keys in JSON; TOML always rejects them.
@@ -119,7 +119,7 @@ def find_spec(path: Path) -> RunSpec | None:
 
 
 def convert_spec(raw: Any, where: str) -> RunSpec:
-    """Convert plain values to a run description; SpecError names the path of a bad value."""
+    """Convert plain values to a run description; raise SpecError with the path of a bad value."""
     if isinstance(raw, dict):
         raw = {key: [value] if key in _LISTS and isinstance(value, str) else value for key, value in raw.items()}
     for path, number in _numbers(raw, ""):

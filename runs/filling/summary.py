@@ -14,7 +14,10 @@ FIGURES = ("allocated", "fragmented")
 
 
 def summarise_fills(placement: str, seed: int, fills: Sequence[Filled]) -> dict[str, Any]:
-    """Return the means over seeds as JSON values; with several seeds, also 95 % intervals of the means."""
+    """Return the means over seeds as JSON values.
+
+    With several seeds, include 95 % intervals of the means.
+    """
     found: dict[str, Any] = {"placement": placement, "seed": seed, "seeds": len(fills)}
     intervals: dict[str, list[list[float | None]]] = {}
     for name in FIGURES:

@@ -45,7 +45,7 @@ class NoParquet(PipistrelleError):
 
 
 def import_arrow() -> Any:
-    """Import pyarrow; NoParquet if it is not installed."""
+    """Import pyarrow; raise NoParquet if it is not installed."""
     try:
         import pyarrow
         import pyarrow.csv

@@ -112,7 +112,7 @@ class Execution(Struct, eq=False):
 
 
 class Path:
-    """The position in a job's profile: the profile being executed, and the composed profiles that contain it."""
+    """The position in a job's profile, which may be composed of other profiles."""
 
     __slots__ = ("_frames",)
 
@@ -137,11 +137,14 @@ class Path:
         return None
 
     def begun(self) -> list[int]:
-        """Return, for each composed profile around the position, the index of the part that is running."""
+        """Return how many parts of each composed profile around the position have begun.
+
+        The outermost profile is first.
+        """
         return [begun for _, begun in self._frames]
 
     def enter(self, profile: Profile, begun: Sequence[int]) -> Leaf:
-        """Go to a position that `begun` returned, and return its leaf (profile without parts)."""
+        """Go to the position that `begun` describes, and return its leaf (profile without parts)."""
         for number in begun:
             assert isinstance(profile, Composed)
             self._frames.append((profile, number))

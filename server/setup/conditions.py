@@ -1,4 +1,4 @@
-"""Read the dependencies between jobs from workloads."""
+"""Dependencies between jobs, read from workloads."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -83,7 +83,10 @@ def dependency_remarks(workloads: Mapping[str, Workload]) -> list[str]:
 
 
 def options_remarks(workloads: Mapping[str, Workload]) -> list[str]:
-    """Return a warning that counts the options of submissions that no scheduler will receive."""
+    """Return a warning about submission options that the scheduler does not read, if any.
+
+    The warning counts the jobs with each option.
+    """
     counts: Counter[str] = Counter()
     for workload in workloads.values():
         if OPTIONS in workload.labels:
@@ -97,7 +100,10 @@ def options_remarks(workloads: Mapping[str, Workload]) -> list[str]:
 
 
 def _wishes_of(workloads: Mapping[str, Workload]) -> Iterator[tuple[str, str, list[Condition], set[str]]]:
-    """Yield, for each dependent job, its prefix, its id, its dependencies and the ids of all jobs of its workload."""
+    """Yield (workload prefix, job id, dependencies, ids of all the workload's jobs).
+
+    There is one tuple per dependent job.
+    """
     for prefix, workload in workloads.items():
         wishes = list(_wishes(workload))
         known = set(workload.ids if wishes else ())

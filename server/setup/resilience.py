@@ -17,7 +17,10 @@ _MEMBER = b'"resilience"'
 
 
 def resiliences_of(workloads: Mapping[str, Workload]) -> dict[str, Resilience]:
-    """Read {job id: resilience options} from the jobs' JSON; ResilienceError if invalid."""
+    """Read {job id: resilience options} from the jobs' JSON.
+
+    Raise ResilienceError if the options are invalid.
+    """
     found: dict[str, Resilience] = {}
     for prefix, workload in workloads.items():
         for name, raw in zip(workload.ids, workload.job_json or (), strict=False):
