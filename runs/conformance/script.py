@@ -43,7 +43,7 @@ class ScriptJob(NamedTuple):
 
 @dataclass(slots=True)
 class Meddling:
-    """Changes a scheduler's replies during a test, to simulate decisions of an operator or mistakes of the scheduler.
+    """A change of a scheduler's replies, to simulate an operator or a faulty scheduler.
 
     Attributes:
         decide: returns the decisions that the server carries out instead of the scheduler's decisions.

@@ -1,4 +1,4 @@
-"""Load the conformance tests of library/scripts.toml, and define the functions that alter messages, by name."""
+"""The conformance tests of library/scripts.toml, and functions that change messages."""
 
 import tomllib
 from collections.abc import Sequence
@@ -90,7 +90,10 @@ def _killer() -> Meddling:
 
 
 def _preempter() -> Meddling:
-    """Return a change of replies that preempts the first job at 30 s, and again at 40 s with a grace period."""
+    """Return a change of replies that preempts the first job at 30 s.
+
+    At 40 s, preempt the first of the jobs started since, with a grace period.
+    """
     started: list[str] = []
 
     def decide(notice: Notice, reply: Reply) -> Sequence[Decision]:
@@ -124,7 +127,10 @@ def _caller() -> Meddling:
 
 
 def _forger() -> Meddling:
-    """Return a change of replies that makes the first start of a job illegal: it names a unit that does not exist."""
+    """Return a change of replies that makes the first start of a job illegal.
+
+    The start names a unit that does not exist.
+    """
     done: list[float] = []
 
     def decide(notice: Notice, reply: Reply) -> Sequence[Decision]:

@@ -59,7 +59,7 @@ class Stage:
         self.meddling = None if self.script.meddle is None else self.script.meddle()
 
     def told(self, frame: bytes) -> bytes:
-        """Log a message from the server; return the message to send instead, which the test may have changed."""
+        """Log a message from the server; return it as sent, after changes by the test."""
         alter: Alter | None = self.script.alter.get(self.dialect)
         if alter is not None:
             frame = json.dumps(alter(json.loads(frame)), ensure_ascii=False).encode()
@@ -194,7 +194,7 @@ class Staged:
 
 
 class Audience(Observer):
-    """Records what happens to the jobs of a conformance test.
+    """The observer that records what happens to the jobs of a conformance test.
 
     Attributes:
         begun: names of the jobs that started, in any attempt.

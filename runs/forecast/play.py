@@ -21,14 +21,14 @@ Runtimes = Callable[[str, SlurmJob], float]
 
 
 class Start(Struct, frozen=True):
-    """The start of a job (s of simulated time), and its nodes as a set."""
+    """The start of a job (s of simulated time), and its nodes as a bit mask."""
 
     time: float
     nodes: int
 
 
 class ForecastRun(Struct):
-    """The first start of each pending job or task, by id, and why some of them had to wait."""
+    """The first start of each pending job or task, by id, and why jobs had to wait."""
 
     starts: dict[str, Start]
     reasons: dict[str, str]
@@ -95,7 +95,7 @@ def _may_start(job: SlurmJob) -> bool:
 
 
 def _last_gate(start: Primed) -> float:
-    """Return the latest time (s) before which a pending job may not begin, or at which a reservation ends; else 0."""
+    """Return the latest begin time of a pending job or end of a reservation (s); 0 if none."""
     gates = [float(job.begin) for job in start.controller.pending.values()]
     gates += [float(one.end) for one in start.controller.reservations.all]
     return max(gates, default=0.0)

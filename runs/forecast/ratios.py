@@ -1,4 +1,4 @@
-"""Draw run times from the shares of their limits that a user's past jobs used."""
+"""Run times drawn from the shares of their time limits that past jobs used."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ class Ratios:
     """The past ratios of used time to limit: of each user, each partition, and all jobs.
 
     Args:
-        history: ended jobs; those that never ran, or had no limit, are left out.
+        history: ended jobs; jobs that never ran, or had no limit, are left out.
     """
 
     def __init__(self, history: Workload) -> None:

@@ -241,9 +241,10 @@ class Merge(Step, frozen=True, kw_only=True):
         return "date" if all(one.epoch is not None for one in workloads) else "zero"
 
     def load_others(self, beside: Sequence[str] = ()) -> "list[Workload]":
-        """Load the workloads to merge with the first one; PipistrelleError if none is named, or one is wrong.
+        """Load the workloads to merge with the first one.
 
-        Options for logs are rejected if neither a workload nor one of the files ``beside`` is a log.
+        Options for logs are rejected if neither a workload nor one of the files ``beside`` is a log. Raise
+        PipistrelleError if no workload is named, or one is wrong.
         """
         from pipistrelle.runs.inputs.named import load_workload, reading_for
 

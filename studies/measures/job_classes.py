@@ -91,6 +91,9 @@ def job_classes(by: By, workloads: Mapping[str, Workload], table: JobTable) -> d
 
 
 def _labels(workloads: Mapping[str, Workload], label: str) -> dict[str, list[str]]:
-    """Return {prefix of a workload: label of each of its jobs, "" if missing}, for workloads with this label."""
+    """Return {prefix of a workload: label of each of its jobs, "" if missing}.
+
+    Workloads without this label are left out.
+    """
     columns = ((prefix, named_column(workload, label)) for prefix, workload in workloads.items())
     return {prefix: column for prefix, column in columns if column is not None}

@@ -67,7 +67,10 @@ class AxisScale(Struct, frozen=True):
 
 
 def short_labels(values: Sequence[Value]) -> list[str]:
-    """Return the values of an axis as short texts; paths become file names if no two file names are equal."""
+    """Return the values of an axis as short texts.
+
+    Paths become file names, unless two file names are equal.
+    """
     texts = [label(value) for value in values]
     names = [trace_name(text).removesuffix(".toml") if "/" in text or text.endswith(_FILES) else text for text in texts]
     return names if len(set(names)) == len(names) else texts
@@ -125,7 +128,7 @@ def _note(gaps: Sequence[Gap], mark: str) -> str:
 
 
 def panels_of(figure: "Figure", rows: int, columns: int, *, share: bool = False) -> Iterator[tuple[int, int, "Axes"]]:
-    """Yield row, column and axes of small multiples; a single row with many columns is broken into several rows.
+    """Yield (row, column, axes) of each panel; break a single long row into several rows.
 
     Args:
         share: all panels have the same scales.
@@ -178,7 +181,7 @@ def mark_missing(axes: "Axes", x: float, y: float | None, known: int, every: int
 
 
 def log_scaled(values: Iterable[float]) -> bool:
-    """Return whether positive values span so many orders of magnitude that a logarithmic scale is better."""
+    """Return whether positive values span enough orders of magnitude for a logarithmic scale."""
     known = [value for value in values if math.isfinite(value)]
     positive = [value for value in known if value > 0]
     return bool(known) and len(positive) == len(known) and max(positive) > 100 * min(positive)

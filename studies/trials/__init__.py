@@ -1,1 +1,1 @@
-"""Describe a study, run its trials (simulations), compute their metrics, and write the table of results."""
+"""Description of a study, its trials (simulations), their metrics, and the table of results."""

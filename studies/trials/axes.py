@@ -1,4 +1,4 @@
-"""Read the axes of a study (the options that it varies), and list all combinations of their values."""
+"""The axes of a study (the options that it varies), and all combinations of their values."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -65,7 +65,7 @@ class Axis:
 
 
 def read_axes(raw: Mapping[str, Any], where: str) -> tuple[Axis, ...]:
-    """Return the axes of a study; StudyError if one is empty, unknown or repeated."""
+    """Return the axes of a study; raise StudyError if one is empty, unknown or repeated."""
     axes = tuple(_axis(name, value, f"{where}: axes.{printable(name)}") for name, value in _flat(raw))
     owners: dict[str, str] = {}
     for axis in axes:

@@ -130,7 +130,7 @@ class Results:
 
 
 def import_pyarrow() -> Any:
-    """Return pyarrow.parquet; StudyError with advice if pyarrow is not installed."""
+    """Return pyarrow.parquet; raise StudyError if pyarrow is not installed."""
     try:
         from pyarrow import parquet
     except ImportError:

@@ -143,7 +143,7 @@ class Study:
 
     @classmethod
     def read(cls, path: str | Path) -> "Study":
-        """Read the study in a TOML file; PipistrelleError if it is unreadable or wrong."""
+        """Read the study in a TOML file; raise PipistrelleError if it is unreadable or wrong."""
         where = printable(str(path))
         raw = read_toml(read_text(Path(path)), where, StudyError, manual=MANUAL, hint="Texts need quotes.")
         try:
@@ -249,7 +249,10 @@ class Study:
 
     @cached_property
     def points(self) -> tuple[Point, ...]:
-        """Return all points in order; raise SpecError, which quotes the point's values, if a point is no valid run."""
+        """Return all points in order.
+
+        Raise SpecError, which quotes the point's values, if a point is no valid run.
+        """
         found: list[Point] = []
         for number, places in enumerate(points(self.axes)):
             settings: dict[str, Any] = {}
@@ -289,7 +292,10 @@ class Study:
         return tuple(found)
 
     def spec_of(self, point: Point, replica: int, *, seeded: bool) -> RunSpec:
-        """Return the description of a trial's run; ``seeded`` says whether its failures are random."""
+        """Return the description of a trial's run.
+
+        ``seeded`` says whether its failures are random.
+        """
         seed = self.seed_of(point, replica)
         spec = replace(point.spec, seed=seed) if seeded else point.spec
         if not point.drawing or self.seeds_varied:
@@ -301,7 +307,10 @@ class Study:
         return replace(spec, transform=tuple(steps))
 
     def seed_of(self, point: Point, replica: int) -> int:
-        """Return a trial's seed: its value on the axis of seeds, or else made from the study's seed and the replica."""
+        """Return a trial's seed.
+
+        If seeds are an axis, this is the point's value; else it is made from the study's seed and the replica.
+        """
         if self.seeds_varied:
             return point.spec.seed
         low, high = np.random.SeedSequence([self.replicas.seed, replica]).generate_state(2).tolist()
@@ -320,7 +329,7 @@ class Study:
 
 
 def check_tables(where: str, **tables: object) -> None:
-    """Raise StudyError for the first argument of a study that is neither None nor a mapping with texts as keys."""
+    """Raise StudyError unless each argument of a study is None or a mapping with text keys."""
     for name, table in tables.items():
         if table is not None and not isinstance(table, Mapping):
             number = "a whole number or " if name == "replicas" else ""

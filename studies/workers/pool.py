@@ -150,7 +150,10 @@ class LocalCrew:
         return found
 
     def _bury(self, worker: _Worker) -> None:
-        """Remove a worker that died; TrialFailed if too many workers have died while running its trial."""
+        """Remove a worker that died.
+
+        Raise TrialFailed if too many workers have died while running its trial.
+        """
         self._selector.unregister(worker.fd)
         del self._workers[worker.fd]
         worker.end()
