@@ -61,7 +61,7 @@ class Meddling:
         return Reply(reply.reply_to, reply.now, decisions, reply.wake, reply.leaves, reply.keeps)
 
     def is_added(self, decision: Decision) -> bool:
-        """Return whether a decision was added by the test instead of the scheduler."""
+        """Return whether the test, and not the scheduler, made a decision."""
         return any(decision is one for one in self.added)
 
 
@@ -110,7 +110,7 @@ class Script:
     def spec(self, words: Sequence[str], dialect: Dialect) -> RunSpec:
         """Return the description of the run that tests this scheduler command.
 
-        `inputs` returns the jobs and the machine.
+        The jobs and the machine are not in it; `inputs` returns them.
         """
         until = None if self.until is None else f"{self.until!r}s"
         return RunSpec(scheduler=tuple(words), dialect=dialect, workload=(), until=until)

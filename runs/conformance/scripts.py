@@ -47,12 +47,12 @@ def _event_with_fields(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_event(frame: dict[str, Any]) -> dict[str, Any]:
-    """If the notice reports the end of a job, insert an unknown event before all events."""
+    """Insert an unknown event before all events of a notice that reports a job's end."""
     return _inserted(frame, {"type": "COFFEE_IS_READY", "data": {"cups": 2}})
 
 
 def _with_notification(frame: dict[str, Any]) -> dict[str, Any]:
-    """If the notice reports the end of a job, insert a NOTIFY event of an unknown type.
+    """Insert a NOTIFY event of an unknown type into a notice that reports a job's end.
 
     Batsim sends such events for external events.
     """

@@ -35,7 +35,7 @@ SCHEDULER: Final = "scheduler"
 
 @dataclass(slots=True)
 class Stage:
-    """The messages of one conformance test, as they pass between the server and the tested scheduler.
+    """The messages of one conformance test between the server and the tested scheduler.
 
     Attributes:
         log: (sender, text) of every message.
@@ -59,7 +59,7 @@ class Stage:
         self.meddling = None if self.script.meddle is None else self.script.meddle()
 
     def told(self, frame: bytes) -> bytes:
-        """Log a message from the server; return it as sent, after changes by the test."""
+        """Apply the test's changes to a message from the server; log the message and return it."""
         alter: Alter | None = self.script.alter.get(self.dialect)
         if alter is not None:
             frame = json.dumps(alter(json.loads(frame)), ensure_ascii=False).encode()

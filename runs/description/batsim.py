@@ -1,4 +1,4 @@
-"""Batsim-compatible runs: their hosts, events, output names and built-in scheduler."""
+"""Batsim-compatible runs: their hosts, events, options and built-in scheduler."""
 
 import dataclasses
 from collections.abc import Sequence

@@ -220,7 +220,10 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     @property
     def asks_of_nodes(self) -> bool:
-        """Return whether the policy needs properties of nodes (such as an MTTF) that a machine may lack."""
+        """Return whether the policy needs properties of nodes, such as an MTTF.
+
+        A machine may lack such properties.
+        """
         placed = self.node_order not in (None, "id") or bool(self.age_aware) or self.reliability_target is not None
         return placed or self.reliability is not None
 
@@ -241,7 +244,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         """Return the policy object of this description; the scheduler must not be a program.
 
         Args:
-            warn: log warnings about maui.cfg parameters that have no effect.
+            warn: log warnings about the scheduler's configuration files.
             polls: if False, ignore the polling interval (``poll``).
 
         Raises:

@@ -34,7 +34,7 @@ def remarks_on(reliability: Reliability, platform: Platform, workload: Workload)
 
 
 def have_own_ways(workload: Workload) -> bool:
-    """Return whether any job of the workload has its own resilience options (checkpoints, spares, ...)."""
+    """Return whether any job has its own resilience options, such as checkpoints."""
     return any(b'"resilience"' in raw for raw in workload.job_json or ())
 
 

@@ -51,7 +51,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """Objects that replace the inputs named in a run's description; None: read the input from its file.
+    """Objects that replace inputs of a run's description; None: read the input from its file.
 
     Attributes:
         workload: the jobs, already read and transformed.

@@ -211,10 +211,7 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
         return RunSpec(**{name: getattr(self, name) for name in _deciding(kinds)})
 
     def key(self, *kinds: Decides) -> str:
-        """Return a text that is equal for two runs exactly if their fields of these kinds are equal.
-
-        The text is used as a cache key.
-        """
+        """Return a cache key that two runs share exactly if their fields of these kinds are equal."""
         return repr([getattr(self, name) for name in _deciding(kinds)])
 
 
@@ -225,7 +222,10 @@ def _deciding(kinds: tuple[Decides, ...]) -> tuple[str, ...]:
 
 @cache
 def decided() -> Mapping[str, Decides]:
-    """Return {field of `RunSpec`: what it affects}; raise TypeError if a field does not say so."""
+    """Return {field of `RunSpec`: what it affects}.
+
+    Raise TypeError if a field does not declare what it affects.
+    """
     found: dict[str, Decides] = {}
     for name, hint in get_type_hints(RunSpec, include_extras=True).items():
         kinds = [one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Decides)]

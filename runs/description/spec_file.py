@@ -61,7 +61,7 @@ def read_spec(path: str | Path) -> RunSpec:
 
 
 def _other_kind(name: str) -> str:
-    """Return a hint for a file that is not a run description, such as the command that reads it."""
+    """Return a hint for a file of another kind, such as the command that reads it."""
     for kind, known, option in (("workload", workloads.names(), "-w"), ("platform", platforms.names(), "-p")):
         if name in known:
             return f"'{name}' is a {kind}: use {option} {name}."
@@ -91,7 +91,7 @@ def read_raw(text: str, where: str, *, once: bool = True) -> Any:
 
 
 def _once(where: str, pairs: list[tuple[str, Any]]) -> None:
-    """Raise SpecError if a JSON object repeats a key, which the JSON decoder would silently accept."""
+    """Raise SpecError if a JSON object repeats a key, which the JSON decoder accepts."""
     seen: set[str] = set()
     for key, _ in pairs:
         if key in seen:
@@ -100,7 +100,7 @@ def _once(where: str, pairs: list[tuple[str, Any]]) -> None:
 
 
 def find_spec(path: Path) -> RunSpec | None:
-    """Return the run description in a file; None if the file does not look like one.
+    """Return the run description in a file; None if the file is of another kind.
 
     Raises:
         SpecError: the description is wrong.
@@ -172,7 +172,7 @@ def with_digests(spec: RunSpec) -> RunSpec:
 
 
 def recorded_spec(raw: Any, where: str) -> RunSpec:
-    """Read the run description in a recorded session or a snapshot, and check the digests of its inputs.
+    """Read the run description in a session or snapshot, and check its inputs' digests.
 
     The file may come from an untrusted source, so each input needs a digest.
 

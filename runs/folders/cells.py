@@ -259,7 +259,7 @@ class TextColumn(Sequence[str]):
         return list(numbered), np.array(places, dtype=np.int64)
 
     def places_in(self, others: "TextColumn") -> Ints:
-        """Return, for each cell, the highest index of an equal text in ``others``; -1 if there is none."""
+        """Return the highest index of an equal text in ``others`` for each cell; -1 if none."""
         width = max(self.longest, others.longest)
         mine, theirs = self._keys(width), others._keys(width)
         if mine is not None and theirs is not None:

@@ -96,7 +96,10 @@ class RunFiles(Struct):
         return self.until
 
     def of_workload(self, key: str) -> Any:
-        """Return a value, such as ``epoch``, that the run's configuration has for its first workload."""
+        """Return a value, such as ``epoch``, of the run's first workload.
+
+        The value is from the run's configuration; None if it is missing.
+        """
         first = next(iter(self.config["workloads"].values()), None)
         return first.get(key) if isinstance(first, dict) else None
 

@@ -250,7 +250,7 @@ class Forecaster:
     def forecast(
         self, history: Workload | None = None, *, replicas: int = 100, seed: int = 0, horizon: float = HORIZON
     ) -> Forecast:
-        """Return the forecast.
+        """Return the forecast of when each pending job starts.
 
         Args:
             history: past jobs, for the ratios of used time to limit; None: all jobs use their whole limits.

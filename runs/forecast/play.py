@@ -1,4 +1,4 @@
-"""Run a Slurm controller from the state of a live cluster until the pending jobs have started."""
+"""Run a Slurm controller from a live cluster's state until its pending jobs have started."""
 
 import heapq
 from collections.abc import Callable, Collection
@@ -35,10 +35,11 @@ class ForecastRun(Struct):
 
 
 def play(start: Primed, now: int, runtimes: Runtimes, wanted: Collection[str], until: float) -> ForecastRun:
-    """Return the starts of pending jobs.
+    """Run the controller and return when the pending jobs start.
 
     Args:
         now: the moment of the forecast (s); the controller is in the state of that moment.
+        runtimes: returns the run time of a job (s).
         wanted: ids of jobs and tasks; the run ends when all have started.
         until: latest time (s).
     """

@@ -40,7 +40,7 @@ class Ratios:
         self.asked: Counter[str] = Counter()
 
     def of(self, user: str, partitions: Sequence[str]) -> NDArray[np.float64]:
-        """Return the sorted ratios for a job: its user's, else its partition's, else all."""
+        """Return the sorted ratios of a job's user, else of its partition, else of all jobs."""
         for kind, names in (("user", [user]), ("partition", partitions), ("all", [""])):
             for name in names:
                 found = self._of.get((kind, name))
@@ -51,7 +51,7 @@ class Ratios:
 
 
 def drawn(ratios: NDArray[np.float64], share: float, used: float) -> float:
-    """Return one of the past ratios of used time to limit that exceed ``used``; 1 if there is none.
+    """Return a past ratio of used time to limit above ``used``; 1 if there is none.
 
     Args:
         ratios: sorted.

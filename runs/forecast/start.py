@@ -1,4 +1,4 @@
-"""Bring a Slurm controller into the state of a live cluster: running jobs, queue and usage."""
+"""Bring a Slurm controller into the state of a live cluster."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -243,7 +243,7 @@ def _taken(gres: Mapping[str, int], free: Mapping[str, int]) -> dict[str, int]:
 
 
 def _wait(found: Primed, entry: QueuedJob, situation: Situation) -> None:
-    """Queue a waiting job with its priority, and with the times at which its age starts."""
+    """Queue a waiting job with its priority, and set the time from which its age counts."""
     controller, now, zero = found.controller, situation.now, situation.zero
     live = entry.live
     assert live is not None

@@ -290,7 +290,7 @@ def platform_for(workload: Workload, name: str = "") -> Platform:
 
 
 def _size_text(workload: Workload) -> str | None:
-    """Return where the workload's file format states the machine's size, in words; None if nowhere."""
+    """Return in words where the workload's format gives the machine's size; None if nowhere."""
     if not is_log(workload):
         return f"MaxProcs or MaxNodes in its header (SWF), nb_res (JSON), 1 to {MOST_UNITS:,}"
     return f"a site of 1 to {MOST_UNITS:,} nodes" if workload.format == HaizeaLog.format else None

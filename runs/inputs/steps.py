@@ -156,7 +156,7 @@ class Filter(Step, frozen=True, kw_only=True):
 
 
 class Scale(Step, frozen=True, kw_only=True):
-    """A step that scales sizes, times, memory or arrivals, in the order in which its fields are defined."""
+    """A step that scales sizes, times, memory or arrivals, in the order of its fields."""
 
     machine: Units | None = None
     sizes: str | None = None

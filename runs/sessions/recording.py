@@ -70,7 +70,10 @@ class RecordingTransport:
         return reply
 
     def save(self) -> str | None:
-        """Ask the scheduler process for its state and return it as JSON; None if it saves none."""
+        """Ask the scheduler process for its state and return it as JSON.
+
+        Return None if the scheduler saves no state.
+        """
         return None if self._peer is None else self._peer.save()
 
     def farewell(self, notice: Notice) -> None:

@@ -71,7 +71,7 @@ class SnapshotHeader(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """The interval between two snapshots, in wall-clock seconds and in simulated seconds; inf: never."""
+    """The time between two snapshots, in wall-clock and in simulated seconds; inf: never."""
 
     wall: float = inf
     simulated: float = inf

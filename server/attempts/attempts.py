@@ -265,7 +265,10 @@ class Attempts(Kept):
         self._holders.check(holding)
 
     def is_awaited(self, job: Job) -> bool:
-        """Return whether a running job will end by something that is not on the agenda, such as a repair."""
+        """Return whether a running job ends only after an event that is not on the agenda yet.
+
+        Such an event is a repair, for example.
+        """
         attempt = attempt_of(job)
         return attempt.serial in self._held or attempt.work_ends == inf
 

@@ -47,7 +47,7 @@ class LastDump:
         return self._course.account(self._begin).node_unsaved > 0
 
     def strike(self, now: float, nodes: Sequence[int]) -> bool:
-        """Record a failure of nodes at ``now`` (s); return whether the checkpoint was complete by then."""
+        """Record a failure of nodes at ``now`` (s); return whether the checkpoint was complete."""
         if now >= self.end:
             return True
         self._struck, self._fallen = now, len(nodes)

@@ -136,7 +136,7 @@ class AttemptProgress(Kept):
 
     @property
     def slower(self) -> float:
-        """Factor by which work, checkpoints and reads take longer because fewer nodes work; 1 with all nodes."""
+        """Factor by which work, checkpoints and reads take longer than on all nodes."""
         return self._nodes / self._team
 
     def duration(self, work: Floats) -> Floats:
@@ -371,14 +371,14 @@ register(RigidProgress, RigidProgress.made, lambda state: RigidProgress(**state[
 
 
 def _left_of(phase: WorkPhase, dump: float) -> float:
-    """Return how long (s) it takes to save all work so far; writing a checkpoint takes ``dump`` s."""
+    """Return how long (s) it takes to save all work so far; a checkpoint takes ``dump`` s."""
     return dump - (phase.dumping - phase.dumps * dump) if phase.working > phase.saved else 0.0
 
 
 def interval_of(resilience: Resilience, dump: float, rate: float) -> float:
-    """Return the time of work (s) between two checkpoints, each of which takes ``dump`` s to write.
+    """Return the time of work (s) between two checkpoints.
 
-    ``rate`` is the failure rate (1/s) of the nodes.
+    A checkpoint takes ``dump`` s to write; ``rate`` is the failure rate (1/s) of the nodes.
     """
     wanted = resilience.interval
     if wanted is None:

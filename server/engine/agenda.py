@@ -82,7 +82,7 @@ class Agenda:
         return {entry[2]: entry for entry in sorted(self.heap) if entry[3] is not None}
 
     def of(self, kind: int) -> dict[Any, Entry]:
-        """Return {subject: entry} of all entries of one class, for example to find them after `restore`."""
+        """Return {subject: entry} of all entries of one class, for example after `restore`."""
         return {entry[3]: entry for entry in self.heap if entry[1] == kind and entry[3] is not None}
 
     def state(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The state that all parts of a run share: time, agenda, cluster, pending events and rules of the dialect."""
+"""The state that all parts of a run share, and the rules that differ between dialects."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -105,7 +105,7 @@ class Clockwork(Kept):
             self.must_wake = True
 
     def tell_apart(self, event: Event) -> None:
-        """Report that a source of events is exhausted, in a separate notice if the dialect requires that."""
+        """Report that a source of events is exhausted, in its own notice if the dialect says so."""
         if self.rules.news_apart and self.must_wake:
             self.news.append(event)
         else:

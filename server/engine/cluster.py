@@ -143,7 +143,7 @@ class Cluster:
             hook(now, job)
 
     def lay(self, job: Job, alloc_text: str, takes: Sequence[NodeTake] = ()) -> NodeSet:
-        """Start a cancelled job and end it at once, because its scheduler has not heard of the cancellation.
+        """Start and end a cancelled job at once, for a scheduler unaware of the cancellation.
 
         Return the units that the job would have had.
 

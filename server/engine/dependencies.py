@@ -1,4 +1,4 @@
-"""Hold dependent jobs in the server until their dependencies are fulfilled, under any scheduler."""
+"""Jobs held in the server until their dependencies are fulfilled, under any scheduler."""
 
 from collections import deque
 from collections.abc import Mapping

@@ -35,7 +35,7 @@ _LOOK: Final = 2048
 
 
 def table_of(*handlers: Handlers) -> dict[int, Callable[[Any], None]]:
-    """Merge tables of event handlers into one; raise RuntimeError if an event class has two handlers."""
+    """Merge tables of event handlers; raise RuntimeError if a class has two handlers."""
     table: dict[int, Callable[[Any], None]] = {}
     for some in handlers:
         for kind, handler in some.items():

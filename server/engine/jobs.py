@@ -106,7 +106,7 @@ class Job(Struct, eq=False):
 
     ``runtime`` is how long the job takes if nothing ends it earlier. ``walltime`` is the requested limit (inf: none).
     ``start`` and ``end`` are NaN until known, and ``alloc`` is empty until the start. If simulated hosts decide how
-    long the job takes, ``work`` is set and ``runtime`` is NaN.
+    long the job takes, ``work`` is set and ``runtime`` may be NaN.
     """
 
     id: str
@@ -222,7 +222,7 @@ class Job(Struct, eq=False):
         )
 
     def as_plain(self) -> dict[str, Any]:
-        """Return the job's state as JSON values; ``work`` becomes True or False (whether it is set).
+        """Return the job's state as JSON values; ``work`` becomes True if it is set, else False.
 
         The agenda entry for the job's end is not included.
         """

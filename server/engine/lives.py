@@ -22,7 +22,7 @@ Dilation = Callable[[NodeSet], float]
 
 
 class LimitChecks:
-    """Checks of walltimes at regular times: a job over its limit is killed at the next check, not at once.
+    """Regular checks of walltimes; a job over its limit is killed at the next check.
 
     Args:
         period, phase: time between two checks (s), and the time of any one check (s).
@@ -137,7 +137,10 @@ class AttemptsPart(LifePart, Protocol):
         """Return the share of a running job's work that is done, 0 to 1."""
 
     def is_awaited(self, job: Job) -> bool:
-        """Return whether a running job will end by something that is not on the agenda, such as a repair."""
+        """Return whether a running job ends only after an event that is not on the agenda yet.
+
+        Such an event is a repair, for example.
+        """
 
     def idle_and_down(self) -> tuple[int, int]:
         """Return the number of free units, and of down units that no job holds."""
@@ -150,7 +153,7 @@ class PreemptionPart(LifePart, Protocol):
         """Return the handlers of agenda entries, by class of entry."""
 
     def preempt(self, order: PreemptJobData) -> None:
-        """Preempt a running job at the end of its grace period, or raise Illegal."""
+        """Preempt a running job after its grace period, or raise Illegal."""
 
 
 class JobLives(Kept):
@@ -247,7 +250,7 @@ class JobLives(Kept):
     def end(self, job: Job, step: Step, *, announce: bool = True) -> None:
         """End a running job now.
 
-        Report it to the scheduler (``announce``) unless the scheduler itself declared the end.
+        Report the end to the scheduler (``announce``) unless the scheduler itself declared it.
         """
         if job.ending is not None:
             self._agenda.cancel(job.ending)
@@ -272,7 +275,7 @@ class JobLives(Kept):
         self._clockwork.tell(JobCompleted(now, data))
 
     def preempt(self, order: PreemptJobData) -> None:
-        """Preempt a running job at the end of its grace period, or raise Illegal."""
+        """Preempt a running job after its grace period, or raise Illegal."""
         if self.preemption is None:
             raise Illegal("feature_off", "PREEMPT_JOB needs the feature 'preemption', wanted in HELLO")
         self.preemption.preempt(order)
@@ -287,7 +290,7 @@ class JobLives(Kept):
         return (self._cluster.ledger.idle, 0) if self.attempts is None else self.attempts.idle_and_down()
 
     def check_invariants(self) -> None:
-        """Assert that something will end each running job: its entry on the agenda, or another known cause."""
+        """Assert that something will end each running job, such as an entry on the agenda."""
         ending = self._agenda.of(END)
         for job in self._cluster.running.values():
             assert ending.get(job.id) is job.ending, f"the end of {job.id} differs from the one on the agenda"

@@ -32,50 +32,53 @@ class Observer:
         return getattr(type(self), hook) is not getattr(Observer, hook)
 
     def begins(self, now: float, units: int) -> None:
-        """Called when the run begins, with ``units`` free units."""
+        """Handle the start of the run, with ``units`` free units."""
 
     def submitted(self, now: float, job: Job) -> None:
-        """Called when a job joins the queue."""
+        """Handle a job that joins the queue."""
 
     def started(self, now: float, job: Job) -> None:
-        """Called when a job gets its units."""
+        """Handle a job that gets its units."""
 
     def ended(self, now: float, job: Job) -> None:
-        """Called when a job reaches a final state: completed, killed or rejected."""
+        """Handle a job that reaches a final state: completed, killed, rejected or cancelled."""
 
     def decided(self, now: float, decision: Decision, rejected: DecisionRejectedData | None) -> None:
-        """Called when a decision was carried out, or rejected for the given reason."""
+        """Handle a decision that was carried out, or rejected for the given reason."""
 
     def settled(self, now: float, idle: int, down: int) -> None:
-        """Called after all events at ``now``, with the number of free units (``idle``).
+        """Handle the end of an instant, after all events at ``now``.
 
-        ``down`` is the number of units that are out of service and held by no job. The call may be skipped if ``idle``
-        did not change.
+        ``idle`` is the number of free units. ``down`` is the number of units that are out of service and held by no
+        job. The call may be skipped if ``idle`` did not change.
         """
 
     def switched(self, now: float, units: NodeSet, pstate: int) -> None:
-        """Called when a request to switch units begins, and again when it is complete.
+        """Handle the start and, in a second call, the completion of a request to switch units.
 
         At the start, ``pstate`` is `SWITCHING_ON` or `SWITCHING_OFF`; at the end it is the power state reached.
         """
 
     def departed(self, now: float, units: NodeSet, on: bool) -> None:
-        """Called when some units begin to switch on or off; `switched` reports the request as a whole."""
+        """Handle units that begin to switch on or off; `switched` reports whole requests."""
 
     def arrived(self, now: float, units: NodeSet, complete: bool) -> None:
-        """Called when some units have switched; ``complete`` is True for the last units of the request."""
+        """Handle units that have switched; ``complete`` is True for the last units of a request."""
 
     def availability(self, now: float, units: NodeSet, available: bool) -> None:
-        """Called when units stop or resume accepting new jobs; running jobs continue."""
+        """Handle units that stop or resume accepting new jobs; running jobs continue."""
 
     def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool, why: Reasons) -> None:
-        """Called when nodes go down with all their units, because of failures or (``planned``) maintenance."""
+        """Handle nodes that go down with all their units.
+
+        The cause is failures, or maintenance if ``planned``.
+        """
 
     def came_up(self, now: float, nodes: NodeSet, units: NodeSet) -> None:
-        """Called when nodes are up again with all their units."""
+        """Handle nodes that are up again with all their units."""
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
-        """Called once when the run is over, whatever ended it."""
+        """Handle the end of the run, whatever ended it; called once."""
 
 
 class Hooks:

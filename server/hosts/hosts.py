@@ -134,7 +134,7 @@ class Hosts(Part):
                 self._draw(now, host)
 
     def set_pstate(self, now: float, host: int, pstate: int) -> None:
-        """Put a host into a power state at ``now`` (s); `set_load` changes its load."""
+        """Put a host into a power state at ``now`` (s); its load does not change."""
         before = self._pstate[host]
         if pstate == before:
             return

@@ -210,7 +210,10 @@ class NodeLedger(SharedLedger):
         return tuple(range(int((self._nodes.gpus[node] > 0).sum())))
 
     def _take_at_once(self, shape: Shape, takes: Sequence[Take]) -> bool:
-        """Take resources of all nodes at once; return False if a GPU is missing or too little is free."""
+        """Take resources of all nodes at once.
+
+        Return False, and take nothing, if a GPU is missing or too little is free.
+        """
         if any(gpus and gpus[-1] >= self._nodes.gpus.shape[1] for _, _, gpus in takes):
             return False
         nodes, amounts, gpus = shape.rows(takes)

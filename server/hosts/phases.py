@@ -85,7 +85,10 @@ class Phase(Struct, eq=False):
     over: float = 0.0
 
     def share(self, now: float) -> float:
-        """Return the share of the phase that is done, 0 to 1; for usage traces, the share of its flops."""
+        """Return the share of the phase that is done, 0 to 1.
+
+        For usage traces this is the share of the phase's flops.
+        """
         if isinstance(self.leaf, UsageTrace) and self.flops:
             done = self.over
             for task in self.tasks:
@@ -204,7 +207,7 @@ def phase_of(run: Execution, leaf: Leaf, hosts: Hosts, bandwidth: float | None, 
 
 
 def next_task(task: Task, hosts: Hosts) -> Task | None:
-    """Return the task that follows a finished task of a rank; None after the last."""
+    """Return the next task of a usage trace's rank after a finished task; None if none."""
     if task.rank < 0:
         return None
     (demand,) = task.demands.values()

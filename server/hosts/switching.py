@@ -213,7 +213,10 @@ class Switchboard(Part):
             )
 
     def withdraw(self, now: float, units: NodeSet) -> NodeSet:
-        """Make units unavailable; return those that were available. Running jobs continue."""
+        """Make units unavailable; return the units that were available before.
+
+        Running jobs continue.
+        """
         news = units & NodeSet.interval(0, self._cluster.ledger.units - 1)
         news = news - self._unavailable
         if news:
@@ -224,7 +227,7 @@ class Switchboard(Part):
         return news
 
     def give_back(self, now: float, units: NodeSet) -> NodeSet:
-        """Make units available unless they sleep; return those that were unavailable."""
+        """Make units available unless they sleep; return the units that were unavailable before."""
         news = units & self._unavailable
         if news:
             self._unavailable = self._unavailable - news

@@ -22,7 +22,10 @@ ATTEMPT_COLUMNS: Final = (
 
 
 class AttemptRecorder(Written, Observer):
-    """The observer that writes ``attempts.csv``, and at the end ``nodes.csv`` and ``outages.csv``."""
+    """The observer that writes ``attempts.csv``, ``nodes.csv`` and ``outages.csv``.
+
+    Nodes and outages are written at the end of the run.
+    """
 
     _kept = ("_attempts", "_nodes", "_outages")
 

@@ -25,9 +25,9 @@ class Fragmentation(Struct, frozen=True, kw_only=True):
     """Idle and stranded GPUs while jobs wait.
 
     An idle GPU is stranded if no waiting job fits on its node. ``gpus`` is the machine's number of GPUs, and
-    ``waiting_time`` (s) how long jobs wait. ``idle`` and ``stranded`` are GPU-seconds, and ``pools`` has ``stranded``
-    by pool. ``share`` is ``stranded`` / ``idle``, None if no GPU was idle. ``mean`` and ``most`` are the mean and
-    largest number of stranded GPUs while jobs wait; None and 0 if no job ever waits.
+    ``waiting_time`` (s) the time during which any job waits. ``idle`` and ``stranded`` are GPU-seconds, and ``pools``
+    has ``stranded`` by pool. ``share`` is ``stranded`` / ``idle``, None if no GPU was idle. ``mean`` and ``most`` are
+    the mean and largest number of stranded GPUs while jobs wait; None and 0 if no job ever waits.
     """
 
     gpus: int

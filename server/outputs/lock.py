@@ -68,7 +68,7 @@ def is_written(prefix: str) -> bool:
 
 
 def unwritable_folder(folder: Path, error: OSError, option: str = "--out") -> OutputFailed:
-    """Return the error of a folder that cannot be written."""
+    """Return the error for a folder that cannot be written."""
     return OutputFailed(
         f"cannot write to the output folder ({error.strerror or error})",
         where=str(folder),

@@ -216,9 +216,10 @@ class SharedNodeBook(NodeBook):
             self._count(np.arange(len(self._jobs))[part], self._jobs[part] == 0, end)
 
     def _count(self, nodes: NDArray[np.intp], which: NDArray[np.bool_], now: float) -> None:
-        """Add the time since each node's last change to its busy time, or to the time held while down.
+        """Add the time since each node's last change to its busy time.
 
-        ``which`` has one value per node of ``nodes``: True if the node is included.
+        If a node is down, add the time to the time held while down instead. ``which`` has one value per node of
+        ``nodes``: True if the node is included.
         """
         nodes = nodes[which]
         span = now - self._since[nodes]

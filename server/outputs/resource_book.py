@@ -135,7 +135,7 @@ class ResourceBook(Observer):
         self._shapes_wanted.add(wanted, self._shape(request), self._able(constraint, queue))
 
     def started(self, now: float, job: Job) -> None:
-        """Stop counting a job as waiting, and take its part of each node."""
+        """Stop counting a job as waiting, and mark what it takes of each node as used."""
         self._go_on(now)
         self._leaves(job)
         assert job.taken is not None
@@ -197,9 +197,9 @@ class ResourceBook(Observer):
         self._sum_stranded += sign * (self._open[at].T @ self._short[at])
 
     def _short_of(self, at: NDArray[np.intp]) -> Amounts:
-        """Return 1 where a node has less of a resource free than any job takes, else 0; shape (nodes, resources).
+        """Return which resources of nodes are short (1, else 0), shape (nodes, resources).
 
-        The result is 0 for resources that a node does not have.
+        A resource is short if a node has it, but less of it is free than any job takes.
         """
         left = self._left[at]
         if len(self._names) > len(self._nodes.resources):  # one GPU must have enough, not all together

@@ -54,7 +54,7 @@ def conditions_of(workloads: Mapping[str, Workload]) -> dict[str, tuple[Conditio
 
 
 def dependency_remarks(workloads: Mapping[str, Workload]) -> list[str]:
-    """Return warnings about ignored dependencies, each with the first three jobs."""
+    """Return warnings about ignored dependencies, each naming at most three jobs."""
     absent: list[str] = []
     strange: list[str] = []
     kinds: dict[str, None] = {}  # an ordered set
@@ -124,7 +124,10 @@ def _tasks(workload: Workload) -> dict[str, list[str]]:
 
 
 def _wishes(workload: Workload) -> Iterator[tuple[int, list[Condition]]]:
-    """Yield (row in the workload, dependencies) of each dependent job, with job ids as in the log."""
+    """Yield (row in the workload, dependencies) of each dependent job.
+
+    Dependencies have job ids as in the log.
+    """
     texts = workload.labels.get("dependency")
     preceding = workload.columns.get("preceding")
     think = workload.measures.get("think_time")

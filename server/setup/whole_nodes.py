@@ -1,4 +1,4 @@
-"""Decide whether a scheduler without the feature `resources` can run a workload on shared nodes."""
+"""Check whether a scheduler without the feature `resources` can run jobs on shared nodes."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -19,7 +19,7 @@ _RESOURCES: Final[Feature] = "resources"
 
 
 def needed_features(platform: Platform, workloads: Mapping[str, Workload]) -> dict[Feature, str]:
-    """Return the features that a scheduler needs to run these jobs, as {feature: why it is needed}.
+    """Return {feature: why it is needed} of the features that these jobs need.
 
     On nodes with resources, a scheduler without the feature ``resources`` knows only a job's number of nodes. It can
     run only jobs that do not share their nodes; see `takes_whole_nodes`.

@@ -115,11 +115,14 @@ class WorkloadJobs:
             yield from jobs
 
     def _complete(self, row: int, jobs: list[Any]) -> None:
-        """Set further fields of a block of jobs; ``row`` is the workload's row of the block's first job."""
+        """Set further fields of a block of jobs; ``row`` is the workload's row of the first one."""
 
 
 def is_work(profile: Profile, runtime: float, *, has_hosts: bool) -> bool:
-    """Return whether simulated hosts determine how long a job takes; its ``runtime`` is then NaN."""
+    """Return whether simulated hosts determine how long a job takes.
+
+    This is so if its ``runtime`` is unknown (NaN), or if hosts are simulated and its profile is composed of parts.
+    """
     return isnan(runtime) or (has_hosts and isinstance(profile, Composed))
 
 

@@ -1,4 +1,4 @@
-"""A listening socket for encrypted connections (CurveZMQ, by libzmq) that checks the keys of peers.
+"""A listening socket for encrypted connections (CurveZMQ) that checks the keys of peers.
 
 It replaces a `Listener`. libzmq disconnects peers without the right key within seconds and delivers nothing from them.
 A `Doorway` limits such peers further; other limits are libzmq's options.

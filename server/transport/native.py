@@ -239,7 +239,7 @@ class NativeTransport(Peer[ServerSession]):
         return message
 
     def _frame_of(self, message: ZmtpMessage) -> bytes:
-        """Return the content of a message: its first part that does not belong to the route of the HELLO."""
+        """Return the content of a message: the first part that is not of the HELLO's route."""
         if message.left_out:
             too_long(message.left_out, RemoteProtocolError)
         parts = message.parts

@@ -31,7 +31,7 @@ class Session(Protocol):
         """Return the frame of a notice."""
 
     def receive_reply(self, frame: bytes) -> Reply:
-        """Return the reply in a frame; RemoteProtocolError if no reply is allowed now."""
+        """Return the reply in a frame; raise RemoteProtocolError if none is allowed now."""
 
     def pass_on(self, seq: int, frame: bytes) -> None:
         """Record that a notice of another session (a recording) is sent."""

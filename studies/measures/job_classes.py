@@ -41,8 +41,8 @@ def check_labels(by: By, where: str) -> None:
 def class_names(by: By, workloads: Mapping[str, Workload], where: str) -> dict[str, list[str]]:
     """Return {label: the values in a run's workloads that get their own metrics}.
 
-    Values that the study names but no job has are left out. If the study gives a number of values instead, those with
-    the most jobs are taken. If two values have equally many jobs, the first in text order is taken.
+    Values that the study names but no job has are left out. If the study gives a number of values instead, the values
+    with the most jobs are taken. If two values have equally many jobs, the first in text order is taken.
 
     Raises:
         StudyError: the workloads have no such label, or too many values of it.

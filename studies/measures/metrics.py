@@ -1,4 +1,4 @@
-"""Metrics of a trial (one simulation of a study), for the whole run or a part, and by class."""
+"""Metrics of a trial (one simulation of a study), for all its jobs and for classes."""
 
 from collections.abc import Mapping, Sequence
 from math import fsum

@@ -46,8 +46,8 @@ def curves_picture(
 ) -> bytes:
     """Return a picture of curves with intervals, as in figures 7 and 8 of paper 000.
 
-    Straight lines join the means. With targets, each curve is the monotone cubic whose crossings are searched. The axis
-    is logarithmic if that spaces its numbers more evenly.
+    Straight lines join the means. With targets, each curve is the monotone cubic in which crossings are searched. The
+    axis is logarithmic if that spaces its numbers more evenly.
 
     A hollow point is a mean that leaves out replicas without a value of the metric. A note at the foot names cells
     without any value.

@@ -1,4 +1,4 @@
-"""The common parts of all pictures of a study: labels with units, panels, marks of missing trials."""
+"""The common parts of a study's pictures: labels with units, panels, marks of gaps."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,1 +1,1 @@
-"""Description of a study, its trials (simulations), their metrics, and the table of results."""
+"""The description of a study, its trials (simulations) and the table of its results."""

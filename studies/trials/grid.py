@@ -73,7 +73,7 @@ def prepared(study: Study) -> tuple[Prepared, ...]:
 
 
 class TrialMaker:
-    """A function that makes a trial (one simulation) from the numbers of its point and replica.
+    """A function that makes a trial (one simulation) from its point's and replica's numbers.
 
     Args:
         folder: file names in the study are relative to this folder.

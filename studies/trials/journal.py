@@ -1,4 +1,4 @@
-"""The output folder of a study, with the study's identity and the journal of finished trials."""
+"""The output folder of a study, with its identity and the journal of finished trials."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -40,7 +40,7 @@ _decoder: Final = msgspec.json.Decoder(Outcome)
 
 
 class Journal:
-    """The file that lists the finished trials of a study, so that an interrupted study can continue.
+    """The file that lists a study's finished trials, so that the study can continue.
 
     Each line is on disk before the next trial is requested. When the journal is opened, an incomplete last line is
     dropped, and its trial is repeated.

@@ -118,9 +118,10 @@ def yield_rows(
     lifetimes: int = 0,
     seed: int = 1,
 ) -> list[YieldRow]:
-    """Return an application's yield (useful share of its node time) for each wait between allocations.
+    """Return an application's yield for each wait between allocations.
 
-    Each wait has one row without spare nodes, and one for each shape, that is, each way of using the nodes.
+    The yield is the useful share of node time. Each wait has one row without spare nodes, and one for each shape, that
+    is, each way of using the nodes.
 
     Args:
         waits: waits for a new allocation in seconds.

@@ -1,4 +1,4 @@
-"""The Python objects of a study: schedulers, workloads and machines that are not named in files."""
+"""The Python objects of a study: schedulers, workloads and machines that no file names."""
 
 import dataclasses
 import hashlib
@@ -23,7 +23,7 @@ _MARK: Final = "object:"
 
 
 class Objects:
-    """The Python objects of a study; in the study's description, a text stands for each object.
+    """The Python objects of a study; the study's description names each by a text.
 
     The setups that its trials share are kept here, because the same text may name another object in another study.
     """

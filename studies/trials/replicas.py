@@ -102,7 +102,10 @@ class Precise:
             self._look(point)
 
     def _look(self, point: int) -> None:
-        """Decide the next stages of a point, as long as all replicas of its latest stage have ended."""
+        """Decide the next stage of a point if all replicas of its latest stage have ended.
+
+        Repeat this while stages have ended already.
+        """
         found = self._found[point]
         while all(replica in found for replica in range(self._wanted[point])):
             before = self._wanted[point]
@@ -138,7 +141,7 @@ class Precise:
 
     @property
     def imprecise(self) -> int:
-        """Return the number of points with the maximum number of replicas that are imprecise."""
+        """Return how many points are imprecise although they have the most replicas allowed."""
         return sum(
             len(found) >= self._rule.most and not reached([found[replica] for replica in range(wanted)], self._rule)
             for found, wanted in zip(self._found, self._wanted, strict=True)

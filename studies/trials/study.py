@@ -233,7 +233,7 @@ class Study:
 
     @property
     def varied(self) -> list[str]:
-        """The names that distinguish points: axes of variants, and the options that other axes set.
+        """The names that distinguish points: axes of variants, and options of other axes.
 
         The options that a variant sets follow from its name, so they are not included.
         """
@@ -318,7 +318,10 @@ class Study:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Return everything that determines the results, except the number of replicas, as plain values."""
+        """Return everything that determines the results, as plain values.
+
+        The number of replicas is not included.
+        """
         return {
             "run": self.run,
             "axes": [[name, value] for name, value in self._raw_axes.items()],

@@ -114,9 +114,7 @@ def run(
 
 
 def estimate(study: Study, out: str | Path | None = None) -> StudyEstimate:
-    """Estimate how long a study takes, by running the first trial of two of its points.
-
-    These are the first point and the last point.
+    """Estimate how long a study takes, from the first trials of its first and last point.
 
     Args:
         out: the study's folder, whose trials count as done; nothing is written to it.

@@ -1,4 +1,4 @@
-"""The interface of a group of workers that run trials, and the JSON lines they exchange."""
+"""The interface of a group of workers, and the JSON lines that are exchanged with them."""
 
 import traceback
 from typing import Final, Protocol, Self
