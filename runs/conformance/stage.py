@@ -50,7 +50,7 @@ class Stage:
     ended_as: SchedulerFailed | None = None
     #: each notice, and the scheduler's reply before any change
     exchanges: list[tuple[Notice, Reply]] = field(default_factory=list)
-    #: whether the scheduler was told the end of the run for the reason that the test expects
+    #: whether the last notice gave the reason for the run's end that the test expects
     last_told: bool = False
     #: the object that changes replies; None: replies stay as they are
     meddling: Meddling | None = field(init=False)

@@ -22,7 +22,7 @@ from pipistrelle.server.transport.in_process import InProcessTransport, Transpor
 FORMAT: Final = 4
 #: maximum characters shown of a scheduler's name
 _SHOWN: Final = 100
-#: what parts of a run raise about values that they never saved
+#: errors that parts of a run raise for values that they did not save
 _UNFIT: Final = (LookupError, TypeError, ValueError, AttributeError, AssertionError, ArithmeticError)
 #: {key that must be equal in a state and a run: its name in an error}
 _MARKS: Final = {

@@ -24,7 +24,7 @@ from pipistrelle.traces.slurm.state.records import ClusterState, LiveReservation
 from pipistrelle.traces.workload import Workload
 
 QUANTILES: Final = (0.1, 0.5, 0.9)
-#: how far a forecast looks unless told otherwise (s)
+#: default time that a forecast looks ahead (s)
 HORIZON: Final = 14 * 86400.0
 #: how long before its limit (s) a job ends that uses its whole limit
 _EARLY: Final = 0.001

@@ -10,7 +10,7 @@ from msgspec import Struct
 from pipistrelle.runs.forecast.start import Primed
 from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETED, PENDING, RUNNING, SlurmJob
 
-#: intervals of the scheduler without an event after which nothing more is expected
+#: number of scheduler intervals without an event after which no more events are expected
 _PATIENCE: Final = 10
 
 #: reasons of jobs that never start

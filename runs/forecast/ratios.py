@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pipistrelle.traces.workload import Workload
 
-#: least number of past jobs of a user or a partition
+#: fewest past jobs for which a user or a partition has its own ratios
 LEAST: Final = 5
 _KINDS: Final = ("user", "partition", "all")
 
@@ -36,7 +36,7 @@ class Ratios:
             for name, members in groups.items():
                 if name and len(members) >= LEAST:
                     self._of[kind, name] = np.sort(ratios[members])
-        #: {kind of group: number of times that it was asked}
+        #: {kind of group: how often its ratios were used}
         self.asked: Counter[str] = Counter()
 
     def of(self, user: str, partitions: Sequence[str]) -> NDArray[np.float64]:

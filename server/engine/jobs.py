@@ -20,7 +20,7 @@ from pipistrelle.server.engine.agenda import Entry
 from pipistrelle.traces.profiles import Profile
 from pipistrelle.traces.resilience import Resilience
 
-#: bits that one id may take; most digits of a number that may have a bit
+#: maximum bits per id; maximum digits of a number that is stored as a bit
 _BITS_PER_ID: Final = 64
 _DIGITS: Final = 12
 #: number of new ids per batch; fewer than _FEW are added one by one

@@ -42,7 +42,7 @@ class Ledger:
     def __init__(self, units: int) -> None:
         self.units = units
         self.idle = units
-        #: whether more or less of some unit is free, though ``idle`` may be equal; the engine resets it
+        #: whether the free part of any unit has changed, even if ``idle`` has not; the engine resets it
         self.changed = False
         #: units on which no job can start; running jobs continue there
         self.blocked = _NONE

@@ -269,7 +269,7 @@ class JobLives(Kept):
             return
         return_code = job.return_code if step in ("finish", "fail") else -1
         cause = job.attempt.cause if job.attempt is not None else ""
-        # The protocol has each final state of a job that ran.
+        # Every final state of a job that ran is also a state of the protocol.
         alloc = job.alloc.written or str(job.alloc)
         data = JobCompletedData(job.id, job.state, alloc, return_code, cause)  # type: ignore[arg-type]
         self._clockwork.tell(JobCompleted(now, data))

@@ -11,7 +11,7 @@ from pipistrelle.server.errors import Stalled
 #: more notices than this, at one instant or on an idle machine where no job changes, are an endless loop
 MAX_FRUITLESS: Final = 10_000
 _NAMED: Final = 3
-#: characters shown of the scheduler's list of what it keeps units for
+#: maximum characters shown of the purposes for which the scheduler keeps units
 _SHOWN: Final = 1000
 
 

@@ -50,7 +50,7 @@ _WRITTEN: Final = tuple(
 )
 #: names of all outputs, and of tables that may also exist as Parquet
 OUTPUT_FILES: Final = (*_WRITTEN, *(f"{name[:-4]}.parquet" for name in _WRITTEN if name.endswith(".csv")))
-#: outputs with a digest in the summary; schedule.csv has a version and command.json the input's name, so not these
+#: outputs with a digest in the summary; not schedule.csv (it has a version) and command.json (it names inputs)
 _CHECKED: Final = tuple(
     name for name in _WRITTEN if name not in (f"{OUTPUT_PREFIX}schedule.csv", SUMMARY_FILE, COMMAND_FILE)
 )

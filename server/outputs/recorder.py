@@ -32,7 +32,7 @@ RESOURCE_COLUMNS: Final = (
 )
 #: further columns of ``jobs.csv`` with names of jobs and nodes
 NAME_COLUMNS: Final = "job_name,allocated_nodes"
-#: how many lists of nodes keep their text
+#: number of node lists whose texts are cached
 _KEPT: Final = 10_000
 MACHINE_COLUMNS: Final = "time,nb_sleeping,nb_switching_on,nb_switching_off,nb_idle,nb_computing"
 DOWN_COLUMN: Final = "nb_down"

@@ -118,7 +118,7 @@ class ResourceBook(Observer):
         queue = job.queue or ""
         return job.resources, constraint, queue if queue in self._queues else ""
 
-    # -- what happens --------------------------------------------------------------------------------------------------
+    # -- events --------------------------------------------------------------------------------------------------------
 
     def submitted(self, now: float, job: Job) -> None:
         """Count a job as waiting."""
@@ -179,7 +179,7 @@ class ResourceBook(Observer):
             del self._waiting[wanted]
             self._shapes_wanted.remove(wanted)
 
-    # -- what is summed ------------------------------------------------------------------------------------------------
+    # -- sums ----------------------------------------------------------------------------------------------------------
 
     def _look_at(self, at: NDArray[np.intp]) -> None:
         """Recount the nodes ``at``, whose free amounts have changed."""
@@ -213,7 +213,7 @@ class ResourceBook(Observer):
         self._left = self._columns(self._free.amounts, self._free.gpus)
         self._open = np.where(self._down[:, None], 0, self._left)
         self._short = self._short_of(every)
-        #: sums over all nodes: what they have, what jobs hold, what is open, and what of it lacks each other resource
+        #: sums over all nodes: what they have, what jobs hold, what is free on nodes that are up, and what is stranded
         self._sum_has = self._has.sum(axis=0)
         self._sum_held = self._sum_has.copy()
         self._sum_open = np.zeros(width, dtype=np.int64)

@@ -19,7 +19,7 @@ from pipistrelle.traces.requests import processors_request, with_requests
 from pipistrelle.traces.workload import CONSTRAINT, Workload
 
 _MOST_SHOWN: Final = 5
-#: (what a request may ask for, whether it does): a machine whose nodes have no resources ignores it
+#: (resource, whether a request asks for it); a machine whose nodes have no resources ignores these
 _IGNORED: Final[tuple[tuple[str, Callable[[Request], bool]], ...]] = (
     ("memory", lambda one: any((one.memory_per_node, one.memory_per_core, one.memory_per_gpu))),
     ("GPUs", lambda one: any((one.gpus, one.gpus_per_node, one.gpus_per_task))),

@@ -130,7 +130,7 @@ class Listener:
     def _read(self, stranger: RouterConnection) -> None:
         stranger.read()
         if stranger.lost:
-            if stranger.held and not stranger.ready:  # ZeroMQ's libraries leave like this if the security differs
+            if stranger.held and not stranger.ready:  # ZeroMQ's libraries disconnect like this if the security differs
                 self.fault = "a peer that wants another handshake, perhaps --curve"
             self._forget(stranger)
             stranger.close()

@@ -253,7 +253,7 @@ def by_size(
     names = {column.removeprefix(f"{metric}_"): column for _, column in found} | {"all": metric}
     rows = comparison(trials, axis, first, second, list(names.values()), level=level)
     counts = {name: sum(count or 0 for count in trials.columns.get(f"jobs_{name}", ())) for name in names}
-    total = sum(counts.values())  # no column has all
+    total = sum(counts.values())  # there is no column jobs_all
     shares = {name: count / total if total and name != "all" else None for name, count in counts.items()}
     return [SizeRow(name=name, pair=row.pair, share=shares[name]) for name, row in zip(names, rows, strict=True)]
 

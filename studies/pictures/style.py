@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MARKERS: Final = "osD^vP*X"
-#: most panels beside each other
+#: maximum number of panels side by side
 _MOST_ACROSS: Final = 4
-#: units of a scale: least value in the column's unit, that unit in it, name
+#: units of an axis: (least value that it suits and its size, both in the column's unit, and its name)
 _TIMES: Final = ((3 * 86400.0, 86400.0, "days"), (3 * 3600.0, 3600.0, "hours"), (180.0, 60.0, "minutes"))
 _SCALES: Final = {
     "s": (*_TIMES, (0.0, 1.0, "seconds")),
@@ -32,7 +32,7 @@ _SCALES: Final = {
     "": ((0.0, 1.0, ""),),
 }
 _LONGEST_NOTE: Final = 140
-#: ends of files' names, whose folders and suffixes are not shown
+#: suffixes of file names that are shown without folder and suffix
 _FILES: Final = (".swf", ".json", ".gz", ".xz", ".toml")
 
 

@@ -18,7 +18,7 @@ from pipistrelle.server.setup.setup import Setup
 from pipistrelle.studies.errors import StudyError
 from pipistrelle.traces.workload import Workload
 
-#: begin of the texts that stand for objects; with a colon, a scheduler's text counts as Python code
+#: start of the texts that stand for objects; the colon makes a scheduler's text count as Python code
 _MARK: Final = "object:"
 
 

@@ -274,7 +274,7 @@ class Study:
                     expected="the name of a scheduler, FILE.toml or FILE.py:OBJECT",
                 )
             values = msgspec.to_builtins(spec)
-            variants = set(labels)  # an axis of variants may be called as a column, such as policy
+            variants = set(labels)  # an axis of variants may have the name of a column, such as policy
             for option in dict.fromkeys([*_ALWAYS, *settings]):
                 if (
                     option != "seed"

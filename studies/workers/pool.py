@@ -56,7 +56,7 @@ class _Worker:
             with suppress(OSError):
                 pipe.close()
         if isinstance(self.process, Fork) and self.trial is not None:
-            self.process.kill()  # it would look at its input only after its trial
+            self.process.kill()  # it notices the closed input only after its trial
         try:
             self.process.wait(_GRACE_S)
         except subprocess.TimeoutExpired:
