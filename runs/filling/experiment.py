@@ -19,7 +19,7 @@ POINTS: Final = (50, 80, 100, 110, 120, 130)
 
 
 class Filled(NamedTuple):
-    """The results of one fill.
+    """The results of filling a cluster once.
 
     Attributes:
         allocated: a pair [requested GPUs, allocated GPUs], in % of the cluster's GPUs, for each percentage in `POINTS`

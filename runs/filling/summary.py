@@ -1,4 +1,4 @@
-"""Summarise and draw fills of several seeds."""
+"""Means and pictures of experiments that fill a cluster with pods, over several seeds."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ FIGURES = ("allocated", "fragmented")
 
 
 def summarise_fills(placement: str, seed: int, fills: Sequence[Filled]) -> dict[str, Any]:
-    """Return the means over seeds as JSON values.
+    """Return the means of experiments over seeds as JSON values.
 
     With several seeds, include 95 % intervals of the means.
     """

@@ -40,8 +40,8 @@ def play(start: Primed, now: int, runtimes: Runtimes, wanted: Collection[str], u
     Args:
         now: the moment of the forecast (s); the controller is in the state of that moment.
         runtimes: returns the run time of a job (s).
-        wanted: ids of jobs and tasks; the run ends when all have started.
-        until: latest time (s).
+        wanted: ids of jobs and tasks; the controller runs until all have started.
+        until: time (s) at which the controller stops in any case.
     """
     daemon, controller = start.daemon, start.controller
     ends: list[tuple[float, int, SlurmJob, int]] = []

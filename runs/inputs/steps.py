@@ -94,7 +94,10 @@ class Filter(Step, frozen=True, kw_only=True):
         return self.sample is not None
 
     def apply(self, workload: "Workload") -> "Workload":
-        """Return the workload with only the kept jobs; their ids and submit times do not change."""
+        """Return the workload with only the kept jobs; their ids do not change.
+
+        Submit times change only with ``rebase``, which moves time 0.
+        """
         import numpy as np
 
         from pipistrelle.models.workloads.options import (

@@ -39,7 +39,7 @@ if TYPE_CHECKING:  # most runs need no failure models
 
 
 class Attempts(Kept):
-    """The part that tracks the attempts of jobs that can lose their units.
+    """The engine part that tracks the attempts of jobs that can lose their units.
 
     Args:
         rates: mean failure rate of each node (1/s), shape (nodes,).
@@ -95,7 +95,7 @@ class Attempts(Kept):
 
     @property
     def at_work(self) -> bool:
-        """Whether any job is working; if so, at least one job is certain to end."""
+        """Whether any job is working, so that at least one job is certain to end."""
         return len(self._jobs) > len(self._held)
 
     def submitted(self, job: Job) -> None:

@@ -14,7 +14,7 @@ from pipistrelle.server.errors import Illegal
 
 
 class Preemption:
-    """The part that preempts running jobs, on machines with or without failures.
+    """The engine part that preempts running jobs, on machines with or without failures.
 
     With a grace period the job keeps running for that long. If the job ends in time, even at the last instant, it
     counts as ended, not as preempted. The same holds for a job in its epilogue and a job whose nodes fail. Otherwise
@@ -32,7 +32,7 @@ class Preemption:
         self._going: dict[str, Entry] = {}
 
     def handlers(self) -> Handlers:
-        """Return the handler of each class of agenda entries."""
+        """Return {event class: function that handles its events}."""
         return {PREEMPTION: self._grace_over}
 
     def state(self) -> None:

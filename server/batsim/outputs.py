@@ -144,7 +144,7 @@ class _Trace(Written, Observer):
             self._write_states(now)
 
     def switched(self, now: float, units: NodeSet, pstate: int) -> None:
-        """Count a request to switch units to any power state."""
+        """Count a request to switch units on or off, and write the state of the machine."""
         if pstate in (SWITCHING_ON, SWITCHING_OFF):
             self._grouped_switches += 1
             self._switches += len(units)

@@ -100,7 +100,7 @@ class Part(Kept):
     """An optional part of a run; snapshots restore it before the jobs and the agenda."""
 
     def handlers(self) -> Handlers:
-        """Return the handler of each class of agenda entries that this part uses."""
+        """Return {event class: function that handles its events} for this part's event classes."""
         return {}
 
     def tell_present(self) -> None:

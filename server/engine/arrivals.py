@@ -16,7 +16,7 @@ from pipistrelle.server.engine.lives import JobLives
 
 
 class Arrivals(Kept):
-    """The part that submits each job at its submit time; ``jobs`` are in order of submit time."""
+    """The engine part that submits each job at its submit time; ``jobs`` are in order of submit time."""
 
     _kept: ClassVar[tuple[str, ...]] = ("_taken", "drained", "exhausted", "_dependencies")
 
@@ -40,7 +40,7 @@ class Arrivals(Kept):
         return self._dependencies.held
 
     def handlers(self) -> Handlers:
-        """Return the handler of each class of agenda entries."""
+        """Return {event class: function that handles its events}."""
         return {SUBMISSION: self._submit, REQUEUE: self._queue, CANCELLATION: self._cancel}
 
     def put_next(self) -> None:

@@ -114,7 +114,8 @@ class Clockwork(Kept):
     def wake_on(self, wanted: tuple[WakeType, ...] | None) -> None:
         """Wake the scheduler only for these event types; None means all types.
 
-        A scheduler without the feature ``wake_filter`` is woken for every event.
+        Some events, such as rejections and failures of nodes, always wake it. A scheduler without the feature
+        ``wake_filter`` is woken for every event.
         """
         self.wanted = wanted
         if wanted is None or "wake_filter" not in self.features:
@@ -126,7 +127,7 @@ class Clockwork(Kept):
         self._wake = made
 
     def queue_at(self, time: float, job: Job) -> None:
-        """Put a held or requeued job on the agenda, to join the queue at ``time`` (s)."""
+        """Schedule a held or requeued job to join the queue at ``time`` (s)."""
         self.cluster.coming[job.id] = job
         self.agenda.put(time, REQUEUE, job.id)
 

@@ -121,7 +121,7 @@ class LifePart(Protocol):
 
 
 class AttemptsPart(LifePart, Protocol):
-    """The part that tracks attempts, in runs where jobs can lose their units."""
+    """The engine part that tracks attempts, in runs where jobs can lose their units."""
 
     @property
     def unsettled(self) -> bool:
@@ -147,17 +147,17 @@ class AttemptsPart(LifePart, Protocol):
 
 
 class PreemptionPart(LifePart, Protocol):
-    """The part that preempts running jobs on the scheduler's request."""
+    """The engine part that preempts running jobs on the scheduler's request."""
 
     def handlers(self) -> Handlers:
-        """Return the handlers of agenda entries, by class of entry."""
+        """Return {event class: function that handles its events}."""
 
     def preempt(self, order: PreemptJobData) -> None:
         """Preempt a running job after its grace period, or raise Illegal."""
 
 
 class JobLives(Kept):
-    """The part that submits, starts, preempts and ends jobs.
+    """The engine part that submits, starts, preempts and ends jobs.
 
     A job takes its runtime, or as long as its simulated hosts need. If the run needs `attempts` or `preemption`, set
     them before it begins.
@@ -188,7 +188,7 @@ class JobLives(Kept):
         self.preemption: PreemptionPart | None = None
 
     def handlers(self) -> Handlers:
-        """Return the handlers of agenda entries, by class of entry."""
+        """Return {event class: function that handles its events}."""
         own: Handlers = {END: self._end_comes, PHASE: self._phase_over}
         return own if self.preemption is None else {**own, **self.preemption.handlers()}
 
@@ -250,7 +250,7 @@ class JobLives(Kept):
     def end(self, job: Job, step: Step, *, announce: bool = True) -> None:
         """End a running job now.
 
-        Report the end to the scheduler (``announce``) unless the scheduler itself declared it.
+        If ``announce``, report the end to the scheduler. This is False for an end that the scheduler itself declared.
         """
         if job.ending is not None:
             self._agenda.cancel(job.ending)

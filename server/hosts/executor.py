@@ -24,7 +24,7 @@ _NO_TIME: Final = 1e-300
 
 
 class Executor:
-    """The part that runs the work of jobs on hosts, phase by phase.
+    """The engine part that runs the work of jobs on hosts, phase by phase.
 
     A parallel task advances at the pace of its slowest host. Each rank uses one core; ranks on one host share its
     cores, and tasks on common hosts get fair shares (`fair_rates`). Delays do not depend on hosts. Communication

@@ -38,7 +38,7 @@ class Leg(Struct, eq=False):
 
 
 class Switchboard(Part):
-    """The part that changes power states and keeps jobs off units that cannot compute.
+    """The engine part that changes power states and keeps jobs off units that cannot compute.
 
     A unit that sleeps, switches or is unavailable is blocked in the ledger. Switching off or on takes the time of one
     flop at the speed of the switch state, as in Batsim.
@@ -74,7 +74,7 @@ class Switchboard(Part):
             self._cluster.ledger.block(self._asleep)
 
     def handlers(self) -> Handlers:
-        """Return the handlers of agenda entries, by class of entry."""
+        """Return {event class: function that handles its events}."""
         return {SWITCH: self.over}
 
     def state(self) -> dict[str, Any]:

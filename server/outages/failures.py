@@ -133,7 +133,7 @@ class _Down(Kept):
 
 
 class Failures(Part):
-    """The part that applies outages and maintenance to the nodes of a run.
+    """The engine part that applies outages and maintenance to the nodes of a run.
 
     Only the next outage is on the agenda, so that streams of outages may be endless. With ``holds``, a job may start on
     down units and waits for their repair; this is for schedulers that do not support failures.
@@ -176,7 +176,7 @@ class Failures(Part):
         self._put_next_announcement()
 
     def handlers(self) -> Handlers:
-        """Return the handlers of agenda entries, by class of entry."""
+        """Return {event class: function that handles its events}."""
         return {FAILURE: self._fail, REPAIR: self._repair, MAINTENANCE: self._maintain}
 
     def state(self) -> dict[str, Any]:
