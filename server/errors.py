@@ -39,7 +39,7 @@ class SchedulerFailed(RunError):
 
 
 class Stalled(RunError):
-    """Jobs wait, but no event is left that could start them."""
+    """The run would never end, for example because jobs wait and no event is left."""
 
     exit_code = 5
     reason = "stalled"

@@ -13,7 +13,7 @@ _HOMES: Final = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name of the public API (`run`, `estimate`, `Study`, `Results`) when it is first used, and return it."""
+    """Import a name of the public API when it is first used, and return it."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -54,7 +54,10 @@ def _job_problems(script: Script, audience: Audience) -> list[str]:
 
 
 def refusal_problems(stage: Stage, limit: float) -> list[str]:
-    """Return a mistake if the scheduler still ran ``limit`` s after the server refused its HELLO; else []."""
+    """Return [a mistake] if the scheduler ran on after its HELLO was refused, else [].
+
+    ``limit``: how long its process was given to end (wall-clock s).
+    """
     if stage.ended_as is not None:
         return []
     return [f"its process was still running {limit:g} s after its HELLO was refused"]
@@ -63,7 +66,7 @@ def refusal_problems(stage: Stage, limit: float) -> list[str]:
 def failure_text(error: PipistrelleError, words: Sequence[str]) -> str:
     """Return the text of the error that ended a run.
 
-    The socket's path and the scheduler's command are replaced by names.
+    The socket's path and the scheduler's command are left out.
     """
     what = error.what.removesuffix(f": {shlex.join(words)}")
     where = None if error.where is not None and error.where.startswith("ipc://") else error.where

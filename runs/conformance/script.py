@@ -45,7 +45,7 @@ class ScriptJob(NamedTuple):
 
 @dataclass(slots=True)
 class Meddling:
-    """Changes a scheduler's replies during a test, to simulate decisions of an operator or mistakes of the scheduler.
+    """A change of a scheduler's replies, to simulate an operator or a faulty scheduler.
 
     Attributes:
         decide: returns the decisions that the server carries out instead of the scheduler's decisions.
@@ -63,7 +63,7 @@ class Meddling:
         return Reply(reply.reply_to, reply.now, decisions, reply.wake, reply.leaves, reply.keeps)
 
     def is_added(self, decision: Decision) -> bool:
-        """Return whether a decision was added by the test instead of the scheduler."""
+        """Return whether the test, and not the scheduler, made a decision."""
         return any(decision is one for one in self.added)
 
 
@@ -119,7 +119,7 @@ class Script:
     def spec(self, words: Sequence[str], dialect: Dialect) -> RunSpec:
         """Return the description of the run that tests this scheduler command.
 
-        `inputs` returns the jobs and the machine.
+        The jobs and the machine are not in it; `inputs` returns them.
         """
         until = None if self.until is None else f"{self.until!r}s"
         return RunSpec(scheduler=tuple(words), dialect=dialect, workload=(), until=until)

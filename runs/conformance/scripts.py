@@ -1,4 +1,4 @@
-"""Load the conformance tests of library/scripts.toml, and define the functions that alter messages, by name."""
+"""The conformance tests of library/scripts.toml, and functions that change messages."""
 
 import tomllib
 from collections.abc import Sequence
@@ -48,12 +48,12 @@ def _event_with_fields(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_event(frame: dict[str, Any]) -> dict[str, Any]:
-    """If the notice reports the end of a job, insert an unknown event before all events."""
+    """Insert an unknown event before all events of a notice that reports a job's end."""
     return _inserted(frame, {"type": "COFFEE_IS_READY", "data": {"cups": 2}})
 
 
 def _with_notification(frame: dict[str, Any]) -> dict[str, Any]:
-    """If the notice reports the end of a job, insert a NOTIFY event of an unknown type.
+    """Insert a NOTIFY event of an unknown type into a notice that reports a job's end.
 
     Batsim sends such events for external events.
     """
@@ -91,7 +91,10 @@ def _killer() -> Meddling:
 
 
 def _preempter() -> Meddling:
-    """Return a change of replies that preempts the first job at 30 s, and again at 40 s with a grace period."""
+    """Return a change of replies that preempts the first job at 30 s.
+
+    At 40 s, preempt the first of the jobs started since, with a grace period.
+    """
     started: list[str] = []
 
     def decide(notice: Notice, reply: Reply) -> Sequence[Decision]:
@@ -125,7 +128,10 @@ def _caller() -> Meddling:
 
 
 def _forger() -> Meddling:
-    """Return a change of replies that makes the first start of a job illegal: it names a unit that does not exist."""
+    """Return a change of replies that makes the first start of a job illegal.
+
+    The start names a unit that does not exist.
+    """
     done: list[float] = []
 
     def decide(notice: Notice, reply: Reply) -> Sequence[Decision]:

@@ -24,7 +24,9 @@ from pipistrelle.server.outputs.folder import OUTPUT_PREFIX, snapshots_in
 
 
 def told_again(before: Stage, words: Sequence[str], limit: float, printed: IO[bytes]) -> list[str]:
-    """Send the notices of a finished run to a new process; return its mistakes as sentences.
+    """Send the notices of a finished run to a new process; return the process's mistakes.
+
+    Each mistake is a sentence.
 
     Args:
         before: the finished run; the new process's messages are added to its log.

@@ -37,7 +37,7 @@ SCHEDULER: Final = "scheduler"
 
 @dataclass(slots=True)
 class Stage:
-    """The messages of one conformance test, as they pass between the server and the tested scheduler.
+    """The messages of one conformance test between the server and the tested scheduler.
 
     Attributes:
         log: (sender, text) of every message.
@@ -52,7 +52,7 @@ class Stage:
     ended_as: SchedulerFailed | None = None
     #: each notice, and the scheduler's reply before any change
     exchanges: list[tuple[Notice, Reply]] = field(default_factory=list)
-    #: whether the scheduler was told the end of the run for the reason that the test expects
+    #: whether the last notice gave the reason for the run's end that the test expects
     last_told: bool = False
     #: the object that changes replies; None: replies stay as they are
     meddling: Meddling | None = field(init=False)
@@ -61,7 +61,7 @@ class Stage:
         self.meddling = None if self.script.meddle is None else self.script.meddle()
 
     def told(self, frame: bytes) -> bytes:
-        """Log a message from the server; return the message to send instead, which the test may have changed."""
+        """Apply the test's changes to a message from the server; log the message and return it."""
         alter: Alter | None = self.script.alter.get(self.dialect)
         if alter is not None:
             frame = json.dumps(alter(json.loads(frame)), ensure_ascii=False).encode()
@@ -206,7 +206,7 @@ class Staged:
 
 
 class Audience(Observer):
-    """Records what happens to the jobs of a conformance test.
+    """The observer that records what happens to the jobs of a conformance test.
 
     Attributes:
         begun: names of the jobs that started, in any attempt.

@@ -24,7 +24,7 @@ class ScriptOutcome:
 
     Attributes:
         verdict: ``skipped`` if the test does not apply.
-        lines: the scheduler's mistakes, one per line. If there are none: why the test was skipped, or a note.
+        lines: the scheduler's mistakes, one per line; or why the test was skipped.
         log: (sender, text) of every message.
         printed: the last part of the output of the process.
     """

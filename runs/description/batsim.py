@@ -1,4 +1,4 @@
-"""Batsim-compatible runs: their hosts, events, output names and built-in scheduler."""
+"""Batsim-compatible runs: their hosts, events, options and built-in scheduler."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -168,13 +168,13 @@ def _at_once(workload: Workload, prefix: str, machine: SimGridPlatform) -> Workl
 
 
 class StartAtOnce:
-    """Takes the place of a scheduler with ``--no-sched``.
+    """The stand-in for a scheduler with ``--no-sched``, which starts each job at once.
 
     A job of n hosts starts when it is submitted, on hosts 0 to n - 1.
     """
 
     def hello(self) -> HelloData:
-        """Return a HELLO message; the summary shows its scheduler name."""
+        """Return a HELLO message; its scheduler name appears in the summary."""
         return HelloData("no scheduler", package_version())
 
     def welcome(self, data: WelcomeData) -> None:
@@ -198,7 +198,7 @@ class StartAtOnce:
 
 
 class LoggedTransport:
-    """Logs each message that passes through another transport, in Batsim's format."""
+    """A wrapper around a transport that logs each message in Batsim's format."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = self.behind = transport

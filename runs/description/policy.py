@@ -201,7 +201,10 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         return {key: text_of(value) for key, value in self.slurm.items()}
 
     def slurm_cluster(self) -> "SlurmCluster":
-        """Read the files of the scheduler ``slurm``; PipistrelleError if one is missing or wrong."""
+        """Read the files of the scheduler ``slurm``.
+
+        Raise PipistrelleError if a file is missing or wrong.
+        """
         from pipistrelle.runs.slurm.cluster import load_cluster
 
         if self.config is None:
@@ -217,7 +220,10 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     @property
     def asks_of_nodes(self) -> bool:
-        """Return whether the policy needs properties of nodes (such as an MTTF) that a machine may lack."""
+        """Return whether the policy needs properties of nodes, such as an MTTF.
+
+        A machine may lack such properties.
+        """
         placed = self.node_order not in (None, "id") or bool(self.age_aware) or self.reliability_target is not None
         return placed or self.reliability is not None
 
@@ -238,7 +244,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         """Return the policy object of this description; the scheduler must not be a program.
 
         Args:
-            warn: log warnings about maui.cfg parameters that have no effect.
+            warn: log warnings about the scheduler's configuration files.
             polls: if False, ignore the polling interval (``poll``).
 
         Raises:
@@ -303,7 +309,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         return Polling(policy, step)
 
     def _slurm(self, parts: dict[str, str], *, warn: bool) -> "Policy":
-        """Return the policy ``slurm``; PolicyError if other schedulers' options are given."""
+        """Return the policy ``slurm``; raise PolicyError if other schedulers' options are given."""
         from pipistrelle.schedulers.policy.errors import PolicyError
 
         own = {"scheduler", "config", "strict_config", "accounting", "reservations", "slurm"}
@@ -346,7 +352,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         return {"reliability": PartitionOptions(classes=self.size_classes or AUTO), **found}
 
     def _read_config(self, name: str, *, warn: bool) -> None:
-        """Read the maui.cfg named by the description and log its warnings.
+        """Read the maui.cfg that the description names, and log its warnings.
 
         Raise PolicyError if the policy uses no maui.cfg.
         """
@@ -374,7 +380,10 @@ class SchedulerChoice(PipistrelleError):
 
 
 def span_of(text: str) -> float:
-    """Parse a duration such as ``24h`` into seconds; ValueError if it is negative or too long."""
+    """Parse a duration such as ``24h`` into seconds.
+
+    Raise ValueError if it is malformed, negative or too long.
+    """
     try:
         seconds = seconds_of(text)
     except ValueError as error:

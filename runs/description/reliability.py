@@ -261,7 +261,7 @@ def platform_failures(
 
 
 def _digest(text: str) -> dict[str, str]:
-    """Return {"sha256": digest of the file} if the text of a failure model names a file, else {}."""
+    """Return {"sha256": digest} of the file that a failure model names; {} without a file."""
     name = text.partition(",")[0].strip()
     if not name.endswith(".toml"):
         return {}

@@ -34,7 +34,7 @@ def remarks_on(reliability: Reliability, platform: Platform, workload: Workload)
 
 
 def have_own_ways(workload: Workload) -> bool:
-    """Return whether any job of the workload has its own resilience options (checkpoints, spares, ...)."""
+    """Return whether any job has its own resilience options, such as checkpoints."""
     return any(b'"resilience"' in raw for raw in workload.job_json or ())
 
 
@@ -86,7 +86,10 @@ def _endless(reliability: Reliability, plan: "FailurePlan", platform: Platform, 
 
 
 def _losses(outages: "Outages", platform: Platform, workload: Workload) -> list[str]:
-    """Return warnings about jobs that are submitted when permanent failures have left too few nodes for them."""
+    """Return warnings about jobs for which permanent failures leave too few nodes.
+
+    Only failures before a job's submission count.
+    """
     gone = np.isinf(outages.up)
     if not gone.any():
         return []

@@ -1,4 +1,4 @@
-"""Make the simulation setup of a run: read and check the inputs it describes."""
+"""The simulation setup of a run, made from the inputs that its description names."""
 
 import dataclasses
 import os
@@ -52,7 +52,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """Objects that replace the inputs named in a run's description; None: read the input from its file.
+    """Objects that replace inputs of a run's description; None: read the input from its file.
 
     Attributes:
         workload: the jobs, already read and transformed.
@@ -66,7 +66,7 @@ class Inputs:
 
 
 class SetupCache:
-    """Caches the inputs that several runs share, and logs each warning once.
+    """A cache of the inputs that several runs share; it logs each warning once.
 
     The cache key of an entry contains exactly the fields of the description on which the entry depends
     (`RunSpec.part`).
@@ -122,7 +122,7 @@ class _Shared:
         return as_units(self._steady.platform, self._steady.workloads)
 
     def setup(self, spec: RunSpec, given: Reliability | None, tell: Callable[[list[str]], None]) -> Setup:
-        """Check a run and return its setup without a time limit; pass warnings to ``tell``."""
+        """Check a run and return its setup without a horizon; pass warnings to ``tell``."""
         # Options for requeued jobs also depend on whether the policy preempts.
         kinds = (Decides.EVENTS, Decides.POLICY) if has_coming_back(spec) else (Decides.EVENTS,)
         # The seed may decide when outages end. Without outages, it only affects the failure streams.
@@ -299,7 +299,10 @@ def load_inputs(spec: RunSpec, given: Inputs | None = None) -> "tuple[Workload, 
 
 
 def changed_machine(spec: RunSpec, machine: "Platform | SimGridPlatform") -> "Platform | SimGridPlatform":
-    """Return a machine, changed as a run's description says; PipistrelleError if that is impossible."""
+    """Return a machine, changed as a run's description says.
+
+    Raise PipistrelleError if the description does not suit the machine.
+    """
     if spec.scale_platform is not None:
         machine = _scaled(machine, spec.scale_platform)
     if spec.node_table is not None:
@@ -382,9 +385,9 @@ def _remarks_of(spec: RunSpec, trace: Workload, setup: Setup) -> list[str]:
 
 
 def _without_dependencies(spec: RunSpec, setup: Setup) -> list[str]:
-    """Return the warnings of a setup; for the scheduler slurm, without those on dependencies.
+    """Return a setup's warnings; for the scheduler slurm, leave out dependency warnings.
 
-    The other schedulers ignore some dependencies, but slurm decides on them itself.
+    Other schedulers ignore some dependencies, but slurm decides on them itself.
     """
     idle = dependency_remarks(setup.workloads) if spec.scheduler == SLURM else []
     return [said for said in setup.remarks if said not in idle]
@@ -406,7 +409,10 @@ def load_jobs(spec: RunSpec, name: str) -> Workload:
 
 
 def changed_jobs(spec: RunSpec, trace: Workload) -> Workload:
-    """Return a workload, changed as a run's description says; PipistrelleError if that is impossible."""
+    """Return a workload, changed as a run's description says.
+
+    Raise PipistrelleError if the description does not suit the workload.
+    """
     for step in spec.transform:
         trace = step.apply(trace)
     if spec.warm and spec.from_ is None:

@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 
 class Decides(Enum):
-    """The part of a run that a field of its description affects: inputs, events, policy, outputs or limits."""
+    """What a field of a run's description affects, such as the inputs or the policy."""
 
     #: the jobs and the machine
     INPUTS = "inputs"
@@ -211,10 +211,7 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
         return RunSpec(**{name: getattr(self, name) for name in _deciding(kinds)})
 
     def key(self, *kinds: Decides) -> str:
-        """Return a text that is equal for two runs exactly if their fields of these kinds are equal.
-
-        The text is used as a cache key.
-        """
+        """Return a cache key that two runs share exactly if their fields of these kinds are equal."""
         return repr([getattr(self, name) for name in _deciding(kinds)])
 
 
@@ -225,7 +222,10 @@ def _deciding(kinds: tuple[Decides, ...]) -> tuple[str, ...]:
 
 @cache
 def decided() -> Mapping[str, Decides]:
-    """Return {field of `RunSpec`: what it affects}; TypeError if a field does not declare it."""
+    """Return {field of `RunSpec`: what it affects}.
+
+    Raise TypeError if a field does not declare what it affects.
+    """
     found: dict[str, Decides] = {}
     for name, hint in get_type_hints(RunSpec, include_extras=True).items():
         kinds = [one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Decides)]

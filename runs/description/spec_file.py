@@ -1,4 +1,4 @@
-"""Read and write the description of a run as TOML or JSON; digest its input files."""
+"""The description of a run as TOML or JSON, with digests of its input files."""
 
 import hashlib
 import json
@@ -61,7 +61,7 @@ def read_spec(path: str | Path) -> RunSpec:
 
 
 def _other_kind(name: str) -> str:
-    """Return a hint for a file that is not a run description, such as the command that reads it."""
+    """Return a hint for a file of another kind, such as the command that reads it."""
     for kind, known, option in (("workload", workloads.names(), "-w"), ("platform", platforms.names(), "-p")):
         if name in known:
             return f"'{name}' is a {kind}: use {option} {name}."
@@ -70,7 +70,7 @@ def _other_kind(name: str) -> str:
 
 
 def read_raw(text: str, where: str, *, once: bool = True) -> Any:
-    """Parse a TOML or JSON text into plain values; SpecError if it is neither.
+    """Parse a TOML or JSON text into plain values; raise SpecError if it is neither.
 
     Args:
         once: reject repeated keys in JSON; TOML always rejects them.
@@ -91,7 +91,7 @@ def read_raw(text: str, where: str, *, once: bool = True) -> Any:
 
 
 def _once(where: str, pairs: list[tuple[str, Any]]) -> None:
-    """Raise SpecError if a JSON object repeats a key, which the JSON decoder would silently accept."""
+    """Raise SpecError if a JSON object repeats a key, which the JSON decoder accepts."""
     seen: set[str] = set()
     for key, _ in pairs:
         if key in seen:
@@ -100,7 +100,7 @@ def _once(where: str, pairs: list[tuple[str, Any]]) -> None:
 
 
 def find_spec(path: Path) -> RunSpec | None:
-    """Return the run description in a file; None if the file does not look like one.
+    """Return the run description in a file; None if the file is of another kind.
 
     Raises:
         SpecError: the description is wrong.
@@ -119,7 +119,7 @@ def find_spec(path: Path) -> RunSpec | None:
 
 
 def convert_spec(raw: Any, where: str) -> RunSpec:
-    """Convert plain values to a run description; SpecError names the path of a bad value."""
+    """Convert plain values to a run description; raise SpecError with the path of a bad value."""
     if isinstance(raw, dict):
         raw = {key: [value] if key in _LISTS and isinstance(value, str) else value for key, value in raw.items()}
     for path, number in _numbers(raw, ""):
@@ -172,7 +172,7 @@ def with_digests(spec: RunSpec) -> RunSpec:
 
 
 def recorded_spec(raw: Any, where: str) -> RunSpec:
-    """Read the run description in a recorded session or a snapshot, and check the digests of its inputs.
+    """Read the run description in a session or snapshot, and check its inputs' digests.
 
     The file may come from an untrusted source, so each input needs a digest.
 

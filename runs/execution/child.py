@@ -89,7 +89,10 @@ class Child:
             ) from None
 
     def fate(self, patience: float = 0.0) -> SchedulerFailed | None:
-        """Return how the process ended, as an error; None if it still runs after ``patience`` seconds."""
+        """Return how the process ended, as an error.
+
+        Return None if the process still runs after ``patience`` seconds.
+        """
         if not self._ended(patience):
             return None
         how, reason = _ending(self._process.returncode)

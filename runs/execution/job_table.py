@@ -97,7 +97,7 @@ class JobTable:
 
 
 class JobTableBook(Observer):
-    """Fills a `JobTable` while the reference engine runs.
+    """The observer that fills a `JobTable` while the reference engine runs.
 
     Args:
         with_nodes: record which units each job had.

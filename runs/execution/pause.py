@@ -22,7 +22,7 @@ from pipistrelle.server.transport.in_process import InProcessTransport, Transpor
 FORMAT: Final = 4
 #: maximum characters shown of a scheduler's name
 _SHOWN: Final = 100
-#: what parts of a run raise about values that they never saved
+#: errors that parts of a run raise for values that they did not save
 _UNFIT: Final = (LookupError, TypeError, ValueError, AttributeError, AssertionError, ArithmeticError)
 #: {key that must be equal in a state and a run: its name in an error}
 _MARKS: Final = {
@@ -199,9 +199,9 @@ class Pause:
 
 
 def check_invariants(engine: Engine, view: View | None) -> None:
-    """Assert that the engine and the scheduler's view agree on jobs and units, after a reply has been carried out.
+    """Assert that the engine and the scheduler's view agree on jobs and units.
 
-    The check takes into account events that the scheduler has not received yet.
+    Call this after a reply has been carried out. Events that the scheduler has not received yet are taken into account.
     """
     engine.check_invariants()
     if view is None:
@@ -232,7 +232,7 @@ def check_invariants(engine: Engine, view: View | None) -> None:
 
 
 def _check_units(view: View) -> None:
-    """Assert that each unit is free, held or out of service, if jobs on this machine take whole units."""
+    """Assert that each unit is free, held or out of service, for jobs that take whole units."""
     held = NodeSet.EMPTY
     for job in view.running:
         assert held.isdisjoint(job.alloc), f"{job.id} holds units of other jobs: {job.alloc}"

@@ -165,7 +165,7 @@ def run_in_process(
     spec: RunSpec | None = None,
     options: RunOptions = RunOptions(),
 ) -> Result:
-    """Simulate a run in this process; workload, policy and machine may be Python objects instead of names.
+    """Simulate a run in this process, with Python objects as inputs.
 
     Args:
         workload, policy, platform: a name, a path, or the object itself; None: from ``spec``.
@@ -195,7 +195,7 @@ def run_in_process(
 
 
 class _Regularly:
-    """At intervals of wall-clock time, writes output rows to disk and calls the functions ``beat`` and ``look``.
+    """A function that regularly writes output rows and calls ``beat`` and ``look``.
 
     The run calls this object between messages, several times per second while it waits for the scheduler, and while
     simulated time passes without messages. The wall clock affects when rows are written, but not which rows.

@@ -1,4 +1,7 @@
-"""Fill a cluster of shared GPU nodes: pods arrive one after the other, are placed or dropped, and never end."""
+"""Fill a cluster of shared GPU nodes with pods that arrive one by one and never end.
+
+Each pod is placed, or dropped if it does not fit.
+"""
 
 import math
 from collections.abc import Iterator
@@ -25,7 +28,7 @@ FIGURES: Final = ("allocated", "fragmented")
 
 
 class Filled(NamedTuple):
-    """The results of one fill.
+    """The results of filling a cluster once.
 
     Attributes:
         allocated: a pair [requested GPUs, allocated GPUs], in % of the cluster's GPUs, for each percentage in `POINTS`
@@ -61,11 +64,11 @@ def metric_names(until: float) -> set[str]:
 
 
 def fill(nodes: SharedNodes, pods: PodList, placement: str, *, until: float, seed: int) -> Filled:
-    """Fill the nodes until the pods have requested ``until`` (1.3: 130 %) of the cluster's GPUs.
+    """Fill the nodes until pods have requested ``until`` (1.3: 130 %) of the cluster's GPUs.
 
     The seed orders nodes and pods at random. After the last pod, pods are drawn from the list again. Among nodes of
-    equal score, the first in the random order is chosen, as in the published experiment. `POINTS` are percentages of
-    requested GPUs. Each is measured right after the pod that makes the requests reach it.
+    equal score, the first in the random order is chosen, as in the published experiment. Allocation is measured each
+    time the requests reach one of the percentages in `POINTS`, after the pod is placed or dropped.
     """
     rng = np.random.Generator(np.random.PCG64(seed))
     nodes = nodes.ordered(rng.permutation(len(nodes)))

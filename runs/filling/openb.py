@@ -45,7 +45,8 @@ def read_nodes(path: str) -> SharedNodes:
     """Read a list of nodes: sn, cpu_milli, memory_mib, gpu, model.
 
     Raises:
-        PipistrelleError: naming file and line, if a column is missing, a number is malformed, or a name occurs twice.
+        PipistrelleError: a column is missing, a number is malformed, or a name occurs twice. The error names file and
+            line.
     """
     names, kinds = read_node_list(path)
     found = [kind.model for kind in kinds]
@@ -64,14 +65,14 @@ def read_nodes(path: str) -> SharedNodes:
 
 
 def read_pods(path: str, nodes: SharedNodes) -> PodList:
-    """Read a list of pods: name, cpu_milli, memory_mib, num_gpu, gpu_milli and perhaps gpu_spec.
+    """Read a list of pods: name, cpu_milli, memory_mib, num_gpu, gpu_milli, perhaps gpu_spec.
 
     An empty number is 0; an empty ``gpu_milli`` of a pod with GPUs is 1000. ``gpu_spec`` lists the accepted GPU
     models, separated by ``|``; empty: any model.
 
     Raises:
-        PipistrelleError: naming file and line, if a column is missing, a number is malformed, no pod has a GPU, or no
-            pod fits an empty node.
+        PipistrelleError: a column is missing, a number is malformed, no pod has a GPU, or no pod fits an empty node.
+            The error names file and line.
     """
     number_of: dict[OneNodeRequest, int] = {}
     pods: list[int] = []
@@ -93,7 +94,10 @@ def read_pods(path: str, nodes: SharedNodes) -> PodList:
 
 
 def _request(cells: Cells, models: tuple[str, ...], ignored: dict[str, int]) -> tuple[OneNodeRequest, set[str]]:
-    """Return a pod's request, and the models that no node has; count ignored values in ``ignored``."""
+    """Return a pod's request, and the models that no node has.
+
+    Count ignored values of the pod in ``ignored``, by column.
+    """
     gpus = whole_cell(cells, "num_gpu", most=MILLI)
     share = MILLI if gpus and not cells["gpu_milli"] else whole_cell(cells, "gpu_milli", most=MILLI)
     if gpus and not share:

@@ -1,4 +1,4 @@
-"""Summarise and draw fills of several seeds."""
+"""Means and pictures of experiments that fill a cluster with pods, over several seeds."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 
 def summarise_fills(placement: str, seed: int, fills: Sequence[Filled]) -> dict[str, Any]:
-    """Return the means over seeds as JSON values; with several seeds, also 95 % intervals of the means."""
+    """Return the means of experiments over seeds as JSON values.
+
+    With several seeds, include 95 % intervals of the means.
+    """
     found: dict[str, Any] = {"placement": placement, "seed": seed, "seeds": len(fills)}
     intervals: dict[str, list[list[float | None]]] = {}
     for name in FIGURES:

@@ -259,7 +259,7 @@ class TextColumn(Sequence[str]):
         return list(numbered), np.array(places, dtype=np.int64)
 
     def places_in(self, others: "TextColumn") -> Ints:
-        """Return, for each cell, the highest index of an equal text in ``others``; -1 if there is none."""
+        """Return the highest index of an equal text in ``others`` for each cell; -1 if none."""
         width = max(self.longest, others.longest)
         mine, theirs = self._keys(width), others._keys(width)
         if mine is not None and theirs is not None:
@@ -273,7 +273,7 @@ class TextColumn(Sequence[str]):
     def _keys(self, width: int) -> Keys | None:
         """Return a hash of each cell, or None if the hashes need too much memory.
 
-        Hashes of two columns are comparable only if made with one ``width``, at least the longest cell's length.
+        Hashes of two columns are comparable only if made with the same ``width``. It is at least the longest cell's length.
         """
         if width * len(self) > _WIDEST:
             return None

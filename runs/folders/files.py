@@ -96,7 +96,10 @@ class RunFiles(Struct):
         return self.until
 
     def of_workload(self, key: str) -> Any:
-        """Return a value, such as ``epoch``, that the run's configuration has for its first workload."""
+        """Return a value, such as ``epoch``, of the run's first workload.
+
+        The value is from the run's configuration; None if it is missing.
+        """
         first = next(iter(self.config["workloads"].values()), None)
         return first.get(key) if isinstance(first, dict) else None
 
@@ -145,7 +148,10 @@ def find_job(name: str, known: list[str], where: str, left_out: str | None = Non
 
 
 def read_run(folder: Path) -> RunFiles:
-    """Read the outputs of a run; PipistrelleError if damaged or mixed from several runs."""
+    """Read the outputs of a run.
+
+    Raise PipistrelleError if they are damaged, or mixed from several runs.
+    """
     config = read_config(folder)
     summary = output_json(folder / f"{OUTPUT_PREFIX}summary.json")
     jobs = dict(_jobs(folder, _origins(folder, config)))
@@ -194,12 +200,18 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def read_command(folder: Path) -> dict[str, Any] | None:
-    """Return the description of a run, None if there is none; ExplainError if unreadable."""
+    """Return the description of a run; None if there is none.
+
+    Raise ExplainError if the file is unreadable.
+    """
     return output_json(folder / COMMAND_FILE)
 
 
 def output_json(path: Path) -> dict[str, Any] | None:
-    """Read a JSON file as a dict; None if it does not exist, ExplainError if unreadable."""
+    """Read a JSON file as a dict; return None if it does not exist.
+
+    Raise ExplainError if the file is unreadable.
+    """
     try:
         found = json.loads(read_whole(path))
     except FileNotFoundError:
@@ -216,7 +228,7 @@ def output_json(path: Path) -> dict[str, Any] | None:
 def output_rows(folder: Path, name: str, *columns: str, needed: bool = True) -> Iterator[dict[str, str]]:
     """Yield the rows of an output table as dicts; skip an incomplete last line.
 
-    If the folder has packed rows (`pack_rows`) instead of the table, yield those. If it has neither, raise
+    If the folder has packed rows (`pack_rows`) instead of the table, yield the packed rows. If it has neither, raise
     ExplainError if ``needed``, else yield nothing.
     """
     path = folder / f"{OUTPUT_PREFIX}{name}"

@@ -20,7 +20,7 @@ class FolderOccupied(PipistrelleError):
 
 
 def check_unoccupied(folder: Path, spec: RunSpec) -> None:
-    """Raise FolderOccupied if the folder has results of a finished run with another description.
+    """Raise FolderOccupied if the folder has a finished run with another description.
 
     A run without a summary is not finished. Digests of input files are not compared, so changed inputs raise no error.
     """

@@ -110,7 +110,7 @@ def digits_before(octets: Octets, ends: Ints, counts: Ints) -> Ints | None:
 
 
 def last_places(mine: Keys, theirs: Keys) -> Ints:
-    """Return, for each key in ``mine``, the highest index of an equal key in ``theirs``; -1 if absent."""
+    """Return the highest index in ``theirs`` of a key equal to each of ``mine``; -1 if none."""
     found = np.full(len(mine), -1, dtype=np.int64)
     looking, left = np.arange(len(mine)), np.arange(len(theirs))
     my, their = mine, theirs

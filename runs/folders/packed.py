@@ -79,7 +79,10 @@ def packed_table(folder: Path, name: str) -> Table | None:
 
 
 def packed_rows(folder: Path, name: str) -> Iterator[dict[str, str]] | None:
-    """Return the rows of a packed table as dicts; None and errors as in `packed_table`."""
+    """Return the rows of a packed table as dicts; None if the table is absent.
+
+    Raise an error as `packed_table` does.
+    """
     table = packed_table(folder, name)
     return None if table is None else (dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True))
 

@@ -45,7 +45,7 @@ class NoParquet(PipistrelleError):
 
 
 def import_arrow() -> Any:
-    """Import pyarrow; NoParquet if it is not installed."""
+    """Import pyarrow; raise NoParquet if it is not installed."""
     try:
         import pyarrow
         import pyarrow.csv
@@ -71,7 +71,7 @@ def write_parquet(folder: Path) -> list[Path]:
 
 
 def read_table(path: Path) -> "pyarrow.Table":
-    """Read an output table of a run as `write_parquet` does.
+    """Read an output table (CSV) of a run, with the column types of `write_parquet`.
 
     Raises:
         NoParquet: pyarrow is not installed.

@@ -36,14 +36,20 @@ class OutputTables:
         self._read: dict[str, Columns | None] = {}
 
     def columns(self, name: str, *needed: str) -> Columns:
-        """Return {column: cells} of ``out_NAME.csv``; ExplainError if file or column is missing."""
+        """Return {column: cells} of ``out_NAME.csv``.
+
+        Raise ExplainError if the file or a needed column is missing.
+        """
         found = self.perhaps(name, *needed)
         if found is None:
             raise ExplainError(f"the folder has no {OUTPUT_PREFIX}{name}.csv", where=str(self.folder))
         return found
 
     def perhaps(self, name: str, *needed: str) -> Columns | None:
-        """Return {column: cells} of ``out_NAME.csv``; None if an older version did not write it."""
+        """Return {column: cells} of ``out_NAME.csv``; None if the folder has no such table.
+
+        Older versions did not write some tables. Raise ExplainError if a needed column is missing.
+        """
         path = self.folder / f"{OUTPUT_PREFIX}{name}.csv"
         if name not in self._read:
             self._read[name] = _columns(path)
@@ -85,7 +91,7 @@ def _columns(path: Path) -> Columns | None:
 
 
 def _plain_columns(text: bytes) -> Columns | None:
-    """Split a CSV text into columns; None if quoted cells make it too complicated."""
+    """Split a CSV text into columns; return None if the text needs a full CSV parser."""
     if not text or b"\r" in text:
         return None
     header = text[: text.find(b"\n")].decode().split(",")

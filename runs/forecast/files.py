@@ -1,4 +1,4 @@
-"""Make forecasts from files: those of a live cluster, its configuration and its accounting."""
+"""Forecasts from files of a live cluster, its configuration and its accounting."""
 
 from collections.abc import Sequence
 

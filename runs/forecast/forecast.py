@@ -24,9 +24,9 @@ from pipistrelle.traces.slurm.state.records import ClusterState, LiveReservation
 from pipistrelle.traces.workload import Workload
 
 QUANTILES: Final = (0.1, 0.5, 0.9)
-#: how far a forecast looks unless told otherwise (s)
+#: default time that a forecast looks ahead (s)
 HORIZON: Final = 14 * 86400.0
-#: s before its limit at which a job ends that uses all of it
+#: how long before its limit (s) a job ends that uses its whole limit
 _EARLY: Final = 0.001
 #: states of partitions, as sinfo shows them
 _PARTITION_STATES: Final = {"up": "UP", "down": "DOWN", "drain": "DRAIN", "inact": "INACTIVE"}
@@ -98,12 +98,12 @@ class Forecast(Struct, kw_only=True):
 
 
 def whole_limit(_: str, job: SlurmJob) -> float:
-    """Return the run time (s) of a job that ends by itself just before it would be killed at its limit."""
+    """Return the run time (s) of a job that ends by itself just before its limit."""
     return job.limit - _EARLY
 
 
 class Forecaster:
-    """Forecasts from one state of a cluster.
+    """A maker of forecasts from one state of a cluster.
 
     Args:
         config: the cluster's settings.
@@ -234,9 +234,10 @@ class Forecaster:
         return found
 
     def starts(self, runtimes: Runtimes, until: float = inf) -> dict[str, tuple[float, list[str]]]:
-        """Return {id of a job or task: (start as s since 1970, names of its nodes)} with given run times.
+        """Return {id of a job or task: (start (s since 1970), names of its nodes)}.
 
         Args:
+            runtimes: returns the run time of a job (s).
             until: latest start (s since 1970).
         """
         situation = self.situation
@@ -249,7 +250,7 @@ class Forecaster:
     def forecast(
         self, history: Workload | None = None, *, replicas: int = 100, seed: int = 0, horizon: float = HORIZON
     ) -> Forecast:
-        """Return the forecast.
+        """Return the forecast of when each pending job starts.
 
         Args:
             history: past jobs, for the ratios of used time to limit; None: all jobs use their whole limits.

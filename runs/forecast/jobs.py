@@ -142,7 +142,9 @@ def _buffered(text: str) -> io.BufferedReader:
 def tried_jobs(
     texts: list[str], zero: float, now: float, first: int, timezone: str | None
 ) -> tuple[list[QueuedJob], list[str]]:
-    """Return the jobs of commands such as ``sbatch -N 4 -t 2:00:00``, and warnings about options that are ignored.
+    """Return the jobs of commands such as ``sbatch -N 4 -t 2:00:00``, and warnings.
+
+    The warnings are about options that are ignored.
 
     Args:
         first: Slurm's id for the first of these jobs.

@@ -1,4 +1,4 @@
-"""Run a Slurm controller from the state of a live cluster until the pending jobs have started."""
+"""Run a Slurm controller from a live cluster's state until its pending jobs have started."""
 
 import heapq
 from collections.abc import Callable, Collection
@@ -10,7 +10,7 @@ from msgspec import Struct
 from pipistrelle.runs.forecast.start import Primed
 from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETED, PENDING, RUNNING, SlurmJob
 
-#: intervals of the scheduler without an event after which nothing more is expected
+#: number of scheduler intervals without an event after which no more events are expected
 _PATIENCE: Final = 10
 
 #: reasons of jobs that never start
@@ -21,26 +21,27 @@ Runtimes = Callable[[str, SlurmJob], float]
 
 
 class Start(Struct, frozen=True):
-    """The start of a job (s of simulated time), and its nodes as a set."""
+    """The start of a job (s of simulated time), and its nodes as a bit mask."""
 
     time: float
     nodes: int
 
 
 class ForecastRun(Struct):
-    """The first start of each pending job or task, by id, and why some of them had to wait."""
+    """The first start of each pending job or task, by id, and why jobs had to wait."""
 
     starts: dict[str, Start]
     reasons: dict[str, str]
 
 
 def play(start: Primed, now: int, runtimes: Runtimes, wanted: Collection[str], until: float) -> ForecastRun:
-    """Return the starts of pending jobs.
+    """Run the controller and return when the pending jobs start.
 
     Args:
         now: the moment of the forecast (s); the controller is in the state of that moment.
-        wanted: ids of jobs and tasks; the run ends when all have started.
-        until: latest time (s).
+        runtimes: returns the run time of a job (s).
+        wanted: ids of jobs and tasks; the controller runs until all have started.
+        until: time (s) at which the controller stops in any case.
     """
     daemon, controller = start.daemon, start.controller
     ends: list[tuple[float, int, SlurmJob, int]] = []
@@ -95,7 +96,7 @@ def _may_start(job: SlurmJob) -> bool:
 
 
 def _last_gate(start: Primed) -> float:
-    """Return the latest time (s) before which a pending job may not begin, or at which a reservation ends; else 0."""
+    """Return the latest begin time of a pending job or end of a reservation (s); 0 if none."""
     gates = [float(job.begin) for job in start.controller.pending.values()]
     gates += [float(one.end) for one in start.controller.reservations.all]
     return max(gates, default=0.0)

@@ -1,4 +1,4 @@
-"""Draw run times from the shares of their limits that a user's past jobs used."""
+"""Run times drawn from the shares of their time limits that past jobs used."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pipistrelle.traces.workload import Workload
 
-#: least number of past jobs of a user or a partition
+#: fewest past jobs for which a user or a partition has its own ratios
 LEAST: Final = 5
 _KINDS: Final = ("user", "partition", "all")
 
@@ -18,7 +18,7 @@ class Ratios:
     """The past ratios of used time to limit: of each user, each partition, and all jobs.
 
     Args:
-        history: ended jobs; those that never ran, or had no limit, are left out.
+        history: ended jobs; jobs that never ran, or had no limit, are left out.
     """
 
     def __init__(self, history: Workload) -> None:
@@ -36,11 +36,11 @@ class Ratios:
             for name, members in groups.items():
                 if name and len(members) >= LEAST:
                     self._of[kind, name] = np.sort(ratios[members])
-        #: {kind of group: number of times that it was asked}
+        #: {kind of group: how often its ratios were used}
         self.asked: Counter[str] = Counter()
 
     def of(self, user: str, partitions: Sequence[str]) -> NDArray[np.float64]:
-        """Return the sorted ratios for a job: its user's, else its partition's, else all."""
+        """Return the sorted ratios of a job's user, else of its partition, else of all jobs."""
         for kind, names in (("user", [user]), ("partition", partitions), ("all", [""])):
             for name in names:
                 found = self._of.get((kind, name))
@@ -51,7 +51,7 @@ class Ratios:
 
 
 def drawn(ratios: NDArray[np.float64], share: float, used: float) -> float:
-    """Return one of the past ratios of used time to limit that exceed ``used``; 1 if there is none.
+    """Return a past ratio of used time to limit above ``used``; 1 if there is none.
 
     Args:
         ratios: sorted.

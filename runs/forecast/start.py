@@ -1,4 +1,4 @@
-"""Bring a Slurm controller into the state of a live cluster: running jobs on their nodes, the queue, usage."""
+"""Bring a Slurm controller into the state of a live cluster."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from pipistrelle.traces.slurm.state.records import LiveJob, LiveShare
 
 
 class Situation(Struct, kw_only=True):
-    """Everything that a forecast starts from; times are s of simulated time.
+    """Everything that a forecast starts from; times are in simulated seconds.
 
     Attributes:
         running, waiting: in the order of submission.
@@ -117,7 +117,7 @@ def _ended(controller: Controller, situation: Situation) -> None:
 
 
 def _run(found: Primed, entry: QueuedJob, situation: Situation) -> None:
-    """Let a running job hold its nodes."""
+    """Start a running job in the controller, on the nodes that it holds in the cluster."""
     controller, now = found.controller, situation.now
     live = entry.live
     assert live is not None
@@ -140,7 +140,7 @@ def _run(found: Primed, entry: QueuedJob, situation: Situation) -> None:
 
 
 def _pinned(found: Primed, job: SlurmJob, live: LiveJob) -> Alloc:
-    """Return what a running job holds, as far as the files tell it."""
+    """Return a running job's allocation, as far as the files give it."""
     controller = found.controller
     machine = controller.machine
     part = machine.partitions[job.part]
@@ -169,7 +169,10 @@ def _memory(job: SlurmJob, cpus: int) -> int:
 
 
 def _told(found: Primed, live: LiveJob, mask: int) -> Alloc:
-    """Return what the job takes of each node, from ``scontrol -d``; {} if a node is missing there."""
+    """Return what a job takes of each node, as printed by ``scontrol -d``.
+
+    Return {} if the output lacks one of the nodes.
+    """
     alloc: Alloc = {}
     index = found.controller.machine.index
     for share in live.shares:
@@ -180,7 +183,10 @@ def _told(found: Primed, live: LiveJob, mask: int) -> Alloc:
 
 
 def _chosen(controller: Controller, job: SlurmJob, live: LiveJob, mask: int) -> Alloc:
-    """Return how the selector would distribute the job over its nodes; {} if the job has another number of CPUs."""
+    """Return how the selector would distribute the job over its nodes.
+
+    Return {} if the job would then have another number of CPUs.
+    """
     part = controller.machine.partitions[job.part]
     for way in controller.requests.asked(job, part):
         way.nodes &= mask
@@ -204,7 +210,7 @@ def _even(controller: Controller, job: SlurmJob, live: LiveJob, nodes: Sequence[
 
 
 def _fitting(found: Primed, alloc: Alloc) -> Alloc:
-    """Return an allocation cut to what is free on its nodes."""
+    """Return an allocation reduced to what is free on its nodes."""
     machine = found.controller.machine
     fitted: Alloc = {}
     for at, (cpus, memory, gres) in alloc.items():
@@ -220,7 +226,10 @@ def _fitting(found: Primed, alloc: Alloc) -> Alloc:
 
 
 def _taken(gres: Mapping[str, int], free: Mapping[str, int]) -> dict[str, int]:
-    """Return a job's gres (generic resources) under the node's names for them."""
+    """Return what a node has free of a job's gres (generic resources).
+
+    The result uses the node's names, such as ``gpu:a100`` for a job's ``gpu``.
+    """
     taken: dict[str, int] = {}
     for name, count in gres.items():
         general = name.partition(":")[0]
@@ -234,7 +243,7 @@ def _taken(gres: Mapping[str, int], free: Mapping[str, int]) -> dict[str, int]:
 
 
 def _wait(found: Primed, entry: QueuedJob, situation: Situation) -> None:
-    """Queue a waiting job with its priority and the times from which its age counts."""
+    """Queue a waiting job with its priority, and set the time from which its age counts."""
     controller, now, zero = found.controller, situation.now, situation.zero
     live = entry.live
     assert live is not None

@@ -122,12 +122,15 @@ def read_private(path: Path) -> KeyPair:
 
 
 def read_public(path: Path) -> bytes:
-    """Read the key in a public key file; KeyFileError if unreadable or malformed."""
+    """Read the key in a public key file; raise KeyFileError if unreadable or malformed."""
     return _read(_text(path)[0], path, PublicKeyFile).public.encode()
 
 
 def read_known(folder: Path) -> frozenset[bytes]:
-    """Read all public keys in a folder; KeyFileError if a key is wrong or there are none."""
+    """Read all public keys in a folder.
+
+    Raise KeyFileError if a key is wrong or there are none.
+    """
     try:
         paths = sorted(path for path in folder.iterdir() if path.suffix == PUBLIC)
     except OSError as error:
@@ -143,12 +146,12 @@ def read_known(folder: Path) -> frozenset[bytes]:
 
 
 def listener_keys(own: Path, known: Path | None) -> ListenerKeys:
-    """Read the keys of the listening side; KeyFileError if a file is wrong."""
+    """Read the keys of the listening side; raise KeyFileError if a file is wrong."""
     return ListenerKeys(read_private(own), None if known is None else read_known(known))
 
 
 def caller_keys(own: Path, listener: Path) -> CallerKeys:
-    """Read the keys of the connecting side; KeyFileError if a file is wrong."""
+    """Read the keys of the connecting side; raise KeyFileError if a file is wrong."""
     return CallerKeys(read_private(own), read_public(listener))
 
 

@@ -117,7 +117,10 @@ def read_platform(name: str) -> "Platform | SimGridPlatform":
 
 
 def _table_beside(platform: str, text: str) -> "list[NodeRow]":
-    """Read the node table that a platform file names; the table must be in the platform file's folder."""
+    """Read the node table that a platform file names.
+
+    The table must be in the platform file's folder.
+    """
     from pipistrelle.runs.inputs.node_table import file_of, load_node_rows  # rarely needed
 
     folder = os.path.dirname(platform)
@@ -133,7 +136,7 @@ def _table_beside(platform: str, text: str) -> "list[NodeRow]":
 
 
 def is_platform(name: str) -> bool:
-    """Return whether a file is a platform: by its suffix, or because it begins as XML or a list of nodes."""
+    """Return whether a file is a platform, by its suffix or its beginning."""
     if name.endswith((".toml", ".xml")) or is_node_list(name):
         return True
     if not os.path.isfile(name):  # reading a pipe would consume its bytes
@@ -184,7 +187,7 @@ def reading_for(name: str, names: Sequence[str], reading: Mapping[str, Any]) -> 
 
 
 def clock_zone(name: str, timezone: str | None, columns: str | None) -> str | None:
-    """Return the time zone of the dates in a workload: ``timezone`` if the workload is a log, else None."""
+    """Return the time zone of a workload's dates: ``timezone`` for a log, else None."""
     return timezone if begins_as_log(name, columns) else None
 
 
@@ -287,7 +290,7 @@ def platform_for(workload: Workload, name: str = "") -> Platform:
 
 
 def _size_text(workload: Workload) -> str | None:
-    """Return where the workload's file format states the machine's size, in words; None if nowhere."""
+    """Return in words where the workload's format gives the machine's size; None if nowhere."""
     if not is_log(workload):
         return f"MaxProcs or MaxNodes in its header (SWF), nb_res (JSON), 1 to {MOST_UNITS:,}"
     return f"a site of 1 to {MOST_UNITS:,} nodes" if workload.format == HaizeaLog.format else None

@@ -1,4 +1,7 @@
-"""Make a platform of a list of nodes in openb's columns: sn, cpu_milli, memory_mib, gpu, model."""
+"""A platform made from a list of nodes in openb's columns.
+
+The columns are sn, cpu_milli, memory_mib, gpu and model.
+"""
 
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
@@ -36,7 +39,8 @@ def read_node_list(path: str) -> tuple[list[str], list[NodeKind]]:
     """Return the names and the resources of the nodes, in the order of the list.
 
     Raises:
-        PipistrelleError: naming file and line, if a column is missing, a number is malformed, or there is no node.
+        PipistrelleError: a column is missing, a number is malformed, or there is no node. The error names file and
+            line.
     """
     names: list[str] = []
     kinds: list[NodeKind] = []
@@ -52,7 +56,7 @@ def read_node_list(path: str) -> tuple[list[str], list[NodeKind]]:
 
 
 def platform_of_list(path: str) -> Platform:
-    """Return a platform with one pool for each kind of node; jobs share the resources of a node.
+    """Return a platform with a pool per kind of node; jobs share the resources of a node.
 
     Raises:
         PipistrelleError: as in `read_node_list`; or a name is invalid or occurs twice.

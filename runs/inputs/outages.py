@@ -187,7 +187,10 @@ def _is_number(text: str) -> bool:
 
 
 def clock_time(log: OutageLog, text: str) -> float:
-    """Return a date as time on the log's clock (s); for a log without dates, ``text`` is a duration."""
+    """Return a date as time on the log's clock (s).
+
+    If the log has no dates, ``text`` is a duration since the log's time 0.
+    """
     if log.absolute:
         time = iso_time(text if len(text) > len("2017-01-29") else f"{text} 00:00")
         if time is None:

@@ -35,7 +35,10 @@ class Conditions:
     fields: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def mask(self, workload: Workload) -> NDArray[np.bool_]:
-        """Return whether each job meets all conditions, shape (n,); InputError if one is wrong."""
+        """Return whether each job meets all conditions, shape (jobs,).
+
+        Raise InputError if a condition is wrong.
+        """
         mask = (workload.submit >= self.begin) & (workload.submit < self.end)
         ranges = ((workload.size, self.size), (workload.runtime, self.runtime), (workload.walltime, self.walltime))
         for values, bounds in ranges:

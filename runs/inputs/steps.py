@@ -94,7 +94,10 @@ class Filter(Step, frozen=True, kw_only=True):
         return self.sample is not None
 
     def apply(self, workload: "Workload") -> "Workload":
-        """Return the workload with only the kept jobs; their ids and submit times do not change."""
+        """Return the workload with only the kept jobs; their ids do not change.
+
+        Submit times change only with ``rebase``, which moves time 0.
+        """
         import numpy as np
 
         from pipistrelle.models.workloads.options import (
@@ -156,7 +159,7 @@ class Filter(Step, frozen=True, kw_only=True):
 
 
 class Scale(Step, frozen=True, kw_only=True):
-    """A step that scales sizes, times, memory or arrivals, in the order in which its fields are defined."""
+    """A step that scales sizes, times, memory or arrivals, in the order of its fields."""
 
     machine: Units | None = None
     sizes: str | None = None
@@ -241,9 +244,10 @@ class Merge(Step, frozen=True, kw_only=True):
         return "date" if all(one.epoch is not None for one in workloads) else "zero"
 
     def load_others(self, beside: Sequence[str] = ()) -> "list[Workload]":
-        """Load the workloads to merge with the first one; PipistrelleError if none is named, or one is wrong.
+        """Load the workloads to merge with the first one.
 
-        Options for logs are rejected if neither a workload nor one of the files ``beside`` is a log.
+        Options for logs are rejected if neither a workload nor one of the files ``beside`` is a log. Raise
+        PipistrelleError if no workload is named, or one is wrong.
         """
         from pipistrelle.runs.inputs.named import load_workload, reading_for
 

@@ -1,4 +1,4 @@
-"""Record the messages between server and scheduler in a session file, and replay the replies in it."""
+"""Recording of the messages between server and scheduler, and replay of recorded replies."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -27,7 +27,7 @@ HeaderMaker = Callable[[str, HelloData, WelcomeData], SessionHeader]
 
 
 class RecordingTransport:
-    """Writes all messages between server and scheduler to a session file.
+    """A wrapper around a transport that writes all messages to a session file.
 
     Args:
         header: makes the first line of the file from the HELLO and WELCOME messages.
@@ -70,7 +70,10 @@ class RecordingTransport:
         return reply
 
     def save(self) -> str | None:
-        """Ask the scheduler process for its state; return the state as JSON, None if it saves none."""
+        """Ask the scheduler process for its state and return it as JSON.
+
+        Return None if the scheduler saves no state.
+        """
         return None if self._peer is None else self._peer.save()
 
     def farewell(self, notice: Notice) -> None:
@@ -129,7 +132,7 @@ class ServerDiffers(RunError):
 
 
 class ReplayTransport:
-    """Takes the scheduler's place: sends the recorded replies to the server, and checks the server's notices."""
+    """The stand-in for a scheduler that sends recorded replies and checks the server's notices."""
 
     apart = False
 
@@ -144,7 +147,10 @@ class ReplayTransport:
         self._over = False
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """Return the recorded HELLO and WELCOME; SessionError if the session file is of another run."""
+        """Return the recorded HELLO and WELCOME.
+
+        Raise SessionError if the session file is of another run.
+        """
         header = self._header
         if run_id != header.run_id:
             raise SessionError(
@@ -161,7 +167,7 @@ class ReplayTransport:
         return header.hello, answer.data
 
     def send(self, notice: Notice) -> None:
-        """Compare a notice with the recorded notice; ServerDiffers if they differ."""
+        """Compare a notice with the recorded notice; raise ServerDiffers if they differ."""
         self._over = True
         try:
             exchange = next(self._exchanges, None)
@@ -192,7 +198,7 @@ class ReplayTransport:
         raise ServerDiffers("the server sends something else now", where=where, expected=expected, found=found)
 
     def receive(self) -> Reply:
-        """Return the recorded reply; ServerDiffers if the session ends without one."""
+        """Return the recorded reply; raise ServerDiffers if the session ends without one."""
         if self._reply is None:
             self._over = True
             raise ServerDiffers("the session ends with this notice, which has no reply")

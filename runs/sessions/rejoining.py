@@ -23,7 +23,7 @@ _SHOWN: Final = 100
 
 
 class Rejoining(RecordingTransport):
-    """Records a session; if the scheduler dies or disconnects, waits for a new process that continues in its place.
+    """A recording transport that waits for a new scheduler process if the scheduler is lost.
 
     The new process must send an equal HELLO. It receives the last saved state, if there is one, and all notices since
     then. It must make the same decisions as the first process.
@@ -71,7 +71,7 @@ class Rejoining(RecordingTransport):
                 self._wait(failure)
 
     def save(self) -> str | None:
-        """Return the scheduler's saved state; None if it saves no state, or is gone."""
+        """Return the scheduler's saved state; None if it saves no state, or was just replaced."""
         try:
             saved = super().save()
         except SchedulerFailed as failure:
@@ -88,7 +88,7 @@ class Rejoining(RecordingTransport):
             raise failure
 
     def _wait(self, failure: SchedulerFailed) -> None:
-        """Wait until a new scheduler has caught up; SchedulerFailed if none connects."""
+        """Wait until a new scheduler has caught up; raise SchedulerFailed if none connects."""
         while True:
             logger().warning("{} Waiting for another scheduler for {:g} s.", failure, self._patience)
             try:
@@ -100,7 +100,10 @@ class Rejoining(RecordingTransport):
                 return
 
     def _bring_up(self) -> None:
-        """Send a new scheduler process the saved state, the notices since then, and the unanswered notice."""
+        """Send a new scheduler process all that it needs to continue.
+
+        These are the saved state, the notices since then, and the unanswered notice.
+        """
         self.writer.flush()
         reader = SessionReader(self._path)
         self._native.let_go(self._patience)
@@ -129,7 +132,7 @@ class Rejoining(RecordingTransport):
 
 
 def apart_from_state(hello: HelloData) -> HelloData:
-    """Return a HELLO message without the feature for saving state, to compare all else in two HELLOs."""
+    """Return a HELLO without the feature for saving state, so that two HELLOs can be compared."""
     return replace(hello, features=tuple(name for name in hello.features if name != STATE))
 
 

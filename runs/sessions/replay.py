@@ -66,7 +66,10 @@ class Parting:
 
 @dataclass(frozen=True, slots=True)
 class PlayedSession:
-    """The result of a replay: numbers of equal notices and decisions, and the first difference (None: none)."""
+    """The result of a replay.
+
+    It has the numbers of equal notices and decisions, and the first difference (None: no difference).
+    """
 
     scheduler: str
     notices: int
@@ -125,10 +128,10 @@ def replay(reader: SessionReader, connection: Connection, spec: RunSpec) -> Play
 
 
 class Played:
-    """Sends a session's notices to a scheduler one by one, and compares its replies.
+    """A function that sends recorded notices to a scheduler and compares its replies.
 
-    A scheduler in another process gets the original messages. A reply is decoded only if its bytes differ from those of
-    the recorded reply.
+    A scheduler in another process gets the original messages. A reply is decoded only if its bytes differ from the
+    recorded reply's bytes.
     """
 
     def __init__(self, header: SessionHeader, transport: Transport) -> None:

@@ -1,4 +1,4 @@
-"""Simulate a run with snapshots, and resume an interrupted run with the same results as without interruption."""
+"""Runs with snapshots, and their continuation with the results of an uninterrupted run."""
 
 import dataclasses
 from collections.abc import Callable, Iterator
@@ -47,7 +47,7 @@ from pipistrelle.server.transport.peer import Peer
 
 @dataclass(slots=True)
 class Journaled:
-    """A connection to a scheduler process that records the run's messages in a session file of the output folder.
+    """A connection that records its messages in a session file in the output folder.
 
     If the folder already has a session, the scheduler is first restored to its state after ``notices`` notices. A
     scheduler that saves its state gets the saved state back. Any other scheduler gets all earlier notices again, and
@@ -102,7 +102,7 @@ class Journaled:
 
 
 class BroughtUp(RecordingTransport):
-    """Restores a scheduler's earlier state when the scheduler connects, and then records its messages.
+    """A recording transport that restores a scheduler's earlier state when it connects.
 
     Args:
         journal: the connection, with the number of past notices and the saved state.
@@ -125,7 +125,10 @@ class BroughtUp(RecordingTransport):
         self._notices = journal.notices
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """Wait for the scheduler's HELLO and restore its state; SnapshotError if it is another scheduler."""
+        """Wait for the scheduler's HELLO and restore its state.
+
+        Raise SnapshotError if it is another scheduler, or decides differently than before.
+        """
         reader = SessionReader(self._path)
         hello, welcome = super().greet(run_id, server)
         header = reader.header
@@ -170,7 +173,7 @@ class BroughtUp(RecordingTransport):
 
 
 def _pass_over(exchange: Exchange) -> None:
-    """Send nothing for a recorded notice and reply, because the saved state already includes them."""
+    """Send nothing for a recorded notice, because the saved state already includes it."""
 
 
 def run_kept(
@@ -323,7 +326,7 @@ def check_takeover(spec: RunSpec) -> None:
 
 
 def made_apart(folder: Path, out: Path) -> None:
-    """Create the folder ``out`` for the new run; SnapshotError if it is ``folder``."""
+    """Create the folder ``out`` for the new run; raise SnapshotError if it is ``folder``."""
     if out.resolve() == folder.resolve():
         what = "the outputs of the continued run need a folder of their own"
         raise SnapshotError(what, where="--out", found=str(out))

@@ -108,7 +108,7 @@ _chain: Final = msgspec.json.Decoder(_Chain)
 
 
 class SessionWriter:
-    """Writes a session file; its suffix selects the compression.
+    """The writer of a session file; the file's suffix selects the compression.
 
     The suffixes ``.zst``, ``.gz`` and ``.xz`` compress the file. Any other suffix means no compression.
 
@@ -214,7 +214,7 @@ class SessionWriter:
 
 
 class SessionReader:
-    """Reads a session file; each iteration starts at the beginning of the file."""
+    """The reader of a session file; each iteration starts at the beginning of the file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -260,7 +260,7 @@ class SessionReader:
     def _opened(self) -> Iterator[Iterator[bytes]]:
         """Yield an iterator over the file's lines.
 
-        It stops at a line that is too long, or where the file is incomplete.
+        The iterator stops at a line that is too long, or where the file is incomplete.
         """
         try:
             with open(self._path, "rb", opener=only_regular) as raw:

@@ -43,13 +43,12 @@ JOURNAL: Final = f"{OUTPUT_PREFIX}{SESSION}"
 _SIMULATED: Final = "sim:"
 #: number of bytes of a snapshot to unpack at a time
 _BLOCK: Final = 1 << 20
-#: most times its own size that a snapshot may unpack to, about four times what states need, and the number of bytes
-#: that are always allowed
+#: a snapshot may unpack to this many times its own size, about four times what states need, or to this many bytes
 _SWELLS: Final = 40
 _SMALL: Final = 16 << 20
-#: about how many bytes of memory a state's objects, lists and values take, and how many all may take: so many for each
-#: byte of the file, and those that are always allowed
+#: approximate memory of one object, list and value of a state (bytes)
 _OF_OBJECT, _OF_LIST, _OF_VALUE = 240, 80, 32
+#: largest memory of a state: bytes per byte of the file, and bytes that are always allowed
 _TAKES: Final = 60
 _LITTLE: Final = 512 << 20
 
@@ -72,7 +71,7 @@ class SnapshotHeader(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """The interval between two snapshots, in wall-clock seconds and in simulated seconds; inf: never."""
+    """The time between two snapshots, in wall-clock and in simulated seconds; inf: never."""
 
     wall: float = inf
     simulated: float = inf
@@ -106,7 +105,7 @@ class Keeping:
 
 
 class Snapshots:
-    """Saves the snapshots of a run; the run calls this object between every two notices.
+    """The snapshots of a run; the run calls this object between every two notices.
 
     Args:
         folder: the folder of the outputs.
@@ -145,7 +144,7 @@ class Snapshots:
             self.take(pause)
 
     def take(self, pause: Pause) -> None:
-        """Take a snapshot now; OutputFailed if it cannot be written."""
+        """Take a snapshot now; raise OutputFailed if it cannot be written."""
         self._asked = False
         self._before()
         state = pause.state()

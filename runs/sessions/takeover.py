@@ -84,7 +84,7 @@ def copy_outputs(source: Path, target: Path, *, whole: bool) -> None:
 
 
 class TakenOver:
-    """Prepares a run under a new scheduler.
+    """A function that prepares a run's continuation under a new scheduler.
 
     It copies the earlier outputs, and sends the scheduler the past events of jobs.
 
@@ -101,7 +101,10 @@ class TakenOver:
         self._state = state
 
     def __call__(self, pause: Pause) -> None:
-        """Take over the run; PipistrelleError if the scheduler cannot, or a file is missing."""
+        """Take over the run.
+
+        Raise PipistrelleError if the scheduler does not support this, or a file is missing.
+        """
         copy_outputs(self._source, self._target, whole=False)
         try:
             self._describe(pause)
@@ -112,7 +115,7 @@ class TakenOver:
             raise
 
     def _describe(self, pause: Pause) -> None:
-        """Write the new scheduler, and the snapshot from which the run continues, to the run's configuration files."""
+        """Write the new scheduler and the snapshot's origin to the new run's configuration files."""
         welcome, hello = pause.simulation.welcome, pause.simulation.hello
         scheduler = {"name": hello.name, "version": hello.version, "features": list(welcome.features)}
         write_output(self._target / CONFIG_FILE, to_json({**read_config(self._source), "scheduler": scheduler}))
@@ -167,7 +170,10 @@ class _Past:
         self._told.append(((start, _STARTED, len(self._told)), JobStarted(start, started)))
 
     def add_waiting(self, data: JobSubmittedData, submit: float) -> None:
-        """Add a queued job, which joined the queue at ``submit`` (s). Add queued jobs in the order of the queue."""
+        """Add a queued job that joined the queue at ``submit`` (s).
+
+        Add queued jobs in the order of the queue.
+        """
         self._last = max(self._last, (submit, self._place(data)))
         self._told.append(((submit, _SUBMITTED, self._last[1]), JobSubmitted(submit, data)))
 

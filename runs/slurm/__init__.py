@@ -1,1 +1,1 @@
-"""Read the files of a Slurm cluster: the machine, the jobs fitted to it, and the scheduler's settings."""
+"""The files of a Slurm cluster: its machine, jobs fitted to it, and scheduler settings."""

@@ -37,7 +37,7 @@ class SlurmCluster(Struct, frozen=True):
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings, one per key: the key is unknown, or Slurm would honour it but the scheduler does not."""
+        """Warnings, one per key that is unknown, or used by Slurm but not by this scheduler."""
         found: dict[tuple[str, str], list[KeyFinding]] = {}
         for one in self.findings:
             if one.support in (KeySupport.WARNED, None):
@@ -125,7 +125,7 @@ def _without_sharing(
 
 
 def _require_names(commands: Sequence[tuple[str, str]], people: Accounting) -> None:
-    """Raise SlurmConfigError if a command changes an account, a user or a QOS that no file describes."""
+    """Raise SlurmConfigError if a command names an account, user or QOS that no file has."""
     known = {
         "qos": {one.name for one in people.qos},
         "account": {one.account for one in people.associations},

@@ -1,4 +1,4 @@
-"""Open the files of a Slurm cluster: slurm.conf, the files that it includes, the files beside it, accounting."""
+"""Read slurm.conf, the files that it includes, the files beside it, and accounting files."""
 
 import os
 import re
@@ -75,17 +75,20 @@ def _fetch(top: str, *, trust: bool) -> "Fetching":
 
 
 class Fetching:
-    """Reads the files that a configuration includes; they must be in the folder of the configuration."""
+    """The reader of the files that a configuration includes.
+
+    Unless the files are trusted, they must be in the folder of the configuration.
+    """
 
     def __init__(self, top: str, trust: bool) -> None:
         self._folder = os.path.dirname(top)
         self._trust = trust
 
     def __call__(self, path: str, by: str) -> tuple[str, str]:
-        """Return the name and the content of an included file; SlurmConfigError if it may not be read.
+        """Return the name and the content of an included file.
 
         A relative path starts at the folder of the configuration. A path such as ``/etc/slurm/nodes.conf`` that does
-        not exist here means the file of that name in the folder.
+        not exist here means the file of that name in the folder. Raise SlurmConfigError if the file may not be read.
         """
         name = resolved(self._folder, path)
         if not os.path.isfile(name):
@@ -103,7 +106,10 @@ class Fetching:
 
 
 def resolved(folder: str, path: str) -> str:
-    """Return the file that an Include means: ``path`` if it exists, else the file of that name in ``folder``."""
+    """Return the file that an Include line names.
+
+    This is ``path`` if it exists, else the file of that name in ``folder``.
+    """
     name = os.path.join(folder, path)
     return name if os.path.exists(name) else os.path.join(folder, os.path.basename(path))
 
@@ -115,7 +121,10 @@ def _text(name: str) -> str:
 
 
 def files_of(name: str) -> list[str]:
-    """Return the files that a slurm.conf includes and the known files beside it; [] for any other file."""
+    """Return the files that a slurm.conf includes, and the known files beside it.
+
+    Return [] for any other file.
+    """
     if not os.path.isfile(name) or not is_slurm_file(name):
         return []
     folder = os.path.dirname(name)
@@ -132,7 +141,7 @@ def files_of(name: str) -> list[str]:
 
 
 def beginning_text(name: str) -> str:
-    """Return a file's text, "" if it cannot be read or is too large."""
+    """Return a file's text, or "" if it cannot be read or is too large."""
     try:
         return _text(name)
     except (InputError, OSError):
@@ -140,7 +149,7 @@ def beginning_text(name: str) -> str:
 
 
 def file_and_zero(text: str) -> tuple[str, str | None]:
-    """Split ``FILE,zero=DATE`` into the file and the date of time 0, None if it is not given."""
+    """Split ``FILE,zero=DATE`` into the file and the date of time 0 (None if not given)."""
     name, mark, date = text.rpartition(_ZERO)
     return (name, date) if mark else (text, None)
 
@@ -169,13 +178,16 @@ def dates_of(zero: str | None, text: str, where: str) -> "SimulatedDates":
 
 
 class SimulatedDates:
-    """Converts dates to simulated time."""
+    """A converter of dates to simulated time."""
 
     def __init__(self, epoch: float | None) -> None:
         self._epoch = epoch
 
     def __call__(self, text: str) -> float | None:
-        """Return the simulated time (s) of a date; None if the text is no date, or the date of time 0 is unknown."""
+        """Return the simulated time (s) of a date.
+
+        Return None if the text is no date, or if the date of time 0 is unknown.
+        """
         from datetime import UTC
 
         time = Clock(UTC).iso(text)
@@ -183,5 +195,5 @@ class SimulatedDates:
 
 
 def texts_of(names: Sequence[str]) -> list[tuple[str, str]]:
-    """Return (name for messages, content) of each file; InputError if one cannot be read."""
+    """Return (name for messages, content) of each file; raise InputError if one is unreadable."""
     return [(printable(name), _text(name)) for name in names]

@@ -1,4 +1,4 @@
-"""Fit a workload to the machine of a slurm.conf: default partition, sizes in whole nodes, memory."""
+"""A workload fitted to the machine of a slurm.conf: partitions, node counts and memory."""
 
 from dataclasses import replace
 from typing import Final

@@ -1,1 +1,1 @@
-"""Jobs on nodes that fail: attempts, checkpoints, restarts, and how the time of each attempt was spent."""
+"""Attempts of jobs on nodes that fail, their checkpoints, and how each spent its time."""

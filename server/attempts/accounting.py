@@ -1,4 +1,4 @@
-"""Formulas for attempts of jobs that lose nodes; the reference engine and the kernel both use them."""
+"""Formulas for attempts of jobs that lose nodes, used by reference engine and kernel."""
 
 from math import inf, log
 from typing import Final, NamedTuple
@@ -57,7 +57,10 @@ def next_walltime(asked: float, saved: float, rest: bool) -> float:
 
 
 def may_try_again(number: int, most: int) -> bool:
-    """Return whether a job with at most ``most`` attempts has one left after attempt ``number`` (from 0)."""
+    """Return whether a job may have another attempt after attempt ``number`` (from 0).
+
+    ``most`` is the maximum number of attempts.
+    """
     return number + 1 < most
 
 
@@ -96,7 +99,10 @@ def node_time(phase: WorkPhase, nodes: int) -> NodeTime:
 
 
 def work_kept(work: float, saved: float, more: float, done: bool) -> float:
-    """Return how much of a job's work (s) is saved after an attempt that added ``more`` (s) to its checkpoints."""
+    """Return how much of a job's work (s) is saved after an attempt.
+
+    ``more`` (s) is the work that the attempt saved in checkpoints. If the job is ``done``, all its ``work`` counts.
+    """
     return work if done else saved + more
 
 

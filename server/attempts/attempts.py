@@ -1,4 +1,4 @@
-"""Start, interrupt and requeue the attempts of jobs on a machine that can fail."""
+"""Starts, interruptions and requeues of jobs on a machine that can fail."""
 
 from math import inf, nan
 from typing import TYPE_CHECKING, Any
@@ -39,7 +39,7 @@ if TYPE_CHECKING:  # most runs need no failure models
 
 
 class Attempts(Kept):
-    """Records the attempts of jobs that can lose their units.
+    """The engine part that tracks the attempts of jobs that can lose their units.
 
     Args:
         rates: mean failure rate of each node (1/s), shape (nodes,).
@@ -95,7 +95,7 @@ class Attempts(Kept):
 
     @property
     def at_work(self) -> bool:
-        """Whether any job is working; if so, at least one job is certain to end."""
+        """Whether any job is working, so that at least one job is certain to end."""
         return len(self._jobs) > len(self._held)
 
     def submitted(self, job: Job) -> None:
@@ -107,7 +107,10 @@ class Attempts(Kept):
                 job.walltime = self._extended(job.walltime, job.size, 0.0, resilience)
 
     def _extended(self, walltime: float, size: int, saved: float, resilience: Resilience) -> float:
-        """Return a walltime (s) extended by the time for reading and writing checkpoints on average nodes."""
+        """Return a walltime (s) plus the time for reading and writing checkpoints.
+
+        Failure rates are those of average nodes.
+        """
         nodes = -(-size // self._each)
         rates = [self._mean_rate] * nodes if resilience.rates_matter else 0.0
         whole = AttemptProgress(resilience, start=0.0, work=0.0, saved=saved, nodes=range(nodes), rates=rates)
@@ -207,7 +210,7 @@ class Attempts(Kept):
             job.ending = None
 
     def leaves(self, job: Job) -> None:
-        """Release the resources of a running job that ends now."""
+        """Release the units of a running job that ends now."""
         attempt = attempt_of(job)
         if self._jobs.pop(attempt.serial, None) is None:  # its scheduler declared that it ran on no units
             return
@@ -218,7 +221,7 @@ class Attempts(Kept):
         attempt.stopped = self.work_time(job)
 
     def work_time(self, job: Job) -> float:
-        """Return how long (s) a running job has worked, without prologue, epilogue and waiting."""
+        """Return the time (s) until which a running job has worked so far, before any epilogue."""
         attempt = attempt_of(job)
         return worked_until(self._clockwork.now, attempt.began, attempt.work_ends)
 
@@ -262,12 +265,18 @@ class Attempts(Kept):
         self._holders.check(holding)
 
     def is_awaited(self, job: Job) -> bool:
-        """Return whether a running job will end by something that is not on the agenda, such as a repair."""
+        """Return whether a running job ends only after an event that is not on the agenda yet.
+
+        Such an event is a repair, for example.
+        """
         attempt = attempt_of(job)
         return attempt.serial in self._held or attempt.work_ends == inf
 
     def strike(self, nodes: NodeSet, why: Reasons) -> None:
-        """Remove failed nodes from the jobs that hold them, in the order of job starts."""
+        """Apply a failure of nodes to the jobs that hold them, in the order of job starts.
+
+        Depending on its resilience, a job continues, waits for repairs, or loses its allocation.
+        """
         for serial in sorted(self._holders.on(self._node_units.units_of(nodes))):
             job = self._jobs[serial]
             attempt = attempt_of(job)
@@ -339,7 +348,7 @@ class Attempts(Kept):
             self._clockwork.queue_at(self._clockwork.now, again)
 
     def give_up(self, job: Job, cause: str, step: Step, *, comes_back: bool) -> Job | None:
-        """End an attempt early; return the requeued job, or None if it is not retried.
+        """End an attempt early; return the job to requeue, or None if it is not retried.
 
         ``comes_back``: whether the job may be retried, if it has attempts left.
         """
@@ -350,7 +359,10 @@ class Attempts(Kept):
         return self._next(job) if attempt.retried else None
 
     def _check_hope(self, job: Job, nodes: NodeSet) -> None:
-        """Raise Stalled if a requeued job can hardly ever complete on nodes like those it just had."""
+        """Raise Stalled if a requeued job is very unlikely ever to complete.
+
+        ``nodes`` are the nodes of its last attempt.
+        """
         attempt, now = attempt_of(job), self._clockwork.now
         give_up_fruitless(attempt.root, attempt.fruitless, now)
         most, plan = self._options.expected_attempts, self._failures

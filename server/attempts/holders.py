@@ -1,4 +1,4 @@
-"""Which attempts hold which units, one attempt per unit or several."""
+"""Records of which attempts hold which units, one attempt per unit or several."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -15,7 +15,7 @@ Part = slice | NDArray[np.intp]
 
 
 class Holders:
-    """Records which attempt, by its serial number, holds each unit; at most one per unit."""
+    """The record of which attempt, by its serial number, holds each unit; at most one per unit."""
 
     def __init__(self, units: int) -> None:
         #: serial number of the attempt that holds each unit, shape (units,)
@@ -24,13 +24,13 @@ class Holders:
         self.held = 0
 
     def hold(self, parts: Sequence[Part], serial: int, count: int) -> None:
-        """Give an attempt its ``count`` units."""
+        """Record that an attempt holds ``count`` more units, given as ``parts``."""
         for part in parts:
             self._holder[part] = serial
         self.held += count
 
     def release(self, parts: Sequence[Part], serial: int, count: int) -> None:
-        """Take an attempt's ``count`` units back."""
+        """Record that an attempt no longer holds its ``count`` units."""
         for part in parts:
             self._holder[part] = _NOBODY
         self.held -= count
@@ -48,7 +48,7 @@ class Holders:
         return sum(int(np.count_nonzero(self._holder[part] == _NOBODY)) for part in pieces(units))
 
     def check(self, attempts: Iterable[tuple[int, Sequence[Part]]]) -> None:
-        """Assert that these attempts, (serial number, units), hold their units and no other attempt holds any."""
+        """Assert that exactly these attempts hold units, each given as (serial number, units)."""
         holder = np.full_like(self._holder, _NOBODY)
         for serial, parts in attempts:
             for part in parts:
@@ -58,7 +58,7 @@ class Holders:
 
 
 class ManyHolders(Holders):
-    """Records which attempts hold each unit; several attempts may share a unit."""
+    """The record of which attempts hold each unit; several attempts may share a unit."""
 
     def __init__(self, units: int) -> None:
         super().__init__(units)
@@ -67,14 +67,14 @@ class ManyHolders(Holders):
         self._on: dict[int, set[int]] = {}
 
     def hold(self, parts: Sequence[Part], serial: int, count: int) -> None:
-        """Give an attempt its units."""
+        """Record that an attempt holds these units."""
         for part in parts:
             for unit in self._numbers[part].tolist():
                 self._on.setdefault(unit, set()).add(serial)
         self.held = len(self._on)
 
     def release(self, parts: Sequence[Part], serial: int, count: int) -> None:
-        """Take an attempt's units back."""
+        """Record that an attempt no longer holds these units."""
         for part in parts:
             for unit in self._numbers[part].tolist():
                 serials = self._on[unit]
@@ -92,7 +92,7 @@ class ManyHolders(Holders):
         return sum(unit not in self._on for unit in units)
 
     def check(self, attempts: Iterable[tuple[int, Sequence[Part]]]) -> None:
-        """Assert that these attempts hold their units and no other attempt holds any."""
+        """Assert that exactly these attempts hold units, each given as (serial number, units)."""
         found: dict[int, set[int]] = {}
         for serial, parts in attempts:
             for part in parts:

@@ -1,4 +1,4 @@
-"""Simulate the last checkpoint that a preempted attempt writes before it ends."""
+"""The last checkpoint that a preempted attempt writes before it ends."""
 
 from collections.abc import Sequence
 from math import inf
@@ -16,7 +16,7 @@ class _Course(Protocol):
 
 
 class LastDump:
-    """Ends a preempted attempt with one last checkpoint.
+    """The end of a preempted attempt, which writes one last checkpoint.
 
     The checkpoint is complete exactly at ``end``. If a node fails before that, the allocation and the unsaved work are
     lost, even if the job tolerates failures.
@@ -47,7 +47,7 @@ class LastDump:
         return self._course.account(self._begin).node_unsaved > 0
 
     def strike(self, now: float, nodes: Sequence[int]) -> bool:
-        """Record a failure of nodes at ``now`` (s); return whether the checkpoint was complete by then."""
+        """Record a failure of nodes at ``now`` (s); return whether the checkpoint was complete."""
         if now >= self.end:
             return True
         self._struck, self._fallen = now, len(nodes)

@@ -1,4 +1,4 @@
-"""Preempt running jobs: grace period, last checkpoint and requeue."""
+"""Preemption of running jobs: grace period, last checkpoint and requeue."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from pipistrelle.server.errors import Illegal
 
 
 class Preemption:
-    """Preempts running jobs, on machines with or without failures.
+    """The engine part that preempts running jobs, on machines with or without failures.
 
     With a grace period the job keeps running for that long. If the job ends in time, even at the last instant, it
     counts as ended, not as preempted. The same holds for a job in its epilogue and a job whose nodes fail. Otherwise
@@ -32,7 +32,7 @@ class Preemption:
         self._going: dict[str, Entry] = {}
 
     def handlers(self) -> Handlers:
-        """Return the handler of each class of agenda entries."""
+        """Return {event class: function that handles its events}."""
         return {PREEMPTION: self._grace_over}
 
     def state(self) -> None:
@@ -43,7 +43,7 @@ class Preemption:
         self._going = self._agenda.of(PREEMPTION)
 
     def preempt(self, order: PreemptJobData) -> None:
-        """Preempt a running job at the end of its grace period, or raise Illegal."""
+        """Preempt a running job after its grace period, or raise Illegal."""
         job = self._cluster.running.get(order.job_id)
         if job is None:
             raise self._not_running(order.job_id)

@@ -136,11 +136,14 @@ class AttemptProgress(Kept):
 
     @property
     def slower(self) -> float:
-        """Factor by which work, checkpoints and reads take longer because fewer nodes work; 1 with all nodes."""
+        """Factor by which work, checkpoints and reads take longer than on all nodes."""
         return self._nodes / self._team
 
     def duration(self, work: Floats) -> Floats:
-        """Return how long (s) work (s, shape (n,)) takes with its checkpoints and without failures."""
+        """Return how long (s) some amounts of work (s) take with checkpoints but no failures.
+
+        Argument and result have shape (n,).
+        """
         slower, interval = self.slower, self.interval
         dump = self._resilience.dump * slower
         work = work * slower
@@ -297,7 +300,7 @@ register(AttemptProgress, lambda progress: [progress.state()], AttemptProgress.o
 
 
 class RigidProgress:
-    """The progress of an attempt that ends at the first failure of one of its nodes, which is the usual case."""
+    """The progress of an attempt that ends when one of its nodes fails, as most jobs do."""
 
     __slots__ = ("_given_up", "_lost", "_nodes", "_saved", "_segment", "_start", "_work", "finish")
 
@@ -326,7 +329,10 @@ class RigidProgress:
         self._lost = True
 
     def left_of_dump(self, now: float, dump: float) -> tuple[float, int]:
-        """Return the time (s) that one more checkpoint needs, and how many nodes write it."""
+        """Return the time (s) that one more checkpoint needs, and how many nodes write it.
+
+        ``dump`` is the time (s) that writing a whole checkpoint takes.
+        """
         return _left_of(self._segment.at(now) if now >= self._start else NOTHING, dump), self._nodes
 
     def account(self, now: float) -> Account:
@@ -365,14 +371,14 @@ register(RigidProgress, RigidProgress.made, lambda state: RigidProgress(**state[
 
 
 def _left_of(phase: WorkPhase, dump: float) -> float:
-    """Return how long (s) it takes to save all work so far; writing a checkpoint takes ``dump`` s."""
+    """Return how long (s) it takes to save all work so far; a checkpoint takes ``dump`` s."""
     return dump - (phase.dumping - phase.dumps * dump) if phase.working > phase.saved else 0.0
 
 
 def interval_of(resilience: Resilience, dump: float, rate: float) -> float:
-    """Return the time of work (s) between two checkpoints, each of which takes ``dump`` s to write.
+    """Return the time of work (s) between two checkpoints.
 
-    ``rate`` is the failure rate (1/s) of the nodes.
+    A checkpoint takes ``dump`` s to write; ``rate`` is the failure rate (1/s) of the nodes.
     """
     wanted = resilience.interval
     if wanted is None:

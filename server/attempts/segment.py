@@ -1,4 +1,4 @@
-"""The part of an attempt between two failures: it reads a checkpoint, then alternates work and checkpoints."""
+"""The part of an attempt between two failures, which alternates work and checkpoints."""
 
 from pipistrelle.platforms.failures.checkpointing import WorkPhase, done_at, dumps_until_done, phase_at
 from pipistrelle.protocol.base.state import register

@@ -1,4 +1,4 @@
-"""Create the engine of a run in the batsim dialect, and the content of its first message."""
+"""The engine of a run in the batsim dialect, and the content of its first message."""
 
 from collections.abc import Callable, Sequence
 from math import isnan

@@ -11,10 +11,9 @@ from pipistrelle.traces.batsim.events import ExternalEvent
 
 
 class ExternalEvents(Part):
-    """Applies the events of an events file to the machine, and reports them to the scheduler.
+    """The engine part that applies the events of an events file and reports them to the scheduler.
 
     A run does not end before the last event.
-
     ``forward_unknown``: whether the scheduler gets events of unknown types, which have no other effect.
     """
 
@@ -33,7 +32,7 @@ class ExternalEvents(Part):
             clockwork.agenda.put(event.timestamp, OUTSIDE, number)
 
     def handlers(self) -> Handlers:
-        """Return the handlers of agenda entries, by class of entry."""
+        """Return {event class: function that handles its events}."""
         return {OUTSIDE: self.happen}
 
     def happen(self, number: int) -> None:

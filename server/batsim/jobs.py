@@ -14,7 +14,10 @@ from pipistrelle.traces.workload import Workload, submissions
 
 
 class ForwardedJob(Job):
-    """A job with its JSON ``description``; ``forwarded`` is the profile's JSON, or None if the profile is not sent."""
+    """A job with its JSON ``description``, and with its profile's JSON in ``forwarded``.
+
+    ``forwarded`` is None if the profile is not sent.
+    """
 
     description: bytes = b"{}"
     forwarded: bytes | None = None
@@ -36,7 +39,7 @@ class ForwardedJob(Job):
 
 
 class ForwardedJobs(WorkloadJobs):
-    """Creates a workload's jobs with their JSON and, if forwarded, their profiles' JSON."""
+    """The jobs of a workload with their JSON and, if forwarded, their profiles' JSON."""
 
     job_type = ForwardedJob
 

@@ -1,4 +1,4 @@
-"""The state of each unit, and how long it was in each state, counted as Batsim counts them."""
+"""The state of each unit, and how long it was in each state, by Batsim's rules."""
 
 from math import fsum
 from typing import Any, Final

@@ -48,14 +48,14 @@ class Meter(Protocol):
         """Return the energy (J) of all hosts since time 0."""
 
     def lowest_power(self) -> float:
-        """Return the power (W) of all hosts at their present pstates with the least load."""
+        """Return the power (W) of all hosts in their present pstates at almost no load."""
 
     def pstates(self) -> Sequence[int]:
         """Return the present pstate of each host."""
 
 
 class BatsimOutputs(Kept):
-    """Writes ``PREFIX_jobs.csv``, ``PREFIX_schedule.csv`` and, if requested, Batsim's other output files."""
+    """Batsim's output files: ``PREFIX_jobs.csv``, ``PREFIX_schedule.csv`` and optional ones."""
 
     _kept = ("_trace", "_energy")
 
@@ -65,11 +65,17 @@ class BatsimOutputs(Kept):
         self._energy: _EnergyTrace | None = None
 
     def observers(self) -> Sequence[Observer]:
-        """Return the writer of jobs and machine states; the engine may delay its calls to this writer."""
+        """Return the writer of jobs and machine states.
+
+        The engine may delay its calls to this writer.
+        """
         return [self._trace]
 
     def metered(self, meter: Meter) -> Observer:
-        """Return the writer of energy and pstate changes; the engine must not delay its calls to this writer."""
+        """Return the writer of energy and pstate changes.
+
+        The engine must not delay its calls to this writer.
+        """
         self._energy = _EnergyTrace(self._prefix, meter)
         return self._energy
 
@@ -87,7 +93,7 @@ class BatsimOutputs(Kept):
         write_output(f"{self._prefix}_schedule.csv", f"{SCHEDULE_COLUMNS}\n{line}\n", _OPTION)
 
     def flush(self) -> None:
-        """Write all rows to disk."""
+        """Write all rows to the files."""
         self._trace.flush()
         if self._energy is not None:
             self._energy.flush()
@@ -138,7 +144,7 @@ class _Trace(Written, Observer):
             self._write_states(now)
 
     def switched(self, now: float, units: NodeSet, pstate: int) -> None:
-        """Count a request to switch units to any power state."""
+        """Count a request to switch units on or off, and write the state of the machine."""
         if pstate in (SWITCHING_ON, SWITCHING_OFF):
             self._grouped_switches += 1
             self._switches += len(units)

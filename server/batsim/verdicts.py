@@ -1,4 +1,4 @@
-"""Carry out the decisions that exist only in the batsim dialect."""
+"""Handling of the decisions that exist only in the batsim dialect."""
 
 from collections.abc import Iterable
 from math import inf
@@ -41,7 +41,7 @@ _DECLARED: Final[dict[str, Step]] = {
 
 
 class BatsimVerdicts(Verdicts):
-    """Carries out decisions by Batsim's rules, including those that only Batsim has."""
+    """The engine part that carries out decisions by Batsim's rules, including those only Batsim has."""
 
     _kept = (*Verdicts._kept, "_asked_to_die")
 

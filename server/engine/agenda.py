@@ -48,7 +48,7 @@ class Agenda:
     def put(self, time: float, kind: int, subject: object) -> Entry:
         """Add an event of class ``kind`` for a subject (such as a job id).
 
-        Return its entry, which `cancel` takes.
+        Return the entry. Pass it to `cancel` to cancel the event.
         """
         entry = [time, kind, self._number, subject]
         self._number += 1
@@ -78,11 +78,11 @@ class Agenda:
                 handlers[kind](subject)
 
     def entries(self) -> dict[int, Entry]:
-        """Return all entries by sequence number, in agenda order."""
+        """Return {sequence number: entry} of all entries, in agenda order."""
         return {entry[2]: entry for entry in sorted(self.heap) if entry[3] is not None}
 
     def of(self, kind: int) -> dict[Any, Entry]:
-        """Return {subject: entry} of all entries of one class, for example to find them after `restore`."""
+        """Return {subject: entry} of all entries of one class, for example after `restore`."""
         return {entry[3]: entry for entry in self.heap if entry[1] == kind and entry[3] is not None}
 
     def state(self) -> dict[str, Any]:
@@ -97,11 +97,11 @@ class Agenda:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Part(Kept):
-    """An optional part of a run; it is restored before the jobs and the agenda."""
+    """An optional part of a run; snapshots restore it before the jobs and the agenda."""
 
     def handlers(self) -> Handlers:
-        """Return the handler of each class of agenda entries that this part uses."""
+        """Return {event class: function that handles its events} for this part's event classes."""
         return {}
 
     def tell_present(self) -> None:
-        """Report the present situation to a scheduler that takes over the run."""
+        """Report the part's current state to a scheduler that takes over the run."""

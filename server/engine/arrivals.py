@@ -1,4 +1,4 @@
-"""Put jobs into the queue: new ones, those released by their dependencies, and requeued ones."""
+"""Submission of new jobs, of jobs released by their dependencies, and of requeued jobs."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ from pipistrelle.server.engine.lives import JobLives
 
 
 class Arrivals(Kept):
-    """Submits each job at its submit time; ``jobs`` are ordered by submit time."""
+    """The engine part that submits each job at its submit time; ``jobs`` are in order of submit time."""
 
     _kept: ClassVar[tuple[str, ...]] = ("_taken", "drained", "exhausted", "_dependencies")
 
@@ -40,7 +40,7 @@ class Arrivals(Kept):
         return self._dependencies.held
 
     def handlers(self) -> Handlers:
-        """Return the handler of each class of agenda entries."""
+        """Return {event class: function that handles its events}."""
         return {SUBMISSION: self._submit, REQUEUE: self._queue, CANCELLATION: self._cancel}
 
     def put_next(self) -> None:
@@ -54,7 +54,10 @@ class Arrivals(Kept):
             self.tell_the_last()
 
     def tell_the_last(self) -> None:
-        """Report once that no more jobs will come: the workload has no more, and no job is held."""
+        """Report once that no more jobs will come.
+
+        This is so when the workload is exhausted and no job is held.
+        """
         if self.drained and not self.exhausted and not self._dependencies.held:
             self.exhausted = True
             self._clockwork.tell_apart(NoMoreJobs(self._clockwork.now))
@@ -73,11 +76,11 @@ class Arrivals(Kept):
             self._next = next(self._jobs)
 
     def labels(self) -> dict[str, Labels]:
-        """Return {job id: user, group and queue names}; empty if the workload has none."""
+        """Return {job id: user, group, account, queue and QOS}; empty if the workload has none."""
         return self._source.labels() if isinstance(self._source, JobSource) else {}
 
     def label(self, *jobs: Mapping[str, Job]) -> None:
-        """Set the workload's user, group and queue names on the given jobs and on held jobs."""
+        """Set user, group, account, queue and QOS on the given jobs and on held jobs."""
         labels = self.labels()
         for job in [*(job for some in jobs for job in some.values()), *self._dependencies.each()]:
             job.labels = labels.get(job.id if job.attempt is None else job.attempt.root)

@@ -1,4 +1,4 @@
-"""The state that all parts of a run share: time, agenda, cluster, pending events and rules of the dialect."""
+"""The state that all parts of a run share, and the rules that differ between dialects."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,14 +28,14 @@ from pipistrelle.server.engine.jobs import Job
 
 @dataclass(frozen=True, slots=True)
 class DialectRules:
-    """The differences between the protocol's dialects; the defaults are those of the native one.
+    """The differences between the protocol's dialects; the defaults are the native dialect.
 
     Attributes:
-        news_apart: whether 'source exhausted' gets its own notice, after the notice with the source's last event.
+        news_apart: whether the event that a source is exhausted gets its own notice, after the source's last event.
         waits_for_calls: whether the run continues until the last wake-up call (CALL_ME_LATER) is delivered.
-        waits_for_word: whether a scheduler that may register jobs must declare when it has registered all.
+        waits_for_word: whether a scheduler that may register jobs must declare that it has registered its last job.
         tells_profiles: whether a job's progress includes its profile, and the progress of each part of the profile.
-        strict_hint: hint of the error that ends a strict run after an illegal decision.
+        strict_hint: hint shown with the error that ends a strict run after an illegal decision.
     """
 
     news_apart: bool = False
@@ -105,7 +105,7 @@ class Clockwork(Kept):
             self.must_wake = True
 
     def tell_apart(self, event: Event) -> None:
-        """Report that a source of events is exhausted, in a separate notice if the dialect requires that."""
+        """Report that a source of events is exhausted, in its own notice if the dialect says so."""
         if self.rules.news_apart and self.must_wake:
             self.news.append(event)
         else:
@@ -114,7 +114,8 @@ class Clockwork(Kept):
     def wake_on(self, wanted: tuple[WakeType, ...] | None) -> None:
         """Wake the scheduler only for these event types; None means all types.
 
-        A scheduler without the feature ``wake_filter`` is woken for every event.
+        Some events, such as rejections and failures of nodes, always wake it. A scheduler without the feature
+        ``wake_filter`` is woken for every event.
         """
         self.wanted = wanted
         if wanted is None or "wake_filter" not in self.features:
@@ -126,7 +127,7 @@ class Clockwork(Kept):
         self._wake = made
 
     def queue_at(self, time: float, job: Job) -> None:
-        """Queue a job at ``time`` (s), after it was held or has lost its nodes."""
+        """Schedule a held or requeued job to join the queue at ``time`` (s)."""
         self.cluster.coming[job.id] = job
         self.agenda.put(time, REQUEUE, job.id)
 

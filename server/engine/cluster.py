@@ -1,4 +1,4 @@
-"""The machine with its queued and running jobs, and each change of their state."""
+"""The machine with its queued and running jobs, and all changes of a job's state."""
 
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -18,10 +18,10 @@ def _no_work(job_id: str, profile: str) -> NoReturn:
 
 
 class Cluster:
-    """The machine's jobs and units; all changes of either use this class.
+    """The jobs and units of the machine; only this class changes them.
 
     Args:
-        requests: which nodes satisfy a job's request; needed if a job has one.
+        requests: says which nodes satisfy a job's node request; needed if a job has a node request.
         ledger: records which job holds each unit; None: at most one job per unit.
     """
 
@@ -100,7 +100,10 @@ class Cluster:
             raise Illegal("wrong_units", f"'alloc' of {job.id} has {fault}")
 
     def run_elsewhere(self, now: float, job: Job) -> None:
-        """Mark a queued job as running on no units of this machine, because its scheduler says that it runs."""
+        """Mark a queued job as running outside this machine, on none of its units.
+
+        The job's scheduler declares that the job runs.
+        """
         job.state = LIFE[job.state]["execute"]
         job.start = now
         del self.waiting[job.id]
@@ -140,7 +143,7 @@ class Cluster:
             hook(now, job)
 
     def lay(self, job: Job, alloc_text: str, takes: Sequence[NodeTake] = ()) -> NodeSet:
-        """Start a cancelled job and end it at once, because its scheduler has not heard of the cancellation.
+        """Start and end a cancelled job at once, for a scheduler unaware of the cancellation.
 
         Return the units that the job would have had.
 

@@ -1,4 +1,4 @@
-"""Hold dependent jobs in the server until their dependencies are fulfilled, under any scheduler."""
+"""Jobs held in the server until their dependencies are fulfilled, under any scheduler."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -24,10 +24,10 @@ BEGIN: Final = "begin"
 
 
 class Condition(NamedTuple):
-    """A dependency on another job.
+    """A condition for a job's start: an event of another job, or a time.
 
-    It is fulfilled ``delay`` seconds after the other job's event of kind ``kind`` (`KINDS`). A dependency of kind
-    `BEGIN` has no other job.
+    It is fulfilled ``delay`` seconds after the other job's event of kind ``kind`` (`KINDS`). For kind `BEGIN`,
+    ``delay`` is the earliest start time (s) and there is no other job.
     """
 
     kind: str
@@ -36,7 +36,7 @@ class Condition(NamedTuple):
 
 
 class Dependencies(Kept, Observer):
-    """Holds jobs until their dependencies are fulfilled; an observer of the cluster.
+    """The jobs held until their dependencies are fulfilled; an observer of the cluster.
 
     The server rejects a job at once when its dependencies can no longer be fulfilled. The scheduler never sees that
     job. A job that lost its nodes and is requeued has neither ended nor failed. The dependencies must not have cycles.
@@ -65,7 +65,7 @@ class Dependencies(Kept, Observer):
         return len(self._held)
 
     def listens(self, hook: str) -> bool:
-        """Return whether the engine must call this hook; never without dependencies."""
+        """Return whether the engine must call this hook; False if no job has dependencies."""
         return bool(self._conditions) and super().listens(hook)
 
     def state(self) -> dict[str, Any]:

@@ -35,7 +35,7 @@ _LOOK: Final = 2048
 
 
 def table_of(*handlers: Handlers) -> dict[int, Callable[[Any], None]]:
-    """Merge tables of event handlers into one; raise RuntimeError if an event class has two handlers."""
+    """Merge tables of event handlers; raise RuntimeError if a class has two handlers."""
     table: dict[int, Callable[[Any], None]] = {}
     for some in handlers:
         for kind, handler in some.items():
@@ -46,9 +46,9 @@ def table_of(*handlers: Handlers) -> dict[int, Callable[[Any], None]]:
 
 
 class Engine(Kept):
-    """Simulates a cluster that a scheduler's decisions control.
+    """A simulated cluster that a scheduler's decisions control.
 
-    The state is complete between calls of `advance` and `apply`. It does not include observers or the last notice.
+    Save snapshots only between calls of `advance` and `apply`. They do not include observers or the last notice.
 
     Args:
         strict: whether an illegal decision ends the run (`DecisionRefused`) instead of being rejected.
@@ -111,7 +111,7 @@ class Engine(Kept):
         """Advance time to the next notice and return it; None when the run is over.
 
         Raises:
-            Stalled: jobs wait, and no event is left.
+            Stalled: the run would never end, for example because jobs wait and no event is left.
             KeyboardInterrupt: `regularly` returned True.
         """
         if self._begins is not None:

@@ -20,7 +20,7 @@ from pipistrelle.server.engine.agenda import Entry
 from pipistrelle.traces.profiles import Profile
 from pipistrelle.traces.resilience import Resilience
 
-#: bits that one id may take; most digits of a number that may have a bit
+#: maximum bits per id; maximum digits of a number that is stored as a bit
 _BITS_PER_ID: Final = 64
 _DIGITS: Final = 12
 #: number of new ids per batch; fewer than _FEW are added one by one
@@ -106,7 +106,7 @@ class Job(Struct, eq=False):
 
     ``runtime`` is how long the job takes if nothing ends it earlier. ``walltime`` is the requested limit (inf: none).
     ``start`` and ``end`` are NaN until known, and ``alloc`` is empty until the start. If simulated hosts decide how
-    long the job takes, ``work`` is set and ``runtime`` is NaN.
+    long the job takes, ``work`` is set and ``runtime`` may be NaN.
     """
 
     id: str
@@ -203,7 +203,7 @@ class Job(Struct, eq=False):
         return JobSubmittedData(self.id, job)
 
     def again(self, attempt: Try, now: float, walltime: float) -> Self:
-        """Return the job as requeued now, for a new attempt with this walltime (s)."""
+        """Return a copy of the job to requeue now, for a new attempt with this walltime (s)."""
         return replace(
             self,
             id=f"{attempt.root}#{attempt.number}",
@@ -222,7 +222,7 @@ class Job(Struct, eq=False):
         )
 
     def as_plain(self) -> dict[str, Any]:
-        """Return the job's state as JSON values; ``work`` becomes True or False (whether it is set).
+        """Return the job's state as JSON values; ``work`` becomes True if it is set, else False.
 
         The agenda entry for the job's end is not included.
         """
@@ -248,7 +248,7 @@ class JobSource(Protocol):
         """Iterate over the jobs, beginning at this row (from 0)."""
 
     def labels(self) -> dict[str, Labels]:
-        """Return {job id: user, group and queue names}; empty if the jobs have none."""
+        """Return {job id: user, group, account, queue and QOS}; empty if the jobs have none."""
 
 
 class JobIds:
@@ -284,9 +284,9 @@ class JobIds:
                 self._take_in_one(job_id)
 
     def _take_in_alike(self, parts: Sequence[tuple[str, str, str]]) -> bool:
-        """Add ids that all have one prefix and the form ``PREFIX!NUMBER``.
+        """Add ids of the form ``PREFIX!NUMBER`` that share one prefix.
 
-        Return False, without adding, for other ids.
+        Return whether all ids were added. Add none if an id has another form or a much larger number.
         """
         prefix = parts[0][0]
         names = [name for other, _, name in parts if other == prefix]

@@ -24,10 +24,10 @@ _FEW: Final = 6
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Ledger:
-    """Records which units are free, held by one job, or blocked.
+    """The record of which units are free, held by one job, or blocked.
 
-    Units have the numbers 0 to ``units`` - 1. Each has one byte, which is 1 if no job can get the unit. Testing or
-    setting an interval is one call, whatever its length.
+    Units have the numbers 0 to ``units`` - 1. Each unit has one byte, which is 1 if no job can get the unit. Testing
+    or setting an interval is one call, whatever its length.
     """
 
     __slots__ = ("_at", "_held", "_held_blocked", "blocked", "changed", "idle", "units")
@@ -42,7 +42,7 @@ class Ledger:
     def __init__(self, units: int) -> None:
         self.units = units
         self.idle = units
-        #: whether more or less of some unit is free, though ``idle`` may be equal; the engine resets it
+        #: whether the free part of any unit has changed, even if ``idle`` has not; the engine resets it
         self.changed = False
         #: units on which no job can start; running jobs continue there
         self.blocked = _NONE
@@ -122,7 +122,7 @@ class Ledger:
         return None
 
     def told_takes(self, job: Job) -> tuple[NodeTake, ...]:
-        """Return what a running job takes of its nodes, in the form of EXECUTE_JOB; empty if it has whole units."""
+        """Return a job's tasks and GPUs per node, as in EXECUTE_JOB; empty for whole units."""
         return ()
 
     def is_used(self, units: NodeSet) -> bool:
@@ -180,7 +180,7 @@ class Ledger:
         return NodeSet.of(np.flatnonzero(self._at == 0).tolist())
 
     def check_invariants(self, running: Iterable[Job]) -> None:
-        """Assert that each unit is either free, blocked or held."""
+        """Assert that each unit is free, blocked or held, and that no two jobs hold the same unit."""
         total = self._free()
         assert len(total) == self.idle, f"{len(total)} units are free, {self.idle} are counted"
         assert total.isdisjoint(self.blocked), f"units are free and blocked: {total & self.blocked}"

@@ -1,4 +1,4 @@
-"""Submit, start and end jobs, with their prologue and epilogue."""
+"""Submission, start and end of jobs, with prologue and epilogue."""
 
 from collections.abc import Callable, Mapping, Sequence
 from math import ceil, inf
@@ -22,7 +22,7 @@ Dilation = Callable[[NodeSet], float]
 
 
 class LimitChecks:
-    """Checks of walltimes at regular times: a job over its limit is killed at the next check, not at once.
+    """Regular checks of walltimes; a job over its limit is killed at the next check.
 
     Args:
         period, phase: time between two checks (s), and the time of any one check (s).
@@ -64,7 +64,10 @@ class Overheads:
         self.exist = any(before or after for before, after in times)
 
     def of(self, job: Job) -> tuple[float, float]:
-        """Return a job's prologue and epilogue (s); for each, the longest of its pools plus that of its class."""
+        """Return a job's prologue and epilogue (s).
+
+        Each is the longest of the job's pools plus that of the job's class.
+        """
         before, after = self._classes.get(job.queue or "", _NO_TIME)
         longest = [0.0, 0.0]
         for begin, end, prologue, epilogue in self._pools:
@@ -118,7 +121,7 @@ class LifePart(Protocol):
 
 
 class AttemptsPart(LifePart, Protocol):
-    """The part that tracks attempts, in runs where jobs can lose their units."""
+    """The engine part that tracks attempts, in runs where jobs can lose their units."""
 
     @property
     def unsettled(self) -> bool:
@@ -134,26 +137,30 @@ class AttemptsPart(LifePart, Protocol):
         """Return the share of a running job's work that is done, 0 to 1."""
 
     def is_awaited(self, job: Job) -> bool:
-        """Return whether a running job will end by something that is not on the agenda, such as a repair."""
+        """Return whether a running job ends only after an event that is not on the agenda yet.
+
+        Such an event is a repair, for example.
+        """
 
     def idle_and_down(self) -> tuple[int, int]:
         """Return the number of free units, and of down units that no job holds."""
 
 
 class PreemptionPart(LifePart, Protocol):
-    """The part that preempts running jobs on the scheduler's request."""
+    """The engine part that preempts running jobs on the scheduler's request."""
 
     def handlers(self) -> Handlers:
-        """Return the handlers of agenda entries, by class of entry."""
+        """Return {event class: function that handles its events}."""
 
     def preempt(self, order: PreemptJobData) -> None:
-        """Preempt a running job at the end of its grace period, or raise Illegal."""
+        """Preempt a running job after its grace period, or raise Illegal."""
 
 
 class JobLives(Kept):
-    """Submits, starts, preempts and ends jobs.
+    """The engine part that submits, starts, preempts and ends jobs.
 
-    A job takes its runtime, or as long as its simulated hosts need. A run adds optional parts before it begins.
+    A job takes its runtime, or as long as its simulated hosts need. If the run needs `attempts` or `preemption`, set
+    them before it begins.
     """
 
     _kept: ClassVar[tuple[str, ...]] = ("_work", "attempts", "preemption")
@@ -181,7 +188,7 @@ class JobLives(Kept):
         self.preemption: PreemptionPart | None = None
 
     def handlers(self) -> Handlers:
-        """Return the handlers of agenda entries, by class of entry."""
+        """Return {event class: function that handles its events}."""
         own: Handlers = {END: self._end_comes, PHASE: self._phase_over}
         return own if self.preemption is None else {**own, **self.preemption.handlers()}
 
@@ -243,7 +250,7 @@ class JobLives(Kept):
     def end(self, job: Job, step: Step, *, announce: bool = True) -> None:
         """End a running job now.
 
-        Report it to the scheduler (``announce``) unless the scheduler itself declared the end.
+        If ``announce``, report the end to the scheduler. This is False for an end that the scheduler itself declared.
         """
         if job.ending is not None:
             self._agenda.cancel(job.ending)
@@ -262,13 +269,13 @@ class JobLives(Kept):
             return
         return_code = job.return_code if step in ("finish", "fail") else -1
         cause = job.attempt.cause if job.attempt is not None else ""
-        # The protocol has each final state of a job that ran.
+        # Every final state of a job that ran is also a state of the protocol.
         alloc = job.alloc.written or str(job.alloc)
         data = JobCompletedData(job.id, job.state, alloc, return_code, cause)  # type: ignore[arg-type]
         self._clockwork.tell(JobCompleted(now, data))
 
     def preempt(self, order: PreemptJobData) -> None:
-        """Preempt a running job at the end of its grace period, or raise Illegal."""
+        """Preempt a running job after its grace period, or raise Illegal."""
         if self.preemption is None:
             raise Illegal("feature_off", "PREEMPT_JOB needs the feature 'preemption', wanted in HELLO")
         self.preemption.preempt(order)
@@ -283,7 +290,7 @@ class JobLives(Kept):
         return (self._cluster.ledger.idle, 0) if self.attempts is None else self.attempts.idle_and_down()
 
     def check_invariants(self) -> None:
-        """Assert that something will end each running job: its entry on the agenda, or another known cause."""
+        """Assert that something will end each running job, such as an entry on the agenda."""
         ending = self._agenda.of(END)
         for job in self._cluster.running.values():
             assert ending.get(job.id) is job.ending, f"the end of {job.id} differs from the one on the agenda"

@@ -32,53 +32,57 @@ class Observer:
         return getattr(type(self), hook) is not getattr(Observer, hook)
 
     def begins(self, now: float, units: int) -> None:
-        """Called when the run begins, with ``units`` free units."""
+        """Handle the start of the run, with ``units`` free units."""
 
     def submitted(self, now: float, job: Job) -> None:
-        """Called when a job joins the queue."""
+        """Handle a job that joins the queue."""
 
     def started(self, now: float, job: Job) -> None:
-        """Called when a job gets its units."""
+        """Handle a job that gets its units."""
 
     def ended(self, now: float, job: Job) -> None:
-        """Called when a job reaches a final state: completed, killed or rejected."""
+        """Handle a job that reaches a final state: completed, killed, rejected or cancelled."""
 
     def decided(self, now: float, decision: Decision, rejected: DecisionRejectedData | None) -> None:
-        """Called when a decision was carried out, or rejected for the given reason."""
+        """Handle a decision that was carried out, or rejected for the given reason."""
 
     def settled(self, now: float, idle: int, down: int) -> None:
-        """Called after all events at ``now``, with the number of free units, ``idle``.
+        """Handle the end of an instant, after all events at ``now``.
 
-        ``down`` other units are out of service and held by no job. The call may be skipped if ``idle`` did not change.
+        ``idle`` is the number of free units. ``down`` is the number of units that are out of service and held by no
+        job. The call may be skipped if ``idle`` did not change.
         """
 
     def switched(self, now: float, units: NodeSet, pstate: int) -> None:
-        """Called when a request to switch units begins, and again when it is complete.
+        """Handle the start and, in a second call, the completion of a request to switch units.
 
         At the start, ``pstate`` is `SWITCHING_ON` or `SWITCHING_OFF`; at the end it is the power state reached.
         """
 
     def departed(self, now: float, units: NodeSet, on: bool) -> None:
-        """Called when some units begin to switch on or off; `switched` reports the request as a whole."""
+        """Handle units that begin to switch on or off; `switched` reports whole requests."""
 
     def arrived(self, now: float, units: NodeSet, complete: bool) -> None:
-        """Called when some units have switched; ``complete`` if they are the last ones of the request."""
+        """Handle units that have switched; ``complete`` is True for the last units of a request."""
 
     def availability(self, now: float, units: NodeSet, available: bool) -> None:
-        """Called when units stop or resume accepting new jobs; running jobs continue."""
+        """Handle units that stop or resume accepting new jobs; running jobs continue."""
 
     def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool, why: Reasons) -> None:
-        """Called when nodes go down with all their units, because of failures or (``planned``) maintenance."""
+        """Handle nodes that go down with all their units.
+
+        The cause is failures, or maintenance if ``planned``.
+        """
 
     def came_up(self, now: float, nodes: NodeSet, units: NodeSet) -> None:
-        """Called when nodes are up again with all their units."""
+        """Handle nodes that are up again with all their units."""
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
-        """Called once when the run is over, whatever ended it."""
+        """Handle the end of the run, whatever ended it; called once."""
 
 
 class Hooks:
-    """For each hook, the methods of observers that the engine calls."""
+    """The observers' methods that the engine calls, one tuple per hook."""
 
     def __init__(self, observers: Sequence[Observer]) -> None:
         self.begins = tuple(o.begins for o in observers if o.listens("begins"))
@@ -97,9 +101,9 @@ class Hooks:
 
 
 class Deferred(Observer):
-    """Records the calls of an observer's methods, and delivers them in order when `flush` is called.
+    """An observer that records calls, and passes them on in order when `flush` is called.
 
-    At the delivery, the job may already be in a later ``state``. Its ``start`` and ``alloc`` are still valid.
+    When a call is passed on, the job may already be in a later ``state``. Its ``start`` and ``alloc`` are still valid.
     """
 
     def __init__(self, observers: Sequence[Observer]) -> None:
@@ -110,7 +114,7 @@ class Deferred(Observer):
                 setattr(self, name, self._noting(hooks))
 
     def listens(self, hook: str) -> bool:
-        """Return whether an observer that gets the recorded calls overrides this hook."""
+        """Return whether any of the observers that get the calls overrides this hook."""
         return bool(getattr(self._hooks, hook))
 
     def flush(self) -> None:
@@ -135,7 +139,7 @@ class Deferred(Observer):
             hook(now, units)
 
     def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool, why: Reasons) -> None:
-        """Record the call; deliver all calls if very many are recorded."""
+        """Record the call; deliver all recorded calls if there are more than 65,536."""
         self._journal.append((self._hooks.went_down, now, (nodes, units, planned, why)))
         if len(self._journal) > _MANY:
             self.flush()

@@ -11,12 +11,12 @@ from pipistrelle.server.errors import Stalled
 #: more notices than this, at one instant or on an idle machine where no job changes, are an endless loop
 MAX_FRUITLESS: Final = 10_000
 _NAMED: Final = 3
-#: characters shown of the scheduler's list of what it keeps units for
+#: maximum characters shown of the purposes for which the scheduler keeps units
 _SHOWN: Final = 1000
 
 
 class StallDetector(Kept):
-    """Counts notices that have no effect, to detect a run that would never end.
+    """A counter of notices without effect, which detects a run that would never end.
 
     ``retries`` is True if jobs can lose their units.
     """
@@ -62,9 +62,9 @@ class StallDetector(Kept):
             )
 
     def nothing_to_come(self, now: float, cluster: Cluster, *, registering: bool = False) -> None:
-        """Raise Stalled if no event is left although jobs are still queued or running.
+        """Raise Stalled if jobs are queued or running; call this when no event is left.
 
-        If ``registering``, the scheduler may still register jobs. Raise Stalled then, even if no job is left.
+        ``registering`` means that the scheduler may still register jobs. Then raise Stalled even if no job is left.
         """
         if cluster.waiting:
             raise Stalled(
@@ -93,7 +93,7 @@ class StallDetector(Kept):
 
 
 def describe_waiting(cluster: Cluster) -> str:
-    """Return a text for messages: queued and running jobs, and the purposes for which the scheduler keeps units."""
+    """Return a message about queued and running jobs, and what the scheduler keeps units for."""
     names = [f"{job.id} ({job.size} units)" for job in islice(cluster.waiting.values(), _NAMED)]
     more = len(cluster.waiting) - len(names)
     text = f"{len(cluster.waiting)} waiting, {len(cluster.running)} running, {cluster.ledger.idle} units free"

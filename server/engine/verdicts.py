@@ -42,9 +42,9 @@ from pipistrelle.traces.workload import decimal_text
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Verdicts(Kept):
-    """Carries out the scheduler's decisions.
+    """The engine part that carries out the scheduler's decisions.
 
-    The ids of jobs that the scheduler registers must not begin with the workloads' ``prefixes``.
+    The scheduler may register jobs. Their ids must not begin with one of the workloads' ``prefixes``.
     """
 
     _kept: ClassVar[tuple[str, ...]] = ("_open_calls", "_registered")
@@ -73,7 +73,7 @@ class Verdicts(Kept):
         }
 
     def handlers(self) -> Handlers:
-        """Return the handlers of agenda entries, by class of entry."""
+        """Return {event class: function that handles its events}."""
         return {CALL: self._called}
 
     def restore(self, state: dict[str, Any]) -> None:

@@ -24,7 +24,7 @@ _NO_TIME: Final = 1e-300
 
 
 class Executor:
-    """Runs jobs phase by phase on hosts.
+    """The engine part that runs the work of jobs on hosts, phase by phase.
 
     A parallel task advances at the pace of its slowest host. Each rank uses one core; ranks on one host share its
     cores, and tasks on common hosts get fair shares (`fair_rates`). Delays do not depend on hosts. Communication
@@ -34,7 +34,7 @@ class Executor:
     the walltime is done. Only a delay that ends then is killed, as in Batsim.
 
     Args:
-        hosts: indexed by unit; if metered, they are told their load.
+        hosts: indexed by unit; the executor sets their load if their energy is metered.
         profile_of: returns a profile, given the prefix of a job's id and the profile's name.
         sharing: whether several jobs may use one host.
         bandwidth: what a host can send, and receive (byte/s); None: communication takes no time.
@@ -77,9 +77,9 @@ class Executor:
         self._replace(now, run, [], run.phase.tasks)
 
     def phase_over(self, number: int) -> Job | None:
-        """Continue after the end of task ``number``; return the job if all work is done.
+        """Continue after the end of task ``number``; return the job if all its work is done.
 
-        A returned job has left its hosts; call `over` for it. Raises Stalled if the next task would never end.
+        A returned job has left its hosts; call `over` for it. Raise Stalled if the next task would never end.
         """
         now, task = self._clockwork.now, self._tasks[number]
         task.entry = None
@@ -141,7 +141,10 @@ class Executor:
         return Execution(job.id, places, len(set(places)) < len(places), limit, Path())
 
     def speed_changed(self, now: float, hosts: Iterable[int]) -> None:
-        """Adapt the tasks on these hosts to the hosts' new speeds; Stalled if a task would never end."""
+        """Adapt the tasks on these hosts to the hosts' new speeds.
+
+        Raise Stalled if a task would never end.
+        """
         tasks = {task: None for host in hosts for task in self._at_work.get(host, ())}
         for task in tasks:
             task.alone = self._alone(task)
@@ -209,7 +212,7 @@ class Executor:
                     self._set_load(now, host)
 
     def _meeting(self, task: Task) -> list[Task]:
-        """Return all tasks that share hosts with a task, directly or through others, and the task itself."""
+        """Return a task and all tasks that share hosts with it, directly or through other tasks."""
         found = {task: None}
         if self._sharing or task.phase.run.crowded:
             seen: set[int] = set()

@@ -109,12 +109,12 @@ class Hosts(Part):
         return self._load[host]
 
     def kind(self, host: int, pstate: int) -> PstateKind | None:
-        """Return the purpose of a host's power state; None if it does not exist."""
+        """Return the purpose of a host's power state; None if the host has no such state."""
         own = self._kinds[host]
         return own[pstate] if 0 <= pstate < len(own) else None
 
     def sleep(self, host: int, pstate: int) -> SleepPstate:
-        """Return how to enter and leave a sleep state; KeyError for other states."""
+        """Return how to enter and leave a sleep state; raise KeyError for other states."""
         for sleep in self._hosts[host].sleep_pstates:
             if sleep.sleeping == pstate:
                 return sleep
@@ -134,7 +134,7 @@ class Hosts(Part):
                 self._draw(now, host)
 
     def set_pstate(self, now: float, host: int, pstate: int) -> None:
-        """Put a host into a power state at ``now`` (s); `set_load` changes its load."""
+        """Put a host into a power state at ``now`` (s); its load does not change."""
         before = self._pstate[host]
         if pstate == before:
             return
@@ -188,7 +188,10 @@ class Hosts(Part):
 
 
 class JobMeter(Part, Observer):
-    """Computes the energy (J) of each job; the engine must call it before observers that read the energy."""
+    """The observer that computes the energy (J) of each job.
+
+    The engine must call it before observers that read the energy.
+    """
 
     _kept = ("_before",)
 

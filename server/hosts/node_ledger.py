@@ -24,9 +24,9 @@ from pipistrelle.server.hosts.shared_ledger import SharedLedger
 
 
 class NodeLedger(SharedLedger):
-    """Records what jobs hold of nodes with cores, memory and GPUs; each job takes what its request says.
+    """The record of what jobs hold of nodes with cores, memory and GPUs.
 
-    A unit is a node. ``idle`` counts unblocked nodes without jobs.
+    Each job takes what its request says. A unit is a node. ``idle`` counts unblocked nodes without jobs.
     """
 
     __slots__ = ("_nodes", "_shapes", "_takes", "free")
@@ -88,11 +88,15 @@ class NodeLedger(SharedLedger):
         super().give_back(job)
 
     def told_takes(self, job: Job) -> tuple[NodeTake, ...]:
-        """Return what a running job holds of its nodes, in the form of EXECUTE_JOB."""
+        """Return a running job's tasks and GPUs per node, in the form of EXECUTE_JOB."""
         return told_takes(self._takes[job.id])
 
     def resources_of(self, job: JobDescription, allowed: NodeSet | None) -> Request:
-        """Return the request of a registered job; without one, the job takes ``res`` whole nodes."""
+        """Return the request of a registered job; without one, the job takes ``res`` whole nodes.
+
+        Raises:
+            Illegal: the request is invalid, needs more than ``res`` nodes, or never fits.
+        """
         request = job.request or Request(nodes=job.res, most_nodes=job.res, exclusive=True)
         if request.least_nodes > job.res:
             raise Illegal(
@@ -206,7 +210,10 @@ class NodeLedger(SharedLedger):
         return tuple(range(int((self._nodes.gpus[node] > 0).sum())))
 
     def _take_at_once(self, shape: Shape, takes: Sequence[Take]) -> bool:
-        """Take resources of all nodes at once; return False if a GPU is missing or too little is free."""
+        """Take resources of all nodes at once.
+
+        Return False, and take nothing, if a GPU is missing or too little is free.
+        """
         if any(gpus and gpus[-1] >= self._nodes.gpus.shape[1] for _, _, gpus in takes):
             return False
         nodes, amounts, gpus = shape.rows(takes)

@@ -85,7 +85,10 @@ class Phase(Struct, eq=False):
     over: float = 0.0
 
     def share(self, now: float) -> float:
-        """Return the share of the phase that is done, 0 to 1; for usage traces, the share of its flops."""
+        """Return the share of the phase that is done, 0 to 1.
+
+        For usage traces this is the share of the phase's flops.
+        """
         if isinstance(self.leaf, UsageTrace) and self.flops:
             done = self.over
             for task in self.tasks:
@@ -112,7 +115,7 @@ class Execution(Struct, eq=False):
 
 
 class Path:
-    """The position in a job's profile: the profile being executed, and the composed profiles that contain it."""
+    """The position in a job's profile, which may be composed of other profiles."""
 
     __slots__ = ("_frames",)
 
@@ -137,11 +140,14 @@ class Path:
         return None
 
     def begun(self) -> list[int]:
-        """Return, for each composed profile around the position, the index of the part that is running."""
+        """Return how many parts of each composed profile around the position have begun.
+
+        The outermost profile is first.
+        """
         return [begun for _, begun in self._frames]
 
     def enter(self, profile: Profile, begun: Sequence[int]) -> Leaf:
-        """Go to a position that `begun` returned, and return its leaf (profile without parts)."""
+        """Go to the position that `begun` describes, and return its leaf (profile without parts)."""
         for number in begun:
             assert isinstance(profile, Composed)
             self._frames.append((profile, number))
@@ -201,7 +207,7 @@ def phase_of(run: Execution, leaf: Leaf, hosts: Hosts, bandwidth: float | None, 
 
 
 def next_task(task: Task, hosts: Hosts) -> Task | None:
-    """Return the task that follows a finished task of a rank; None after the last."""
+    """Return the next task of a usage trace's rank after a finished task; None if none."""
     if task.rank < 0:
         return None
     (demand,) = task.demands.values()

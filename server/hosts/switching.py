@@ -1,4 +1,4 @@
-"""Switch hosts between power states, and make units unavailable."""
+"""Switching of hosts between power states, and units that are made unavailable."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -17,7 +17,10 @@ from pipistrelle.server.hosts.hosts import Hosts
 
 
 class SwitchRequest(Struct, eq=False):
-    """A request to bring units into a power state; ``left`` is the number of units that have not reached it."""
+    """A request to bring units into a power state.
+
+    ``left`` is the number of units that have not reached it.
+    """
 
     units: NodeSet
     pstate: int
@@ -35,7 +38,7 @@ class Leg(Struct, eq=False):
 
 
 class Switchboard(Part):
-    """Changes power states and keeps jobs off units that cannot compute.
+    """The engine part that changes power states and keeps jobs off units that cannot compute.
 
     A unit that sleeps, switches or is unavailable is blocked in the ledger. Switching off or on takes the time of one
     flop at the speed of the switch state, as in Batsim.
@@ -71,7 +74,7 @@ class Switchboard(Part):
             self._cluster.ledger.block(self._asleep)
 
     def handlers(self) -> Handlers:
-        """Return the handlers of agenda entries, by class of entry."""
+        """Return {event class: function that handles its events}."""
         return {SWITCH: self.over}
 
     def state(self) -> dict[str, Any]:
@@ -92,7 +95,7 @@ class Switchboard(Part):
     def request(self, now: float, resources: str, state: str) -> None:
         """Bring units into a power state; raise `Illegal` if that is impossible.
 
-        ``resources`` names the units, and ``state`` the power state, both as in the message.
+        ``resources`` names the units, and ``state`` the power state, both as in SET_RESOURCE_STATE.
         """
         hosts = self._hosts
         if hosts is None:
@@ -210,7 +213,10 @@ class Switchboard(Part):
             )
 
     def withdraw(self, now: float, units: NodeSet) -> NodeSet:
-        """Make units unavailable; return those that were available. Running jobs continue."""
+        """Make units unavailable; return the units that were available before.
+
+        Running jobs continue.
+        """
         news = units & NodeSet.interval(0, self._cluster.ledger.units - 1)
         news = news - self._unavailable
         if news:
@@ -221,7 +227,7 @@ class Switchboard(Part):
         return news
 
     def give_back(self, now: float, units: NodeSet) -> NodeSet:
-        """Make units available unless they sleep; return those that were unavailable."""
+        """Make units available unless they sleep; return the units that were unavailable before."""
         news = units & self._unavailable
         if news:
             self._unavailable = self._unavailable - news

@@ -62,7 +62,7 @@ def lives_of(
     preempts: bool = False,
     checks: LimitChecks | None = None,
 ) -> "tuple[JobLives, Arrivals, list[Failures]]":
-    """Return the part for jobs, the part for arrivals, and a list with the part for failures, if any.
+    """Return a run's `JobLives` and `Arrivals`, and a list with its `Failures`, if any.
 
     Without ``reliability`` the list is empty. For ``holds``, see `Failures`.
     """
@@ -97,7 +97,7 @@ def lives_of(
 
 
 class _Down(Kept):
-    """The nodes that are down because of failures (or of maintenance), each with its number of causes."""
+    """Down nodes, each with the number of failures (or maintenances) that keep it down."""
 
     _kept = ("_times",)
 
@@ -133,7 +133,7 @@ class _Down(Kept):
 
 
 class Failures(Part):
-    """Applies outages and maintenance to the nodes of a run.
+    """The engine part that applies outages and maintenance to the nodes of a run.
 
     Only the next outage is on the agenda, so that streams of outages may be endless. With ``holds``, a job may start on
     down units and waits for their repair; this is for schedulers that do not support failures.
@@ -176,7 +176,7 @@ class Failures(Part):
         self._put_next_announcement()
 
     def handlers(self) -> Handlers:
-        """Return the handlers of agenda entries, by class of entry."""
+        """Return {event class: function that handles its events}."""
         return {FAILURE: self._fail, REPAIR: self._repair, MAINTENANCE: self._maintain}
 
     def state(self) -> dict[str, Any]:
@@ -202,7 +202,10 @@ class Failures(Part):
             self._clockwork.agenda.put(self._next[0].down, FAILURE, len(self._next))
 
     def _fail(self, _: int) -> None:
-        """Take down in one step all nodes that fail now, so that a job with several of them ends only once."""
+        """Take down all nodes that fail now, in one step.
+
+        So a job that holds several of these nodes ends only once.
+        """
         self._watch()
         outages = self._next
         repairs: dict[float, list[int]] = {}
@@ -245,7 +248,7 @@ class Failures(Part):
         self._clockwork.tell(NodesRepaired(self._clockwork.now, NodesRepairedData(str(nodes), str(units))))
 
     def _bury(self, nodes: NodeSet) -> None:
-        """Record that nodes will never be repaired, so that no job waits for them."""
+        """Record that nodes will never be repaired, and end the jobs that wait for them."""
         if nodes and self._holds:
             self._clockwork.cluster.ledger.block(self._node_units.units_of(nodes))
             self._attempts.forsake(nodes, "a node that is not repaired any more")

@@ -1,4 +1,4 @@
-"""Merge streams of outages in order of time; outages are generated only as far ahead as needed."""
+"""Streams of outages, merged in order of time and generated only as far ahead as needed."""
 
 from collections.abc import Iterator, Sequence
 from heapq import merge
@@ -16,14 +16,17 @@ _MANY: Final = 4096
 
 
 class OutageFeed:
-    """Merges streams of outages by the time at which a node goes down."""
+    """Several streams of outages, merged by the time at which nodes go down."""
 
     def __init__(self, streams: Sequence[Stream]) -> None:
         time = attrgetter("down")
         self._instants = groupby(merge(*map(_outages, streams), key=time), key=time)
 
     def next_instant(self) -> list[Outage]:
-        """Return all outages that begin at the next instant, by stream and node; an empty list at the end."""
+        """Return all outages that begin at the next instant; an empty list at the end.
+
+        They are in the order of streams, then nodes.
+        """
         return list(next(self._instants, (0.0, ()))[1])
 
 

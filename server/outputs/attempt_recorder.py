@@ -22,7 +22,10 @@ ATTEMPT_COLUMNS: Final = (
 
 
 class AttemptRecorder(Written, Observer):
-    """Writes ``attempts.csv``, and at the end ``nodes.csv`` and ``outages.csv``."""
+    """The observer that writes ``attempts.csv``, ``nodes.csv`` and ``outages.csv``.
+
+    Nodes and outages are written at the end of the run.
+    """
 
     _kept = ("_attempts", "_nodes", "_outages")
 
@@ -42,7 +45,7 @@ class AttemptRecorder(Written, Observer):
             self._attempts.write(attempt_line(job))
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
-        """Write nodes and outages and close the files; call the `NodeBook` first."""
+        """Write nodes and outages and close the files; `NodeBook.ends` must be called first."""
         try:
             for file, lines in ((self._nodes, self._book.lines()), (self._outages, self._book.outage_lines())):
                 for line in lines:

@@ -59,7 +59,7 @@ class CsvFile:
             self.hand_over()
 
     def hand_over(self) -> None:
-        """Format all added rows and write them to the file, possibly only to its buffer."""
+        """Format all added rows and write them to the file."""
         rows = self._left + "".join(self._lines_of(self.rows)).encode()
         self.rows.clear()
         written, error = write_rows(self._file, rows)  # type: ignore[arg-type]  # it is open
@@ -68,7 +68,7 @@ class CsvFile:
             raise unwritable(self._path, error, self._option) from error
 
     def flush(self) -> None:
-        """Write all rows to disk, if the file is open."""
+        """Write all added rows to the file, if it is open."""
         if self._file is not None:
             self.hand_over()
 
@@ -119,7 +119,7 @@ class CsvFile:
 
 
 class Written(Kept):
-    """Base class of observers that write a `CsvFile` or several; raises OutputFailed."""
+    """Base class of observers that write one or more `CsvFile`; raises OutputFailed."""
 
     def open(self) -> None:
         """Create the files and write their headers."""
@@ -135,7 +135,7 @@ class Written(Kept):
             raise
 
     def flush(self) -> None:
-        """Write all rows to disk."""
+        """Write all added rows to the files."""
         for file in self._files():
             file.flush()
 

@@ -50,7 +50,7 @@ _WRITTEN: Final = tuple(
 )
 #: names of all outputs, and of tables that may also exist as Parquet
 OUTPUT_FILES: Final = (*_WRITTEN, *(f"{name[:-4]}.parquet" for name in _WRITTEN if name.endswith(".csv")))
-#: outputs with a digest in the summary; schedule.csv has a version and command.json the input's name, so not these
+#: outputs with a digest in the summary; not schedule.csv (it has a version) and command.json (it names inputs)
 _CHECKED: Final = tuple(
     name for name in _WRITTEN if name not in (f"{OUTPUT_PREFIX}schedule.csv", SUMMARY_FILE, COMMAND_FILE)
 )
@@ -94,16 +94,22 @@ class Outputs(Protocol):
         """Return the observers that write files during the run."""
 
     def metered(self, hosts: "Hosts") -> Observer | None:
-        """Return the observer of the hosts' energy, or None; the engine must not delay its calls to this observer."""
+        """Return the observer of the hosts' energy, or None.
+
+        The engine must not delay its calls to this observer.
+        """
 
     def before(self, config: dict[str, Any]) -> None:
-        """Write files when the run begins; ``config`` (JSON) is everything that decides the result."""
+        """Write files when the run begins.
+
+        ``config`` (JSON values) contains everything that decides the result.
+        """
 
     def after(self, summary: Summary) -> None:
-        """Write files at the end, whatever ended the run."""
+        """Write files at the end, for whatever reason the run ended."""
 
     def flush(self) -> None:
-        """Write all rows to disk."""
+        """Write all rows to the files."""
 
     def state(self) -> Any:
         """Return the lengths of the files as plain values."""
@@ -164,7 +170,7 @@ class FolderOutputs(Kept):
             write_output(self._folder / COMMAND_FILE, to_json(self._asked))
 
     def flush(self) -> None:
-        """Write all rows to disk."""
+        """Write all rows to the files."""
         for recorder in self._recorders:
             recorder.flush()
 

@@ -22,9 +22,10 @@ _GPU: Final = "gpu"
 
 
 class Fragmentation(Struct, frozen=True, kw_only=True):
-    """Figures of GPUs that are idle while jobs wait, and of stranded GPUs among them.
+    """Idle and stranded GPUs while jobs wait.
 
-    An idle GPU is stranded if no waiting job fits on its node. ``idle`` and ``stranded`` are GPU-seconds, and ``pools``
+    An idle GPU is stranded if no waiting job fits on its node. ``gpus`` is the machine's number of GPUs, and
+    ``waiting_time`` (s) the time during which any job waits. ``idle`` and ``stranded`` are GPU-seconds, and ``pools``
     has ``stranded`` by pool. ``share`` is ``stranded`` / ``idle``, None if no GPU was idle. ``mean`` and ``most`` are
     the mean and largest number of stranded GPUs while jobs wait; None and 0 if no job ever waits.
     """
@@ -40,7 +41,7 @@ class Fragmentation(Struct, frozen=True, kw_only=True):
 
 
 class _Shape(Struct, frozen=True, order=True):
-    """The units that a job needs on one node (``each``, or all if ``alone``), and the nodes that it accepts."""
+    """What a job needs: ``each`` units of a node, or all if ``alone``, on nodes it accepts."""
 
     each: int
     alone: bool
@@ -52,7 +53,7 @@ register(_Shape, lambda one: [one.each, one.alone, one.constraint, one.queue], l
 
 
 class FragmentationBook(Kept, Observer):
-    """Sums idle and stranded GPU time while jobs wait.
+    """The observer that sums idle and stranded GPU time while jobs wait.
 
     A job fits on a node if its units per node are free there (by default one; all if the job wants whole nodes). The
     node must also satisfy the job's constraint and be in a pool of its class. Down nodes do not count.

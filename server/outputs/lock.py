@@ -24,9 +24,9 @@ _MOST_BYTES: Final = 1 << 16
 def sole_writer(prefix: str, option: str = "--out") -> Iterator[None]:
     """Keep other runs from writing outputs with this prefix, such as ``DIR/out``.
 
-    Creates the folder if needed. The lock is on a hidden file that names the writing process; the lock ends with the
-    process. If the file system has no locks, a warning is logged. Raises OutputFailed, before anything is written, if
-    another run writes there or the folder cannot be written.
+    Create the folder if needed. The lock is on a hidden file that names the writing process; the lock ends with the
+    process. If the file system has no locks, log a warning. Raise OutputFailed, before anything is written, if another
+    run writes there or the folder cannot be written.
     """
     path = _lock_file(prefix)
     folder = path.parent
@@ -68,7 +68,7 @@ def is_written(prefix: str) -> bool:
 
 
 def unwritable_folder(folder: Path, error: OSError, option: str = "--out") -> OutputFailed:
-    """Return the error of a folder that cannot be written."""
+    """Return the error for a folder that cannot be written."""
     return OutputFailed(
         f"cannot write to the output folder ({error.strerror or error})",
         where=str(folder),
@@ -82,7 +82,7 @@ def _lock_file(prefix: str) -> Path:
 
 
 def _locked(path: Path) -> int:
-    """Open and lock the file; BlockingIOError if another process holds the lock."""
+    """Open and lock the file; raise BlockingIOError if another process holds the lock."""
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT, _MODE)
         try:

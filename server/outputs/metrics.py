@@ -89,7 +89,7 @@ class FiguresBook(Protocol):
 
 
 class Metrics(Kept, Observer):
-    """Collects wait, execution time and unit-seconds of each job for a `Summary`.
+    """The observer that collects each job's wait, execution time and unit-seconds.
 
     Args:
         jobs: expected number of jobs; memory for them is allocated at the start.

@@ -1,4 +1,4 @@
-"""Record how long each node was busy, idle or down."""
+"""Record of how long each node was busy, idle or down."""
 
 from collections.abc import Mapping
 from math import inf
@@ -36,7 +36,7 @@ def seconds_by_state(total: float, down: NDArray[np.float64], busy: float) -> di
 
 
 class NodeBook(Kept, Observer):
-    """Records how long each unit and node was busy, idle or down during a run.
+    """The record of how long each unit and node was busy, idle or down during a run.
 
     A node is down from its first failure or maintenance until no failure or maintenance is left. A unit of a down node
     counts as down even if a job holds it.
@@ -190,7 +190,7 @@ class NodeBook(Kept, Observer):
 
 
 class SharedNodeBook(NodeBook):
-    """Records how long each node that jobs share was busy, idle or down.
+    """The record of how long each shared node was busy, idle or down.
 
     A node is busy while any job has a part of it.
     """
@@ -204,7 +204,7 @@ class SharedNodeBook(NodeBook):
         self._since = np.zeros(platform.nodes)
 
     def started(self, now: float, job: Job) -> None:
-        """Count a job on its nodes."""
+        """Add a job to the count of jobs on each of its nodes."""
         super().started(now, job)
         for part in pieces(job.alloc):
             self._since[part] = np.where(self._jobs[part] == 0, now, self._since[part])
@@ -216,9 +216,10 @@ class SharedNodeBook(NodeBook):
             self._count(np.arange(len(self._jobs))[part], self._jobs[part] == 0, end)
 
     def _count(self, nodes: NDArray[np.intp], which: NDArray[np.bool_], now: float) -> None:
-        """Add the time since each node's last change to its busy time, or to the time held while down.
+        """Add the time since each node's last change to its busy time.
 
-        ``which`` has one value per node of ``nodes``: True if the node is included.
+        If a node is down, add the time to the time held while down instead. ``which`` has one value per node of
+        ``nodes``: True if the node is included.
         """
         nodes = nodes[which]
         span = now - self._since[nodes]

@@ -27,7 +27,7 @@ SCHEDULE_COLUMNS: Final = (
 
 
 def labels_csv(workloads: Mapping[str, Workload]) -> str:
-    """Return the content of the file of job labels: one line per job of each workload with labels."""
+    """Return the content of ``labels.csv``: one line per job of each workload with labels."""
     lines = [LABEL_COLUMNS]
     for prefix, workload in workloads.items():
         columns = [named_column(workload, name) for name in LABEL_NAMES]
@@ -91,7 +91,7 @@ def to_json(value: Any) -> str:
 
 
 def write_output(path: str | Path, text: str, option: str = "--out") -> None:
-    """Replace a file's content as a whole; OutputFailed if that fails.
+    """Replace a file's content as a whole; raise OutputFailed if that fails.
 
     ``option`` is the command-line option that chooses the path.
     """

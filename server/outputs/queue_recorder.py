@@ -11,7 +11,7 @@ QUEUE_COLUMNS: Final = "time,waiting_jobs,waiting_units,running_jobs"
 
 
 class QueueRecorder(Written, Observer):
-    """Writes ``queue.csv``: a line whenever the waiting or running jobs change.
+    """The observer that writes ``queue.csv``, a line per change of waiting or running jobs.
 
     A job that the scheduler declares running, but on no unit of the machine, counts as waiting until its end.
     """

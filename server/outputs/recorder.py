@@ -32,7 +32,7 @@ RESOURCE_COLUMNS: Final = (
 )
 #: further columns of ``jobs.csv`` with names of jobs and nodes
 NAME_COLUMNS: Final = "job_name,allocated_nodes"
-#: how many lists of nodes keep their text
+#: number of node lists whose texts are cached
 _KEPT: Final = 10_000
 MACHINE_COLUMNS: Final = "time,nb_sleeping,nb_switching_on,nb_switching_off,nb_idle,nb_computing"
 DOWN_COLUMN: Final = "nb_down"
@@ -46,7 +46,7 @@ _WHOLE_STATE: Final = _STATE.replace("%.6f", "%d.000000")
 
 
 class JobNames:
-    """Gives the name of each job, and its nodes in Slurm's form, such as ``n[01-02,05]``."""
+    """The names of jobs, and of their nodes in Slurm's form, such as ``n[01-02,05]``."""
 
     def __init__(self, platform: Platform, workloads: Mapping[str, Workload]) -> None:
         self._units = NodeUnits.told(platform.info.pools)
@@ -60,7 +60,7 @@ class JobNames:
         self._text = lru_cache(_KEPT)(self._list_of)
 
     def columns(self, job: Job) -> str:
-        """Return the job's cells of `NAME_COLUMNS`; no nodes if it never ran."""
+        """Return the values of `NAME_COLUMNS` for a job; no nodes if the job never ran."""
         root = job.id if job.attempt is None else job.attempt.root
         nodes = "" if job.state in NEVER_RAN else self._text(str(job.alloc))
         return f"{csv_text(self._names.get(root, ''))},{csv_text(nodes)}"
@@ -73,7 +73,7 @@ class JobNames:
 
 
 class Recorder(Written, Observer):
-    """Writes ``jobs.csv``, ``machine_states.csv`` and ``decisions.csv``.
+    """The observer that writes ``jobs.csv``, ``machine_states.csv`` and ``decisions.csv``.
 
     Files are opened when the run begins, so that a run that never begins keeps older outputs. They are complete up to
     the last event, however the run ends. With ``fails``, machine states include the number of down units. With

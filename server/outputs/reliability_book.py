@@ -56,7 +56,7 @@ class ReliabilitySummary(Struct, frozen=True, kw_only=True):
 
 
 class ReliabilityBook(Kept, Observer):
-    """Collects the values of a `ReliabilitySummary` during a run.
+    """The observer that collects the values of a `ReliabilitySummary` during a run.
 
     Its `NodeBook` must observe the run, too.
     """
@@ -149,7 +149,7 @@ class PreemptionSummary(Struct, frozen=True, kw_only=True):
 
 
 class PreemptionBook(Kept, Observer):
-    """Collects the values of a `PreemptionSummary` during a run."""
+    """The observer that collects the values of a `PreemptionSummary` during a run."""
 
     _kept = ("_asked", "_requeued", "_cancelled", "_dumped", "_before", "_lost", "_saved")
 

@@ -50,10 +50,10 @@ class ResourceFigures(Struct, frozen=True, kw_only=True):
 
 
 class ResourceBook(Observer):
-    """Sums what is used, idle, fragmented and stranded of each resource during a run.
+    """The observer that sums used, idle, fragmented and stranded amounts of each resource.
 
-    A waiting job fits on a node if one of its tasks fits there. If the job fixes the number of tasks per node, all of
-    them must fit. The node must also satisfy the job's constraint and be open to its class.
+    A waiting job fits on a node if one of its tasks fits there. If the job fixes the number of tasks per node, that
+    many tasks must fit. The node must also satisfy the job's constraint and be open to its class.
 
     Args:
         requests: all requests of the run's jobs; they give the least amount that a job takes of each resource.
@@ -85,7 +85,10 @@ class ResourceBook(Observer):
         return np.concatenate(parts, axis=-1)
 
     def _least_amounts(self, requests: set[Request]) -> Amounts:
-        """Return the least amount of each resource that a job takes of a node, at least one base unit."""
+        """Return the least amount of each resource that any job takes of a node.
+
+        The result has shape (resources,) and is at least one base unit.
+        """
         least = np.full(len(self._names), np.iinfo(np.int64).max)
         for request in requests:
             shape = self._shape(request)
@@ -115,7 +118,7 @@ class ResourceBook(Observer):
         queue = job.queue or ""
         return job.resources, constraint, queue if queue in self._queues else ""
 
-    # -- what happens --------------------------------------------------------------------------------------------------
+    # -- events --------------------------------------------------------------------------------------------------------
 
     def submitted(self, now: float, job: Job) -> None:
         """Count a job as waiting."""
@@ -132,7 +135,7 @@ class ResourceBook(Observer):
         self._shapes_wanted.add(wanted, self._shape(request), self._able(constraint, queue))
 
     def started(self, now: float, job: Job) -> None:
-        """Stop counting a job as waiting, and take its part of each node."""
+        """Stop counting a job as waiting, and mark what it takes of each node as used."""
         self._go_on(now)
         self._leaves(job)
         assert job.taken is not None
@@ -176,7 +179,7 @@ class ResourceBook(Observer):
             del self._waiting[wanted]
             self._shapes_wanted.remove(wanted)
 
-    # -- what is summed ------------------------------------------------------------------------------------------------
+    # -- sums ----------------------------------------------------------------------------------------------------------
 
     def _look_at(self, at: NDArray[np.intp]) -> None:
         """Recount the nodes ``at``, whose free amounts have changed."""
@@ -194,9 +197,9 @@ class ResourceBook(Observer):
         self._sum_stranded += sign * (self._open[at].T @ self._short[at])
 
     def _short_of(self, at: NDArray[np.intp]) -> Amounts:
-        """Return 1 where a node has less of a resource free than any job takes, else 0; shape (nodes, resources).
+        """Return which resources of nodes are short (1, else 0), shape (nodes, resources).
 
-        The result is 0 for resources that a node does not have.
+        A resource is short if a node has it, but less of it is free than any job takes.
         """
         left = self._left[at]
         if len(self._names) > len(self._nodes.resources):  # one GPU must have enough, not all together
@@ -204,13 +207,13 @@ class ResourceBook(Observer):
         return ((self._has[at] > 0) & (left < self._least)).astype(np.int64)
 
     def _count_again(self) -> None:
-        """Count all nodes, at the begin and after a restore."""
+        """Recount all nodes, at the start and after a restore."""
         width, every = len(self._names), np.arange(len(self._nodes))
         #: what is free on each node, and on those that are up, shape (nodes, resources)
         self._left = self._columns(self._free.amounts, self._free.gpus)
         self._open = np.where(self._down[:, None], 0, self._left)
         self._short = self._short_of(every)
-        #: sums over all nodes: what they have, what jobs hold, what is open, and what of it lacks each other resource
+        #: sums over all nodes: what they have, what jobs hold, what is free on nodes that are up, and what is stranded
         self._sum_has = self._has.sum(axis=0)
         self._sum_held = self._sum_has.copy()
         self._sum_open = np.zeros(width, dtype=np.int64)

@@ -1,1 +1,1 @@
-"""Everything that a run needs except its scheduler: machine, jobs, dependencies, node requests, failures."""
+"""Everything that a run needs except its scheduler, such as machine, jobs and failures."""

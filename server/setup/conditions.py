@@ -1,4 +1,4 @@
-"""Read the dependencies between jobs from workloads."""
+"""Dependencies between jobs, read from workloads."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -54,7 +54,7 @@ def conditions_of(workloads: Mapping[str, Workload]) -> dict[str, tuple[Conditio
 
 
 def dependency_remarks(workloads: Mapping[str, Workload]) -> list[str]:
-    """Return warnings about ignored dependencies, each with the first three jobs."""
+    """Return warnings about ignored dependencies, each naming at most three jobs."""
     absent: list[str] = []
     strange: list[str] = []
     kinds: dict[str, None] = {}  # an ordered set
@@ -83,7 +83,10 @@ def dependency_remarks(workloads: Mapping[str, Workload]) -> list[str]:
 
 
 def options_remarks(workloads: Mapping[str, Workload]) -> list[str]:
-    """Return a warning that counts the options of submissions that no scheduler will receive."""
+    """Return a warning about submission options that the scheduler does not read, if any.
+
+    The warning counts the jobs with each option.
+    """
     counts: Counter[str] = Counter()
     for workload in workloads.values():
         if OPTIONS in workload.labels:
@@ -97,7 +100,10 @@ def options_remarks(workloads: Mapping[str, Workload]) -> list[str]:
 
 
 def _wishes_of(workloads: Mapping[str, Workload]) -> Iterator[tuple[str, str, list[Condition], set[str]]]:
-    """Yield, for each dependent job, its prefix, its id, its dependencies and the ids of all jobs of its workload."""
+    """Yield (workload prefix, job id, dependencies, ids of all the workload's jobs).
+
+    There is one tuple per dependent job.
+    """
     for prefix, workload in workloads.items():
         wishes = list(_wishes(workload))
         known = set(workload.ids if wishes else ())
@@ -118,7 +124,10 @@ def _tasks(workload: Workload) -> dict[str, list[str]]:
 
 
 def _wishes(workload: Workload) -> Iterator[tuple[int, list[Condition]]]:
-    """Yield (row in the workload, dependencies) of each dependent job, with job ids as in the log."""
+    """Yield (row in the workload, dependencies) of each dependent job.
+
+    Dependencies have job ids as in the log.
+    """
     texts = workload.labels.get("dependency")
     preceding = workload.columns.get("preceding")
     think = workload.measures.get("think_time")

@@ -1,4 +1,4 @@
-"""Describe a run: in the first notice to the scheduler, and in the output files."""
+"""Descriptions of a run, for the first notice to the scheduler and for the output files."""
 
 import hashlib
 from math import inf

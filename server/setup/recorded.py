@@ -1,4 +1,4 @@
-"""Read recorded starts and nodes of jobs, and measure how closely a run follows them."""
+"""Recorded starts and nodes of jobs, and how closely a run follows them."""
 
 from array import array
 from collections.abc import Iterable, Sequence
@@ -38,9 +38,10 @@ def starts_of(workload: Workload) -> Floats:
 
 
 def records_of(workload: Workload, platform: Platform) -> list[LogRecord]:
-    """Return each job's recorded start and nodes, without nodes that do not exist on the machine.
+    """Return each job's recorded start and nodes.
 
-    A job that did not fit at its recorded start, or has none, also gets the first time at which it fits.
+    The nodes are None if the machine lacks one of them. A job that did not fit at its recorded start, or has none, also
+    gets the first time at which it fits.
     """
     starts = starts_of(workload)
     cancelled = workload.measures.get(CANCELLED_AFTER)
@@ -61,7 +62,7 @@ def records_of(workload: Workload, platform: Platform) -> list[LogRecord]:
 def _sizes(workload: Workload, platform: Platform) -> tuple[Ints, int]:
     """Return each job's size, shape (jobs,), and the machine's size.
 
-    Sizes are in units, or in cores if jobs share nodes.
+    Sizes are in units. If jobs share nodes, sizes are in thousandths of a core.
     """
     nodes = shared_nodes_of(platform.info)
     if nodes is None or workload.requests is None:
@@ -85,7 +86,7 @@ def _without(workload: Workload, jobs: NDArray[np.intp]) -> Workload:
 
 
 def _nodes(workload: Workload, platform: Platform) -> list[str]:
-    """Return each job's recorded node numbers, such as ``0-3 8``; empty if unknown."""
+    """Return each job's recorded node numbers, such as ``0-3 8``; empty if any is unknown."""
     texts = workload.labels.get(NODE_LIST)
     numbers = {} if texts is None else numbers_by_name(platform)
     if texts is None or not numbers:
@@ -101,11 +102,12 @@ def _nodes(workload: Workload, platform: Platform) -> list[str]:
 
 
 def rooms(starts: Floats, submits: Floats, sizes: Ints, lengths: Floats, units: int) -> dict[int, float]:
-    """Return {row: first time (s) at which the job fits} for the jobs that do not fit at their recorded start.
+    """Return {row: first time (s) at which the job fits}.
 
-    Jobs that fit at their recorded start are placed first, ordered by start, then row. Every other job then gets the
-    first time at which it fits for its whole length beside all jobs placed before. That time is not before the job's
-    recorded start, or its submission if the start is unknown.
+    The result has the jobs that do not fit at their recorded start, or have none. Jobs that fit at their recorded start
+    are placed first, ordered by start, then row. Every other job then gets the first time at which it fits for its whole
+    length beside all jobs placed before. That time is not before the job's recorded start, or its submission if the start
+    is unknown.
 
     Args:
         starts, submits: recorded starts and submit times (s), shape (jobs,); starts are NaN if unknown.
@@ -149,7 +151,10 @@ class _Load:
         self._held = np.cumsum(np.bincount(places, weights=changes, minlength=len(self._times)))
 
     def first_room(self, since: float, length: float, most: int) -> float:
-        """Return the first time (s) >= ``since`` from which jobs hold at most ``most`` units for ``length`` s."""
+        """Return the first time (s) from ``since`` on at which a job of this length fits.
+
+        During the job's ``length`` (s), other jobs hold at most ``most`` units.
+        """
         time = since
         at = max(int(np.searchsorted(self._times, since, "right")) - 1, 0)
         steps = _STEPS
@@ -199,7 +204,7 @@ class RecordedFigures(Struct, frozen=True, kw_only=True):
 
 
 class RecordedBook(Kept, Observer):
-    """Counts the jobs that start at their recorded time, and those that run on their recorded nodes."""
+    """The observer that compares the starts and nodes of jobs with the log."""
 
     _kept = ("_recorded", "_unrecorded", "_on_time", "_delays", "_no_room", "_own", "_other")
 
@@ -214,7 +219,7 @@ class RecordedBook(Kept, Observer):
             self._unknown += sum(bool(text) for text in texts) - sum(bool(text) for text in known)
 
     def submitted(self, now: float, job: Job) -> None:
-        """Count whether a submitted job has a recorded start."""
+        """Count a submitted job by whether it has a recorded start."""
         if job.attempt is None or not job.attempt.number:
             known = job.recorded is not None and job.recorded.start is not None
             self._recorded += known

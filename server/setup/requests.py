@@ -1,4 +1,4 @@
-"""Resolve the node requests of jobs before the run."""
+"""Node requests of jobs, resolved before the run."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -17,7 +17,10 @@ _MEMBER = b'"resilience"'
 
 
 def resiliences_of(workloads: Mapping[str, Workload]) -> dict[str, Resilience]:
-    """Read {job id: resilience options} from the jobs' JSON; ResilienceError if invalid."""
+    """Read {job id: resilience options} from the jobs' JSON.
+
+    Raise ResilienceError if the options are invalid.
+    """
     found: dict[str, Resilience] = {}
     for prefix, workload in workloads.items():
         for name, raw in zip(workload.ids, workload.job_json or (), strict=False):
@@ -110,7 +113,10 @@ def _note(complaints: dict[str, list[str]], what: str, names: list[str], which: 
 def _alike(
     common: Resilience, own: Mapping[str, Resilience], workloads: Mapping[str, Workload]
 ) -> Iterator[tuple[Resilience, Workload, str, NDArray[np.intp]]]:
-    """Group jobs by resilience options and size; yield (resilience, workload, prefix, rows) of each group."""
+    """Group jobs by resilience options and size.
+
+    Yield (resilience, workload, prefix, rows) of each group.
+    """
     for prefix, workload in workloads.items():
         kinds: dict[Resilience, list[int]] = {}
         if own:

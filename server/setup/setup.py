@@ -148,11 +148,11 @@ class Setup:
         batsim: BatsimOptions | None = None,
         cancellations: bool = False,
     ) -> "Setup":
-        """Return the setup of a run on a machine that never fails; SetupError if it is impossible.
+        """Return the setup of a run on a machine that never fails.
 
         Jobs that cannot run are dropped. In Batsim's dialect, jobs larger than the machine are submitted nevertheless,
         as in Batsim. With ``cancellations``, jobs that were cancelled while queued are submitted, and leave the queue
-        at the recorded time.
+        at the recorded time. Raise SetupError if the platform, the workloads and the options do not fit together.
         """
         hosts = None if isinstance(machine, Platform) else machine
         platform = machine if isinstance(machine, Platform) else machine.to_platform()
@@ -208,7 +208,7 @@ class Setup:
         return setup
 
     def with_reliability(self, reliability: Reliability | None) -> "Setup":
-        """Return this setup with failures; SetupError if its jobs do not support them."""
+        """Return this setup with failures; raise SetupError if its jobs do not support them."""
         if reliability is None:
             if not self.resiliences:
                 return self
@@ -310,7 +310,7 @@ def _class_remarks(platform: Platform, workloads: Mapping[str, Workload]) -> lis
 
 
 def _as_batsim(workload: Workload) -> Workload:
-    """Make jobs whose runtime equals their walltime end as killed at the walltime, as Batsim does."""
+    """Let jobs whose runtime equals their walltime be killed at the walltime, as in Batsim."""
     exact = workload.runtime == workload.walltime
     return replace(workload, runtime=np.where(exact, np.nextafter(workload.runtime, np.inf), workload.runtime))
 

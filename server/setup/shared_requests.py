@@ -1,4 +1,4 @@
-"""Resolve before the run what jobs take of shared nodes, or warn that the machine ignores it."""
+"""What jobs take of shared nodes, resolved before the run."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,7 +19,7 @@ from pipistrelle.traces.requests import processors_request, with_requests
 from pipistrelle.traces.workload import CONSTRAINT, Workload
 
 _MOST_SHOWN: Final = 5
-#: (what a request may ask for, whether it does): a machine whose nodes have no resources ignores it
+#: (resource, whether a request asks for it); a machine whose nodes have no resources ignores these
 _IGNORED: Final[tuple[tuple[str, Callable[[Request], bool]], ...]] = (
     ("memory", lambda one: any((one.memory_per_node, one.memory_per_core, one.memory_per_gpu))),
     ("GPUs", lambda one: any((one.gpus, one.gpus_per_node, one.gpus_per_task))),
@@ -55,7 +55,7 @@ def job_request(workload: Workload, row: int) -> Request:
 
 
 def sized_for_nodes(workload: Workload, platform: Platform) -> Workload:
-    """Give each job a request, and change its size to the least number of nodes that it needs."""
+    """Give each job a request, and set its size to the least number of nodes that it needs."""
     nodes = shared_nodes_of(platform.info)
     if nodes is None:
         return workload
@@ -68,7 +68,10 @@ def sized_for_nodes(workload: Workload, platform: Platform) -> Workload:
 
 
 def _least(request: Request, nodes: SharedNodes) -> int:
-    """Return the least number of empty nodes on which a request fits, or the requested number if it never fits."""
+    """Return the least number of empty nodes on which a request fits.
+
+    If it never fits, return the requested number of nodes.
+    """
     try:
         shape = Shape(request, nodes)
     except PlatformError:

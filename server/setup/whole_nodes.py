@@ -22,7 +22,7 @@ _RESOURCES: Final[Feature] = "resources"
 
 
 def needed_features(platform: Platform, workloads: Mapping[str, Workload]) -> dict[Feature, str]:
-    """Return the features that a scheduler needs to run these jobs, as {feature: why it is needed}.
+    """Return {feature: why it is needed} of the features that these jobs need.
 
     On nodes with resources, a scheduler without the feature ``resources`` knows only a job's number of nodes. It can
     run only jobs that do not share their nodes; see `takes_whole_nodes`.

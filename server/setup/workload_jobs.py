@@ -1,4 +1,4 @@
-"""Create the server's jobs from a workload, in blocks and in the workload's order."""
+"""The server's jobs, created from a workload in blocks and in the workload's order."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import isnan
@@ -19,7 +19,7 @@ _BLOCK: Final = 4096
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class WorkloadJobs:
-    """Creates the jobs of a workload, in order, with ids ``PREFIX!NAME``.
+    """The jobs of a workload, created in order, with ids ``PREFIX!NAME``.
 
     A subclass with its own ``job_type`` sets the additional fields in `_complete`.
 
@@ -60,7 +60,7 @@ class WorkloadJobs:
         return self.from_row(0)
 
     def labels(self) -> dict[str, Labels]:
-        """Return {job id: user, group, ...}; empty if the jobs have no labels."""
+        """Return {job id: user, group, account, queue and QOS}; empty if the jobs have none."""
         ids = (f"{self._prefix}!{name}" for name in self.workload.ids)
         return {} if self._labels is None else dict(zip(ids, self._labels, strict=True))
 
@@ -115,11 +115,14 @@ class WorkloadJobs:
             yield from jobs
 
     def _complete(self, row: int, jobs: list[Any]) -> None:
-        """Set further fields of a block of jobs; ``row`` is the workload's row of the block's first job."""
+        """Set further fields of a block of jobs; ``row`` is the workload's row of the first one."""
 
 
 def is_work(profile: Profile, runtime: float, *, has_hosts: bool) -> bool:
-    """Return whether simulated hosts determine how long a job takes; its ``runtime`` is then NaN."""
+    """Return whether simulated hosts determine how long a job takes.
+
+    This is so if its ``runtime`` is unknown (NaN), or if hosts are simulated and its profile is composed of parts.
+    """
     return isnan(runtime) or (has_hosts and isinstance(profile, Composed))
 
 

@@ -1,4 +1,4 @@
-"""Assembles the engine of a run from the parts that it needs."""
+"""Assembly of a run's engine from the parts that it needs."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf

@@ -14,7 +14,7 @@ from pipistrelle.server.transport.in_process import Transport
 
 @dataclass(slots=True)
 class LoopTimes:
-    """Measured wall-clock times of a run (s). They vary, so they are never part of its outputs."""
+    """Measured wall-clock times of a run (s), which are never part of its outputs."""
 
     round_trips: int = 0
     total: float = 0.0

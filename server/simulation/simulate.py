@@ -103,7 +103,7 @@ class Simulation(Kept):
         self.engine = make_engine(setup, welcome.features, [deferred] if apart else watching, metered)
 
     def keep(self) -> None:
-        """Write all rows so far to disk; OutputFailed if that fails."""
+        """Write all rows so far to the output files; raise OutputFailed if that fails."""
         self.flush()
         if self.outputs is not None:
             self.outputs.flush()

@@ -34,7 +34,7 @@ _NOWHERE: Final = re.compile(r"tcp://\*:.*|tcp://.*:\*")
 
 
 class BatsimTransport(Peer[BatsimServerSession]):
-    """Connects to an endpoint and speaks Batsim's protocol with the scheduler there.
+    """A connection to a scheduler that listens at an endpoint and speaks Batsim's protocol.
 
     Args:
         endpoint: ``tcp://localhost:28000`` or ``ipc://PATH``; the scheduler may start later.
@@ -88,7 +88,7 @@ class BatsimTransport(Peer[BatsimServerSession]):
         """Wait until a scheduler listens; this dialect has no handshake.
 
         Raises:
-            SchedulerFailed: no scheduler listens within ``hello_timeout``, or the launched one died.
+            SchedulerFailed: no scheduler listens within ``hello_timeout``, or the launched scheduler ended.
             EndpointError: ZeroMQ cannot connect to the endpoint.
         """
         deadline = time.monotonic() + self._hello_timeout
@@ -132,7 +132,7 @@ class BatsimTransport(Peer[BatsimServerSession]):
         )
 
     def send(self, notice: Notice) -> None:
-        """Send a notice; SchedulerFailed if the last reply had several parts."""
+        """Send a notice; raise SchedulerFailed if the last reply had several parts."""
         self.sent = frame = self._session.send_notice(notice)
         self._owed_reply = True
         self._hand_over(frame)

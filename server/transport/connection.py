@@ -32,9 +32,8 @@ _LAST_READS: Final = 64
 class RouterConnection:
     """A connection that the server has accepted.
 
-    `close` closes its socket. Reads do not block until `serve` is called.
-
-    ``longest``: longest message accepted before `serve` is called (bytes).
+    `close` closes its socket. Reads do not block until `serve` is called. Until then, ``longest`` is the length (bytes)
+    of the longest message accepted.
     """
 
     __slots__ = ("_before", "_socket", "_stream", "_unsent", "heard", "lost")
@@ -74,14 +73,14 @@ class RouterConnection:
             self._stream.feed(data)
 
     def message(self) -> ZmtpMessage | None:
-        """Return the next message already read, or None; ZmtpError if invalid."""
+        """Return the next message already read, or None; raise ZmtpError if it is invalid."""
         message = self._stream.message()
         if (answers := self._stream.answers()) and not self._unsent:  # no answers for a peer that does not read
             self.send(answers)
         return message
 
     def serve(self, route: list[bytes], longest: int = MAX_FRAME_BYTES) -> None:
-        """Prepare for reads that block up to a tick (0.1 s); messages begin with the ``route``.
+        """Prepare for reads that block up to a tick (0.1 s); each message begins with ``route``.
 
         A message of more than ``longest`` bytes is skipped.
         """
@@ -95,9 +94,8 @@ class RouterConnection:
     def frame(self, flags: int) -> bytes | ZmtpMessage | None:
         """Return the content of the scheduler's next message; None if it is incomplete.
 
-        A message of another form is returned as a whole.
-
-        ``flags``: 0 to wait for 0.1 s, else `socket.MSG_DONTWAIT`. Raises ZmtpError if the connection is unusable.
+        A message that has other parts than the route and one frame is returned as a whole.
+        ``flags``: 0 to wait for 0.1 s, else `socket.MSG_DONTWAIT`. Raise ZmtpError if the connection is unusable.
         """
         if not self._stream.at_rest:
             message = self.message()
@@ -114,11 +112,14 @@ class RouterConnection:
         return self.message()
 
     def send_frame(self, frame: bytes) -> bool:
-        """Send a frame to the scheduler; False if `flush` must send the rest."""
+        """Send a frame to the scheduler; return False if `flush` must send the rest."""
         return self.send(self._before + framed(frame))
 
     def send(self, data: bytes) -> bool:
-        """Send bytes; return False if some are still unsent. A closed connection is only noticed by reading."""
+        """Send bytes; return False if some are still unsent.
+
+        A closed connection is only noticed by reading.
+        """
         if self._unsent:
             self._unsent = memoryview(bytes(self._unsent) + data)
             return self.flush()
@@ -134,7 +135,7 @@ class RouterConnection:
         return False
 
     def flush(self) -> bool:
-        """Send more of the unsent bytes; False if some are still unsent."""
+        """Send more of the unsent bytes; return False if some are still unsent."""
         try:
             if self._unsent:
                 self._unsent = self._unsent[self._socket.send(self._unsent) :]

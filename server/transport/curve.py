@@ -1,4 +1,4 @@
-"""A listening socket for encrypted connections (CurveZMQ, by libzmq) that checks the keys of peers.
+"""A listening socket for encrypted connections (CurveZMQ) that checks the keys of peers.
 
 It replaces a `Listener`. libzmq disconnects peers without the right key within seconds and delivers nothing from them.
 A `Doorway` limits such peers further; other limits are libzmq's options.
@@ -57,7 +57,7 @@ class CurveStranger:
         self.lost = False
 
     def serve(self, route: list[bytes], longest: int) -> None:
-        """Prepare for reads that block up to a tick (0.1 s); messages begin with the ``route``."""
+        """Prepare for reads that block up to a tick (0.1 s); each message begins with ``route``."""
         self._route, self._longest = route, longest
         with contextlib.suppress(OSError):
             # libzmq reports a closed connection only among other events, which unknown peers could flood.
@@ -89,12 +89,15 @@ class CurveStranger:
             return True
 
     def send_frame(self, frame: bytes) -> bool:
-        """Send a frame; False if `flush` must send it. A closed connection gets nothing."""
+        """Send a frame; return False if `flush` must send it.
+
+        If the connection is closed, the frame is dropped.
+        """
         self._unsent = frame
         return self.flush()
 
     def flush(self) -> bool:
-        """Send the unsent frame; False if that is not possible yet."""
+        """Send the unsent frame; return False if that is not possible yet."""
         if self._unsent is not None:
             if not self._listener.send([self.identity, *self._route, self._unsent]):
                 return False
@@ -113,10 +116,10 @@ class CurveStranger:
 
 
 class CurveListener:
-    """Receives messages of peers with known keys until it is closed.
+    """A listener for encrypted connections, which receives messages of peers with known keys.
 
-    ``longest``: longest message of the scheduler (bytes); a message twice as long ends its connection. Raises
-    EndpointError.
+    ``longest``: longest message of the scheduler (bytes); a message twice as long ends its connection. Raise
+    EndpointError if the endpoint cannot be used.
     """
 
     def __init__(
@@ -192,7 +195,7 @@ class CurveListener:
         """Do nothing, because all connections share one socket."""
 
     def attend(self, patience: int) -> bool:
-        """Check keys of peers and read messages for ``patience`` ms; return whether any message arrived."""
+        """Check keys of peers and read messages for ``patience`` ms; return whether any arrived."""
         ready = dict(self._poller.poll(patience))
         self._note_faults()
         if self._judge in ready:
@@ -254,7 +257,10 @@ class CurveListener:
             self._monitor = None
 
     def send(self, parts: list[bytes]) -> bool:
-        """Send a message; False if not possible yet. A closed connection gets nothing."""
+        """Send a message; return False if not possible yet.
+
+        If the peer's connection is closed, the message is dropped.
+        """
         try:
             self._socket.send_multipart(parts, zmq.NOBLOCK)
         except zmq.Again:
@@ -268,7 +274,7 @@ class CurveListener:
         return bool(self._socket.poll(0))
 
     def forget(self, stranger: CurveStranger) -> None:
-        """Count a peer as unknown from now on; call this when the server has ceased to serve it."""
+        """Count a peer as unknown from now on; call this when the server no longer serves it."""
         if self._served is stranger:
             self._served = None
 
@@ -283,6 +289,6 @@ class CurveListener:
 
 
 def bounded(parts: list[bytes], longest: int) -> ZmtpMessage:
-    """Return the parts as a message, without the last part if that is too long."""
+    """Return the parts as a message; empty the last part if they exceed ``longest`` bytes."""
     size = sum(map(len, parts))
     return ZmtpMessage(parts) if size <= longest else ZmtpMessage([*parts[:-1], b""], size)

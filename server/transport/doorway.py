@@ -1,4 +1,4 @@
-"""Limit how much unknown peers can send to libzmq's encrypted socket.
+"""Limits on how much unknown peers can send to libzmq's encrypted socket.
 
 libzmq would buffer an unknown peer's handshake up to the length of the longest allowed message. Here, a thread passes
 bytes in both directions, but only a few before libzmq has accepted the peer's key. The thread parses only the beginning
@@ -53,7 +53,7 @@ class _Passage:
         return (selectors.EVENT_READ if reads else 0) | (selectors.EVENT_WRITE if self.unsent[end] else 0)
 
     def move(self, end: socket.socket, events: int) -> bool:
-        """Copy the bytes that can be read and written now; return False if both connections must be closed."""
+        """Copy the bytes that can be moved now; return False if both connections must be closed."""
         try:
             if events & selectors.EVENT_READ and end not in self.ended:
                 self._read(end)
@@ -100,10 +100,11 @@ def _is_welcome(answers: bytearray) -> bool:
 
 
 class Doorway:
-    """Passes bytes between peers and a Unix socket of libzmq until it is closed.
+    """A thread that passes bytes between peers and a Unix socket of libzmq.
 
     Args:
         listening: non-blocking socket to which peers connect; closed by `close`.
+        inner: address of libzmq's Unix socket.
         most: largest number of peers connected at a time.
     """
 
@@ -126,7 +127,7 @@ class Doorway:
         self._thread.start()
 
     def close(self, patience: float) -> None:
-        """Close all connections; libzmq's last bytes are sent for up to ``patience`` s."""
+        """Close all connections; keep sending libzmq's last bytes for up to ``patience`` s."""
         if not self._is_open:
             return
         self._until = time.monotonic() + patience
@@ -169,7 +170,10 @@ class Doorway:
         return [passage for passage in self._passages if not passage.known]
 
     def _has_room(self) -> bool:
-        """Return whether another peer can be accepted; after some time without room, reject the oldest peer."""
+        """Return whether another peer can be accepted.
+
+        After some time without room, disconnect the unknown peer that came first.
+        """
         unknown = self._unknown()
         if len(unknown) < self._most:
             return True
@@ -180,7 +184,7 @@ class Doorway:
         return True
 
     def _take(self) -> bool:
-        """Accept the next connection; False if there is no room."""
+        """Accept the next connection; return False if there is no room."""
         if not self._has_room():
             return False
         try:

@@ -120,7 +120,7 @@ def check_endpoint(endpoint: str, *, allow_remote: bool = False) -> str:
 def free_ipc_path(endpoint: str, option: str = "--endpoint") -> Path | None:
     """Remove the socket file of a killed program; return the path for a new socket.
 
-    ZeroMQ would silently take the path from a running program. Other endpoints give None.
+    ZeroMQ would silently take the path from a running program. Return None if the endpoint is not ``ipc://``.
 
     Raises:
         EndpointError: another file has the path, a program listens there, or the folder is missing.

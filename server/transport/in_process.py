@@ -18,16 +18,19 @@ class Transport(Protocol):
 
     @property
     def apart(self) -> bool:
-        """Whether the scheduler is another process that works in parallel; observers can then run while it decides."""
+        """Whether the scheduler is another process that works in parallel.
+
+        If so, observers can run while it decides.
+        """
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """Wait for a scheduler, negotiate, and return both sides' greetings.
+        """Wait for a scheduler, negotiate, and return the HELLO and the WELCOME.
 
         Raises SchedulerFailed if no scheduler with a supported protocol connects in time.
         """
 
     def send(self, notice: Notice) -> None:
-        """Send a notice without waiting; SchedulerFailed if the scheduler is lost."""
+        """Send a notice without waiting; raise SchedulerFailed if the scheduler is lost."""
 
     def receive(self) -> Reply:
         """Return the reply to the last notice.
@@ -36,7 +39,7 @@ class Transport(Protocol):
         """
 
     def farewell(self, notice: Notice) -> None:
-        """Send the last notice, if the scheduler can still be reached; never raises."""
+        """Send the last notice, if the scheduler can still be reached; never raise an error."""
 
     def close(self) -> None:
         """Release the connection."""
@@ -78,7 +81,7 @@ class InProcessScheduler(Protocol):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class InProcessTransport:
-    """Calls a scheduler in the server's process; the messages are the same as over a socket.
+    """The transport to a scheduler in the server's process, with messages as on a socket.
 
     Before each reply, `receive` raises KeyboardInterrupt if ``interrupted`` returns True. A scheduler is refused
     if it lacks a feature in ``needed``, which is {feature: why it is needed}.
@@ -100,7 +103,7 @@ class InProcessTransport:
         self.busy: Busy | None = None
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """Negotiate with the scheduler; SchedulerFailed if no protocol version is common."""
+        """Negotiate with the scheduler; raise SchedulerFailed if it is refused."""
         hello = self.scheduler.hello()
         answer = negotiate(hello, run_id=run_id, server=server, needed=self._needed)
         if isinstance(answer, Refused):

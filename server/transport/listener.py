@@ -1,4 +1,4 @@
-"""A listening socket; unknown peers are limited in number, memory and time."""
+"""A listening socket that limits unknown peers in number, memory and time."""
 
 import errno
 import resource
@@ -25,7 +25,7 @@ _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class Listener:
-    """Accepts connections and their messages until it is closed.
+    """A listening socket that accepts connections and their messages until it is closed.
 
     Args:
         handshake_timeout: time limit for a peer's handshake (s).
@@ -104,7 +104,10 @@ class Listener:
             self._selector.register(stranger, selectors.EVENT_READ)
 
     def _make_room(self, now: float) -> bool:
-        """Reject an unknown peer that has had time to send something; without such a peer, new peers wait."""
+        """Reject an unknown peer that had time to send something; return whether one was found.
+
+        If none was found, no connection is accepted until later.
+        """
         least = self._least_wanted()
         stays_until = self._strangers[least] + _STAY_S
         if now < stays_until:
@@ -118,13 +121,16 @@ class Listener:
         self._paused = until
 
     def _least_wanted(self) -> RouterConnection:
-        """Return the peer to reject first: a peer without a handshake, else the peer that was silent longest."""
+        """Return the unknown peer to reject first.
+
+        This is a peer without a complete handshake, if any, else the peer that was silent longest.
+        """
         return min(self._strangers, key=lambda stranger: (stranger.ready, stranger.heard))
 
     def _read(self, stranger: RouterConnection) -> None:
         stranger.read()
         if stranger.lost:
-            if stranger.held and not stranger.ready:  # ZeroMQ's libraries leave like this if the security differs
+            if stranger.held and not stranger.ready:  # ZeroMQ's libraries disconnect like this if the security differs
                 self.fault = "a peer that wants another handshake, perhaps --curve"
             self._forget(stranger)
             stranger.close()

@@ -45,7 +45,7 @@ _WITH_KEYS: Final = " --curve OWN.key --server-key SERVER.pub"
 
 
 class NativeTransport(Peer[ServerSession]):
-    """Listens at an endpoint and serves the first scheduler that sends a valid HELLO.
+    """A connection to the first scheduler that sends a valid HELLO to the server's endpoint.
 
     Args:
         endpoint: ``tcp://127.0.0.1:28000``, ``tcp://127.0.0.1:*`` (any free port) or ``ipc://PATH``.
@@ -80,10 +80,10 @@ class NativeTransport(Peer[ServerSession]):
         self._said_why = False
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """Wait for a scheduler that speaks the protocol; refuse others with a message.
+        """Wait for a scheduler that speaks the protocol; refuse other peers with a message.
 
         Raises:
-            SchedulerFailed: no scheduler came within ``hello_timeout``, or the launched one died.
+            SchedulerFailed: no scheduler came within ``hello_timeout``, or the launched scheduler ended.
         """
         now = time.monotonic()
         deadline = now + self._hello_timeout
@@ -153,13 +153,16 @@ class NativeTransport(Peer[ServerSession]):
         self._peer_left = self._idle = self._owed_reply = False
 
     def send(self, notice: Notice) -> None:
-        """Send a notice; SchedulerFailed if it cannot be sent within ``decision_timeout``."""
+        """Send a notice; raise SchedulerFailed if it is not sent within ``decision_timeout``."""
         self.sent = frame = self._session.send_notice(notice)
         self._owed_reply = True
         self._hand_over(frame)
 
     def save(self) -> str | None:
-        """Ask the scheduler for its state, if it supports that and was not asked yet."""
+        """Ask the scheduler for its state (JSON) and return it; None if it gives none.
+
+        The scheduler is asked only if it supports that, and once between two notices.
+        """
         session = self._session
         if session.welcome is None or session.welcome.max_state is None or session.state != "SERVER_TURN":
             return None
@@ -189,9 +192,10 @@ class NativeTransport(Peer[ServerSession]):
         return answer
 
     def restore(self, seq: int, now: float, state: str) -> None:
-        """Send a newly greeted scheduler its state after notice ``seq`` at ``now`` (s).
+        """Send a newly connected scheduler the state that it had after notice ``seq``.
 
-        Raises SchedulerFailed like `receive`; the scheduler reports what is wrong with its state.
+        The notice's time was ``now`` (s). Raise SchedulerFailed like `receive`; the scheduler reports what is wrong
+        with its state.
         """
         frame = self._session.send_restore(RestoreData(seq, now, Raw(state.encode())))
         self._owed_reply = True
@@ -235,7 +239,7 @@ class NativeTransport(Peer[ServerSession]):
         return message
 
     def _frame_of(self, message: ZmtpMessage) -> bytes:
-        """Return the content of a message: its first part that does not belong to the route of the HELLO."""
+        """Return the content of a message: the first part that is not of the HELLO's route."""
         if message.left_out:
             too_long(message.left_out, RemoteProtocolError)
         parts = message.parts

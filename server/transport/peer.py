@@ -1,4 +1,4 @@
-"""The common base of all connections over sockets: wait for messages, with time limits."""
+"""The base class of connections over sockets, which waits for messages with time limits."""
 
 import time
 from abc import ABC, abstractmethod
@@ -31,7 +31,7 @@ class Session(Protocol):
         """Return the frame of a notice."""
 
     def receive_reply(self, frame: bytes) -> Reply:
-        """Return the reply in a frame; RemoteProtocolError if no reply is allowed now."""
+        """Return the reply in a frame; raise RemoteProtocolError if none is allowed now."""
 
     def pass_on(self, seq: int, frame: bytes) -> None:
         """Record that a notice of another session (a recording) is sent."""
@@ -94,11 +94,11 @@ class Peer(ABC, Generic[_S]):
 
     @abstractmethod
     def send(self, notice: Notice) -> None:
-        """Send a notice; SchedulerFailed if that is impossible."""
+        """Send a notice; raise SchedulerFailed if that is impossible."""
 
     @abstractmethod
     def farewell(self, notice: Notice) -> None:
-        """Send the last notice, if the scheduler can still be reached; never raises."""
+        """Send the last notice, if the scheduler can still be reached; never raise an error."""
 
     @abstractmethod
     def _take_frame(self, now: float) -> bytes | None:
@@ -121,7 +121,7 @@ class Peer(ABC, Generic[_S]):
 
     @abstractmethod
     def _broke(self, error: RemoteProtocolError) -> None:
-        """Report the scheduler's violation of the protocol to the scheduler, if the dialect has a message for that."""
+        """Tell the scheduler how it broke the protocol, if the dialect has a message for that."""
 
     @abstractmethod
     def _last_sent(self) -> str:
@@ -154,7 +154,7 @@ class Peer(ABC, Generic[_S]):
         return reply
 
     def _broken(self, error: RemoteProtocolError) -> SchedulerFailed:
-        """Report the scheduler's violation of the protocol to it; return the error that ends the run."""
+        """Tell the scheduler how it broke the protocol; return the error that ends the run."""
         what = f"{self._who} broke the protocol after {self._last_sent()}: {error}"
         self._broke(error)
         return SchedulerFailed(what, where=self.endpoint)
@@ -181,7 +181,7 @@ class Peer(ABC, Generic[_S]):
 
     @abstractmethod
     def _hand_over(self, frame: bytes) -> None:
-        """Send a notice's frame; SchedulerFailed if that is impossible."""
+        """Send a notice's frame; raise SchedulerFailed if that is impossible."""
 
     def _left(self, why: LeaveReason) -> SchedulerFailed:
         """Return the error for a scheduler that announced its end."""
@@ -208,7 +208,7 @@ class Peer(ABC, Generic[_S]):
         )
 
     def _look_around(self, deadline: float, too_late: Callable[[], SchedulerFailed]) -> float:
-        """Return the current time.
+        """Return the current time, unless the server must stop waiting.
 
         Raise an error if the run is interrupted, the scheduler is lost or ``deadline`` has passed.
         """
@@ -231,5 +231,5 @@ class Peer(ABC, Generic[_S]):
 
 
 def scheduler_named(name: str) -> str:
-    """Return a scheduler's name in the form in which messages show it."""
+    """Return a scheduler's name as messages show it, such as ``scheduler 'easy'``."""
     return f"scheduler '{legible(name, _SHOWN_NAME)}'"

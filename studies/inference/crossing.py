@@ -47,7 +47,7 @@ class Crossing(Struct, frozen=True, kw_only=True):
     target: float
 
     def plain(self) -> dict[str, float | str | None]:
-        """Return the point as JSON values; "above" or "below" means that it lies beyond the axis."""
+        """Return the point as JSON values; "above" or "below" stands for a point beyond the axis."""
         ends = {"at": self.at, "low": self.low, "high": self.high}
         return {**{name: _told(end) for name, end in ends.items()}, "target": self.target}
 
@@ -119,7 +119,10 @@ class Curves:
         self._resample(samples, seed)
 
     def _resample(self, samples: Sequence[dict[int, float]], seed: int) -> None:
-        """Compute the means, shape (curves, x), and the means of bootstrap samples, shape (draws, curves, x)."""
+        """Compute the means, shape (curves, x), and the means of bootstrap samples.
+
+        The means of samples have shape (draws, curves, x).
+        """
         shape = (len(self.names), len(self.x))
         self.means = np.array([math.fsum(one.values()) / len(one) if one else math.nan for one in samples])
         self.means = self.means.reshape(shape)

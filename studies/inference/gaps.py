@@ -81,7 +81,7 @@ def causes_text(found: Iterable[Gap]) -> str:
 
 
 def gap_remarks(metric: str, found: Iterable[Gap], total: int) -> list[str]:
-    """Return lines below a table: how many trials have no value of a metric, why, and in which cells.
+    """Return lines below a table that say how many trials lack a metric, why, and where.
 
     Args:
         found: the gaps; a gap that occurs twice counts once.

@@ -18,7 +18,7 @@ Blocks = Literal["replicas", "cells"]
 
 
 class RankedValue(Struct, frozen=True, kw_only=True):
-    """The place of one value of an axis in a ranking; see `ranking` for blocks.
+    """One value of an axis and its place in a ranking; see `ranking` for blocks.
 
     Attributes:
         value: the value.

@@ -1,4 +1,4 @@
-"""Summarise a study: means with intervals for each combination of options, and comparisons of two values."""
+"""Summaries of a study: means with intervals per cell, and comparisons of two values."""
 
 import re
 from collections.abc import Sequence
@@ -86,7 +86,7 @@ def summary(
     method: Method = "t",
     quantile: float | None = None,
 ) -> list[CellRow]:
-    """Return each metric for each cell (combination of the study's axis values), ordered by metric.
+    """Return each metric for each cell (combination of axis values), ordered by metric.
 
     Args:
         metrics: columns; empty: the usual ones.
@@ -119,7 +119,9 @@ def comparison(
     level: float = LEVEL,
     method: Method = "t",
 ) -> list[PairRow]:
-    """Compare two values of an axis: return one row for each metric and each combination of the other axes' values.
+    """Compare two values of an axis.
+
+    Return one row for each metric and each combination of the other axes' values.
 
     Raises:
         StatisticsError: a column is missing, no cell has both values, or paired replicas have different seeds.
@@ -194,7 +196,9 @@ def cells_by_rest(trials: TrialTable, place: int) -> dict[CellKey, dict[Value, C
 def paired_samples(
     trials: TrialTable, cells: Sequence[Cell], metric: str, axis: str
 ) -> tuple[list[list[float]], list[int]]:
-    """Return the metric in each cell for the replicas that all cells have, and the numbers of these replicas.
+    """Return a metric in each cell for the common replicas, and these replicas' numbers.
+
+    Common replicas have a value of the metric in all cells.
 
     Raises:
         StatisticsError: replicas with the same number have different seeds.
@@ -231,7 +235,7 @@ class SizeRow(msgspec.Struct, frozen=True, kw_only=True):
 def by_size(
     trials: TrialTable, axis: str, first: Value, second: Value, metric: str = "mean_wait", *, level: float = LEVEL
 ) -> list[SizeRow]:
-    """Compare a metric under two values of an axis, for each size class of jobs and for all jobs.
+    """Compare a metric under two values of an axis, by size class of jobs and for all jobs.
 
     Raises:
         StatisticsError: the trials have no columns of classes, such as ``mean_wait_1``, or another axis varies.
@@ -249,7 +253,7 @@ def by_size(
     names = {column.removeprefix(f"{metric}_"): column for _, column in found} | {"all": metric}
     rows = comparison(trials, axis, first, second, list(names.values()), level=level)
     counts = {name: sum(count or 0 for count in trials.columns.get(f"jobs_{name}", ())) for name in names}
-    total = sum(counts.values())  # no column has all
+    total = sum(counts.values())  # there is no column jobs_all
     shares = {name: count / total if total and name != "all" else None for name, count in counts.items()}
     return [SizeRow(name=name, pair=row.pair, share=shares[name]) for name, row in zip(names, rows, strict=True)]
 

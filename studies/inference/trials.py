@@ -1,4 +1,4 @@
-"""Read the results of a study: a table with one row per simulation (trial), with its axes, cells and replicas."""
+"""The results of a study: a table with one row per trial (simulation)."""
 
 import json
 import math
@@ -48,7 +48,9 @@ CellKey = tuple[Value, ...]
 
 @dataclass(frozen=True)
 class Cell:
-    """One combination of the study's axis values, with its replicas (repetitions with other random numbers).
+    """One combination of the study's axis values, with its replicas.
+
+    Replicas are repetitions with other random numbers.
 
     Attributes:
         key: the values, in the order of the table's axes.
@@ -163,7 +165,7 @@ class TrialTable:
         return [Cell(key, rows) for key, rows in found.items()]
 
     def column(self, name: str) -> Sequence[Any]:
-        """Return a column; if it is missing, raise StatisticsError, which suggests a similar name."""
+        """Return a column; raise StatisticsError, which suggests a similar name, if it is missing."""
         if name not in self.columns:
             known = [one for one in self.columns if one not in _ORIGIN]
             raise StatisticsError(
@@ -172,7 +174,7 @@ class TrialTable:
         return self.columns[name]
 
     def axis(self, name: str) -> str:
-        """Return an axis's column name; StatisticsError unless it has several values."""
+        """Return an axis's column name; raise StatisticsError unless it has several values."""
         name = column_of(name)
         if name not in self.axes:
             self.column(name)
@@ -285,7 +287,10 @@ class TrialTable:
 
 
 def _variants(axes: Sequence[Sequence[Any]]) -> dict[str, str]:
-    """Return {column: axis} of the options that variants set, from a study's description of its axes."""
+    """Return {column: axis of variants} of the options that the variants set.
+
+    ``axes`` is a study's description of its axes.
+    """
     found: dict[str, str] = {}
     for name, values in axes:
         if isinstance(values, list) and all(isinstance(one, dict) and "name" in one for one in values):

@@ -1,1 +1,1 @@
-"""What a study measures in each trial: metrics, windows, classes of jobs, costs, distributions."""
+"""What a study measures in each trial, such as metrics, costs and distributions."""

@@ -1,4 +1,4 @@
-"""All numbers of a trial that a study asks for: metrics, classes of jobs, costs, distributions."""
+"""All numbers of a trial that a study asks for, such as metrics and distributions."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

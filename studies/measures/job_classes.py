@@ -41,8 +41,8 @@ def check_labels(by: By, where: str) -> None:
 def class_names(by: By, workloads: Mapping[str, Workload], where: str) -> dict[str, list[str]]:
     """Return {label: the values in a run's workloads that get their own metrics}.
 
-    Values that the study names but no job has are left out. If the study gives a number of values instead, those with
-    the most jobs are taken. If two values have equally many jobs, the first in text order is taken.
+    Values that the study names but no job has are left out. If the study gives a number of values instead, the values
+    with the most jobs are taken. If two values have equally many jobs, the first in text order is taken.
 
     Raises:
         StudyError: the workloads have no such label, or too many values of it.
@@ -91,6 +91,9 @@ def job_classes(by: By, workloads: Mapping[str, Workload], table: JobTable) -> d
 
 
 def _labels(workloads: Mapping[str, Workload], label: str) -> dict[str, list[str]]:
-    """Return {prefix of a workload: label of each of its jobs, "" if missing}, for workloads with this label."""
+    """Return {prefix of a workload: label of each of its jobs, "" if missing}.
+
+    Workloads without this label are left out.
+    """
     columns = ((prefix, named_column(workload, label)) for prefix, workload in workloads.items())
     return {prefix: column for prefix, column in columns if column is not None}

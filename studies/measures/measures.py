@@ -33,12 +33,15 @@ class Measures(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, re
 
     @property
     def left_out(self) -> tuple[Leave, Leave]:
-        """The parts of a run left out at both ends; WindowError if a text is malformed."""
+        """The parts of a run left out at its start and end; raise WindowError if malformed."""
         warm_up = NOTHING if self.warm_up is None else Leave.parse(self.warm_up, "metrics.warm-up")
         return warm_up, NOTHING if self.drain is None else Leave.parse(self.drain, "metrics.drain")
 
     def check(self, where: str) -> None:
-        """Raise StudyError if a measure is unknown or has no effect, as far as is known without a workload."""
+        """Raise StudyError if a measure is unknown or has no effect.
+
+        Only what can be checked without a workload is checked.
+        """
         for one, name in zip(self.left_out, ("warm-up", "drain"), strict=True):
             if one == NOTHING and getattr(self, name.replace("-", "_")) is not None:
                 raise StudyError("nothing is left out", where=f"{where}.{name}", hint="Remove the line.")

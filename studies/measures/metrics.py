@@ -1,4 +1,4 @@
-"""Compute the metrics of a trial (one simulation of a study), for all jobs or a part of the run, and by job size."""
+"""Metrics of a trial (one simulation of a study), for all its jobs and for classes."""
 
 from collections.abc import Mapping, Sequence
 from math import fsum
@@ -36,7 +36,7 @@ def metrics(
     sizes: Sequence[int] = (),
     classes: Mapping[str, NDArray[np.bool_]] | None = None,
 ) -> dict[str, Metric]:
-    """Return the metrics of a run by name. Without warm-up and drain they equal its summary.
+    """Return the metrics of a run by name; without warm-up and drain they equal its summary.
 
     Jobs are selected by submit time, so that the same jobs count under every policy. The warm-up leaves out the jobs
     submitted in the first ``warm_up.seconds`` after time 0, or the first ``warm_up.jobs``. The drain leaves out the

@@ -1,4 +1,4 @@
-"""Select the part of a run that metrics cover: all but the warm-up and the drain."""
+"""The part of a run that metrics cover: all but the warm-up and the drain."""
 
 from dataclasses import dataclass
 from math import fsum, inf, isfinite
@@ -90,7 +90,10 @@ class WindowOfRun:
         return found
 
     def held(self, table: JobTable) -> float:
-        """Return the unit-seconds that jobs held in the window, up to the time limit of the run, if any."""
+        """Return the unit-seconds that jobs held in the window.
+
+        If the run ended at its time limit, units held then count up to it.
+        """
         begin, until, units = table.held_from, table.held_until, table.held_units
         if table.reason == "horizon":
             until = np.where(np.isnan(until), table.ended, until)

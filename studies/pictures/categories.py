@@ -1,4 +1,4 @@
-"""Draw metrics by category, such as policy or log: as bars with intervals, or as boxes of replicas."""
+"""Pictures of metrics by category, such as policy or log, as bars or boxes."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -49,10 +49,11 @@ def categories_picture(
     level: float = LEVEL,
     method: Method = "t",
 ) -> bytes:
-    """Return a picture of metrics by category: bars of means with intervals, or boxes of replicas.
+    """Return a picture of metrics by category: bars of means, or boxes of replicas.
 
-    A box has the quartiles of the replicas, whiskers up to 1.5 times the box, and points beyond. If some replicas of a
-    cell have no value of the metric, its bar is hatched, and a note says how many replicas are shown.
+    Bars have confidence intervals. A box has the quartiles of the replicas, whiskers up to 1.5 times the box, and
+    points beyond. If some replicas of a cell have no value of the metric, its bar is hatched, and a note says how many
+    replicas are shown.
 
     Args:
         x: the axis along the picture.
@@ -96,7 +97,7 @@ def _values(trials: TrialTable, axis: str | None) -> list[Value]:
 
 
 def _slant(values: Sequence[Value], parts: int) -> dict[str, Any]:
-    """Return a rotation for labels that would overlap."""
+    """Return text options that rotate labels if they would overlap; else {}."""
     letters = sum(len(text) + 2 for text in short_labels(values))
     return {"rotation": 30, "ha": "right"} if letters * parts > 60 else {}
 

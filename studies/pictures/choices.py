@@ -44,12 +44,13 @@ def draw_study(
     values: Sequence[Value] | None = None,
     level: float = LEVEL,
 ) -> tuple[bytes, tuple[str, ...]]:
-    """Return a picture of a study's trials, and the metrics that it has.
+    """Return a picture of a study's trials, and the metrics that the picture shows.
 
     Args:
         kind: the kind of picture; None: curves over a numeric axis, else bars.
         metrics: columns; only bars and boxes have several.
-        x, by, panels: the axis along the picture, the one with a colour per value, and the one with a panel per value.
+        x, by, panels: the axis along the picture, the axis with a colour per value, and the axis with a panel per
+            value.
         targets: values of the metric to mark in curves.
         axis, values: an axis and two of its values, which a picture of the kind ``sizes`` compares.
 
@@ -74,7 +75,7 @@ def draw_study(
 
 
 def check_kind(kind: Kind | None, metrics: Sequence[str], options: Mapping[str, object]) -> None:
-    """Raise PictureChoice if a kind of picture does not have an option, or needs one that is missing.
+    """Raise PictureChoice if options do not suit a kind of picture, or are missing.
 
     Args:
         options: {name: value}; an option with an empty value counts as not given.
@@ -93,7 +94,7 @@ def check_kind(kind: Kind | None, metrics: Sequence[str], options: Mapping[str, 
 
 
 def chosen_axes(trials: TrialTable, x: str | None, by: str | None, panels: str | None = None) -> tuple[str, str | None]:
-    """Return the axis of the study for the x axis, and the one with a curve per value.
+    """Return the study's axis for the x axis, and its axis with a curve per value.
 
     The second is None for a single curve. The axis ``panels`` is chosen for neither, unless ``x`` or ``by`` names it.
 
@@ -127,7 +128,7 @@ def _is_numeric(trials: TrialTable, x: str | None) -> bool:
 
 
 def _category(free: Sequence[str]) -> str:
-    """Return which of some axes of the study gives the categories along the picture.
+    """Return the axis whose values are the categories along the picture.
 
     It is the last axis in ``free`` that is not the policy, or the policy if there is no other axis.
     """
@@ -135,7 +136,7 @@ def _category(free: Sequence[str]) -> str:
 
 
 def _panels(trials: TrialTable, told: str | None, *used: str | None) -> str | None:
-    """Return the axis with a panel per value: the named one, or the only one that is not used otherwise."""
+    """Return the axis with a panel per value: the named axis, or the only unused one."""
     left = [name for name in trials.axes if name not in used]
     return left[0] if told is None and len(left) == 1 else told
 

@@ -46,8 +46,8 @@ def curves_picture(
 ) -> bytes:
     """Return a picture of curves with intervals, as in figures 7 and 8 of paper 000.
 
-    Straight lines join the means. With targets, each curve is the monotone cubic whose crossings are searched. The axis
-    is logarithmic if that spaces its numbers more evenly.
+    Straight lines join the means. With targets, each curve is the monotone cubic in which crossings are searched. The
+    axis is logarithmic if that spaces its numbers more evenly.
 
     A hollow point is a mean that leaves out replicas without a value of the metric. A note at the foot names cells
     without any value.
@@ -148,21 +148,27 @@ def _reached(axes: "Axes", curves: Curves, number: int, target: float, scale: Ax
 
 
 def _shares(numbers: Floats) -> Floats:
-    """Return ascending numbers as shares, from 0 to 1, of the distance between the least and the greatest."""
+    """Return ascending numbers as shares of their span: the first is 0, the last 1."""
     width = float(numbers[-1] - numbers[0])
     shares: Floats = (numbers - numbers[0]) / (width if width > 0 else 1.0)
     return shares
 
 
 def _is_log(x: Floats) -> bool:
-    """Return whether logarithms space the ascending numbers more evenly, by the median distance of neighbours."""
+    """Return whether logarithms space the ascending numbers more evenly.
+
+    This is so if they have the greater median distance between neighbours, as a share of the span.
+    """
     if len(x) < 3 or x[0] <= 0:
         return False
     return bool(np.median(np.diff(_shares(np.log(x)))) > np.median(np.diff(_shares(x))))
 
 
 def _tick_places(shares: Floats, least: float) -> list[int]:
-    """Return which numbers get a tick: the first, and each that is at least this share away from the tick before."""
+    """Return the indices of the numbers that get a tick.
+
+    These are the first number, and each that is at least ``least`` away from the tick before.
+    """
     places = [0]
     for place in range(1, len(shares)):
         if shares[place] - shares[places[-1]] >= least:

@@ -42,7 +42,11 @@ _POINTS: Final = 400
 
 
 class _Curve(NamedTuple):
-    """A distribution function: the ``share`` at or below each ``x``, and its interval (``low``, ``high``), if any."""
+    """A distribution function: the ``share`` at or below each ``x``, shape (points,).
+
+    ``low`` and ``high`` are the ends of its confidence interval, None without one. ``known`` of ``every`` replicas have
+    values.
+    """
 
     x: Floats
     share: Floats

@@ -1,4 +1,4 @@
-"""The common parts of all pictures of a study: labels with units, panels, marks of missing trials."""
+"""The common parts of a study's pictures: labels with units, panels, marks of gaps."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MARKERS: Final = "osD^vP*X"
-#: most panels beside each other
+#: maximum number of panels side by side
 _MOST_ACROSS: Final = 4
-#: units of a scale: least value in the column's unit, that unit in it, name
+#: units of an axis: (least value that it suits and its size, both in the column's unit, and its name)
 _TIMES: Final = ((3 * 86400.0, 86400.0, "days"), (3 * 3600.0, 3600.0, "hours"), (180.0, 60.0, "minutes"))
 _SCALES: Final = {
     "s": (*_TIMES, (0.0, 1.0, "seconds")),
@@ -33,7 +33,7 @@ _SCALES: Final = {
     "": ((0.0, 1.0, ""),),
 }
 _LONGEST_NOTE: Final = 140
-#: ends of files' names, whose folders and suffixes are not shown
+#: suffixes of file names that are shown without folder and suffix
 _FILES: Final = (".swf", ".json", ".gz", ".xz", ".toml")
 
 
@@ -68,7 +68,10 @@ class AxisScale(Struct, frozen=True):
 
 
 def short_labels(values: Sequence[Value]) -> list[str]:
-    """Return the values of an axis as short texts; paths become file names if no two file names are equal."""
+    """Return the values of an axis as short texts.
+
+    Paths become file names, unless two file names are equal.
+    """
     texts = [label(value) for value in values]
     names = [trace_name(text).removesuffix(".toml") if "/" in text or text.endswith(_FILES) else text for text in texts]
     return names if len(set(names)) == len(names) else texts
@@ -126,7 +129,7 @@ def _note(gaps: Sequence[Gap], mark: str) -> str:
 
 
 def panels_of(figure: "Figure", rows: int, columns: int, *, share: bool = False) -> Iterator[tuple[int, int, "Axes"]]:
-    """Yield row, column and axes of small multiples; a single row with many columns is broken into several rows.
+    """Yield (row, column, axes) of each panel; break a single long row into several rows.
 
     Args:
         share: all panels have the same scales.
@@ -179,7 +182,7 @@ def mark_missing(axes: "Axes", x: float, y: float | None, known: int, every: int
 
 
 def log_scaled(values: Iterable[float]) -> bool:
-    """Return whether positive values span so many orders of magnitude that a logarithmic scale is better."""
+    """Return whether positive values span enough orders of magnitude for a logarithmic scale."""
     known = [value for value in values if math.isfinite(value)]
     positive = [value for value in known if value > 0]
     return bool(known) and len(positive) == len(known) and max(positive) > 100 * min(positive)

@@ -1,1 +1,1 @@
-"""Describe a study, run its trials (simulations), compute their metrics, and write the table of results."""
+"""The description of a study, its trials (simulations) and the table of its results."""

@@ -1,4 +1,4 @@
-"""Read the axes of a study (the options that it varies), and list all combinations of their values."""
+"""The axes of a study (the options that it varies), and all combinations of their values."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +35,10 @@ _COLUMNS: Final = {"scheduler": "policy"}
 
 
 class _Range(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A range of numbers or times in a study's file: ``count`` values, or values at distance ``step``."""
+    """A range of numbers or times in a study's file.
+
+    It has ``count`` values, or values at distance ``step``.
+    """
 
     first: float | str = msgspec.field(name="from")
     last: float | str = msgspec.field(name="to")
@@ -65,7 +68,7 @@ class Axis:
 
 
 def read_axes(raw: Mapping[str, Any], where: str) -> tuple[Axis, ...]:
-    """Return the axes of a study; StudyError if one is empty, unknown or repeated."""
+    """Return the axes of a study; raise StudyError if one is empty, unknown or repeated."""
     axes = tuple(_axis(name, value, f"{where}: axes.{printable(name)}") for name, value in _flat(raw))
     owners: dict[str, str] = {}
     for axis in axes:
@@ -199,7 +202,7 @@ def _values(value: Any, where: str) -> list[Any]:
 
 
 def _spread(told: _Range, where: str) -> list[Any]:
-    """Return the values of a range; values between its ends are rounded to six significant digits."""
+    """Return the values of a range; inner values are rounded to six significant digits."""
     kinds = {isinstance(one, str) for one in (told.first, told.last, told.step) if one is not None}
     if len(kinds) > 1:
         raise StudyError("a range mixes numbers and lengths of time", where=where)

@@ -1,4 +1,4 @@
-"""Check all simulations of a study before the first one runs, and choose the engine for each."""
+"""Checks of all simulations of a study before the first one runs, and choice of engines."""
 
 import dataclasses
 from collections import Counter
@@ -74,7 +74,7 @@ def prepared(study: Study) -> tuple[Prepared, ...]:
 
 
 class TrialMaker:
-    """Makes a trial (one simulation) of a study from the numbers of its point and its replica.
+    """A function that makes a trial (one simulation) from its point's and replica's numbers.
 
     Args:
         folder: file names in the study are relative to this folder.
@@ -154,7 +154,10 @@ class _Reader:
 
 
 def _named(grid: list[Prepared], own_names: dict[str, str]) -> list[Prepared]:
-    """Return the grid with each scheduler called by its own name, as in a run, unless two have the same name."""
+    """Return the grid with each scheduler called by its own name, as in a run.
+
+    A name that two schedulers have is not used.
+    """
     column = column_of("scheduler")
     called = Counter([*own_names.values(), *({str(one.point.labels.get(column)) for one in grid} - own_names.keys())])
     found = []
@@ -177,7 +180,7 @@ def _check_metric(study: Study, known: set[str]) -> None:
 
 
 def _check_names(study: Study, known: Mapping[str, set[str]]) -> None:
-    """Raise StudyError if the study names a value of a label, such as a queue, that no job of any point has."""
+    """Raise StudyError if the study names a label's value that no job has, such as a queue."""
     for label, told in study.metrics.by.items():
         names = [told] if isinstance(told, str) else [] if isinstance(told, int) else list(map(str, told))
         for name in names:

@@ -1,4 +1,4 @@
-"""The output folder of a study, with the study's identity and the journal of finished trials."""
+"""The output folder of a study, with its identity and the journal of finished trials."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -40,7 +40,7 @@ _decoder: Final = msgspec.json.Decoder(Outcome)
 
 
 class Journal:
-    """The file that lists the finished trials of a study, so that an interrupted study can continue.
+    """The file that lists a study's finished trials, so that the study can continue.
 
     Each line is on disk before the next trial is requested. When the journal is opened, an incomplete last line is
     dropped, and its trial is repeated.
@@ -90,7 +90,7 @@ def open_folder(
 
 
 def _refuse_objects(folder: Path, study: Study) -> None:
-    """Raise StudyError if schedulers are Python objects: whether their code has changed cannot be known."""
+    """Raise StudyError if schedulers are Python objects, whose code may have changed."""
     if study.objects.has_schedulers:
         raise StudyError(
             "a study whose schedulers are Python objects cannot continue, because their code may have changed",
@@ -100,7 +100,10 @@ def _refuse_objects(folder: Path, study: Study) -> None:
 
 
 def _remove_other(folder: Path, identity: Mapping[str, Any], *, all_of_them: bool) -> None:
-    """Remove the results of another study from the folder; ``all_of_them``: any results."""
+    """Remove the results of another study from the folder.
+
+    ``all_of_them``: remove results of the same study, too.
+    """
     try:
         _is_claimed(folder, identity)
         wrong = all_of_them
@@ -111,7 +114,10 @@ def _remove_other(folder: Path, identity: Mapping[str, Any], *, all_of_them: boo
 
 
 def identity_of(study: Study, grid: tuple[Prepared, ...]) -> dict[str, Any]:
-    """Return everything that determines a study's results, except the number of replicas, as plain values."""
+    """Return everything that determines a study's results, as plain values.
+
+    The number of replicas is not included.
+    """
     files: dict[str, str] = {}
     for one in grid:
         files |= one.point.spec.files
@@ -120,7 +126,10 @@ def identity_of(study: Study, grid: tuple[Prepared, ...]) -> dict[str, Any]:
 
 
 def look_into(folder: Path, study: Study, grid: tuple[Prepared, ...]) -> dict[tuple[int, int], Outcome]:
-    """Read {(point, replica): outcome} of the finished trials from a study's folder, without writing to it."""
+    """Return {(point, replica): outcome} of the finished trials in a study's folder.
+
+    Nothing is written to the folder.
+    """
     if not _is_claimed(folder, identity_of(study, grid)):
         return {}
     return {(one.point, one.replica): one for one in read_journal(folder / JOURNAL)[0]}

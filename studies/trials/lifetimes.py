@@ -1,8 +1,9 @@
-"""Simulate an application's allocations, one after another, to estimate its yield (useful share of node time).
+"""Simulate an application's allocations, one after another, to estimate its yield.
 
-Each allocation is a `pipistrelle.server.attempts.progress.AttemptProgress`, as in a run. Failures occur at the total
-rate of the nodes that are up, and each of these nodes is equally likely to fail.
-`pipistrelle.platforms.failures.yield_model` has the closed forms to compare with.
+The yield is the useful share of node time. Each allocation is simulated as in a run, by
+`pipistrelle.server.attempts.progress.AttemptProgress`. Failures occur at the total rate of the nodes that are up, and
+each of these nodes is equally likely to fail. `pipistrelle.platforms.failures.yield_model` has the closed forms to
+compare with.
 """
 
 import math
@@ -117,9 +118,10 @@ def yield_rows(
     lifetimes: int = 0,
     seed: int = 1,
 ) -> list[YieldRow]:
-    """Return an application's yield (useful share of its node time) for each wait between allocations.
+    """Return an application's yield for each wait between allocations.
 
-    Each wait has one row without spare nodes, and one for each shape, that is, each way of using the nodes.
+    The yield is the useful share of node time. Each wait has one row without spare nodes, and one for each shape, that
+    is, each way of using the nodes.
 
     Args:
         waits: waits for a new allocation in seconds.
@@ -156,7 +158,10 @@ def yield_rows(
 def wait_rows(
     allocation: Allocation, targets: Sequence[float], *, failures: int | None = None, form: Form = "paper"
 ) -> list[WaitRow]:
-    """Return the largest wait for each target yield: without spare nodes, and for each way of using them."""
+    """Return the largest wait for each target yield, without spare nodes and for each shape.
+
+    A shape is a way of using the nodes.
+    """
     models = {shape: _model(shape, allocation, form) for shape in _ROWS}
     return [
         WaitRow(target, shape, models[shape].largest_wait(target, None if shape is None else failures))

@@ -19,7 +19,7 @@ class LineFile:
     def append(self, lines: Iterable[bytes]) -> None:
         """Write lines and flush them to disk.
 
-        Raise OutputFailed if the disk has no room for all lines: the file then ends with the last line that fits.
+        Raise OutputFailed if the disk has no room for all lines. The file then ends with the last line that fits.
         """
         _, error = write_rows(self._file, b"".join(line + b"\n" for line in lines), quotes=False)
         try:
@@ -65,7 +65,7 @@ def open_lines(path: Path, length: int) -> Iterator[LineFile]:
 
 
 def write_table(path: Path, content: bytes) -> None:
-    """Replace a study's file as a whole; OutputFailed if it cannot be written."""
+    """Replace a study's file as a whole; raise OutputFailed if it cannot be written."""
     try:
         write_whole(path, [content])
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The Python objects of a study: schedulers, workloads and machines that are not named in files."""
+"""The Python objects of a study: schedulers, workloads and machines that no file names."""
 
 import dataclasses
 import hashlib
@@ -18,12 +18,12 @@ from pipistrelle.server.setup.setup import Setup
 from pipistrelle.studies.errors import StudyError
 from pipistrelle.traces.workload import Workload
 
-#: begin of the texts that stand for objects; with a colon, a scheduler's text counts as Python code
+#: start of the texts that stand for objects; the colon makes a scheduler's text count as Python code
 _MARK: Final = "object:"
 
 
 class Objects:
-    """The Python objects of a study; in the study's description, a text stands for each.
+    """The Python objects of a study; the study's description names each by a text.
 
     The setups that its trials share are kept here, because the same text may name another object in another study.
     """
@@ -40,7 +40,7 @@ class Objects:
 
     @property
     def has_schedulers(self) -> bool:
-        """Whether any scheduler is an object, whose code cannot be compared with that of an earlier study."""
+        """Whether any scheduler is an object; the code of objects cannot be compared between runs."""
         return any(make is not None for _, _, make in self._found.values())
 
     def named(self, value: Any) -> Any:
@@ -73,7 +73,7 @@ class Objects:
         return text
 
     def label(self, text: Any) -> Any:
-        """Return the name of the object that a text stands for; any other value unchanged."""
+        """Return the name of the object that a text stands for; return any other value unchanged."""
         return self._found[text][0] if isinstance(text, str) and text in self._found else text
 
     @property
@@ -115,7 +115,7 @@ class Objects:
         """Return a new policy for a trial, as `RunSpec.make_policy`.
 
         Raises:
-            PipistrelleError: as from `RunSpec.make_policy`. Also if a scheduler that is an object has parts or options.
+            PipistrelleError: as from `RunSpec.make_policy`, or a scheduler that is an object has parts or options.
         """
         _, thing, make = self._found.get(str(spec.scheduler), ("", None, None))
         if thing is None:

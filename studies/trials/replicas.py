@@ -1,4 +1,4 @@
-"""Choose the next trials of a study, each a replica of one of its points (combinations of options)."""
+"""The choice of a study's next trials, each a replica of a point (combination of options)."""
 
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -14,7 +14,7 @@ Key = tuple[int, int]
 
 
 class Replication(Protocol):
-    """Chooses the trials of a study.
+    """Interface of the choice of a study's trials.
 
     The choice depends on the outcomes so far, never on how fast trials run.
     """
@@ -43,7 +43,7 @@ class Replication(Protocol):
 
 
 class Counting:
-    """Chooses a fixed number of replicas for each point (combination of options).
+    """The choice of a fixed number of replicas for each point (combination of options).
 
     All points get their first replica, then all get their second, and so on.
 
@@ -78,11 +78,11 @@ class Counting:
 
 
 class Precise:
-    """Chooses replicas of each point in stages, until the mean of a metric is precise enough.
+    """The choice of replicas in stages, until the mean of a metric is precise enough.
 
-    The next stage is decided when all replicas of a stage have ended. The decision uses their metric in the order of
-    the replicas, so timing does not matter. If no replica of a point has the metric, because all stall, the point gets
-    no more replicas.
+    The next stage of a point is decided when all replicas of a stage have ended. The decision uses their metric in the
+    order of the replicas, so timing does not matter. If no replica of a point has the metric, because all stall, the
+    point gets no more replicas.
 
     Args:
         rule: says when a point has enough replicas.
@@ -102,7 +102,10 @@ class Precise:
             self._look(point)
 
     def _look(self, point: int) -> None:
-        """Decide the next stages of a point, as long as all replicas of its latest stage have ended."""
+        """Decide the next stage of a point if all replicas of its latest stage have ended.
+
+        Repeat this while stages have ended already.
+        """
         found = self._found[point]
         while all(replica in found for replica in range(self._wanted[point])):
             before = self._wanted[point]
@@ -138,7 +141,7 @@ class Precise:
 
     @property
     def imprecise(self) -> int:
-        """Return the number of points that have the maximum number of replicas but are still imprecise."""
+        """Return how many points are imprecise although they have the most replicas allowed."""
         return sum(
             len(found) >= self._rule.most and not reached([found[replica] for replica in range(wanted)], self._rule)
             for found, wanted in zip(self._found, self._wanted, strict=True)

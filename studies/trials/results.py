@@ -107,7 +107,7 @@ class Results:
             cells = [printable(str(value)) for value in key] + [str(len(members))]
             for name in figures:
                 known = [row[name] for row in members if row[name] is not None]
-                mark = "*" if len(known) < len(members) else ""  # a mean over the others alone
+                mark = "*" if len(known) < len(members) else ""  # the mean is over the other trials only
                 cells.append(f"{fsum(known) / len(known):,.6g}{mark}" if known else "-")
             rows.append(cells)
         return [*varied, "trials", *figures], rows
@@ -133,7 +133,7 @@ class Results:
 
 
 def import_pyarrow() -> Any:
-    """Return pyarrow.parquet; StudyError with advice if pyarrow is not installed."""
+    """Return pyarrow.parquet; raise StudyError if pyarrow is not installed."""
     try:
         from pyarrow import parquet
     except ImportError:

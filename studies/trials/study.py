@@ -145,7 +145,7 @@ class Study:
 
     @classmethod
     def read(cls, path: str | Path) -> "Study":
-        """Read the study in a TOML file; PipistrelleError if it is unreadable or wrong."""
+        """Read the study in a TOML file; raise PipistrelleError if it is unreadable or wrong."""
         where = printable(str(path))
         raw = read_toml(read_text(Path(path)), where, StudyError, manual=MANUAL, hint="Texts need quotes.")
         try:
@@ -259,7 +259,7 @@ class Study:
 
     @property
     def varied(self) -> list[str]:
-        """The names that distinguish points: axes of variants, and the options that other axes set.
+        """The names that distinguish points: axes of variants, and options of other axes.
 
         The options that a variant sets follow from its name, so they are not included.
         """
@@ -275,7 +275,10 @@ class Study:
 
     @cached_property
     def points(self) -> tuple[Point, ...]:
-        """Return all points in order; raise SpecError, which quotes the point's values, if a point is no valid run."""
+        """Return all points in order.
+
+        Raise SpecError, which quotes the point's values, if a point is no valid run.
+        """
         found: list[Point] = []
         for number, places in enumerate(points(self.axes)):
             settings: dict[str, Any] = {}
@@ -297,7 +300,7 @@ class Study:
                     expected="the name of a scheduler, FILE.toml or FILE.py:OBJECT",
                 )
             values = msgspec.to_builtins(spec)
-            variants = set(labels)  # an axis of variants may be called as a column, such as policy
+            variants = set(labels)  # an axis of variants may have the name of a column, such as policy
             for option in dict.fromkeys([*(FILL_OPTIONS if self.fills else _ALWAYS), *settings]):
                 if (
                     option != "seed"
@@ -315,7 +318,10 @@ class Study:
         return tuple(found)
 
     def spec_of(self, point: Point, replica: int, *, seeded: bool) -> RunSpec:
-        """Return the description of a trial's run; ``seeded`` says whether its failures are random."""
+        """Return the description of a trial's run.
+
+        ``seeded`` says whether its failures are random.
+        """
         seed = self.seed_of(point, replica)
         spec = replace(point.spec, seed=seed) if seeded else point.spec
         if not point.drawing or self.seeds_varied:
@@ -327,7 +333,10 @@ class Study:
         return replace(spec, transform=tuple(steps))
 
     def seed_of(self, point: Point, replica: int) -> int:
-        """Return a trial's seed: its value on the axis of seeds, or else made from the study's seed and the replica."""
+        """Return a trial's seed.
+
+        If seeds are an axis, this is the point's value; else it is made from the study's seed and the replica.
+        """
         if self.seeds_varied:
             return point.spec.seed
         low, high = np.random.SeedSequence([self.replicas.seed, replica]).generate_state(2).tolist()
@@ -335,7 +344,10 @@ class Study:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Return everything that determines the results, except the number of replicas, as plain values."""
+        """Return everything that determines the results, as plain values.
+
+        The number of replicas is not included.
+        """
         return {
             "run": self.run,
             "axes": [[name, value] for name, value in self._raw_axes.items()],
@@ -346,7 +358,7 @@ class Study:
 
 
 def check_tables(where: str, **tables: object) -> None:
-    """Raise StudyError for the first argument of a study that is neither None nor a mapping with texts as keys."""
+    """Raise StudyError unless each argument of a study is None or a mapping with text keys."""
     for name, table in tables.items():
         if table is not None and not isinstance(table, Mapping):
             number = "a whole number or " if name == "replicas" else ""

@@ -1,4 +1,4 @@
-"""One simulation of a study (a trial) as plain values that any process can run, and its outcome."""
+"""A trial (one simulation of a study) as plain values, and its outcome."""
 
 import os
 from dataclasses import replace
@@ -140,7 +140,7 @@ def table_of_run(
 
 @lru_cache(maxsize=256)
 def _go_to(folder: str, files: tuple[tuple[str, str], ...]) -> None:
-    """Change the working directory to the study's folder, and check that its files are unchanged."""
+    """Change the working directory to the study's folder; check that its files are unchanged."""
     try:
         os.chdir(folder)
     except OSError as error:

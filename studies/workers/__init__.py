@@ -1,1 +1,4 @@
-"""Worker processes that run the trials of a study; their number and speed do not change the results."""
+"""Worker processes that run the trials of a study.
+
+Their number and speed do not change the results.
+"""

@@ -30,9 +30,9 @@ _TICK_S: Final = 0.5
 
 
 class Headway(NamedTuple):
-    """The progress of a study.
+    """The progress of a study, as numbers of trials.
 
-    Its numbers are: trials that have ended, trials known to be needed, and trials that had ended before this call.
+    ``done`` trials have ended, ``known`` are known to be needed, and ``before`` had ended before this call.
     """
 
     done: int
@@ -114,7 +114,7 @@ def run(
 
 
 def estimate(study: Study, out: str | Path | None = None) -> StudyEstimate:
-    """Estimate how long a study takes, by running the first trial of its first point and of its last point.
+    """Estimate how long a study takes, from the first trials of its first and last point.
 
     Args:
         out: the study's folder, whose trials count as done; nothing is written to it.

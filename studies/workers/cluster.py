@@ -35,7 +35,7 @@ _LISTS: Final = ("directive", "prologue")
 
 
 class DaskCrew:
-    """Workers of a Dask cluster; Dask replaces dead ones and repeats their trials.
+    """Workers of a Dask cluster; Dask replaces dead workers and repeats their trials.
 
     Args:
         address: address of the Dask scheduler, such as ``tcp://host:8786``, or a Dask cluster object.

@@ -1,4 +1,4 @@
-"""The interface of a group of workers, which run trials of a study, and the JSON lines exchanged with them."""
+"""The interface of a group of workers, and the JSON lines that are exchanged with them."""
 
 import traceback
 from typing import Final, Protocol, Self

@@ -14,7 +14,7 @@ from typing import BinaryIO, Final, NoReturn
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.studies.errors import StudyError
 
-#: time between two looks whether a fork has ended (s)
+#: time between two checks whether a fork has ended (s)
 _LOOK_S: Final = 0.005
 _NAME: Final = "pipistrelle worker"
 

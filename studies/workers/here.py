@@ -1,4 +1,4 @@
-"""Trials carried out one after the other in this process."""
+"""The worker that runs trials one after the other in this process."""
 
 from typing import Self
 

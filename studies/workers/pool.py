@@ -56,7 +56,7 @@ class _Worker:
             with suppress(OSError):
                 pipe.close()
         if isinstance(self.process, Fork) and self.trial is not None:
-            self.process.kill()  # it would look at its input only after its trial
+            self.process.kill()  # it notices the closed input only after its trial
         try:
             self.process.wait(_GRACE_S)
         except subprocess.TimeoutExpired:
@@ -150,7 +150,10 @@ class LocalCrew:
         return found
 
     def _bury(self, worker: _Worker) -> None:
-        """Remove a worker that died; TrialFailed if too many workers have died while running its trial."""
+        """Remove a worker that died.
+
+        Raise TrialFailed if too many workers have died while running its trial.
+        """
         self._selector.unregister(worker.fd)
         del self._workers[worker.fd]
         worker.end()
