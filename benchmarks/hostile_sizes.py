@@ -1,9 +1,9 @@
-"""Give files of up to 10 MB, made to cost time or memory, to every reader; exit with code 1 if one of them does.
+"""Give long input files, designed to cost time or memory, to every command that reads files.
 
-The files of hostile_readers.py are made long: their lines a hundred thousand times, as they are or with other numbers,
-one endless line or number, only line breaks, quotes, commas or dots, and deep nesting. Each is tried alone and after
-a file that is valid. Compressed files unpack to as much as their readers allow. The limits and the exit codes are those
-of hostile_readers.py.
+The valid files of hostile_readers.py are extended to 10 MB: lines repeated as they are or with other numbers, a very
+long line, word or number, only line breaks, quotes, commas or dots, deep nesting. Compressed files have this size
+after unpacking. The limits and the allowed exit codes are those of hostile_readers.py. The exit code is 1 if a command
+does not comply.
 
     python benchmarks/hostile_sizes.py [--megabytes 10] [--only READER] [--shape SHAPE] [--part 1/4] [--minutes 7]
 """
@@ -27,7 +27,7 @@ def _again(content: bytes, size: int) -> bytes:
 
 
 def _renumbered(content: bytes, size: int) -> bytes:
-    """Return the last lines again and again, with the numbers in them counted up."""
+    """Extend the content to ``size`` bytes: repeat its second half with increasing numbers."""
     lines = content.splitlines(keepends=True) or [b"\n"]
     some = lines[len(lines) // 2 :] or lines
     parts, length, number = [content], len(content), 0
@@ -49,7 +49,7 @@ def _after(filler: bytes) -> Callable[[bytes, int], bytes]:
 
 
 def _inside(filler: bytes) -> Callable[[bytes, int], bytes]:
-    """Put the filler after a sign that opens a value, in the middle of the file."""
+    """Return a shape that inserts the filler near the middle, where a value begins."""
 
     def put(content: bytes, size: int) -> bytes:
         found = re.search(rb"[\[{=,:(>|]", content[len(content) // 2 :])
@@ -60,7 +60,7 @@ def _inside(filler: bytes) -> Callable[[bytes, int], bytes]:
 
 
 def _body(filler: bytes) -> Callable[[bytes, int], bytes]:
-    """Put the filler before the last sign that closes a value, as elements of a list."""
+    """Return a shape that inserts the filler as a JSON list before the last closing bracket."""
 
     def put(content: bytes, size: int) -> bytes:
         at = max(content.rfind(b"]"), content.rfind(b"}"))
@@ -70,19 +70,19 @@ def _body(filler: bytes) -> Callable[[bytes, int], bytes]:
 
 
 def _quoted(content: bytes, size: int) -> bytes:
-    """Put a long word into the first quotes."""
+    """Insert a word of ``size`` letters after the first quotation mark."""
     at = content.find(b'"') + 1
     return content[:at] + b"a" * size + content[at:]
 
 
 def _hard(content: bytes, size: int) -> bytes:
-    """Return small objects after noise: they unpack to many times the size of the compressed file."""
+    """Return JSON of noise and many empty objects, which compresses to a fraction of its size."""
     head, newline, _ = content.partition(b"\n")
     noise = random.Random(1).randbytes(size // 7).hex().encode()
     return head + newline + b'{"x": "%b", "y": [%b{}]}' % (noise, _again(b"{},", 6 * size))
 
 
-#: {shape: makes a file of a valid one and a size in bytes}
+#: {name: shape}; a shape is a function of a valid file and a size (bytes) that returns a long file
 SHAPES: dict[str, Callable[[bytes, int], bytes]] = {
     "again": _again,
     "renumbered": _renumbered,
@@ -108,7 +108,7 @@ _PACKED = {"objects that unpack": _hard}
 
 
 def tries(megabytes: float) -> Iterator[tuple[str, str, Reader, Callable[[bytes], bytes]]]:
-    """Yield (reader's name, shape, reader, what makes the file of the valid one)."""
+    """Yield (reader's name, shape's name, reader, function from the valid file to the long one)."""
     for name, reader in READERS.items():
         is_packed = reader.file.endswith((".gz", ".xz")) or name == "snapshot"
         for shape, make_it in (SHAPES | _PACKED if is_packed else SHAPES).items():
@@ -116,7 +116,7 @@ def tries(megabytes: float) -> Iterator[tuple[str, str, Reader, Callable[[bytes]
 
 
 def main() -> int:
-    """Carry out the benchmark; return the exit code."""
+    """Try the chosen files and print the failures; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--megabytes", type=float, default=10.0, help="size of the files after unpacking")
     parser.add_argument("--only", choices=READERS, help="the files of one reader only")
