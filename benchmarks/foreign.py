@@ -1,8 +1,8 @@
-"""Compare the time of a round trip with schedulers in other languages and with Pipistrelle's EASY in Python.
+"""Compare the round-trip times of schedulers in other languages and of EASY in Python.
 
-Simulates a log with server and scheduler as two processes on a Unix socket, with each scheduler in turn, several times.
-Prints the wall-clock time of a round trip and the part of it that the server waited for the scheduler. Both have their
-ratio to the time with EASY in Python. All schedulers must give the same schedule.
+Simulates a log several times with each scheduler in turn; server and scheduler are two processes on a Unix socket.
+Prints the mean wall time of a round trip, from notice to reply, and the part in which the server waits for the
+scheduler. Both are also given relative to EASY in Python. All schedulers must produce the same schedule.
 
     python benchmarks/foreign.py LOG.swf.gz [--platform kth-sp2] [--repeat 3] [FOLDER...]
 """
@@ -21,7 +21,12 @@ FOREIGN = Path(__file__).resolve().parent.parent / "schedulers" / "foreign"
 
 
 def measured(log: str, platform: str, scheduler: str, folder: Path) -> tuple[float, float, bytes]:
-    """Return the time of a round trip (µs), the part spent waiting for the scheduler (µs), and the jobs of the run."""
+    """Run a simulation and return its figures.
+
+    Returns:
+        The mean time of a round trip (µs), the server's mean wait for the scheduler in it (µs), and the content of
+        out_jobs.csv.
+    """
     timings = folder / "timings.json"
     words = [sys.executable, "-m", "pipistrelle.cli", "run", "-w", log, "-p", platform, "--scheduler", scheduler]
     words += ["--quiet", "--timings", str(timings), "-o", str(folder / "out")]
@@ -33,7 +38,7 @@ def measured(log: str, platform: str, scheduler: str, folder: Path) -> tuple[flo
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("log")
     parser.add_argument("folders", nargs="*")

@@ -1,12 +1,12 @@
-"""Measure how much longer a run takes with a live view: on a terminal, or as a page with one viewer.
+"""Measure what the live views cost: the terminal view (--live) and the web page (--page).
 
-Simulates a log under EASY in turn without a view, with ``--live`` on a pseudo-terminal that another process reads, and
-with ``--page`` that another process reads. For each view it prints the median of the ratios
+Simulates a log under EASY in turn without a view, with a terminal view that another process reads, and with a page
+that one viewer follows. For each view it prints
 
     time with the view / time without
 
-of the wall clock and of this process's processor time, from the first notice on. Use the ratio of processor times on a
-busy machine. The exit code is 1 if that ratio is above the limit.
+for wall time and for processor time of this process, including the page's thread. Ratios are medians over the
+repetitions. Processor time is more reliable on a busy machine. The exit code is 1 if its ratio exceeds the limit.
 
     python benchmarks/live.py LOG.swf.gz [--platform kth-sp2] [--over-ipc] [--repeat 5] [--limit 1.10]
 """
@@ -44,7 +44,7 @@ with urllib.request.urlopen(sys.argv[1] + "events") as events:
 
 @contextmanager
 def on_terminal(setup: Setup) -> Iterator[LiveView]:
-    """Yield a view on a terminal of 120 x 40 characters that another process reads."""
+    """Yield a view on a pseudo-terminal of 120 x 40 characters that another process reads."""
     reader, terminal = pty.openpty()
     os.environ |= {"TERM": "xterm-256color", "COLUMNS": "120", "LINES": "40"}
     with (
@@ -60,10 +60,10 @@ def on_terminal(setup: Setup) -> Iterator[LiveView]:
 
 @contextmanager
 def as_page(setup: Setup) -> Iterator[LiveView]:
-    """Yield a view as a page that another process reads."""
+    """Yield a page view that a viewer process follows; check that the viewer received updates."""
     with PageView(setup, 0) as view:
         viewer = subprocess.Popen([sys.executable, "-c", VIEWER, view.address], stdout=subprocess.PIPE)
-        time.sleep(0.5)  # it has connected then
+        time.sleep(0.5)  # time for the viewer to connect
         yield view
     states = int(viewer.communicate()[0])
     assert states > 1, "the viewer has seen nothing"
@@ -76,7 +76,7 @@ def nowhere(setup: Setup) -> Iterator[None]:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("log")
     parser.add_argument("--platform", default="kth-sp2")

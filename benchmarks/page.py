@@ -1,8 +1,12 @@
-"""Measure a report page: making it, opening it in a headless Chromium, and zooming.
+"""Measure the report page of some runs: time to generate it, to open it and to zoom in it.
 
-For the page of some runs it prints the size and the processor time to make the page, also as a share of the runs' own
-time in this process. It prints the times until the first screen and the whole page are drawn, the processor time of the
-browser, and the median time to draw one step of zoom.
+Prints:
+
+- the size of the page, and the processor time to generate it, without imports; also relative to the processor time of
+  the runs themselves, including their outputs;
+- the time until a headless Chromium has drawn the first screens and the whole page, the processor time of the
+  browser's processes, and the browser's own figures;
+- the median time of one zoom step until it is drawn.
 
     python benchmarks/page.py RUN [RUN...] [--repeat 3] [--made-only]
 
@@ -52,7 +56,7 @@ step(20);
 
 
 def processor_time(folder: str) -> float:
-    """Return the processor time (s) of all processes of the browser whose profile is in a folder."""
+    """Return the processor time (s) of the browser's processes, found by their profile folder."""
     total = 0
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -64,7 +68,10 @@ def processor_time(folder: str) -> float:
 
 
 def run_again(folder: Path) -> float:
-    """Repeat a run in this process with its outputs; return its processor time (s), 0 if the run cannot be repeated."""
+    """Repeat a run in this process, with its outputs, and return its processor time (s).
+
+    Return 0 if the run cannot be repeated: it has no command file, used a scheduler program, or was resumed.
+    """
     raw = read_command(folder)
     if raw is None:
         return 0.0
@@ -78,22 +85,22 @@ def run_again(folder: Path) -> float:
 
 
 def counted(driver: webdriver.Chrome) -> str:
-    """Return the processor time (s) that the browser reports for the page so far: (in scripts, in all tasks)."""
+    """Return the browser's own figures for the page as text: time of scripts and of all tasks."""
     told = driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
     found = {one["name"]: one["value"] for one in told}
     return f"scripts {found['ScriptDuration']:.2f} s, tasks {found['TaskDuration']:.2f} s"
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser()
     parser.add_argument("runs", nargs="+", type=Path)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--made-only", action="store_true", help="only generate the page, without a browser")
     wanted = parser.parse_args()
-    scipy_part("special")  # the page of several runs wants it, and imports do not count
+    scipy_part("special")  # imported now, because imports are not counted; the page of several runs needs it
     text = ""
-    for _ in range(wanted.repeat):  # in turn, so that whatever else goes on strikes both
+    for _ in range(wanted.repeat):  # in turn, so that other load on the machine affects both
         ran = sum(map(run_again, wanted.runs))
         gc.disable()
         begun = time.process_time()

@@ -1,4 +1,4 @@
-"""Run a benchmark that reads files, and print errors in these files as one line without a traceback.
+"""Run a benchmark that reads files, and print errors in them as one line, not as a traceback.
 
 if __name__ == "__main__":
     started(main)
@@ -13,9 +13,10 @@ from pipistrelle.protocol.base.errors import PipistrelleError
 
 
 def started(main: Callable[[], None]) -> None:
-    """Run a benchmark; raise SystemExit with a message if the package rejects its input.
+    """Call ``main``; exit with a one-line message if the package rejects a file.
 
-    If a command of the package failed in the benchmark, it has already printed the reason.
+    If a ``pipistrelle`` command fails inside the benchmark, it has already printed the reason. The message then has
+    only its exit code.
     """
     try:
         main()

@@ -1,9 +1,13 @@
-"""Compare formulas and simulation: yields of spares, moldable and grid-shaped applications, checkpoints, failures.
+"""Compare theory and simulation of the yield of applications that tolerate failures.
 
-For the setting of the paper (22,500 nodes, each failing once in 20 years, two minutes per checkpoint and restart), it
-prints the yields by formula and by simulation, with 95 % intervals. It also prints whether 1 % of spares keeps the
-yield above 89 % with waits of a day, the times of checkpointed jobs beside Daly's prediction, and statistics of
-generated outages.
+An application has spare nodes, or is moldable or grid-shaped. The yield is the share of node time that becomes useful
+work. The setting is that of the paper: 22,500 nodes that each fail once in 20 years, and dumps and reads of two
+minutes. Prints:
+
+- yields by formula and by simulation, with 95 % intervals;
+- whether 1 % of spare nodes keeps the yield above 89 % if the wait for an allocation is a day;
+- the duration of checkpointed jobs, and Daly's prediction;
+- statistics of generated outages, and their expected values.
 
     python benchmarks/yield_models.py [--failures 20000] [--runs 1000] [--seed 1]
 """
@@ -41,33 +45,34 @@ from pipistrelle.traces.resilience import Resilience
 
 _HOUR, _YEAR = 3600.0, 365.25 * 86400.0
 _WAITS = (0.1, 0.3, 1.0, 3.0, 10.0, 24.0, 100.0)
-#: Daly's intervals of a job of `best_interval`, and how far around them it looks, as a logarithm
+#: length of the job in `best_interval`, in Daly's intervals; and the largest distance of the tested intervals from
+#: Daly's, as a natural logarithm
 _DUMPS = 300
 _AROUND = 0.3
 _ONE = range(1)
-#: attempts of one job: with more, it will not end
+#: greatest number of attempts of a job
 _MOST_ATTEMPTS = 1_000_000
 
 
 def generator(*key: int) -> np.random.Generator:
-    """Return an independent random generator for each key."""
+    """Return a random generator that is seeded by the key."""
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(key)))
 
 
 def percent(estimate: Estimate) -> str:
-    """Return a share and its interval in percent, as text."""
+    """Return a share and its confidence interval in percent, as text."""
     return f"{100 * estimate.value:6.2f} [{100 * estimate.low:.2f}, {100 * estimate.high:.2f}]"
 
 
 @cache
 def lived(shape: Shape, spares: int, failures: int, seed: int) -> Lifetimes:
-    """Return enough lifetimes to contain that many failures in total, at least 50."""
+    """Simulate at least 50 lifetimes of an application, with about ``failures`` failures together."""
     count = max(failures // (spares + 1), 50)
     return live(shape, SLIDES, failures=spares, lifetimes=count, generator=generator(seed, len(shape), spares))
 
 
 def yields(failures: int, seed: int) -> None:
-    """Print the yields for each wait and application."""
+    """Print the yields for each wait and type of application, by formula and by simulation."""
     print(f"interval {SLIDES.interval:.0f} s, a failure in {SLIDES.mtbf_of_all / _HOUR:.3f} h")
     print("wait h  application  spares  % of N  paper %  exact %  simulated %               paper - simulated, points")
     worst = 0.0
@@ -95,7 +100,7 @@ def yields(failures: int, seed: int) -> None:
 
 
 def claim(failures: int, seed: int) -> None:
-    """Print the yields of 1 % of spares with waits of a day, also for other interpretations of the paper's setting."""
+    """Print the yields of 1 % of spares with a day's wait, also under variations of the setting."""
     day, few = 24 * _HOUR, SLIDES.nodes // 100
     print("\n1 % of spares and a day's wait: 89 %?  yield % by application; ceiling: the yield without any wait")
     settings: dict[str, tuple[Allocation, Form]] = {
@@ -130,16 +135,19 @@ def claim(failures: int, seed: int) -> None:
 
 
 def completion_time(work: float, interval: float, dump: float, read: float, mtbf: float) -> float:
-    """Return the expected time (s) of a job with dumps and restarts.
+    """Return the expected duration (s) of a job with dumps and restarts.
 
-    It differs from `daly_time` (equation 20 of J. T. Daly, "A higher order estimate of the optimum checkpoint interval
-    for restart dumps", 2006) at both ends: the last interval may be shorter and has no dump, and there is nothing to
-    read before the first dump is complete. With L the time of an interval and its dump, M the mean time between
-    failures: M (e^(L/M) - 1) for the first, M e^(R/M) (e^(L/M) - 1) for each other.
+    The formula differs from `daly_time` (equation 20 of J. T. Daly, "A higher order estimate of the optimum checkpoint
+    interval for restart dumps", 2006) in two ways: the last interval may be shorter and has no dump, and nothing is
+    read before the first dump is complete. Let L be the time of an interval and its dump, and M the mean time between
+    failures. The first interval takes M (e^(L/M) - 1), each later one M e^(R/M) (e^(L/M) - 1).
 
     Args:
         work, interval, dump, read: T, tau, C and R (s).
-        mtbf: M, of the whole allocation (s); the result is inf if it is hundreds of times shorter than an interval.
+        mtbf: M of the whole allocation (s).
+
+    Returns:
+        The duration; inf if an interval or a read is more than 600 times as long as M.
     """
     if max(min(interval + dump, work), read) > 600.0 * mtbf:
         return math.inf
@@ -154,17 +162,27 @@ def completion_time(work: float, interval: float, dump: float, read: float, mtbf
 def completion_times(
     resilience: Resilience, *, work: float, mtbf: float, runs: int, generator: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Return the times (s) of a job that gets its allocation again at once after each failure, shape (runs,).
+    """Simulate a job that restarts at once after each failure.
 
-    Args:
-        resilience: of the kind "checkpoint", or another kind that tolerates no failure.
-        work: time (s) of the job without checkpoints and failures.
-        mtbf: mean time (s) between failures of the allocation.
-        runs: number of simulated jobs.
-        generator: random numbers.
+    Returns the durations of the runs (s), shape (runs,).
 
-    Raises:
-        YieldError: a job has not ended after a million failures.
+    Parameters
+    ----------
+    resilience
+        what the job does at a failure; of kind "checkpoint", or another kind that tolerates no failure.
+    work
+        duration of the job without dumps and failures (s).
+    mtbf
+        mean time between failures of the allocation (s).
+    runs
+        number of simulations.
+    generator
+        source of the random times between failures.
+
+    Raises
+    ------
+    YieldError
+        the job has not ended after a million failures.
     """
     taken = np.empty(runs)
     for run in range(runs):
@@ -185,22 +203,26 @@ def completion_times(
 
 
 def best_interval(dump: float, read: float, mtbf: float, *, runs: int, seed: int) -> Estimate:
-    """Return the time of work (s) between two checkpoints with which a job ends soonest, by simulation.
+    """Estimate the checkpoint interval that minimises the duration of a job, by simulation.
 
-    Each run simulates a job of `_DUMPS` of Daly's intervals, with five intervals around Daly's and the same failures. A
-    parabola is fitted to the mean times over the logarithm of the interval; its minimum is the result. The parabola's
-    error is below 0.7 % if the mean time between failures is at least five times that of a checkpoint.
+    The interval is in seconds of work. Each run simulates a job of `_DUMPS` Daly intervals with five intervals around
+    Daly's, under the same failures. A parabola is fitted to the mean durations over the logarithm of the interval; its
+    minimum is the estimate. The error of the parabola is below 0.7 % if the MTBF is at least five times the dump time.
 
-    Args:
-        dump: time (s) to write a checkpoint.
-        read: time (s) to read one.
-        mtbf: mean time (s) between failures of the allocation.
-        runs: number of jobs, at least 2.
-        seed: each run has independent random numbers.
+    Parameters
+    ----------
+    dump, read
+        times of a dump and of reading it (s).
+    mtbf
+        mean time between failures of the allocation (s).
+    runs
+        number of simulated jobs, at least 2.
+    seed
+        each run has its own random numbers.
     """
     centre = daly_interval(dump, mtbf)
     work = _DUMPS * centre
-    parts = np.rint(_DUMPS * np.exp(np.linspace(-_AROUND, _AROUND, 5)))  # whole intervals: no odd one at the end
+    parts = np.rint(_DUMPS * np.exp(np.linspace(-_AROUND, _AROUND, 5)))  # whole intervals, without a shorter last one
     times = np.empty((runs, parts.size))
     for run in range(runs):
         for column, interval in enumerate((work / parts).tolist()):
@@ -219,7 +241,7 @@ def _gaps(mtbf: float, generator: np.random.Generator) -> Iterator[float]:
 
 
 def completion(runs: int, seed: int) -> None:
-    """Print how long jobs of a hundred intervals take, and the best interval."""
+    """Print the durations of jobs of a hundred intervals, and the best checkpoint intervals."""
     print("\njobs of 100 of Daly's intervals; M the MTBF, C dump and read; times in M")
     print("M / C  interval   Daly's     exact  simulated                    simulated / Daly's")
     mtbf = 1e5
@@ -251,7 +273,7 @@ def completion(runs: int, seed: int) -> None:
 
 
 def outages(seed: int) -> None:
-    """Print counts, availability and fitted Weibull parameters of generated outages."""
+    """Print statistics of generated outages and their theoretical values."""
     print("\nfailures of a node, and share of time that it is up: 1,000 nodes, MTBF 60 h, MTTR 12 h")
     up, down, horizon, nodes = 60 * _HOUR, 12 * _HOUR, 6000 * _HOUR, 1000
     both = 1 / up + 1 / down

@@ -1,4 +1,7 @@
-"""Run a command as a fork of this process, which has already imported what the command needs."""
+"""Run a ``pipistrelle`` command in a fork of this process, with a time limit.
+
+A fork starts faster than a new interpreter, because the modules are already imported.
+"""
 
 import os
 import select
@@ -6,18 +9,23 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-#: no command takes longer, in seconds; the first study compiles the kernel
+#: default time limit of a command (s); long enough for the first study, which compiles the kernel
 LIMIT_S = 400.0
 
 
 def command(
     home: Path, words: list[str], before: Callable[[], None] = lambda: None, limit: float = LIMIT_S
 ) -> tuple[int | None, str]:
-    """Run a command in a folder; return its exit code and output. The code is None if it was killed at the time limit.
+    """Run a command in a folder and return its exit code and its output.
 
     Args:
-        before: called in the command's process before it begins.
-        limit: time limit (s).
+        home: the working directory of the command.
+        words: the command-line arguments, without the program name.
+        before: called in the child process before the command begins.
+        limit: longest duration (s); the command is then killed.
+
+    Returns:
+        The exit code, or None if the command was killed at the limit; and stdout and stderr together.
     """
     said = home / "said"
     pid = os.fork()

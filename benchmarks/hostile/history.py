@@ -1,4 +1,4 @@
-"""Record the events that a scheduler receives if it takes over a run."""
+"""The past events that a scheduler receives when it takes over a running simulation."""
 
 from typing import Any
 
@@ -15,22 +15,25 @@ from pipistrelle.server.engine.observers import Observer
 
 
 class History(Observer):
-    """Records the started and the queued jobs, in order of these events."""
+    """Records submissions, starts and ends of jobs as protocol events, in order.
+
+    Jobs that left the queue without running are dropped.
+    """
 
     def __init__(self) -> None:
         self._events: list[tuple[str, Event]] = []
         self._gone: set[str] = set()
 
     def submitted(self, now: float, job: Job) -> None:
-        """Record a submission."""
+        """Record the submission."""
         self._events.append((job.id, JobSubmitted(now, job.announcement())))
 
     def started(self, now: float, job: Job) -> None:
-        """Record a start."""
+        """Record the start."""
         self._events.append((job.id, JobStarted(now, JobStartedData(job.id, str(job.alloc)))))
 
     def ended(self, now: float, job: Job) -> None:
-        """Record the end of a job that ran; forget jobs that never started."""
+        """Record the end of a job that ran; mark a job that never ran so that `events` omits it."""
         if job.alloc:
             state: Any = str(job.state)
             self._events.append((job.id, JobCompleted(now, JobCompletedData(job.id, state, str(job.alloc)))))
@@ -38,5 +41,5 @@ class History(Observer):
             self._gone.add(job.id)
 
     def events(self) -> list[Event]:
-        """Return the events for the new scheduler."""
+        """Return the recorded events, without those of jobs that never ran."""
         return [event for job_id, event in self._events if job_id not in self._gone]

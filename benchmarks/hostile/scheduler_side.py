@@ -1,4 +1,7 @@
-"""Send hostile messages to schedulers in both dialects, through session, runtime and policy."""
+"""Send hostile frames to our schedulers in both dialects.
+
+Each frame passes through the session, the runtime and the policy.
+"""
 
 import json
 from collections.abc import Callable
@@ -42,17 +45,20 @@ from pipistrelle.server.simulation.simulate import Simulation, simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
 
 _KINDS = (*EVENTS, *BATSIM_EVENTS, "EXECUTE_JOB", *STRANGE_KINDS)
-#: when schedulers take runs over, s
+#: simulated time at which a second scheduler takes over a run (s)
 _TAKEN_OVER_AT = 16.0
-#: what tells a policy's options
+#: fingerprint that a saved state carries, in place of one of the policy's options
 _MARK = "hostile"
-#: so many notices of the true server a scheduler is told after one that was hostile
+#: number of genuine notices that follow a hostile one
 _AFTER = 4
 
 
 @dataclass(frozen=True)
 class Talk:
-    """The frames that a server sends to a scheduler in an undisturbed run."""
+    """All messages that the server sent to a scheduler in an undisturbed run.
+
+    ``frames`` holds the notices as bytes, ``notices`` the same notices decoded.
+    """
 
     scheduler: str
     hello: HelloData
@@ -62,7 +68,7 @@ class Talk:
 
 
 class _Listening(InProcessTransport):
-    """A transport that keeps the frames of the server."""
+    """A transport to a scheduler in this process that records the notices as bytes and decoded."""
 
     def __init__(self, runtime: Runtime, *, batsim: bool) -> None:
         super().__init__(runtime)
@@ -92,7 +98,10 @@ class _Listening(InProcessTransport):
         return told
 
     def hand_over(self, runtime: Runtime) -> None:
-        """Continue with another scheduler, which has received the first notice; keep only frames for this scheduler."""
+        """Replace the scheduler by ``runtime``, and keep only the recording of the first notice.
+
+        The new scheduler receives the WELCOME and the first notice here.
+        """
         assert self.agreed is not None
         runtime.welcome(self.agreed[1])
         runtime.answer(self.notices[0])
@@ -101,16 +110,16 @@ class _Listening(InProcessTransport):
 
 
 def new_runtime(scheduler: str, *, batsim: bool) -> Runtime:
-    """Return the runtime of a scheduler that offers all features."""
+    """Return a new runtime of the named scheduler; a native one also asks for cancellations."""
     policy = make_policy(scheduler)
     return BatsimRuntime(policy) if batsim else Runtime(policy, cancellations=True)
 
 
 def heard(scheduler: str, setup: Setup, *, taken_over_at: float = inf) -> Talk:
-    """Return the frames that a scheduler receives in a run.
+    """Run a simulation undisturbed and return the server's messages to its scheduler.
 
-    Args:
-        taken_over_at: time (s) at which another scheduler takes over. It also receives the earlier events.
+    If ``taken_over_at`` (s) is finite, a second scheduler of the same kind takes over at that time. The messages are
+    then those to the second scheduler, which include the past events.
     """
     batsim = setup.batsim is not None
     transport = _Listening(new_runtime(scheduler, batsim=batsim), batsim=batsim)
@@ -131,9 +140,13 @@ def heard(scheduler: str, setup: Setup, *, taken_over_at: float = inf) -> Talk:
 
 
 class Victim:
-    """The scheduler of one run.
+    """A scheduler under test: it receives genuine notices, with hostile frames in between.
 
-    It receives the true frames up to some notice, then hostile frames instead of that notice.
+    Args:
+        talk: the genuine messages of the run.
+        tally: counts what becomes of the hostile frames.
+        mutator: makes the hostile frames.
+        batsim: whether the dialect is Batsim's.
     """
 
     def __init__(self, talk: Talk, tally: Tally, mutator: Mutator, *, batsim: bool) -> None:
@@ -150,7 +163,7 @@ class Victim:
         return runtime
 
     def greet(self) -> None:
-        """Send HELLO, and receive some malformed answers."""
+        """Try some hostile greetings, each in a new session; then receive the genuine WELCOME."""
         hello, pick = self.talk.hello, self.mutator.random
         good = codec.encode(Welcome(self.talk.welcome))
         self.mutator.words = Words(HELLO_FEATURES, frames=vectors("greeting"))
@@ -178,7 +191,7 @@ class Victim:
             self.session.send_reply(reply)
 
     def hear(self, at: int) -> None:
-        """Receive some hostile frames instead of frame number ``at``, and then the true frame."""
+        """Receive some hostile frames in place of notice ``at`` (from 0), then the genuine notice."""
         frames, pick = self.talk.frames, self.mutator.random
         good, notice = frames[at], self.talk.notices[at]
         self.mutator.words = Words(
@@ -211,9 +224,9 @@ class Victim:
             self._send(reply)
 
     def _out_of_place(self, notice: Notice) -> bytes:
-        """Return a valid notice that is wrong now.
+        """Return a frame at the wrong moment.
 
-        It is a notice of another time, or one with the kind of event that was sent least so far.
+        It is an earlier or later notice, or a notice with the least tried type of event.
         """
         pick, tried = self.mutator.random, self.tally.kinds
         if pick.random() < 0.3:
@@ -233,19 +246,19 @@ class Victim:
         return [] if view is None else [*view.waiting, *view.running]
 
     def _goes_on(self, told: Notice, at: int) -> None:
-        """Let a copy of the scheduler receive a hostile frame and then the true ones.
+        """Give an accepted hostile notice to a copy of this scheduler, then some genuine notices.
 
-        Errors that blame the server are allowed.
+        The copy may report an error of the server; every other exception is recorded as a find.
         """
         runtime = self._new()
         if not self.batsim and at:
             runtime.restore(self.runtime.state())
-        else:  # in Batsim's dialect it gives no state
+        else:  # schedulers cannot save their state in Batsim's dialect
             for notice in self.talk.notices[:at]:
                 runtime.answer(notice)
         try:
             self._hears(runtime, told)
-            # The true one was said as well, or that in its place.
+            # The genuine notice either follows the hostile one or is replaced by it.
             begin = at + self.mutator.random.choice((0, 1, 1))
             now = told.now
             for notice in self.talk.notices[begin : begin + _AFTER]:
@@ -259,7 +272,7 @@ class Victim:
             self.tally.check_text(error)
 
     def _instead(self, session: Any, told: Refused | Save | Restore) -> None:
-        """Process a hostile frame as a scheduler does that expects a notice."""
+        """Process a SAVE or RESTORE message that arrived in place of a notice; ignore REFUSED."""
         if isinstance(told, Save):
             session.send_saved(give_state(self.runtime, told.data.seq, _MARK))
         elif isinstance(told, Restore):
@@ -283,11 +296,11 @@ class Victim:
 
 
 def scheduler_run(seed: int, *, batsim: bool) -> Callable[[Tally, int], None]:
-    """Return a function that carries out run number N; the schedulers take turns."""
+    """Return a function that tests one scheduler in one run; the run number selects both."""
     setups = (
         [runs.batsim(one) for one in (False, True)] if batsim else [runs.native(one, 500.0) for one in (False, True)]
     )
-    #: scheduler, run, and from when on it is the scheduler's (s)
+    #: times at which the scheduler takes over (s); infinity if it has the run from the start
     times = (inf,) if batsim else (inf, _TAKEN_OVER_AT)
     cases = [(name, setup, since) for setup in setups for name in names_for(setup) for since in times]
     talks: dict[int, Talk] = {}
@@ -314,7 +327,7 @@ def scheduler_run(seed: int, *, batsim: bool) -> Callable[[Tally, int], None]:
 
 
 def names_for(setup: Setup) -> list[str]:
-    """Return the names of the schedulers that can run a setup without further options."""
+    """Return the names of the schedulers that can complete this run without further options."""
     return [name for name in (*library_names(), *OWN) if _runs(name, setup)]
 
 
