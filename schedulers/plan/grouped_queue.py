@@ -1,14 +1,17 @@
 """The waiting jobs as arrays, grouped by the units that they may use."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipistrelle.protocol.units.masks import lowest, mask_of, units_of
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.plan.around_windows import OpenUnits, reserve_beside_pools
-from pipistrelle.schedulers.policy.ends_and_shadow import in_time, is_late, spares
+from pipistrelle.schedulers.policy.ends_and_shadow import in_time, is_late
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.waiting.rows import WaitingRows
+
+Ints = NDArray[np.int64]
 
 
 class GroupedQueue(WaitingRows):
@@ -20,13 +23,14 @@ class GroupedQueue(WaitingRows):
     hold units that are out of service.
     """
 
-    columns = ("_sizes", "_occupies", "_groups")
+    columns = ("_sizes", "_occupies", "_groups", "_numbers")
 
     def __init__(self, view: View) -> None:
         super().__init__(view)
         self._sizes = np.zeros(0, dtype=np.int64)
         self._occupies = np.zeros(0)
         self._groups = np.zeros(0, dtype=np.intp)
+        self._numbers = np.zeros(0, dtype=np.int64)
         #: {closed units: number of the group}, and the closed units of each group as a mask
         self._group_of: dict[NodeSet, int] = {}
         self._closed: list[int] = []
@@ -42,6 +46,7 @@ class GroupedQueue(WaitingRows):
         if group == len(self._closed):
             self._closed.append(mask_of(closed))
         self._sizes[row], self._occupies[row], self._groups[row] = job.size, job.occupies, group
+        self._numbers[row] = job.number
 
     def holds(self, first: SchedulerJob) -> bool:
         """Return whether the last reservation is that of ``first`` and still valid, so that ``first`` cannot start."""
@@ -77,48 +82,57 @@ class GroupedQueue(WaitingRows):
         if last is not None and holds:
             self._free = mask_of(view.free.snapshot())
             shadow, reserved = last[1], last[2]
-            jobs = [job for job in view.arrivals if job.number in self._row]
-            jobs = view.waiting.in_order(jobs) if len(jobs) > 1 else jobs
+            rows = self.rows_of(view.arrivals)
         else:
             self._last = None
-            opened = [self._free & ~closed for closed in self._closed]
-            counts = np.array([one.bit_count() for one in opened], dtype=np.int64)
-            rows = np.flatnonzero(self.waits & (self._sizes <= counts[self._groups]))
+            rows = self._fitting(np.flatnonzero(self.waits))
             if not len(rows):
                 return
             shadow, reserved = reserve_beside_pools(view, first, self._free, self._closed[self._group(first)])
-            beside = np.array([(one & ~reserved).bit_count() for one in opened], dtype=np.int64)
-            may = in_time(view.now, self._occupies[rows], shadow)
-            may |= self._sizes[rows] - beside[self._groups[rows]] <= reserved.bit_count() - first.size
-            jobs = self.in_order(rows[may])
+        rows = self._passing(rows, shadow, reserved, first.size)
+        if len(rows) > 1:
+            rows = self._in_queue_order(rows)
         if shortest_first:
-            jobs.sort(key=lambda job: job.occupies)
-        #: {group: number of open units, and of those that are not reserved}
-        open_counts: dict[int, tuple[int, int]] = {}
-        for job in jobs:
-            if job is first:
+            rows = rows[np.argsort(self._occupies[rows], kind="stable")]
+        while len(rows):
+            job = self._jobs[int(rows[0])]
+            rows = rows[1:]
+            if job is None or job is first:
                 continue
-            group = self._group(job)
-            known = open_counts.get(group)
-            if known is None:
-                open_to = self._free & ~self._closed[group]
-                known = open_counts[group] = open_to.bit_count(), (open_to & ~reserved).bit_count()
-            if known[0] < job.size:
-                continue
-            late, open_to = is_late(view.now, job.occupies, shadow), self._free & ~self._closed[group]
-            if not late:
-                alloc = self._pick(units, job, open_to)
-            elif spares(job.size, known[1], reserved.bit_count(), first.size):
-                alloc = self._pick_late(units, job, open_to, first, reserved)
-            else:
-                continue
+            open_to = self._free & ~self._closed[self._group(job)]
+            late = is_late(view.now, job.occupies, shadow)
+            alloc = self._pick_late(units, job, open_to, first, reserved) if late else self._pick(units, job, open_to)
             if alloc is None:
                 continue
             if late:
                 reserved &= ~mask_of(alloc)
             self._start(units, job, alloc, f"backfilled before {first.id}")
-            open_counts.clear()
+            if len(rows):
+                rows = self._passing(rows, shadow, reserved, first.size)
         self._last = first, shadow, reserved, len(view.running)
+
+    def _open(self, among: int) -> Ints:
+        """Return how many units of a bit mask are open to each group, shape (groups,)."""
+        return np.array([(among & ~closed).bit_count() for closed in self._closed], dtype=np.int64)
+
+    def _fitting(self, rows: Ints) -> Ints:
+        """Return those of the rows whose jobs fit on the free units."""
+        return rows[self._sizes[rows] <= self._open(self._free)[self._groups[rows]]]
+
+    def _passing(self, rows: Ints, shadow: float, reserved: int, wanted: int) -> Ints:
+        """Return those of the rows whose jobs fit now and leave ``wanted`` of the reserved units; see `spares`."""
+        rows = self._fitting(rows)
+        if not len(rows):
+            return rows
+        may = in_time(self.view.now, self._occupies[rows], shadow)
+        beside = self._open(self._free & ~reserved)[self._groups[rows]]
+        may |= self._sizes[rows] - beside <= reserved.bit_count() - wanted
+        return rows[may]
+
+    def _in_queue_order(self, rows: Ints) -> Ints:
+        if self.view.waiting.arrivals_last:
+            return rows[np.argsort(self._numbers[rows])]
+        return np.array([self._row[job.number] for job in self.in_order(rows)], dtype=np.int64)
 
     def _group(self, job: SchedulerJob) -> int:
         return int(self._groups[self._row[job.number]])
