@@ -71,7 +71,7 @@ class ComposedPolicy:
             self._tell_starts(view, self._usage)
 
     def _share(self) -> None:
-        """Use the backfilling rule for nodes that jobs share; PolicyError if there is none."""
+        """Switch to the backfilling rule's variant for shared nodes; PolicyError if there is none."""
         if not self._shares:
             self._backfill = on_nodes(self._backfill)
             self._shares = True

@@ -337,10 +337,8 @@ class Fill(KeepsBegins):
     """The backfilling rule ``fill``, as in Maui.
 
     It reserves units for the first jobs that do not fit, then backfills other jobs into windows. A window is a number
-    of
-    units that stay free until a time. The shortest window is filled first; it is also the widest. Each decision
-    computes
-    all reservations again.
+    of units that stay free until a time. The shortest window is filled first; it is also the widest. Each decision
+    computes all reservations again.
     """
 
     def __init__(self, options: FillOptions | None = None) -> None:

@@ -116,7 +116,7 @@ class MauiScheduler(Kept):
             self._blocked[[self.queue.row_of[number] for number in state["blocked"]]] = True
 
     def learn_past(self, steps: Iterable[PastStep]) -> None:
-        """Count the starts and ends of jobs that another scheduler decided."""
+        """Count the starts and ends of jobs under an earlier scheduler."""
         view = self.view
         for time, job, starts in steps:
             code = self._credentials.code(self._settings.names(job))

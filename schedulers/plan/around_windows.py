@@ -91,7 +91,7 @@ class OpenUnits:
         return reserve(self._view, job, self._placement)
 
     def pass_over(self, first: SchedulerJob, jobs: list[SchedulerJob]) -> None:
-        """Start those of ``jobs`` that do not delay ``first``, the first job that does not fit."""
+        """Start the jobs in ``jobs`` that do not delay ``first``, the first job that does not fit."""
         view = self._view
         shadow: float | None = None
         reserved = NodeSet.EMPTY

@@ -337,8 +337,7 @@ def longer_ones(book: Book, unsure: Ints, first: int, last: int) -> Ints:
     """Mark the shortest ``unsure`` jobs that may begin sooner; return the longer ones.
 
     Only start times from ``first`` to before ``last`` count. A longer job is left out of the result if too few units
-    for
-    it are free even for the shortest length.
+    for it are free even for the shortest length.
     """
     jobs, none = book.jobs, book.counts[TIMES] - 1
     lengths, begins = book.lengths[unsure], jobs[BEGIN, unsure]
@@ -415,7 +414,10 @@ def count_up_loop(times: Ints, columns: int, at: int) -> None:
 
 
 def slot(book: Book, time: float) -> int:
-    """Return the index of a time (s), and insert the time if it is new; it must not be past."""
+    """Return the index of a time (s), and insert the time if it is new.
+
+    The time must not be past.
+    """
     times, counts = book.times, book.counts
     count = counts[TIMES]
     at = int(np.searchsorted(times[:count], time))
@@ -470,8 +472,7 @@ def put(book: Book, begin: int, end: int, low: int, high: int, fresh: int, besid
     """Add a gap (a run of units free from begin to end); return its column.
 
     If the gap ``beside`` has the same times, it is extended instead. If ``begin`` is not before ``end``, nothing is
-    added
-    and the result is -1.
+    added and the result is -1.
     """
     gaps, counts = book.gaps, book.counts
     if begin >= end:

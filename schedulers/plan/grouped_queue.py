@@ -16,8 +16,7 @@ class GroupedQueue(WaitingRows):
 
     The number of open units of each group determines which jobs may pass the first. The result is that of
     `OpenUnits.pass_over`. The placement must accept any set of enough units, all windows must be permanent, and no job
-    may
-    hold units that are out of service.
+    may hold units that are out of service.
     """
 
     columns = ("_sizes", "_occupies", "_groups")
@@ -44,7 +43,7 @@ class GroupedQueue(WaitingRows):
     def pass_over(self, units: OpenUnits, first: SchedulerJob, *, shortest_first: bool = False) -> None:
         """Start the jobs that do not delay ``first``, the first job that does not fit.
 
-        Call `follow` before.
+        Call `follow` first.
         """
         view, last = self.view, self._last
         holds = last is not None and last[0] is first and last[3] == len(view.running)

@@ -152,7 +152,7 @@ class View(Kept):
         return self.pick(job) is not None
 
     def pick(self, job: SchedulerJob) -> NodeSet | Takes | None:
-        """Return the lowest free units on which a waiting job can start now; None if none.
+        """Return the lowest free units on which a waiting job can start now; else None.
 
         The units suit the job's class and its request for nodes, and no maintenance begins on them before the job's
         latest end. They stay free until `start` takes them. On nodes that jobs share, the result says what the job
@@ -173,8 +173,7 @@ class View(Kept):
 
         Args:
             begin: when the job starts, s; None: now. If given, nodes under maintenance with a known end count as in
-            service;
-                the maintenance window closes them until then.
+                service; the maintenance window closes them until then.
         """
         if begin is not None:
             out = self.gone
@@ -315,7 +314,7 @@ class View(Kept):
     def _unmet(self, job: SchedulerJob, request: NodeRequest) -> str | None:
         """Return why the machine cannot satisfy a job's node request; None if it can.
 
-        In the latter case, record the request.
+        If it can, record the request.
         """
         book = self.machine.requests
         why = book.refusal(request, job.size)

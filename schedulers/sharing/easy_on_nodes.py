@@ -1,6 +1,6 @@
 """EASY backfilling on nodes that jobs share, and two rules without reservations.
 
-The latter are ``none`` and ``firstfit``.
+These two are ``none`` and ``firstfit``.
 """
 
 from math import inf
@@ -57,8 +57,8 @@ class EasyOnNodes:
     """EASY backfilling on nodes that jobs share: only the queue's first job has a reservation.
 
     The shadow time is the earliest time at which the first job fits if every running job takes its full walltime. All
-    resources count. Another job may pass in two cases: it ends by the shadow time, or both jobs fit at that time. The
-    reservation is constant until resources are freed, so until then only arrivals are tested.
+    resources count. Another job may start before it in two cases: it ends by the shadow time, or both jobs fit at that
+    time. The reservation is constant until resources are freed, so until then only arrivals are tested.
 
     Args:
         shortest_first: whether candidates are tried by shortest walltime (EASY-SJBF).
