@@ -121,7 +121,7 @@ class ComposedPolicy:
     @staticmethod
     def _refuse(view: View, refusal: Callable[[SchedulerJob], str | None]) -> None:
         asked: set[int] = set()
-        while fresh := [job for job in view.arrivals if job.number not in asked]:  # a rejection may admit others
+        while fresh := [job for job in view.arrivals if job.number not in asked]:  # a rejection may admit other jobs
             for job in fresh:
                 asked.add(job.number)
                 why = refusal(job)

@@ -39,7 +39,7 @@ class JobColumns(Protocol):
 
     #: units per job; an empty row has more than any machine
     size: Ints
-    #: longest times that the jobs hold their units, s
+    #: longest time that each job holds its units, s
     walltime: Floats
     access: Ints
 
@@ -351,7 +351,7 @@ class Fill(KeepsBegins):
         return ReservingOnNodes(options.reservations, options.policy, options.metric, options.depth)
 
     def schedule(self, view: View, placement: Placement) -> None:
-        """Start jobs from the front, reserve units for the next jobs, then fill windows."""
+        """Start jobs in queue order, reserve units for the next jobs, then fill windows."""
         self._begins = {}
         if not view.free.count:
             view.wake = ("JOB_COMPLETED",)

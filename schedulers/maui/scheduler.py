@@ -186,7 +186,7 @@ class MauiScheduler(Kept):
                 self.queue.remove(job)
                 self.reserved.pop(job.number, None)
                 self._preemption.kept.pop(job.number, None)
-        while view.arrivals:  # a rejection may admit others
+        while view.arrivals:  # a rejection may admit other jobs
             arrivals, view.arrivals = view.arrivals, []
             for job in arrivals:
                 self._arrive(job)

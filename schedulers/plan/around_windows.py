@@ -66,7 +66,7 @@ class OpenUnits:
         self._open.clear()
 
     def start_in_order(self) -> SchedulerJob | None:
-        """Start jobs from the front while they fit; return the first that does not."""
+        """Start jobs in queue order while they fit; return the first that does not."""
         waiting = self._view.waiting
         while (first := waiting.first) is not None:
             alloc = self.pick(first, self.to(first))

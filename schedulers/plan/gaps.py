@@ -549,15 +549,15 @@ def claim(book: Book, begin: int, end: int, lowest: int, highest: int) -> None:
 def cut_out(book: Book, line: int, time: int, first: int, last: int, into: int) -> int:
     """Remove some runs of units from the gaps that begin or end at a time.
 
-    A gap is a run of units that are free for some time.
+    A gap is a run of units that are free for some time. A part is what one run removes from one gap.
 
     Args:
-        line: `BEGIN` or `END`.
-        first, last: the columns of the runs are ``first`` to before ``last``.
+        line: which end of the gaps is at ``time``: `BEGIN` or `END`.
+        first, last: the runs are in columns ``first`` to before ``last``.
 
     Returns:
-        the number of removed parts. Three lines of the scratch, from ``into`` on, have the other end of each part's
-        time, and its lowest and highest unit.
+        the number of removed parts. Each is a column in the scratch's lines ``into`` to ``into`` + 2: the gap's other
+        end, and the part's lowest and highest unit.
     """
     gaps, runs, scratch = book.gaps, book.runs, book.scratch
     parts = 0

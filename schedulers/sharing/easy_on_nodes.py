@@ -93,7 +93,7 @@ class EasyOnNodes:
         self._reserved = None
 
     def schedule(self, view: View, placement: Placement) -> None:
-        """Start jobs from the front, then backfill behind the first job that does not fit."""
+        """Start jobs in queue order, then backfill behind the first job that does not fit."""
         nodes = self._open = opened(self._open, view, placement)
         nodes.candidates.follow()
         before = len(view.decisions)

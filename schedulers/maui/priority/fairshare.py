@@ -135,7 +135,7 @@ class Fairshare(Kept):
             return
         window = floor(now / self.interval)
         if self._window == -inf or (not self._total_rate and window - self._window > len(self._total)):
-            # None of the windows that count has usage.
+            # No window that still counts has any usage.
             for _ in self._total:
                 self._turn()
             self._window, self._now = window, now
