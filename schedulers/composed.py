@@ -71,7 +71,7 @@ class ComposedPolicy:
             self._tell_starts(view, self._usage)
 
     def _share(self) -> None:
-        """Use the backfilling rule for nodes that jobs share; PolicyError if there is none."""
+        """Switch to the backfilling rule's variant for shared nodes; PolicyError if there is none."""
         if not self._shares:
             self._backfill = on_nodes(self._backfill)
             self._shares = True
@@ -121,7 +121,7 @@ class ComposedPolicy:
     @staticmethod
     def _refuse(view: View, refusal: Callable[[SchedulerJob], str | None]) -> None:
         asked: set[int] = set()
-        while fresh := [job for job in view.arrivals if job.number not in asked]:  # a rejection may admit others
+        while fresh := [job for job in view.arrivals if job.number not in asked]:  # a rejection may admit other jobs
             for job in fresh:
                 asked.add(job.number)
                 why = refusal(job)

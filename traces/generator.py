@@ -126,8 +126,7 @@ def _ladder(position: Floats, rungs: list[int]) -> Ints:
     """Return values interpolated linearly in the list `rungs`, rounded down.
 
     Position 1.5 is halfway from item 1 to item 2. If each rung is twice the one before, uniform positions give every
-    octave
-    the same share.
+    octave the same share.
     """
     marks = np.array(rungs, dtype=np.float64)
     step = np.floor(position).astype(np.int64)
@@ -139,10 +138,8 @@ def _sizes(kind: Floats, shape: Floats, octave: Floats, units: int) -> Ints:
     """Return job sizes, shape (n,); most are small.
 
     The jobs are serial, have a power of two of units, or have another size. ``kind``, ``shape`` and ``octave`` are
-    uniform
-    random numbers from 0 to 1, shape (n,). ``kind`` selects serial jobs, ``shape`` selects powers of two, and
-    ``octave``
-    gives the size.
+    uniform random numbers from 0 to 1, shape (n,). ``kind`` selects serial jobs, ``shape`` selects powers of two, and
+    ``octave`` gives the size.
     """
     powers = units.bit_length() - 1  # 2**powers <= units
     if powers == 0:

@@ -75,10 +75,11 @@ def load(path: PathText, *, sort: bool = False, **reading: Unpack[LogReading]) -
 
     Args:
         sort: accept an SWF file that is not sorted by submit time; other formats are always sorted.
-        units: what job sizes of a log count: ``nodes``, ``processors``, or ``gpus`` (sacct and PBS only).
+        units: what job sizes of a log count: ``nodes``, ``processors``, or ``gpus`` if the log has requested GPUs.
         timezone: the time zone of the log's clock, e.g. ``Europe/Prague``; None: UTC.
         columns: comma-separated column names for sacct output without a header.
-        strict: reject unreadable PBS records; otherwise leave them out and list them in `Workload.faults`.
+        strict: reject unreadable records. Otherwise, logs of sacct, PBS and GPU clusters leave them out and list
+            them in `Workload.faults`.
     """
     options = LogOptions(**reading)
     options.zone()

@@ -124,7 +124,10 @@ def _carried_out(profile: Profile, known: dict[int, tuple[Profile, int]]) -> tup
 
 
 def leaves(profile: Profile) -> Iterator[Leaf]:
-    """Yield each profile that has no parts of its own once, in the order of first use."""
+    """Yield the parts of a profile that have no parts themselves, in the order of first use.
+
+    Each part is yielded once. A profile without parts yields itself.
+    """
     seen: set[int] = set()
     todo: list[Profile] = [profile]
     while todo:

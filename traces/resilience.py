@@ -42,9 +42,8 @@ class Resilience(Struct, frozen=True):
     - ``spares``: F of its nodes are spares. While any spare is left, it replaces the failed node and the job continues.
     - ``moldable``: the job continues without the failed node.
     - ``grid``: the job runs on the largest square grid, p x p, and the other nodes are spares. When no spare is left
-    for a
-      failed node, the grid loses a row, next time a column, and so on. The working nodes of that row or column become
-      spares.
+      for a failed node, the grid loses a row, next time a column, and so on. The working nodes of that row or column
+      become spares.
 
     With ``spares``, ``moldable`` and ``grid`` the job gives up its allocation at failure F + 1.
 

@@ -52,7 +52,7 @@ class NoBackfill(Stateless):
         return NoBackfillOnNodes()
 
     def schedule(self, view: View, placement: Placement) -> None:
-        """Start jobs from the front until one does not fit."""
+        """Start jobs in queue order until one does not fit."""
         if view.windows or not placement.fits_by_count:
             OpenUnits(view, placement).start_in_order()
         else:
@@ -150,7 +150,7 @@ class Easy:
         self._by_units = OpenUnits(view, placement) if state["by_units"] else None
 
     def schedule(self, view: View, placement: Placement) -> None:
-        """Start jobs from the front, then backfill behind the first job that does not fit."""
+        """Start jobs in queue order, then backfill behind the first job that does not fit."""
         if not (view.plain and placement.fits_by_count):
             self._by_units = OpenUnits(view, placement)
             self._schedule_by_units(view, self._by_units, fits_by_count=placement.fits_by_count)

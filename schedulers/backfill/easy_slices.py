@@ -48,7 +48,7 @@ class EasySlices(Kept):
                 plan.slices.take(self._place.units, self._place.begin, self._place.end)
 
     def schedule(self, view: View, placement: Placement) -> None:
-        """Start jobs from the front, then backfill around the first job's reservation."""
+        """Start jobs in queue order, then backfill around the first job's reservation."""
         plan = self._plan
         if plan is None or not plan.holds_for(view):
             plan = self._plan = Plan(view, placement)

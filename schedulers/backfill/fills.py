@@ -39,7 +39,7 @@ class JobColumns(Protocol):
 
     #: units per job; an empty row has more than any machine
     size: Ints
-    #: longest times that the jobs hold their units, s
+    #: longest time that each job holds its units, s
     walltime: Floats
     access: Ints
 
@@ -337,10 +337,8 @@ class Fill(KeepsBegins):
     """The backfilling rule ``fill``, as in Maui.
 
     It reserves units for the first jobs that do not fit, then backfills other jobs into windows. A window is a number
-    of
-    units that stay free until a time. The shortest window is filled first; it is also the widest. Each decision
-    computes
-    all reservations again.
+    of units that stay free until a time. The shortest window is filled first; it is also the widest. Each decision
+    computes all reservations again.
     """
 
     def __init__(self, options: FillOptions | None = None) -> None:
@@ -353,7 +351,7 @@ class Fill(KeepsBegins):
         return ReservingOnNodes(options.reservations, options.policy, options.metric, options.depth)
 
     def schedule(self, view: View, placement: Placement) -> None:
-        """Start jobs from the front, reserve units for the next jobs, then fill windows."""
+        """Start jobs in queue order, reserve units for the next jobs, then fill windows."""
         self._begins = {}
         if not view.free.count:
             view.wake = ("JOB_COMPLETED",)

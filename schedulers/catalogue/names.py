@@ -97,7 +97,7 @@ def registered() -> list[str]:
 def is_foreign(text: str) -> bool:
     """Return whether a text names the folder of a scheduler in another language.
 
-    A registered name never does.
+    A registered name does not count, even if a folder has that name.
     """
     return os.path.isfile(os.path.join(text, FOREIGN_FILE)) and text not in registered()
 
@@ -105,10 +105,9 @@ def is_foreign(text: str) -> bool:
 def is_policy_name(text: str) -> bool:
     """Return whether a text names a scheduler.
 
-    It may be a registered name, a file, a folder, or an object as ``module:name``. A text with spaces is either a path
-    or
-    the command line of a program. It is a command, not a name, if it contains ``{endpoint}`` or if there is no file of
-    that name.
+    It may be a registered name, a file, a folder, or an object as ``module:name``. A text with spaces is either a
+    path or the command line of a program. It is a command, not a name, if it contains ``{endpoint}`` or if there is
+    no file of that name.
     """
     if PLACEHOLDER in text:
         return False

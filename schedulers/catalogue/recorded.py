@@ -55,8 +55,7 @@ class RecordedPolicy(Kept):
     is the first time at which the job fits beside the log's other jobs. Because of failed nodes or class limits, the
     job may not fit even then. It then starts as soon as enough units are left after all jobs due at that instant have
     started. A job that runs again after a failure starts by the same rule. If its recorded nodes are busy or too few,
-    the
-    placement picks others.
+    the placement picks others.
 
     Args:
         placement: picks units for jobs that cannot have their recorded nodes; None: the lowest units.

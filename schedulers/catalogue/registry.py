@@ -1,4 +1,4 @@
-"""Find schedulers by name: bundled ones, other packages', and a user's file or module."""
+"""Find schedulers by name: in this package, in other packages, and in users' files."""
 
 import importlib
 import sys

@@ -27,7 +27,7 @@ _FRUITLESS = 500
 
 
 class Calls(Kept):
-    """Requests wake-up calls for times at which a job may start; at most one call is pending.
+    """Wake-up calls for times at which a job may start; at most one call is pending.
 
     Args:
         rejects_negative: whether jobs with negative priorities may not start.

@@ -46,8 +46,7 @@ class PlannedMachine(Protocol[_Taken, _Place]):
 
     What a job takes is a set of units, or parts of nodes that jobs share. A place is what a running or planned job
     takes, with its ``begin`` and ``end`` (s). All times are in seconds. An access is the number of a set of
-    reservations
-    that admit a job.
+    reservations that admit a job.
     """
 
     #: processors per node, by which a job of n processors has n / processors_per_node nodes, rounded up
@@ -82,7 +81,7 @@ class PlannedMachine(Protocol[_Taken, _Place]):
         """Convert the result of `plain` back to what a job takes."""
 
     def follow(self, now: float, unavailable: NodeSet) -> None:
-        """Advance to ``now``; ``unavailable`` units or nodes are out of service."""
+        """Advance the plan to ``now``; ``unavailable`` units or nodes are out of service."""
 
     def begin(self, restrictions: Sequence[Restriction], reservations: int) -> None:
         """Begin a decision: apply the restrictions of units.

@@ -134,7 +134,7 @@ class PlannedNodes(NodeSearch):
     # -- a decision -------------------------------------------------------------------------------------------------
 
     def follow(self, now: float, unavailable: NodeSet) -> None:
-        """Advance to ``now`` (s); ``unavailable`` nodes are out of service."""
+        """Advance the plan to ``now`` (s); ``unavailable`` nodes are out of service."""
         self.slices.advance(now)
 
     def begin(self, restrictions: Sequence[Restriction], reservations: int) -> None:
@@ -160,9 +160,11 @@ class PlannedNodes(NodeSearch):
         self._kept_now.append(place)
 
     def _access(self, access: int) -> tuple[Ints, list[Period]]:
-        """Return the nodes that jobs with this access may ever use, and the nodes' closed periods.
+        """Return which nodes jobs with this access may use, and when some of them are closed.
 
-        In such a period, some of the nodes are closed.
+        Returns:
+            The numbers of the nodes that these jobs may ever use, and the periods in which some of the nodes are
+            closed.
         """
         found = self._open.get(access)
         if found is None:
@@ -207,7 +209,10 @@ class PlannedNodes(NodeSearch):
         return None if found is None else found.rows.takes
 
     def fit_without(self, access: int, job: SchedulerJob, walltime: float, gone: Sequence[int]) -> Takes | None:
-        """Return what a job would take now without some running jobs; None if it does not fit."""
+        """Return what a job would take now if the jobs ``gone`` had ended.
+
+        Return None if it does not fit even then.
+        """
         now = self.view.now
         places = [self._running[number] for number in gone]
         for place in places:

@@ -116,7 +116,7 @@ class MauiScheduler(Kept):
             self._blocked[[self.queue.row_of[number] for number in state["blocked"]]] = True
 
     def learn_past(self, steps: Iterable[PastStep]) -> None:
-        """Count the starts and ends of jobs that another scheduler decided."""
+        """Count the starts and ends of jobs under an earlier scheduler."""
         view = self.view
         for time, job, starts in steps:
             code = self._credentials.code(self._settings.names(job))
@@ -186,7 +186,7 @@ class MauiScheduler(Kept):
                 self.queue.remove(job)
                 self.reserved.pop(job.number, None)
                 self._preemption.kept.pop(job.number, None)
-        while view.arrivals:  # a rejection may admit others
+        while view.arrivals:  # a rejection may admit other jobs
             arrivals, view.arrivals = view.arrivals, []
             for job in arrivals:
                 self._arrive(job)

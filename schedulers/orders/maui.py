@@ -28,8 +28,7 @@ class MauiOrder(Kept):
     """The queue order ``maui``: by Maui's priority, highest first.
 
     Everything except the priority is ignored, such as limits and reservations. BYPASS is always 0, queue time counts
-    from
-    submission (JOBPRIOACCRUALPOLICY ALWAYS), and a node is a unit.
+    from submission (JOBPRIOACCRUALPOLICY ALWAYS), and a node is a unit.
 
     Args:
         settings: the configuration; None: Maui's defaults.

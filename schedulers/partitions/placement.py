@@ -54,7 +54,11 @@ class ByPartition:
         self._begins: dict[int, int | None] = {}
 
     def learn(self, machine: Machine) -> None:
-        """Pass the machine to the inner placement; PipistrelleError if it does not suit that."""
+        """Pass the machine to the inner placement.
+
+        Raises:
+            PipistrelleError: the machine does not suit the placement.
+        """
         learn(self._inner, machine)
 
     def divide(self, classes: tuple[RankedClass, ...], parts: Sequence[Partition]) -> None:
@@ -116,6 +120,6 @@ class ByPartition:
 def target_of(job: SchedulerJob) -> int | None:
     """Return the number of the partition that a job's QOS names (1: the most reliable).
 
-    Return None if it names none.
+    Return None if the QOS names no partition.
     """
     return None if job.description is None else level_of(job.description.qos or "")

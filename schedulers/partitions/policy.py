@@ -116,7 +116,7 @@ class PartitionedPolicy(Kept):
         """
         while left := [job for job in view.waiting.in_order(view.arrivals) if job.waits]:
             view.reject(left[0], f"there is no room for {left[0].size} units (type I)")
-            view.arrivals = [job for job in view.arrivals if job.waits]  # the policy knows of the started ones
+            view.arrivals = [job for job in view.arrivals if job.waits]  # the policy already knows the started jobs
             if view.arrivals:
                 self._policy.decide(view)
         view.wake = None  # every arrival must be decided at once

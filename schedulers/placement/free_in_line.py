@@ -99,7 +99,7 @@ class FreeInLine(FreeUnits):
         return ["FreeUnits", str(self.snapshot())]
 
     def check_invariants(self) -> None:
-        """Check `FreeUnits`, and that numbers and positions agree if both are held."""
+        """Check `FreeUnits`' invariants, and that numbers and positions agree if both are held."""
         both = self._in_line and self._in_numbers
         self._to_numbers()
         super().check_invariants()

@@ -81,8 +81,7 @@ class Pack(WithinNodes):
 class Spread(WithinNodes):
     """The placement ``spread``: units on as many nodes as possible.
 
-    Each round takes one unit of each node. If too few units are left to take, nodes with the most open units come
-    first.
+    Each round takes one unit of each node. In the last round, nodes with the most open units come first.
     """
 
     def _first(self, free: Ints, later: NDArray[np.bool_]) -> Ints:

@@ -166,7 +166,7 @@ class AccessPlan(Kept):
         return following is not None and following[0] == time
 
     def follow(self, now: float, unavailable: NodeSet) -> None:
-        """Advance to ``now`` (s); ``unavailable`` units are out of service."""
+        """Advance the plan to ``now`` (s); ``unavailable`` units are out of service."""
         self._now = now
         if unavailable != self._out:
             self._out = unavailable

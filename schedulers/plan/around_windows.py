@@ -66,7 +66,7 @@ class OpenUnits:
         self._open.clear()
 
     def start_in_order(self) -> SchedulerJob | None:
-        """Start jobs from the front while they fit; return the first that does not."""
+        """Start jobs in queue order while they fit; return the first that does not."""
         waiting = self._view.waiting
         while (first := waiting.first) is not None:
             alloc = self.pick(first, self.to(first))
@@ -91,7 +91,7 @@ class OpenUnits:
         return reserve(self._view, job, self._placement)
 
     def pass_over(self, first: SchedulerJob, jobs: list[SchedulerJob]) -> None:
-        """Start those of ``jobs`` that do not delay ``first``, the first job that does not fit."""
+        """Start the jobs in ``jobs`` that do not delay ``first``, the first job that does not fit."""
         view = self._view
         shadow: float | None = None
         reserved = NodeSet.EMPTY

@@ -63,7 +63,7 @@ class Holds:
         return [one for one in ended if one[0] > self._view.now]
 
     def start(self, job: SchedulerJob, runs: Runs, end: float) -> None:
-        """Start a job now on free units, which it is planned to hold until ``end`` (s)."""
+        """Start a job now on free units; ``end`` (s) is its planned end."""
         view = self._view
         first = view.waiting.first
         alloc = NodeSet(runs)

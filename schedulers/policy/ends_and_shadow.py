@@ -103,7 +103,8 @@ class Closed(NamedTuple):
 class Releases(NamedTuple):
     """The times at which running jobs release their units.
 
-    ``ends`` are the times (s), ascending. For each, ``which`` is the number of the set of units in ``held``, from 0.
+    ``ends`` are the times (s), ascending. For each time, ``which`` has the number of a set of units in ``held``, from
+    0.
     """
 
     ends: Sequence[float]
@@ -120,8 +121,7 @@ def cut_short(end: float, now: float, held: Sequence[int], base: int, words: int
     """Return when (s) a running job releases its units.
 
     This is ``end`` (s), or the begin of the first maintenance that kills the job. The job's units are the ``words``
-    words
-    of ``held`` that begin at index ``base``.
+    words of ``held`` that begin at index ``base``.
     """
     for window in closed.windows:
         if window.begin >= end:

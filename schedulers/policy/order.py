@@ -30,9 +30,8 @@ class DynamicOrder(Protocol):
     """A queue order that ranks all waiting jobs at each decision.
 
     Ties go to the job submitted first. The queue keeps a table with attributes of each job. The order computes the
-    ranks
-    from whole columns, so 60,000 waiting jobs cost a few array operations. Ranks are computed only when the queue is
-    read.
+    ranks from whole columns, so 60,000 waiting jobs cost a few array operations. Ranks are computed only when the queue
+    is read.
     """
 
     dynamic: Literal[True]

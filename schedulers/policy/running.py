@@ -89,9 +89,8 @@ class HeldTimes:
     """The longest prologue plus epilogue of jobs, by job class.
 
     A job holds its units for this time beyond its walltime. It is the class's own prologue and epilogue, plus the
-    longest
-    prologue and the longest epilogue of the pools that the class may use. The longest ones are used because a waiting
-    job's pools are not known yet.
+    longest prologue and the longest epilogue of the pools that the class may use. The longest ones are used because a
+    waiting job's pools are not known yet.
     """
 
     def __init__(self, begins: SimulationBeginsData) -> None:

@@ -14,7 +14,7 @@ class Candidate(NamedTuple):
 
     Attributes:
         level: the priority tier of the job; jobs of the lowest tier are preempted first.
-        units: those units or nodes of the job that the preempting job may use.
+        units: the job's units or nodes that the preempting job may use.
         worth: number of units, or of cores on shared nodes, that preempting the job would free.
     """
 

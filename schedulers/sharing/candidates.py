@@ -20,9 +20,8 @@ class NodeCandidates(WaitingRows):
     """The waiting jobs, and which of them are known not to fit until more is free.
 
     A job that did not fit can only fit once something was freed on a node that has room for a part of the job. So when
-    jobs
-    have ended, it is enough to compare what is free on their nodes with what each waiting job takes of one node. Nodes
-    that change for another reason, such as failures, make all jobs candidates again.
+    jobs have ended, it is enough to compare what is free on their nodes with what each waiting job takes of one node.
+    Nodes that change for another reason, such as failures, make all jobs candidates again.
     """
 
     columns = ("_least", "_total", "_occupies", "_alone", "_licensed", "_unfit")

@@ -182,9 +182,8 @@ class GpuPacking(SharedPlacement):
 
     Next come idle GPUs of nodes in use, and last nodes whose GPUs are all idle. A node whose chosen GPUs are all in use
     scores 100 minus a tenth of the sum of their free percentages, at least 50. A node that is in use scores 50 minus
-    the
-    number of chosen GPUs that are idle, at least 33. A node whose n GPUs are all idle scores 33 - n, at least n. If the
-    request has no GPUs, all nodes score the same.
+    the number of chosen GPUs that are idle, at least 33. A node whose n GPUs are all idle scores 33 - n, at least n. If
+    the request has no GPUs, all nodes score the same.
     """
 
     purpose = "GPUs in use, then idle GPUs of nodes in use, then idle nodes"

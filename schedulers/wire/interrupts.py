@@ -1,4 +1,4 @@
-"""Deferred interrupts, which never cut a message or a simulation step in two."""
+"""Interrupts that are deferred until a message or a simulation step is complete."""
 
 import signal
 import threading

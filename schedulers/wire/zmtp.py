@@ -232,8 +232,7 @@ def _hopeless(error: OSError | UnicodeError, family: int) -> bool:
     """Return whether connecting can never succeed.
 
     This is so if the name is invalid or the file is unusable. Retrying may help if a file is missing or a server's
-    queue
-    is full.
+    queue is full.
     """
     if family != socket.AF_UNIX:
         return isinstance(error, UnicodeError)

@@ -245,7 +245,7 @@ def _parse(
 
 
 def _refuse_type(raw: bytes | msgspec.Raw, where: str) -> None:
-    """Raise TraceError if the profile's type is known but not supported."""
+    """Raise TraceError if the profile's type is not supported."""
     try:
         kind = msgspec.json.decode(raw, type=_Typed).type
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # the rest of the object may be invalid JSON

@@ -109,10 +109,8 @@ def request_of_chunks(values: Mapping[str, str], place: str) -> Request | None:
     """Return what a job's chunks take of shared nodes, as a request.
 
     Return None if the job has no ``select`` or ``nodes``. Each chunk becomes one task. ``place=scatter`` puts each
-    chunk on
-    its own node, ``pack`` puts all chunks on one node, and ``excl`` makes the job share no node. If chunks differ, the
-    job
-    becomes tasks of one core each, with the cores, GPUs and memory of all chunks together.
+    chunk on its own node, ``pack`` puts all chunks on one node, and ``excl`` makes the job share no node. If chunks
+    differ, the job becomes tasks of one core each, with the cores, GPUs and memory of all chunks together.
     """
     asked = asked_of_nodes(values, place)
     if not asked.chunks:

@@ -21,8 +21,7 @@ def outages_of_events(events: Iterable[ExternalEvent], path: PathText) -> Outage
 
     An outage lasts from a machine_unavailable to the next machine_available. Its line number is the position of its
     machine_unavailable among all events, from 1. Events of other types, repeated events and outages of length 0 are
-    left
-    out.
+    left out.
     """
     rows: list[Row] = []
     since: dict[int, Row] = {}

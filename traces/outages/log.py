@@ -112,7 +112,7 @@ class OutageLog:
         return replace(self, cause=tuple(compress(self.cause, keep.tolist())), **columns)
 
     def only(self, name: str) -> "OutageLog":
-        """Return the part of the log for one class of nodes; TraceError if it is unknown."""
+        """Return the part of the log for one class of nodes; TraceError if the class is unknown."""
         if name not in self.classes:
             raise TraceError(
                 f"unknown class of nodes {quoted(name)}",
@@ -230,8 +230,7 @@ class OutageLog:
         """Return the periods in which nodes were up and observed; each period starts at age 0.
 
         The first period of a node begins with its observation. Each later period begins at the end of an outage, or at
-        the
-        outage's start if its end is unknown. Announced outages end a period without a failure.
+        the outage's start if its end is unknown. Announced outages end a period without a failure.
         """
         if self.lives is not None:
             return self.lives

@@ -158,7 +158,7 @@ class SacctLog(JobLog):
         )
 
     def _mended(self, cells: list[str], width: int, place: str) -> list[str]:
-        """Return the cells of a row that has too many of them.
+        """Repair a row that has too many cells, and return its cells.
 
         The row may end with a bar, or one of its texts may contain bars.
         """

@@ -71,7 +71,7 @@ def from_zero(workload: Workload) -> Workload:
 
 
 def resubmitted(workload: Workload, submit: Floats) -> Workload:
-    """Return the workload with new submit times (s), shape (n,), sorted by them."""
+    """Return the workload with new submit times (s), shape (n,); its jobs are sorted by them."""
     moved = changed(workload, submit=submit)
     return recounted(moved.select(np.argsort(submit, kind="stable")), moved=True)
 

@@ -85,8 +85,7 @@ def copies(
     """Return the workload with each job `count` times, by submit time.
 
     At equal times the originals come first, then the first copies, and so on. `copy_ids` gives the ids. A copy depends
-    on
-    the copies of the jobs on which its original depends. Otherwise it equals its original.
+    on the copies of the jobs on which its original depends. Otherwise it equals its original.
 
     Args:
         count: number of jobs that each original job becomes, itself included; at least 1.
@@ -179,7 +178,7 @@ def _aligned(workloads: list[Workload], align: Align) -> tuple[list[Workload], f
 
 
 def _named(workloads: list[Workload], apart: bool) -> list[Workload]:
-    """Replace numbers by names if the headers of workloads explain them differently."""
+    """Replace numbers by names if the headers of workloads explain the numbers differently."""
     result = workloads
     for name, directive in DIRECTIVES.items():
         lines = {workload.header.get(directive) for workload in workloads}

@@ -59,10 +59,9 @@ def stretch_remark(workload: Workload, units: int | None = None) -> str | None:
     """Return a warning if one job makes the offered load of a workload meaningless.
 
     The load is work divided by the machine's capacity during the submissions. It says little if only one job is there
-    for
-    most of the time. Such a job is submitted long before or after all other jobs, or ends long after all of them could
-    have ended. "Long" means at least half of the whole time. Only jobs that can be simulated count. A job is assumed to
-    end at most its requested time after its submission.
+    for most of the time. Such a job is submitted long before or after all other jobs, or ends long after all of them
+    could have ended. "Long" means at least half of the whole time. Only jobs that can be simulated count. A job is
+    assumed to end at most its requested time after its submission.
 
     Args:
         units: size of the machine; None: the trace's machine.

@@ -1,1 +1,1 @@
-"""Reading of maui.cfg files."""
+"""Read maui.cfg files."""

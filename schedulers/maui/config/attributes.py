@@ -27,7 +27,7 @@ _LARGEST: Final = 1e15
 
 
 class BadValue(Exception):
-    """A value of the wrong kind; ``expected`` describes a correct one."""
+    """A value of the wrong kind; ``expected`` describes a correct value."""
 
     def __init__(self, expected: str) -> None:
         self.expected = expected
@@ -56,7 +56,7 @@ def read_time(text: str) -> float:
 
 
 def read_number(text: str, *, whole: bool = False) -> float:
-    """Return a finite number, whole on request; BadValue otherwise."""
+    """Parse a finite number, which must be whole if ``whole``; raise BadValue for other text."""
     expected = "a whole number" if whole else "a number"
     try:
         value = float(text) if text.isascii() and "_" not in text else inf
@@ -286,9 +286,9 @@ def _read_count(text: str) -> int:
 
 
 def _read_hosts(text: str) -> tuple[str, ...] | None:
-    """Return the hosts in a list, None for ALL.
+    """Parse a list of hosts, separated by commas; return None for ALL.
 
-    Which units they have is determined later, with the machine.
+    The units of the hosts are determined later, with the machine.
     """
     if text.upper() == "ALL":
         return None

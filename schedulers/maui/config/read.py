@@ -61,7 +61,7 @@ class ConfigWarning(NamedTuple):
 
 
 def read_maui_config(path: Path, *, strict: bool = True) -> tuple[MauiSettings, list[ConfigWarning]]:
-    """Return the settings in a maui.cfg, and warnings about what has no effect.
+    """Return the settings in a maui.cfg, and warnings about settings without effect.
 
     Warnings are about unknown and unsupported parameters and attributes.
 

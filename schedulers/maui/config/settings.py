@@ -139,7 +139,7 @@ class MauiSettings:
         return bool(self.values.get(name, PARAMETERS[name].default))
 
     def own(self, kind: str, name: str | None) -> Credential | None:
-        """Return a credential's own attributes; None if the file does not name it."""
+        """Return a credential's own attributes; None if the file does not name the credential."""
         return None if name is None else self.credentials.get(kind, {}).get(name)
 
     def default(self, kind: str) -> Credential | None:

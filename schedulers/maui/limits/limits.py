@@ -102,7 +102,7 @@ class Limits:
     """Maui's limits: the usage of limited credentials, and which queued jobs may start.
 
     Args:
-        credentials: the numbers of the combinations of credentials.
+        credentials: the combinations of credentials and their numbers.
         units_per_node: a job of n units has n / units_per_node nodes, rounded up.
     """
 
@@ -308,8 +308,7 @@ class Limits:
         """Return when (s) MAXPS and MAXWC first allow one of these rows; inf if unknown.
 
         Outstanding work shrinks while jobs run, so a job may come to fit its limits although no job starts or ends.
-        Rows that
-        may start now do not count.
+        Rows that may start now do not count.
         """
         self._extend()
         return self._outstanding.next_room(queue.size[rows], queue.walltime[rows], queue.code[rows], now)

@@ -71,7 +71,7 @@ class Fairshare(Kept):
 
     Args:
         settings: the configuration; with FSPOLICY NONE nothing is counted.
-        credentials: the numbers of the names.
+        credentials: the names of credentials and their numbers.
     """
 
     _kept = ("_total", "_total_rate", "_total_older", "_now", "_window")
@@ -135,7 +135,7 @@ class Fairshare(Kept):
             return
         window = floor(now / self.interval)
         if self._window == -inf or (not self._total_rate and window - self._window > len(self._total)):
-            # None of the windows that count has usage.
+            # No window that still counts has any usage.
             for _ in self._total:
                 self._turn()
             self._window, self._now = window, now
@@ -235,13 +235,11 @@ class Fairshare(Kept):
         """Return how much usage the caps still allow a new job, and how fast this grows.
 
         A job's full walltime counts (source: MFSCheckCap, Maui 3.2). The growth is valid until a job starts or ends or
-        the
-        next window begins.
+        the next window begins.
 
         Returns:
             For each kind of credential the usage (unit x s) and its growth (units). Each array has a value per name
-            (inf
-            without a cap), and a last value for jobs without a name of this kind.
+            (inf without a cap), and a last value for jobs without a name of this kind.
         """
         total = self.total(now)
         found = []

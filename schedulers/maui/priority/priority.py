@@ -86,7 +86,7 @@ class Priorities:
     """The priorities of waiting jobs.
 
     Args:
-        credentials: the numbers of the combinations of credentials.
+        credentials: the combinations of credentials and their numbers.
         units_per_node: a job of n units requests n / units_per_node nodes, rounded up.
     """
 
@@ -146,7 +146,7 @@ class Priorities:
     def totals(self, queue: Columns, chosen: NDArray[np.intp], now: float, at: float) -> Floats:
         """Return the priorities of some rows at time ``at`` (s), not truncated.
 
-        They are exact if from ``now`` (s) on no job starts or ends and no fairshare window begins.
+        The result is exact if from ``now`` (s) on no job starts or ends and no fairshare window begins.
         """
         self._extend()
         return self._total(_some(queue, chosen), now, at)
@@ -192,8 +192,7 @@ class Priorities:
         """Return each row's priority: the sum of its components, not truncated.
 
         CRED and FS are first added to each other. For a whole queue, values that are constant while a job waits are
-        computed
-        once.
+        computed once.
         """
         generation, code = rows.generation, rows.code
         total = np.zeros(len(code))

@@ -191,9 +191,12 @@ class FixedColumn(Generic[_Scalar]):
         self._values: NDArray[_Scalar] = np.zeros(0, dtype=kind)
 
     def of(self, generation: int, rows: int, worked_out: Callable[[slice], NDArray[_Scalar]]) -> NDArray[_Scalar]:
-        """Return the values of all ``rows`` rows; ``worked_out`` computes those of new rows.
+        """Return the values of all ``rows`` rows.
 
-        ``generation`` is the queue's, which changes when rows are renumbered. If it has changed, all rows are new.
+        Args:
+            generation: the queue's generation, which changes when rows are renumbered. After a change, all rows are
+            new.
+            worked_out: computes the values of new rows.
         """
         if generation != self._generation:
             self._generation, self._rows = generation, 0

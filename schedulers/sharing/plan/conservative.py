@@ -19,11 +19,9 @@ class ConservativeOnNodes:
     """Conservative backfilling on nodes that jobs share: every waiting job has a reservation.
 
     A new job gets a reservation on fixed nodes that delays no earlier reservation. When a job ends, the waiting jobs
-    are
-    planned again, one by one in the order of the queue. Meanwhile all other jobs keep their reservations. A job changes
-    its
-    reservation only if it can start earlier, or at the same time on preferred nodes. Jobs that cannot gain from the
-    freed resources are skipped.
+    are planned again, one by one in the order of the queue. Meanwhile all other jobs keep their reservations. A job
+    changes its reservation only if it can start earlier, or at the same time on preferred nodes. Jobs that cannot gain
+    from the freed resources are skipped.
     """
 
     def __init__(self) -> None:

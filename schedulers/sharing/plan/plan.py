@@ -244,7 +244,7 @@ class NodePlan(NodeSearch):
     def follow(self) -> list[NodePlace]:
         """Advance to the view's time and remove the jobs that ended.
 
-        Return what those jobs held that ended before their planned end.
+        Return what was held by the jobs that ended before their planned end.
         """
         view, ended = self.view, []
         self.slices.advance(view.now)

@@ -65,7 +65,7 @@ class EasySlicesOnNodes:
             self._plan.slices.take(place.rows, place.begin, place.end)
 
     def schedule(self, view: View, placement: Placement) -> None:
-        """Start jobs from the front, then backfill around the first job's reservation."""
+        """Start jobs in queue order, then backfill around the first job's reservation."""
         self._open = opened(self._open, view, placement)
         plan = self._plan
         if plan is None or not plan.holds_for(view):

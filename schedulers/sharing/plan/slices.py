@@ -213,9 +213,8 @@ class NodeSlices:
             least: the amounts that count as enough, for the first columns.
 
         Returns:
-            The first later slice in which the node has too little, or the number of slices; shape (nodes,). All values
-            are
-            0 if no slice begins that late.
+            The first later slice in which the node has too little, or the number of slices; shape (nodes,). If no slice
+            begins that late, all values are 0.
         """
         after = int(np.searchsorted(self.begins, end_of(float(self._begins[0]), length)))
         free = self._table[self.order[after:]][:, nodes, : len(least)]

@@ -79,7 +79,7 @@ def _texts(told: Any) -> dict[str, str]:
 
 
 def _value(text: str) -> str | int | float | bool:
-    """Return a host property's text as the value that a platform file would have."""
+    """Return a host property's text as a bool, int or float if it is one, else unchanged."""
     if text in ("true", "false"):
         return text == "true"
     for kind in (int, float):

@@ -7,7 +7,7 @@ Sources: manuals of squeue, scontrol and sacct, Slurm 22.05.
 
 from typing import Final
 
-#: {column of squeue: our name}; ``-o`` and ``-O`` print different headers for some of them
+#: {column of squeue: Pipistrelle's name}; ``-o`` and ``-O`` print different headers for some of them
 SQUEUE: Final = {
     "JOBID": "id",
     "ARRAY_JOB_ID": "array_job",
@@ -50,7 +50,7 @@ SQUEUE: Final = {
 #: columns of squeue's priority: ``%Q`` is a whole number, ``%p`` a share of the largest one
 PRIORITY: Final = "PRIORITY"
 
-#: {key of scontrol show job: our name}
+#: {key of scontrol show job: Pipistrelle's name}
 SCONTROL: Final = {
     "JobId": "id",
     "ArrayJobId": "array_job",
@@ -98,7 +98,7 @@ SCONTROL: Final = {
     "Nodes[]": "detail",
 }
 
-#: {column of sacct: our name}
+#: {column of sacct: Pipistrelle's name}
 SACCT: Final = {
     "JobID": "id",
     "JobName": "name",
@@ -132,7 +132,7 @@ SACCT: Final = {
     "SubmitLine": "line",
 }
 
-#: {key of squeue's and scontrol's JSON: our name}
+#: {key of squeue's and scontrol's JSON: Pipistrelle's name}
 JSON: Final = {
     "job_id": "id",
     "array_job_id": "array_job",

@@ -36,10 +36,8 @@ def read_state(files: Sequence[PathText], timezone: str | None = None) -> Cluste
     """Read files that squeue, scontrol, sinfo, sshare or sacct printed.
 
     The content of a file shows which command printed it. A row that cannot be read is skipped and listed in ``faults``.
-    If
-    several files have a job, the last file counts, and fields that it lacks come from earlier files. However, a record
-    of
-    scontrol takes precedence over a row of squeue.
+    If several files have a job, the last file counts, and fields that it lacks come from earlier files. However, a
+    record of scontrol takes precedence over a row of squeue.
 
     Args:
         timezone: time zone of dates without an offset; None: UTC.
@@ -228,8 +226,7 @@ def _merged(known: LiveJob, job: LiveJob) -> LiveJob:
     """Return one record of a job, merged from two.
 
     The result is the later record, with fields that only the earlier record has. A record of scontrol counts as the
-    later
-    one, even if a table that is read after it has the job too.
+    later one, even if a table that is read after it has the job too.
     """
     if known.ranged and not job.ranged:
         known, job = job, known

@@ -13,7 +13,7 @@ HOLDING: Final = frozenset(
 
 
 class NodeShare(Struct, frozen=True):
-    """What a running job holds on each of some nodes.
+    """What a running job holds on each node of a set of nodes.
 
     ``memory`` is in MiB per node; ``gres`` is {name: count per node}.
     """
@@ -137,10 +137,10 @@ class LiveShare(Struct, frozen=True):
 
 
 class ClusterState(Struct, kw_only=True):
-    """The state of a cluster, as the files that Slurm's commands printed describe it.
+    """The state of a cluster, as described by files that Slurm's commands printed.
 
     Attributes:
-        now: when the files were made, in seconds since 1970; None if they do not say it.
+        now: when the files were made, in seconds since 1970; None if unknown.
         jobs: waiting and running jobs, sorted by time of submission and id.
         ended: {(job id, task or None): state} of jobs that have ended.
         partitions: {partition: its state}, as sinfo shows it.
