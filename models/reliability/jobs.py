@@ -30,7 +30,7 @@ def job_reliability(mttf: float, size: float, time: float, beta: float = BETA) -
 
 
 def series_reliability(mttf: float, size: float, time: float, beta: float = BETA) -> float:
-    """Return exp(-n (T Gamma(1 + 1/beta) / MTTF)^beta), the survival of n nodes."""
+    """Return the probability that n nodes survive: exp(-n (T Gamma(1 + 1/beta) / MTTF)^beta)."""
     _check(mttf, time, size, beta)
     return math.exp(-size * math.pow(time * math.gamma(1.0 + 1.0 / beta) / mttf, beta))
 
@@ -94,9 +94,9 @@ def change(size: float, dump: float, before: float, after: float) -> CheckpointC
 
 
 def job_change(size: float, dump: float, before: float, after: float) -> CheckpointChange:
-    """Return how a job's optimal checkpoint interval and its cost change, by the MTTF of the whole job.
+    """Return how a job's optimal checkpoint interval and its cost change.
 
-    The job's MTTF is the node MTTF, ``before`` or ``after`` (minutes), divided by the job's number of nodes, ``size``.
-    `change` uses the node MTTF itself.
+    They depend on the MTTF of the whole job. The job's MTTF is the node MTTF, ``before`` or ``after`` (minutes),
+    divided by the job's number of nodes, ``size``. `change` uses the node MTTF itself.
     """
     return change(size, dump, before / size, after / size)

@@ -197,7 +197,7 @@ def _blocking(demand: ClassDemand, levels: Sequence[float]) -> list[dict[str, An
 
 
 def _given(one: ResourceClass, blocking: float) -> float:
-    """Return the units assigned to a class: enough for at least one of its jobs."""
+    """Return the units that a class gets, which are enough for at least one of its jobs."""
     return max((1.0 - blocking) * one.sizes.load, float(one.size))
 
 
@@ -289,7 +289,10 @@ def _served(
 
 
 def _checkpoints(dump: float, before: float, after: float, changed: CheckpointChange) -> dict[str, float]:
-    """Return the checkpoint intervals (minutes) for the MTBF before and after, and how interval and cost change."""
+    """Return the checkpoint intervals (minutes) of a class and their change, with that of the cost.
+
+    ``before`` and ``after`` are the mean times to failure (minutes) without and with partitions.
+    """
     return {
         "interval_before": interval(dump, before),
         "interval_after": interval(dump, after),

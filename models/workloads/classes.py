@@ -147,7 +147,7 @@ class WorkloadClasses(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     Args:
         name, description, source: its name, one line about it, and the origin of its numbers.
-        duration: how long jobs are submitted: "1824h".
+        duration: how long jobs are submitted, such as "1824h".
         epoch: Unix time (s) of time 0; None: no dates.
     """
 
