@@ -1,4 +1,4 @@
-"""Find campaigns, series of similar jobs of one user, and how often users repeat jobs."""
+"""Find campaigns (series of similar jobs of one user), and measure how often users repeat jobs."""
 
 from dataclasses import dataclass
 from typing import Final

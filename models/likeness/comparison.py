@@ -82,7 +82,7 @@ def figures_of(workload: Workload) -> dict[str, Any]:
 
 
 def values_of(jobs: Workload) -> dict[str, Floats]:
-    """Return the values of each of `QUANTITIES`, without unknown values."""
+    """Return {quantity: its known values} for each of `QUANTITIES`."""
     limited = np.isfinite(jobs.walltime) & np.isfinite(jobs.runtime)
     return {
         "size": jobs.size.astype(np.float64),

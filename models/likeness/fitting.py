@@ -173,7 +173,9 @@ def _sizes(size: Ints) -> tuple[Piece, ...]:
 
 
 def _hours(begins: Workload) -> tuple[int, ...]:
-    """Return weights of the hours of a week from Monday 0:00, or from time 0.
+    """Return a weight for each hour of the week: how often campaigns begin in it.
+
+    The week begins on Monday 0:00, or at time 0 if the log has no dates.
 
     The weights of hours are smoothed towards the product of their day's and their hour's share. In a log of a few
     weeks, all days get equal weights, because one busy day would dominate.

@@ -172,7 +172,7 @@ class WorkloadClasses(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def offered_load(self) -> float:
-        """Return requested divided by available unit-hours; at 1 or more, queues grow for ever."""
+        """Return requested over available unit-hours; at 1 or more, the queue grows forever."""
         asked = math.fsum(self.rate(one) * sum(one.sizes) / 2 * one.mean_service / HOUR for one in self.classes)
         return asked / self.machine_size
 
