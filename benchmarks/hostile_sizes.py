@@ -49,7 +49,7 @@ def _after(filler: bytes) -> Callable[[bytes, int], bytes]:
 
 
 def _inside(filler: bytes) -> Callable[[bytes, int], bytes]:
-    """Return a shape that inserts the filler near the middle, where a value begins."""
+    """Return a function that inserts the filler near the middle, where a value begins."""
 
     def put(content: bytes, size: int) -> bytes:
         found = re.search(rb"[\[{=,:(>|]", content[len(content) // 2 :])
@@ -60,7 +60,7 @@ def _inside(filler: bytes) -> Callable[[bytes, int], bytes]:
 
 
 def _body(filler: bytes) -> Callable[[bytes, int], bytes]:
-    """Return a shape that inserts the filler as a JSON list before the last closing bracket."""
+    """Return a function that inserts the filler as a JSON list before the last bracket."""
 
     def put(content: bytes, size: int) -> bytes:
         at = max(content.rfind(b"]"), content.rfind(b"}"))
@@ -76,7 +76,7 @@ def _quoted(content: bytes, size: int) -> bytes:
 
 
 def _hard(content: bytes, size: int) -> bytes:
-    """Return JSON of noise and many empty objects, which compresses to a fraction of its size."""
+    """Return JSON of random digits and many empty objects, which compresses well."""
     head, newline, _ = content.partition(b"\n")
     noise = random.Random(1).randbytes(size // 7).hex().encode()
     return head + newline + b'{"x": "%b", "y": [%b{}]}' % (noise, _again(b"{},", 6 * size))
