@@ -48,7 +48,7 @@ NEEDED = ("mypy[mypyc]>=2.4", *PROJECT["project"]["dependencies"])
 def compiled() -> dict[str, Any]:
     """Return the arguments of `setup` that compile the modules; none unless requested.
 
-    If the compiler is missing while pip asks for the build requirements, return only these.
+    If the compiler is missing while pip asks for the build requirements, return only those requirements.
 
     Raises:
         SystemExit: with a message, if the modules cannot be compiled.

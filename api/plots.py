@@ -101,7 +101,7 @@ class Plots:
         return self._distribution(ax, "wait", 1 / _HOUR, "wait, hours", style)
 
     def slowdowns(self, ax: "Axes | None" = None, **style: Any) -> "Axes":
-        """Draw the cumulative distribution of the jobs' bounded slowdowns (10 s).
+        """Draw the cumulative distribution of the jobs' bounded slowdowns (tau = 10 s).
 
         Raises:
             PipistrelleError: matplotlib is not installed.

@@ -137,7 +137,7 @@ class StudyResults:
 
     @property
     def stalled(self) -> int:
-        """The number of trials that stalled, which have no metrics."""
+        """The number of trials whose run stalled; they have no metrics."""
         reasons = self._table.columns.get("reason", ())
         return sum(reason == "stalled" for reason in reasons)
 

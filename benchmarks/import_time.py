@@ -19,7 +19,7 @@ _CASES = {
 
 
 def seconds(code: str) -> float:
-    """Return the wall-clock time (s) of code in a new process, without starting Python."""
+    """Return the wall-clock time (s) of code in a new process, excluding Python's start-up."""
     words = [sys.executable, "-c", _TIMED.format(code)]
     return float(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
 

@@ -113,7 +113,7 @@ class _Scheduler:
             self._writing = -1
 
     def forget(self) -> None:
-        """Close this process's copy of the writing end of the pipe."""
+        """Close this process's copy of the writing end of the pipe that carries the command line."""
         os.close(self._writing)
 
     def wait(self, timeout: float | None = None) -> int:

@@ -92,7 +92,10 @@ def first_paragraph(thing: Any) -> str:
 
 
 def members(thing: type) -> list[tuple[str, str]]:
-    """Return the public methods and properties that a class of the layer ``api`` defines, with their docstrings."""
+    """Return (name, first paragraph of the docstring) of the public members of a class.
+
+    Only methods and properties that the layer ``api`` defines are listed.
+    """
     if not thing.__module__.startswith("pipistrelle.api."):
         return []
     found = []

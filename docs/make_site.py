@@ -41,7 +41,10 @@ def pages() -> list[PurePosixPath]:
 
 
 def write_sources(folder: Path) -> None:
-    """Write the site's sources: docs/, and all files outside docs/ that pages directly or indirectly link."""
+    """Write the site's sources: docs/, and the files outside docs/ to which pages link.
+
+    Links from those files are followed too.
+    """
     known: set[PurePosixPath] = set()
     todo = [*pages(), PurePosixPath("CONTRIBUTING.md"), PurePosixPath("CHANGELOG.md")]
     while todo:

@@ -1,4 +1,4 @@
-"""Write the tables of keys in docs/reference/slurm.md from the tables of the code; keep the rest.
+"""Update the tables in docs/reference/slurm.md from the code; keep the rest of the page.
 
 Run it with: python docs/make_slurm.py
 """
@@ -74,7 +74,7 @@ def keys_text() -> str:
 
 
 def limits_text() -> str:
-    """Return the table of options of associations and QOS."""
+    """Return the table of supported options of associations and QOS."""
     lines = ["| setting | association | QOS |", "|---|---|---|"]
     fields = dict.fromkeys(name.field for names in NAMES.values() for name in names.values())
     for field in fields:
@@ -87,7 +87,7 @@ def limits_text() -> str:
 
 
 def options_text() -> str:
-    """Return the table of options of sbatch."""
+    """Return the table of the options of sbatch, by their effect."""
     lines = ["| what happens | options |", "|---|---|"]
     for role, text in _ROLES.items():
         names = [f"`--{option.name}`" for option in OPTIONS_OF_SBATCH.values() if option.role is role]
@@ -96,7 +96,7 @@ def options_text() -> str:
 
 
 def page() -> str:
-    """Return the page with its tables made anew."""
+    """Return the text of the page, with regenerated tables."""
     text = PAGE.read_text(encoding="utf-8")
     for name, made in (("keys", keys_text()), ("limits", limits_text()), ("options", options_text())):
         begin, end = re.escape(_MARK.format(name)), re.escape(_MARK.format("end"))

@@ -1,4 +1,4 @@
-"""Write the table of docs/explanation/slurm-accuracy.md from recordings of the real slurmctld; keep the rest.
+"""Update the table in docs/explanation/slurm-accuracy.md from recordings of the real slurmctld.
 
 Run it with: python docs/make_slurm_accuracy.py
 """
@@ -50,12 +50,12 @@ def _of(equal: int, count: int) -> str:
 
 
 def table(folders: list[Path]) -> str:
-    """Return the table of some recordings."""
+    """Return the table, with one row per recording."""
     return "\n".join([_HEAD, *map(row, folders)])
 
 
 def written(text: str, made: str) -> str:
-    """Return the page with another table."""
+    """Return the page's text with its table replaced by ``made``."""
     return re.sub(f"{re.escape(BEGIN)}.*?{re.escape(END)}", f"{BEGIN}\n\n{made}\n\n{END}", text, flags=re.DOTALL)
 
 

@@ -1,4 +1,7 @@
-"""The tools for computing the papers' results: simulation sizes, real logs, and a journal of finished parts."""
+"""Inputs and storage of the papers' computations.
+
+They are the simulation size, real logs, and a journal of finished parts.
+"""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -83,7 +86,11 @@ class PartsJournal:
         self.done: dict[str, Any] = {} if done is None else done
 
     def keep(self, name: str, value: Any) -> Any:
-        """Store the value of a part, and return it as plain JSON values; OutputFailed if it cannot be stored."""
+        """Store the value of a part, and return it as plain JSON values.
+
+        Raises:
+            OutputFailed: if it cannot be stored.
+        """
         line = _encoder.encode({"part": name, "value": value})
         if self._lines is not None:
             self._lines.append([line])
@@ -138,7 +145,7 @@ def _parts(lines: Sequence[bytes], path: Path, identity: bytes) -> dict[str, Any
 
 @dataclass
 class Bench:
-    """Inputs of the functions that compute a paper's results: simulation size, real logs, and finished parts.
+    """Inputs of the functions that compute a paper's results.
 
     Args:
         parts: finished parts, and where new ones are stored.

@@ -39,7 +39,10 @@ def get_paper(number: str) -> Paper:
 
 
 def computations(number: str) -> Mapping[str, Compute]:
-    """Return {entry id: function that computes the entry} for the tables, figures and claims of a paper."""
+    """Return {entry id: function that computes the entry} of a paper.
+
+    Entries are the tables, figures and claims.
+    """
     table: Mapping[str, Compute] = import_module(f"pipistrelle.papers.{_MODULES[number]}").COMPUTED
     return table
 

@@ -1,4 +1,7 @@
-"""The computed result of a table, figure or claim of a paper: our numbers, the paper's, charts and a verdict."""
+"""The computed result of a table, figure or claim of a paper.
+
+A result has our numbers, the paper's numbers, charts and a verdict.
+"""
 
 import math
 from collections.abc import Sequence

@@ -160,7 +160,7 @@ def replaced(bench: Bench, sheet: Sheet) -> None:
 
 
 def _blocks() -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return the coordinates of the nodes of an 8 x 4 x 8 torus in the order of ALPS, shape (nodes, 3)."""
+    """Return coordinates of the nodes of an 8 x 4 x 8 torus in ALPS's order, shape (nodes, 3)."""
     shape = (8, 4, 8)
     nodes = 2 * shape[0] * shape[1] * shape[2]
     text = f'name = "blocks"\ntopology = {{ kind = "torus", shape = {list(shape)}, nodes_per_router = 2 }}\n'
@@ -270,7 +270,10 @@ def figure_6(bench: Bench, sheet: Sheet) -> None:
 
 
 def _bucket(bench: Bench, sheet: Sheet, name: str, machine: str = "drawn") -> None:
-    """Simulate how many stable GPUs the jobs of one size bin get, by policy (figures 8 to 10 of paper 004)."""
+    """Simulate how many stable GPUs the jobs of one size bin get, by policy.
+
+    The result is one of the figures 8 to 10 of paper 004.
+    """
     months = {case: _months(bench, case, machine) for case in _POLICIES}
     for case, runs in months.items() if machine == "drawn" else ():
         ends = [one["bucket stable"][name] for one in runs]

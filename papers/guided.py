@@ -57,7 +57,7 @@ def table_4_2(bench: Bench, sheet: Sheet) -> None:
 
 
 def table_4_3(bench: Bench, sheet: Sheet) -> None:
-    """Compute the MTTF that nodes must have for each job class (table 4.3 of paper 001), to the printed digits."""
+    """Compute the MTTF that the nodes of each job class need (table 4.3 of paper 001)."""
     classes = _classes()
     for one, line in zip(classes, sheet.printed["required"].strip().splitlines(), strict=True):
         for chance, text in zip(PROBABILITIES, line.split(), strict=True):
@@ -95,7 +95,7 @@ def table_4_5(bench: Bench, sheet: Sheet) -> None:
 
 
 def _capacities(sheet: Sheet, chained: bool) -> None:
-    """Compute how many nodes each class needs for each blocking probability (figures 4.2 and 4.3 of paper 001).
+    """Compute the nodes of each class by blocking probability (figures 4.2, 4.3 of paper 001).
 
     ``chained`` selects job types II and III instead of I and IV; see `Needs`.
     """
@@ -121,7 +121,10 @@ def _capacities(sheet: Sheet, chained: bool) -> None:
 
 
 def _queues(sheet: Sheet, chained: bool) -> None:
-    """Compute figures 4.4 and 4.5 of paper 001 by its equations, and by Erlang's C; ``chained`` as in `_capacities`."""
+    """Compute the queues of each class (figures 4.4 and 4.5 of paper 001), also by Erlang's C.
+
+    ``chained`` selects job types II and III instead of I and IV; see `Needs`.
+    """
     classes = _classes()
     loads = [one.load for one in classes]
     lines: list[list[Series]] = [[], [], []]
@@ -241,7 +244,7 @@ def _ranges_chart(sheet: Sheet) -> None:
 
 
 def table_5_2(bench: Bench, sheet: Sheet) -> None:
-    """Compute how partitions change the failures per unit-hour (table 5.2 of paper 001), and the table's sums."""
+    """Simulate how partitions change failures (table 5.2 of paper 001), and check the table's sums."""
     printed = sheet.printed
     parts = [_compared_runs(bench, seed)["partitions"] for seed in range(1, bench.size.seeds + 1)]
     points = []
@@ -299,7 +302,7 @@ def _by_rank(sheet: Sheet) -> list[int]:
 
 
 def table_a_1(bench: Bench, sheet: Sheet) -> None:
-    """Compare the partition MTTFs of table A.1 of paper 001 with those of its table 4.8, and with computed ones."""
+    """Compare tables A.1 and A.2 of paper 001 with its table 4.8 and with computed MTTFs."""
     lasts = {size: mttf for size, mttf, *_ in sheet.printed["lasts"]}
     for size, hours in zip(_by_rank(sheet), sheet.printed["assigned"], strict=True):
         sheet.row("analysis", lasts[size], hours, size=size)

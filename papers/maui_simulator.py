@@ -76,7 +76,7 @@ def equations(bench: Bench, sheet: Sheet) -> None:
 
 
 def _redrawn_rows(bench: Bench) -> list[dict[str, Any]]:
-    """Return weekly errors for jobs drawn like Grizzly's, with decisions at time steps."""
+    """Return how fixed time steps change waits, by step and week, for jobs drawn like Grizzly's."""
     size = bench.size
     redraw = {"step": "redraw", "model": "grizzly", "load": 0.85, "duration": size.stepped, "seed": 1}
     spec = convert_spec({"platform": "grizzly", "transform": [redraw]}, "paper 002")
@@ -85,7 +85,7 @@ def _redrawn_rows(bench: Bench) -> list[dict[str, Any]]:
 
 
 def _log_rows(bench: Bench, log: str) -> list[dict[str, Any]]:
-    """Return weekly errors for jobs of KTH's log, with decisions at time steps."""
+    """Return how fixed time steps change waits, by step and week, for jobs of KTH's log."""
     path, digest = bench.trace(log)
     weeks = bench.size.weeks
     name = f"{log}, {digest}, weeks {','.join(map(str, weeks))}"
@@ -93,7 +93,10 @@ def _log_rows(bench: Bench, log: str) -> list[dict[str, Any]]:
 
 
 def _step_rows(bench: Bench, name: str, spec: RunSpec, weeks: Sequence[int]) -> list[dict[str, Any]]:
-    """Return the results of simulations with decisions at fixed time steps, without wall-clock times."""
+    """Simulate weeks with decisions at fixed time steps; return a row per week and step.
+
+    Wall-clock times are left out. ``name`` states what determines the result, for the journal of finished parts.
+    """
     steps = bench.size.steps
 
     def make() -> list[dict[str, Any]]:
@@ -109,7 +112,10 @@ def _step_seconds(step: str) -> float:
 
 
 def _apart(rows: list[dict[str, Any]], step: str) -> float:
-    """Return the mean absolute difference (s) between waits with this time step and waits in the event-driven run."""
+    """Return the mean absolute change (s) of waits due to a time step.
+
+    Waits are compared with those of the event-driven run.
+    """
     chosen = [row for row in rows if row["step"] == step]
     jobs: int = sum(row["jobs"] for row in chosen)
     total: float = fsum(row["jobs"] * row["against_events"]["mean_absolute"] for row in chosen)
@@ -210,7 +216,11 @@ def week_beside(path: str, week: int) -> dict[str, Any]:
 
 
 def _held(edges: Floats, begin: Floats, end: Floats, weight: Floats | Ints) -> Floats:
-    """Return, for each span between two edges (s), the mean total weight of the intervals that overlap it."""
+    """Return the mean total weight of overlapping intervals in each span between two edges.
+
+    Interval i lasts from ``begin[i]`` to ``end[i]`` (s) and counts ``weight[i]`` while it lasts. ``edges`` are times
+    (s).
+    """
     low, high = edges[:-1, None], edges[1:, None]
     inside = np.clip(np.minimum(end, high) - np.maximum(begin, low), 0.0, None)
     held: Floats = (inside * weight).sum(axis=1) / (edges[1:] - edges[:-1])

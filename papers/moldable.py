@@ -42,7 +42,10 @@ def _by_wait(shape: Shape | None, of: Callable[[YieldModel, float], float]) -> S
 
 
 def _simulated(bench: Bench, shape: Shape | None, spares: int, wait: float) -> tuple[float, float, float]:
-    """Return the simulated yield (%) of allocations after queue waits of ``wait`` hours, with its 95 % interval."""
+    """Return the simulated yield (%) and the ends of its 95 % interval.
+
+    Each allocation follows a queue wait of ``wait`` hours.
+    """
     count = max(bench.size.failures // (spares + 1), 20)
 
     def make() -> list[list[float]]:
@@ -87,7 +90,10 @@ def grids(bench: Bench, sheet: Sheet) -> None:
 
 
 def time(bench: Bench, sheet: Sheet) -> None:
-    """Compute the time between two restarts in paper 003: the sum of the mean times between failures, plus the wait."""
+    """Compute the time between two restarts in paper 003.
+
+    It is the sum of the mean times between failures, plus the wait.
+    """
     for spares in (0, 53, 259):
         own = sum(SLIDES.mtbf / (SLIDES.nodes - failed) for failed in range(spares + 1)) + _DAY
         for shape in SHAPES[:2]:
@@ -160,7 +166,10 @@ def targets(bench: Bench, sheet: Sheet) -> None:
 
 
 def conclusion(bench: Bench, sheet: Sheet) -> None:
-    """Check the paper's concluding claim: yields with 1 % spare nodes and a wait of one day, for several parameters."""
+    """Check the paper's concluding claim, which is about yields with 1 % of spare nodes.
+
+    The wait is one day. Other parameters vary.
+    """
     few = SLIDES.nodes // 100
     for shape in SHAPES:
         share = 100 * float(_model(shape).yields(_DAY)[few])

@@ -23,7 +23,7 @@ class PrintedFigure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         paper: the paper's number or claim in words; None if ``printed`` of the entry has it, or the paper has none.
         absolute, relative: the tolerance, in the unit and as a share of the paper's number; the larger counts.
         ours: what Pipistrelle finds about a claim.
-        otherwise: the text that replaces ``ours`` if the claim does not hold; by default none does.
+        otherwise: the text that replaces ``ours`` if the claim does not hold; default: ``ours``.
     """
 
     what: str

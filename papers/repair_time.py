@@ -230,7 +230,7 @@ def _seven(scheduler: str) -> dict[str, float]:
 
 
 def figure_5(bench: Bench, sheet: Sheet) -> None:
-    """Draw a year of jobs with Grizzly's statistics."""
+    """Compare a year of random jobs, with Grizzly's statistics, with figure 5 of paper 000."""
     jobs = generate_like(load_model("grizzly"), 1, load=_REDRAW["load"])
     days = float(jobs.submit[-1] - jobs.submit[0]) / _DAY
     sheet.row("jobs", len(jobs) * 11 * 365.25 / 12 / days)

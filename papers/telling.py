@@ -55,7 +55,10 @@ def csv_text(results: Sequence[EntryResult]) -> str:
 
 
 def listed(chosen: Sequence[tuple[Paper, Entry]]) -> list[tuple[str, str, str, str, list[str], bool]]:
-    """Return the entries as rows: paper, id, title, place, needed logs, and whether the entry can be computed."""
+    """Return a row for each entry.
+
+    A row has the paper, id, title, place, needed logs, and whether the entry can be computed.
+    """
     return [
         (paper.id, entry.id, entry.title, entry.place, list(entry.needs), bool(entry.command))
         for paper, entry in chosen

@@ -134,7 +134,7 @@ class Tally:
         self.find(" | ".join(line.strip() for line in reversed(lines) if "^^" not in line))
 
     def lines(self) -> list[str]:
-        """Return the figures as two lines of text."""
+        """Return the counts, times and memory use as two lines of text."""
         grown = resident_kb() - self.warm_kb if self.warm_kb else 0
         ends = ", ".join(f"{count:,} {name}" for name, count in self.ends.most_common())
         return [

@@ -1,4 +1,4 @@
-"""Find campaigns (series of similar jobs that a user submits in a row), and how often users repeat jobs."""
+"""Find campaigns (series of similar jobs of one user), and measure how often users repeat jobs."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -45,7 +45,7 @@ class Campaigns:
         return begins
 
     def pairs(self) -> tuple[Ints, Ints]:
-        """Return the rows of the earlier and of the later job of each two successive jobs in a campaign."""
+        """Return the rows of successive jobs in campaigns: all earlier jobs, and all later jobs."""
         inner = np.ones(len(self.order), dtype=np.bool_)
         inner[self.first] = False
         after = np.flatnonzero(inner)

@@ -51,10 +51,10 @@ def compare(first: Workload, second: Workload) -> dict[str, Any]:
 
 
 def figures_of(workload: Workload) -> dict[str, Any]:
-    """Return statistics of those jobs of a workload that can run.
+    """Return statistics of the jobs of a workload that can run on its machine.
 
     - ``serial``: share of jobs of one unit.
-    - ``curves``: 201 quantiles of each quantity, in equal steps from least to greatest.
+    - ``curves``: 201 quantiles of each quantity, in equal steps from the minimum to the maximum.
     - ``week``: shares of submissions by hour from Monday 0:00 on the log's clock, or from time 0 without dates.
     - ``autocorrelation``: autocorrelation of hourly submissions, at lags of 1 to 168 hours.
     - ``dispersion``: variance over mean of daily submissions, 1 for a steady Poisson process.
@@ -82,7 +82,7 @@ def figures_of(workload: Workload) -> dict[str, Any]:
 
 
 def values_of(jobs: Workload) -> dict[str, Floats]:
-    """Return the values of each of `QUANTITIES`, without unknown values."""
+    """Return {quantity: its known values} for each of `QUANTITIES`."""
     limited = np.isfinite(jobs.walltime) & np.isfinite(jobs.runtime)
     return {
         "size": jobs.size.astype(np.float64),
@@ -94,7 +94,7 @@ def values_of(jobs: Workload) -> dict[str, Floats]:
 
 
 def distance(first: Floats, second: Floats) -> float | None:
-    """Return the largest difference of two distribution functions; None without values."""
+    """Return the Kolmogorov-Smirnov distance of two samples; None if a sample is empty."""
     if not len(first) or not len(second):
         return None
     points = np.unique(np.concatenate((first, second)))
@@ -125,7 +125,7 @@ def _runnable(workload: Workload) -> Workload:
 
 
 def _counts(jobs: Workload, width: float) -> Floats:
-    """Return the number of jobs submitted in each span of `width` s; the first job begins the first span."""
+    """Return how many jobs are submitted in each period of `width` s, from the first job on."""
     counts: Floats = np.bincount(((jobs.submit - jobs.submit[0]) // width).astype(np.int64)).astype(np.float64)
     return counts
 

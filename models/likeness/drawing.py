@@ -115,7 +115,10 @@ def _whole(values: Floats) -> Ints:
 
 
 def _bent_to(model: WorkloadModel, seed: int, area: float) -> WorkloadModel:
-    """Return the model, adjusted so that the jobs drawn with this seed use about `area` unit-seconds."""
+    """Return the model, adjusted so that jobs drawn with this seed use `area` unit-seconds.
+
+    The result is approximate.
+    """
     aim, nearest, best = area / model.jobs, math.inf, model
     for _ in range(_TRIES):
         found = with_area(model, aim)
@@ -214,9 +217,10 @@ def _campaigns(model: WorkloadModel, seed: int, jobs: int) -> tuple[Ints, Ints, 
 
 
 def _walltimes(model: WorkloadModel, runtime: Floats, like: Ints, draw: Floats, rounding: Floats) -> Floats:
-    """Return requested times (s): run times divided by the share of the request that jobs use, often rounded.
+    """Return requested times (s) for run times (s).
 
-    A share above 1 means that the job runs longer than it requested.
+    A run time is divided by a random share: the part of the requested time that the job uses. Many results are rounded
+    to common values. A share above 1 means that the job runs longer than it requested.
 
     Args:
         like: for each job, the row of an earlier job; the request of the earlier one is repeated if it is long enough.
@@ -247,9 +251,10 @@ def _walltimes(model: WorkloadModel, runtime: Floats, like: Ints, draw: Floats, 
 
 
 def _submitted(model: WorkloadModel, drawn: Workload, seed: int, seconds: float) -> Workload:
-    """Return the jobs by submit time; times after ``seconds`` wrap around to the start of the workload.
+    """Draw when campaigns begin, and return the jobs sorted by submit time.
 
-    Without wrapping, the first hours would lack jobs of campaigns that began before time 0.
+    Submit times after ``seconds`` wrap around to the start of the workload. Without wrapping, the first hours would
+    lack jobs of campaigns that began before time 0.
     """
     campaign = drawn.columns["campaign"]
     draws = seeded(seed, _STARTS, 0).random(int(campaign[-1]) + 1)

@@ -93,10 +93,11 @@ def fit(log: Workload, machine_size: int | None = None) -> WorkloadModel:
 
 
 def pieces(values: Floats | Ints, digits: int = 3) -> tuple[Piece, ...]:
-    """Return the distribution of values as pieces: ranges with weights that add up to about a million.
+    """Return the distribution of values as pieces, which are ranges with weights.
 
-    Values are cut into ranges with equal counts. A range from a to b is cut again at its mean m. The part below m gets
-    (b - m) / (b - a) of the weight, which preserves the mean. Bounds are rounded to `digits` digits.
+    The weights add up to about a million. Values are cut into ranges with equal counts. A range from a to b is cut
+    again at its mean m. The part below m gets (b - m) / (b - a) of the weight, which preserves the mean. Bounds are
+    rounded to `digits` digits.
     """
     ordered = np.sort(values.astype(np.float64))
     count = max(1, min(_MOST_PIECES, len(ordered) // _PER_PIECE))
@@ -119,7 +120,7 @@ def _round(value: float, digits: int) -> float:
 
 
 def _classes(size: Ints) -> Ints:
-    """Return each job's size class: one unit, then powers of two; classes with few jobs are merged."""
+    """Return each job's size class: one unit, then powers of two; small classes are merged."""
     octave = np.frexp(size.astype(np.float64))[1] - 1
     counts = np.bincount(octave)
     groups: list[list[int]] = [[0]] if counts[0] else []
@@ -142,7 +143,7 @@ def _classes(size: Ints) -> Ints:
 
 
 def _size_class(jobs: Workload, campaigns: Campaigns, inside: NDArray[np.bool_]) -> ModelClass:
-    """Return the model's class for the jobs of similar size that ``inside``, shape (jobs,), selects."""
+    """Fit a class of the model to the jobs that ``inside``, shape (jobs,), selects."""
     users: tuple[tuple[int, int], ...] = ()
     if campaigns.users:
         counts = np.bincount(campaigns.user[inside])
@@ -172,7 +173,9 @@ def _sizes(size: Ints) -> tuple[Piece, ...]:
 
 
 def _hours(begins: Workload) -> tuple[int, ...]:
-    """Return weights of the hours of a week from Monday 0:00, or from time 0.
+    """Return a weight for each hour of the week: how often campaigns begin in it.
+
+    The week begins on Monday 0:00, or at time 0 if the log has no dates.
 
     The weights of hours are smoothed towards the product of their day's and their hour's share. In a log of a few
     weeks, all days get equal weights, because one busy day would dominate.
@@ -188,10 +191,10 @@ def _hours(begins: Workload) -> tuple[int, ...]:
 
 
 def _repeat(jobs: Workload, campaigns: Campaigns, place: Ints) -> float:
-    """Return the probability that a job repeats the run time of the campaign's previous job, beyond coincidence.
+    """Return the probability that a job repeats the run time of the campaign's previous job.
 
-    ``place`` is the size class of each job, shape (jobs,). The chance of a coincidence is the share of jobs in the
-    class that have an `alike` run time.
+    Repetition by coincidence does not count. ``place`` is the size class of each job, shape (jobs,). The chance of a
+    coincidence is the share of jobs in the class that have an `alike` run time.
     """
     before, after = campaigns.pairs()
     if not len(before):
@@ -228,7 +231,10 @@ def _gaps(jobs: Workload, campaigns: Campaigns) -> tuple[GapBand, ...]:
 
 
 def _requests(runtime: Floats, walltime: Floats) -> tuple[RequestBand, ...]:
-    """Return the share of the requested time that jobs use, by run time; bands with few jobs are merged."""
+    """Return the share of the requested time that jobs use, by bands of run time.
+
+    Bands with few jobs are merged.
+    """
     found, left = [], np.ones(len(runtime), dtype=np.bool_)
     for bound, _ in RUNTIMES:
         inside = left & (runtime < bound)
@@ -244,7 +250,10 @@ def _requests(runtime: Floats, walltime: Floats) -> tuple[RequestBand, ...]:
 
 
 def _rounds(walltime: Floats) -> tuple[tuple[float, ...], float]:
-    """Return the whole minutes that are often requested, in seconds, and the share of jobs that request one of them."""
+    """Return the most common requested times (s), and the share of jobs that request one of them.
+
+    Only whole minutes count.
+    """
     values, counts = np.unique(walltime, return_counts=True)
     often = (counts >= max(5, _ROUND_SHARE * len(walltime))) & (values % 60 == 0)
     if not often.any():
@@ -255,9 +264,9 @@ def _rounds(walltime: Floats) -> tuple[tuple[float, ...], float]:
 def planned(
     model: WorkloadModel, *, jobs: int | None = None, duration: str | None = None, load: float | None = None
 ) -> WorkloadModel:
-    """Return the model with this number of jobs, duration, and average load.
+    """Return the model, adjusted to a number of jobs, a duration and an average load.
 
-    Any two of them imply the third. If only the number of jobs or the duration is given, the model's rate of jobs is
+    Any two of these imply the third. If only the number of jobs or the duration is given, the model's rate of jobs is
     kept. If only the load is given, the model's duration is kept. If all three are given, the model's distributions
     change, see `with_area`.
     """
@@ -281,7 +290,7 @@ def planned(
 
 
 def with_serial(model: WorkloadModel, share: float) -> WorkloadModel:
-    """Return the model with this share of jobs that use one unit."""
+    """Return the model, changed so that this share of its jobs use one unit."""
     if not 0 < model.serial < 1:
         raise ModelError("the share of jobs of one unit cannot change", where=model.name, found=f"{model.serial:.0%}")
     groups = {flag: sum(one.weight for one in model.classes if one.serial is flag) for flag in (True, False)}
@@ -290,7 +299,7 @@ def with_serial(model: WorkloadModel, share: float) -> WorkloadModel:
 
 
 def with_area(model: WorkloadModel, area: float) -> WorkloadModel:
-    """Return the model with this mean of unit-seconds per job.
+    """Return the model, changed to have this mean of unit-seconds per job.
 
     The share of jobs of one unit stays. The probability of each size and run time is multiplied by (size x run time) to
     a power, which is the same for all. The results are scaled separately for jobs of one unit and others. Among
@@ -312,9 +321,9 @@ def with_area(model: WorkloadModel, area: float) -> WorkloadModel:
 
 
 def _bent(model: WorkloadModel, power: float, serial: float) -> WorkloadModel:
-    """Return the model with each weight multiplied by its area (size x run time) to the power ``power``.
+    """Return the model with each weight multiplied by a power of its area (size x run time).
 
-    ``serial`` is the share of jobs of one unit in the result.
+    ``power`` is the exponent. ``serial`` is the share of jobs of one unit in the result.
     """
     scale = model.area
     classes, masses = [], []

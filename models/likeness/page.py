@@ -64,7 +64,10 @@ def html(found: dict[str, Any]) -> str:
 
 
 def rows(found: dict[str, Any]) -> list[list[str]]:
-    """Return a table of two workloads compared by `compare`: a header, then (quantity, value in each, distance)."""
+    """Return the table of two workloads compared by `compare`.
+
+    The first row is a header. Each other row has a quantity, its values in both workloads, and their distance.
+    """
     both = found["workloads"]
     table = [["", *(printable(str(one["name"])) for one in both), "distance"]]
     for key, what in (

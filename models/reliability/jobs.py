@@ -5,9 +5,9 @@ from typing import Final, NamedTuple
 
 from pipistrelle.platforms.errors import PlatformError, check_range
 
-#: Weibull shape of node lifetimes in the thesis (section 4.2)
+#: Weibull shape of node lifetimes in Umamaheshwaran's thesis (section 4.2)
 BETA: Final = 0.7
-#: survival probabilities in table 4.3 of the thesis
+#: survival probabilities in table 4.3 of Umamaheshwaran's thesis
 PROBABILITIES: Final = (0.60, 0.65, 0.70, 0.75, 0.80, 0.85, 0.90, 0.95, 0.99)
 _MINUTES: Final = 60.0
 
@@ -19,8 +19,8 @@ class ReliabilityError(PlatformError):
 def job_reliability(mttf: float, size: float, time: float, beta: float = BETA) -> float:
     """Return a job's survival probability: exp(-(n T Gamma(1 + 1/beta) / MTTF)^beta).
 
-    This is equation 3.7 of the thesis with n T in place of T, as in its tables 4.3 and 4.8. A job of n nodes thus
-    counts as one node that runs n times as long.
+    This is equation 3.7 of Umamaheshwaran's thesis with n T in place of T, as in its tables 4.3 and 4.8. A job of n
+    nodes thus counts as one node that runs n times as long.
 
     Args:
         mttf, time: mean time to failure of a node, and run time T, in the same unit.
@@ -30,13 +30,13 @@ def job_reliability(mttf: float, size: float, time: float, beta: float = BETA) -
 
 
 def series_reliability(mttf: float, size: float, time: float, beta: float = BETA) -> float:
-    """Return exp(-n (T Gamma(1 + 1/beta) / MTTF)^beta), the survival of n nodes."""
+    """Return the probability that n nodes survive: exp(-n (T Gamma(1 + 1/beta) / MTTF)^beta)."""
     _check(mttf, time, size, beta)
     return math.exp(-size * math.pow(time * math.gamma(1.0 + 1.0 / beta) / mttf, beta))
 
 
 def required_mttf(probability: float, size: float, time: float, beta: float = BETA) -> float:
-    """Return the node MTTF for a survival probability, as in table 4.3 of the thesis.
+    """Return the node MTTF for a survival probability, as in Umamaheshwaran's table 4.3.
 
     It is n T Gamma(1 + 1/beta) / ln(1/R)^(1/beta). The thesis's equation 4.1 has T where its table uses n T.
     """
@@ -76,8 +76,8 @@ class CheckpointChange(NamedTuple):
 def interval(dump: float, mttf: float) -> float:
     """Return the optimal checkpoint interval sqrt(2 delta M) - delta.
 
-    Daly's estimate of 2003 (equation 4.2 of the thesis), with checkpoint time delta and MTTF M in the same unit. If
-    delta is at least 2 M, the interval is M (Daly 2006).
+    Daly's estimate of 2003 (equation 4.2 of Umamaheshwaran's thesis), with checkpoint time delta and MTTF M in the same
+    unit. If delta is at least 2 M, the interval is M (Daly 2006).
     """
     check_range("a mean time to failure", mttf, 0, 1e300, ReliabilityError, above=True, unit="", where="MTTF")
     check_range("a dump's time", dump, 0, 1e300, ReliabilityError, above=True, unit="")
@@ -94,9 +94,9 @@ def change(size: float, dump: float, before: float, after: float) -> CheckpointC
 
 
 def job_change(size: float, dump: float, before: float, after: float) -> CheckpointChange:
-    """Return how a job's optimal checkpoint interval and its cost change, by the MTTF of the whole job.
+    """Return how a job's optimal checkpoint interval and its cost change.
 
-    The job's MTTF is the node MTTF, ``before`` or ``after`` (minutes), divided by the job's number of nodes, ``size``.
-    `change` uses the node MTTF itself.
+    They depend on the MTTF of the whole job. The job's MTTF is the node MTTF, ``before`` or ``after`` (minutes),
+    divided by the job's number of nodes, ``size``. `change` uses the node MTTF itself.
     """
     return change(size, dump, before / size, after / size)

@@ -16,8 +16,8 @@ Floats = NDArray[np.float64]
 def linear_blocking(capacity: float, load: float) -> float:
     """Return Beard's linear blocking probability, max(0, 1 - capacity / load).
 
-    It is equation 3.1 of the thesis: the limit of Erlang's B for growing machines at a fixed ratio load / capacity
-    above 1. With the load equal to the capacity, it is 0 for any capacity.
+    It is equation 3.1 of Umamaheshwaran's thesis: the limit of Erlang's B for growing machines at a fixed ratio load /
+    capacity above 1. With the load equal to the capacity, it is 0 for any capacity.
 
     Args:
         capacity, load: available and requested nodes (n lambda t), both above 0.
@@ -56,7 +56,10 @@ def erlang_c(servers: int, load: float) -> float | None:
 
 
 class Queueing(NamedTuple):
-    """Probability that a job waits, mean queue length, and mean wait (in the unit of the service time)."""
+    """Waiting probability, mean queue length and mean wait of a queue.
+
+    The wait is in the unit of the service time.
+    """
 
     chance: float
     length: float
@@ -72,10 +75,10 @@ def queueing(servers: int, load: float, service: float) -> Queueing | None:
 
 
 def printed_queueing(capacity: float, load: float, blocking: float, service: float) -> Queueing | None:
-    """Return waiting probability, queue length and wait by the thesis's equations 3.17 to 3.19 as printed.
+    """Return waiting probability, queue length and wait by Umamaheshwaran's printed equations.
 
-    The equations are P = C B / ((C - a) + a B), F = P a / (C - a) and W = P t / (C - a), for capacity C, load a,
-    blocking probability B and service time t. Return None if C <= a.
+    Equations 3.17 to 3.19 of the thesis are P = C B / ((C - a) + a B), F = P a / (C - a) and W = P t / (C - a), for
+    capacity C, load a, blocking probability B and service time t. Return None if C <= a.
 
     These equations subtract jobs (a = lambda t) from nodes (C). With a = n lambda t, which is C at B = 0, they divide
     by zero. Use them for comparison, not for forecasts.
@@ -89,7 +92,10 @@ def printed_queueing(capacity: float, load: float, blocking: float, service: flo
 
 
 class Shared(NamedTuple):
-    """The blocking probability of each class, shape (classes,), and the utilisation, on a shared machine."""
+    """Blocking and utilisation of a machine that several classes share.
+
+    ``blocking`` has the blocking probability of each class, shape (classes,).
+    """
 
     blocking: Floats
     utilisation: float

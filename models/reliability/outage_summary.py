@@ -25,9 +25,10 @@ Facts = list[tuple[str, str]]
 
 
 def summarise(log: OutageLog) -> Facts:
-    """Return (heading, text) pairs that describe a log of outages, with a picture drawn as text at the end.
+    """Return (heading, text) pairs that describe a log of outages.
 
-    Rates are failures per time that nodes were up and observed. Announced outages do not count as failures.
+    The last pair has a picture drawn as text. Rates are failures per time that nodes were up and observed. Announced
+    outages do not count as failures.
     """
     lives = log.watched()
     failures = np.isnan(log.announced)

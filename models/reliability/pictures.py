@@ -15,7 +15,7 @@ def svg(plan: dict[str, Any]) -> str:
 
     It has six parts:
 
-    - the nodes that each class needs, by blocking probability (figure 4.2 of the thesis);
+    - the nodes that each class needs, by blocking probability (figure 4.2 of Umamaheshwaran's thesis);
     - the node MTTF that each class needs (table 4.3);
     - the blocking of each class: linear, exact with own nodes, and exact on the shared machine;
     - the exact probability that a job waits (figure 4.5);

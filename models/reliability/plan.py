@@ -110,7 +110,7 @@ def _known(value: float) -> float | None:
 
 
 def _classes(demand: ClassDemand) -> list[dict[str, Any]]:
-    """Return size, rate, cost and rank of each class (the thesis's tables 4.2 and 4.4)."""
+    """Return size, rate, cost and rank of each class (Umamaheshwaran's tables 4.2 and 4.4)."""
     order = ranks([one.sizes for one in demand.classes])
     return [
         {
@@ -131,7 +131,7 @@ def _classes(demand: ClassDemand) -> list[dict[str, Any]]:
 
 
 def _required(demand: ClassDemand, options: PlanOptions) -> dict[str, Any]:
-    """Return the node MTTF that each class needs (thesis, table 4.3).
+    """Return the node MTTF that each class needs (Umamaheshwaran's table 4.3).
 
     Also return the node MTTF that the class needs if a job fails as soon as one of its nodes does.
     """
@@ -150,7 +150,7 @@ def _required(demand: ClassDemand, options: PlanOptions) -> dict[str, Any]:
 
 
 def _capacity(demand: ClassDemand, blocking: float) -> dict[str, Any]:
-    """Return the nodes that classes need at a blocking probability (thesis, table 4.5)."""
+    """Return the nodes that classes need at a blocking probability (Umamaheshwaran's table 4.5)."""
     found = needs([one.sizes.load for one in demand.classes], blocking)
     names = [one.name for one in demand.classes]
     return {
@@ -197,12 +197,12 @@ def _blocking(demand: ClassDemand, levels: Sequence[float]) -> list[dict[str, An
 
 
 def _given(one: ResourceClass, blocking: float) -> float:
-    """Return the units assigned to a class: enough for at least one of its jobs."""
+    """Return the units that a class gets, which are enough for at least one of its jobs."""
     return max((1.0 - blocking) * one.sizes.load, float(one.size))
 
 
 def _queueing(demand: ClassDemand, blocking: float) -> list[dict[str, Any]]:
-    """Return each class's queue, by Erlang's C and by the thesis's equations 3.17 to 3.19."""
+    """Return each class's queue, by Erlang's C and by Umamaheshwaran's equations 3.17 to 3.19."""
     rows = []
     for one in demand.classes:
         load, capacity = one.sizes.rate * one.sizes.service, _given(one, blocking)
@@ -224,7 +224,7 @@ def _queueing(demand: ClassDemand, blocking: float) -> list[dict[str, Any]]:
 
 
 def _partitions(demand: ClassDemand, blocking: float, parts: list[Partition], extra: int) -> dict[str, Any]:
-    """Return partitions and the classes that they serve (thesis, tables 4.6 and 4.7)."""
+    """Return partitions and the classes that they serve (Umamaheshwaran's tables 4.6 and 4.7)."""
     begins = [(one.name, first_partition(parts, at, one.size)) for at, one in enumerate(demand.classes)]
     return {
         "blocking": blocking,
@@ -251,7 +251,7 @@ def _partitions(demand: ClassDemand, blocking: float, parts: list[Partition], ex
 def _served(
     demand: ClassDemand, options: PlanOptions, parts: list[Partition], mttf: NDArray[np.float64]
 ) -> dict[str, Any]:
-    """Return the effect of partitions on each class (thesis, tables 4.8 to 4.10)."""
+    """Return the effect of partitions on each class (Umamaheshwaran's tables 4.8 to 4.10)."""
     machine = float(mttf.mean())
     rows, node_cost, job_cost = [], 0.0, 0.0
     dump = options.dump / _MINUTE
@@ -289,7 +289,11 @@ def _served(
 
 
 def _checkpoints(dump: float, before: float, after: float, changed: CheckpointChange) -> dict[str, float]:
-    """Return the checkpoint intervals (minutes) for the MTBF before and after, and how interval and cost change."""
+    """Return a class's checkpoint intervals and the changes of interval and cost.
+
+    ``before`` and ``after`` are the mean times to failure without and with partitions. All times are in minutes, the
+    cost is in node-minutes per hour.
+    """
     return {
         "interval_before": interval(dump, before),
         "interval_after": interval(dump, after),

@@ -131,7 +131,7 @@ class Needs(NamedTuple):
     """The number of nodes that each class needs at a blocking probability B, in class order.
 
     Attributes:
-        plain: for job types I and IV of the thesis, by equation 3.11.
+        plain: for job types I and IV of Umamaheshwaran's thesis, by its equation 3.11.
         chained: for types II and III, by equation 3.14 as printed.
         by_size: for types II and III as in table 4.5: (1 - B) C_max, plus B times C_max of the next smaller class.
     """

@@ -42,7 +42,9 @@ class RankTest(Struct, frozen=True):
 
 
 def rank_test(values: Floats, *, level: float = LEVEL) -> RankTest:
-    """Return Friedman's test of a table of values, (blocks, treatments), with Nemenyi's test of all pairs.
+    """Test whether treatments differ (Friedman), and which pairs differ (Nemenyi).
+
+    ``values`` has the shape (blocks, treatments).
 
     Friedman (The Use of Ranks to Avoid the Assumption of Normality, JASA 32, 1937), with its correction for ties, is
     `scipy.stats.friedmanchisquare`. Nemenyi (Distribution-free Multiple Comparisons, Princeton 1963) compares the
@@ -111,9 +113,10 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 
 
 def letters(ranks: Sequence[float], pairs: Sequence[Sequence[float]], level: float = LEVEL) -> list[str]:
-    """Return a letter display: two treatments share a letter unless their p-value is below 1 - level.
+    """Return letters for each treatment that show which treatments differ significantly.
 
-    Each letter marks a group of treatments with adjacent mean ranks, no two of which differ significantly.
+    Two treatments share a letter unless their p-value is below 1 - level. Each letter marks a group of treatments with
+    adjacent mean ranks, no two of which differ significantly.
     """
     order = sorted(range(len(ranks)), key=lambda one: ranks[one])
     found: list[tuple[int, int]] = []

@@ -106,7 +106,10 @@ def _jobs(classes: WorkloadClasses, one: ServiceClass, submit: Floats, seed: int
 
 
 def _joined(classes: WorkloadClasses, parts: list[Workload], note: list[str]) -> Workload:
-    """Merge the jobs of all classes by submit time; ties follow the order of classes. ``note`` goes into the header."""
+    """Merge the jobs of all classes by submit time; ties follow the order of classes.
+
+    The lines of ``note`` go into the workload's header.
+    """
     submit = np.concatenate([part.submit for part in parts])
     order = np.argsort(submit, kind="stable")
     size = np.concatenate([part.size for part in parts])[order]

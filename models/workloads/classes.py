@@ -147,7 +147,7 @@ class WorkloadClasses(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     Args:
         name, description, source: its name, one line about it, and the origin of its numbers.
-        duration: how long jobs are submitted: "1824h".
+        duration: how long jobs are submitted, such as "1824h".
         epoch: Unix time (s) of time 0; None: no dates.
     """
 
@@ -172,7 +172,7 @@ class WorkloadClasses(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def offered_load(self) -> float:
-        """Return requested divided by available unit-hours; at 1 or more, queues grow for ever."""
+        """Return requested over available unit-hours; at 1 or more, the queue grows forever."""
         asked = math.fsum(self.rate(one) * sum(one.sizes) / 2 * one.mean_service / HOUR for one in self.classes)
         return asked / self.machine_size
 

@@ -76,7 +76,10 @@ def trace_time(workload: Workload, text: str, zone: tzinfo) -> float:
 
 
 def signed_seconds(text: str, what: str = "length of time") -> float:
-    """Parse a length of time (s) like `parse_seconds`, but allow 0 and negative lengths. Errors call it ``what``."""
+    """Parse a length of time (s) like `parse_seconds`, but allow 0 and negative lengths.
+
+    Error messages call it ``what``.
+    """
     words = text.strip()
     sign = -1.0 if words.startswith("-") else 1.0
     plain = words.removeprefix("-").removeprefix("+") if words[:2] not in ("+-", "-+") else words

@@ -51,9 +51,10 @@ def arrivals_text(arrivals: dict[str, Any]) -> list[str]:
 def svg(figures: dict[str, Any]) -> str:
     """Return a picture of the statistics that `summarise` returned, as SVG text.
 
-    The upper part shows jobs by size and run time, as in figures 5 and 6 of paper 000. The lower part shows submissions
-    by weekday and hour, if the trace has dates. Cells show numbers of jobs, margins show percentages. Without jobs
-    there is only the heading. Equal statistics give equal bytes with the same version of matplotlib.
+    The upper part shows jobs by size and run time, like figures 5 and 6 of Horace et al.
+    (docs/tutorials/repair-time.md). The lower part shows submissions by weekday and hour, if the trace has dates.
+    Cells show numbers of jobs, margins show percentages. Without jobs there is only the heading. Equal statistics
+    give equal bytes with the same version of matplotlib.
     """
     tables: list[tuple[Any, list[str], list[str], str]] = []
     if (grid := figures["by_size_and_runtime"]) is not None:

@@ -138,7 +138,10 @@ def _spread(values: Floats | Ints) -> dict[str, float | None]:
 
 
 def _accuracy(jobs: Workload) -> dict[str, Any] | None:
-    """Return quantiles of the ratio of run time to requested time, and the number of jobs by range of the ratio."""
+    """Return how well jobs estimate their run time; None if no job requests a time.
+
+    The result has quantiles of the ratio of run time to requested time, and numbers of jobs by range of this ratio.
+    """
     limited = np.isfinite(jobs.walltime) & np.isfinite(jobs.runtime)
     if not limited.any():
         return None
@@ -156,7 +159,7 @@ def _accuracy(jobs: Workload) -> dict[str, Any] | None:
 
 
 def _busiest(jobs: Workload, name: str, work: Floats) -> dict[str, Any] | None:
-    """Return those values of a field, such as user ids, whose jobs use the most unit-seconds.
+    """Return the values of a field, such as user ids, whose jobs use the most unit-seconds.
 
     ``name`` is the field, and ``work`` the unit-seconds of each job. The result is None if no job has the field.
     """

@@ -69,7 +69,7 @@ def test_a_page_asks_for_nothing_from_elsewhere():
     policies = [told["content"] for tag, told in reader.tags if tag == "meta" and "http-equiv" in told]
     assert policies[0].startswith("default-src 'none'; style-src 'sha256-")
     assert [told["alt"] for tag, told in reader.tags if tag == "img"] == [
-        "nodes that work in a grid of 6 x 6: grid, spares",
+        "working nodes of a 6 x 6 grid: grid, spares",
         "optimal yield by wait: no spares, rigid, moldable, grid",
     ]
     ids = [told["id"] for tag, told in reader.tags if tag == "section"]

@@ -155,7 +155,7 @@ class Dispatcher:
 
 
 def observed(dispatcher: Dispatcher, queue: int, mask: NDArray[np.bool_]) -> Observation:
-    """Return an observation of ``queue`` jobs and the machine, values 0 to 1.
+    """Return an observation of ``queue`` jobs and the machine, with values from 0 to 1.
 
     The shape is (queue * features + 2,). ``mask`` tells which of these jobs can start now.
     """
