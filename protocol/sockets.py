@@ -57,7 +57,7 @@ class CallerKeys(NamedTuple):
 
 
 class AcceptedConnection(Protocol):
-    """An accepted connection; it may be the expected server or scheduler."""
+    """An accepted connection, perhaps from the expected server or scheduler."""
 
     lost: bool
 

@@ -257,7 +257,7 @@ class ZmtpStream:
         return flags, body
 
     def _read_over(self, flags: int, begin: int, size: int) -> tuple[int, bytes] | None:
-        """Skip a body that is too long; keep the frame's head until all of the body has passed."""
+        """Skip a body that is too long, and put an empty frame with the same flags in its place."""
         there = min(len(self._buffer) - begin, size)
         del self._buffer[: begin + there]
         self._buffer[:0] = bytes((flags & ~_LONG, 0))

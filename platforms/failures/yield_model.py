@@ -180,11 +180,10 @@ class YieldModel:
         return self.life + wait
 
     def yields(self, wait: float) -> Floats:
-        """Return the yield (useful share of the node time, 0 to 1) for each F, with a queue wait of ``wait`` s, shape
-        (most + 1,).
+        """Return the yield (useful share of the node time, 0 to 1) for each F, shape (most + 1,).
 
-        It is W / (N T): the work of one allocation, divided by its N nodes times the mean time T from one allocation
-        to the next.
+        The yield is W / (N T): the work of one allocation, divided by its N nodes times the mean time T from one
+        allocation to the next. ``wait`` is the queue wait D (s).
         """
         return self.work / (self.allocation.nodes * self.between_restarts(wait))
 

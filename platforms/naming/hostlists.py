@@ -44,13 +44,13 @@ def expanded(text: str, where: str, what: str = "names of nodes") -> list[str]:
 
 
 class NameLists:
-    """Expands the lists of names of one file, which together have at most `MOST_IN_FILE` names."""
+    """The lists of names in one file, which together have at most `MOST_IN_FILE` names."""
 
     def __init__(self) -> None:
         self._left = MOST_IN_FILE
 
     def expanded(self, text: str, where: str, what: str = "names of nodes") -> list[str]:
-        """Return the names of a list, as `expanded` does; PlatformError also if the file has too many names."""
+        """Return the names in a list and count them; PlatformError also if the file has too many names."""
         names = expanded(text, where, what)
         self.count(len(names), where)
         return names

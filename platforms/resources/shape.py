@@ -134,9 +134,9 @@ class Shape:
 
     @cached_property
     def total(self) -> Amounts:
-        """What the job takes at least of all its nodes together, GPUs (thousandths) last, shape (resources + 1,).
+        """The least amounts that the job takes of all its nodes together, shape (resources + 1,).
 
-        All amounts are 0 if the job is exclusive.
+        GPUs come last, in thousandths. All amounts are 0 if the job is exclusive.
         """
         request, found = self.request, np.zeros(len(self._nodes.resources) + 1, dtype=np.int64)
         if request.exclusive:
@@ -336,7 +336,7 @@ class Shape:
         return parts
 
     def _gpu_counts(self, chosen: Amounts, tasks: list[int], room: Amounts) -> list[int]:
-        """Return the number of GPUs on each chosen node, given how many the job can take there."""
+        """Return the number of GPUs on each chosen node; ``room`` is how many the job can take there at most."""
         request = self.request
         if request.exclusive:
             return [int((self._nodes.gpus[node] > 0).sum()) for node in chosen.tolist()]
@@ -356,7 +356,9 @@ class Shape:
         return request.gpus // nodes if request.gpus else request.gpus_per_node + request.gpus_per_task * tasks
 
     def numbers(self, free: Amounts, count: int) -> tuple[int, ...]:
-        """Return up to ``count`` GPUs that suffice for the job, those with the least free capacity first.
+        """Return the numbers of up to ``count`` GPUs with enough free capacity for the job, ascending.
+
+        GPUs with the least free capacity are preferred.
 
         Args:
             free: free thousandths of each GPU of the node, shape (GPUs,).
@@ -432,7 +434,7 @@ class Shape:
         return self._shortage(allowed)
 
     def _shortage_in_all(self, allowed: Bools) -> str:
-        """Return the resource of which all allowed nodes together have too little."""
+        """Return a text that names the resource of which all allowed nodes together have too little."""
         nodes, where = self._nodes, np.flatnonzero(allowed)
         for column, name in enumerate(nodes.resources):
             asked, has = int(self.total[column]), int(nodes.amounts[where, column].sum())
@@ -444,7 +446,7 @@ class Shape:
         return "all usable nodes together have too little room for the tasks"
 
     def _shortage(self, allowed: Bools) -> str:
-        """Return the resource of which every allowed node has too little for one task."""
+        """Return a text that names the resource of which every allowed node has too little for one task."""
         nodes, tasks = self._nodes, max(1, self.exact)
         need = self._per_node + tasks * self._per_task
         for column, name in enumerate(nodes.resources):
@@ -461,7 +463,7 @@ class Shape:
 
 
 class Shapes:
-    """The shapes of requests on one machine, each made once."""
+    """The `Shape` of each request on one machine; equal requests share one."""
 
     def __init__(self, nodes: SharedNodes) -> None:
         self._nodes = nodes

@@ -28,7 +28,7 @@ NOBODY: Final = -1
 class RankedClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
     """A class of jobs of similar size, with the symbols of Umamaheshwaran's thesis.
 
-    `load` is the thesis's equation 3.10, multiplied by `fill`; `cost` is that of its table 4.4.
+    `load` is equation 3.10 of the thesis, multiplied by `fill`; `cost` is from its table 4.4.
 
     Args:
         size: n, the units of its largest jobs.

@@ -71,7 +71,7 @@ class _Written(Struct, gc=False):
 
 
 class _WrittenFirst(_Written, gc=False):
-    """The first notice of our server; Batsim's clients ignore the additional field."""
+    """The first notice of our server, with a field ``server`` that Batsim's clients ignore."""
 
     server: str
 
