@@ -117,7 +117,7 @@ def foresee(runtime: Runtime, moment: Standstill) -> Foreseen:
 
 
 class _Ahead:
-    """Stands in for the server while the future of a run is simulated."""
+    """A stand-in for the server while the future of a run is simulated."""
 
     def __init__(self, runtime: Runtime, moment: Standstill) -> None:
         assert runtime.view is not None

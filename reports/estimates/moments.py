@@ -89,7 +89,7 @@ def glimpses(
 
 @dataclass(frozen=True, slots=True)
 class _Connected:
-    """Connects a run to the given scheduler in this process."""
+    """The connection of a run to the given scheduler in this process."""
 
     scheduler: "_WatchedRuntime"
 

@@ -163,7 +163,8 @@ def as_json(explanation: Explanation, look: Look | None = None) -> dict[str, Any
 def account(index: RunIndex, job: str, at: float | None) -> tuple[Explanation, Look | None]:
     """Return why a job waited, and its state at a moment (s) if requested.
 
-    The state is None if the run was not repeated. ``job`` is the job's id, with or without the prefix.
+    The state is None if ``at`` is None or the run was not repeated. ``job`` is the job's id, with or without the
+    prefix.
 
     Raises:
         ExplainError: if the job does not exist or did not wait at that moment.

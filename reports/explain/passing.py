@@ -269,8 +269,8 @@ def _held_enough(
 class _Held(Struct):
     """A part of a job's wait, ``begin`` to ``end`` (s), in which a limit of its class or of the scheduler held it back.
 
-    The limit counts together all jobs with the same ``labels`` (indices in `Labels`). It counts started jobs, or with
-    ``queued`` all jobs in the queue.
+    The limit counts together all jobs with the same ``labels`` (indices in `Labels`). It counts running jobs; with
+    ``queued``, it also counts queued jobs.
     """
 
     begin: float

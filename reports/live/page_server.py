@@ -70,7 +70,7 @@ _LOOP_DESCRIPTORS: Final = 4
 
 
 class PageServer:
-    """Serve one page, and the states of its run as server-sent events.
+    """A server of one page, and of the states of its run as server-sent events.
 
     Args:
         port: port on the loopback interface; 0 takes any free port.

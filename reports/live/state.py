@@ -136,7 +136,7 @@ class LiveState(Struct, frozen=True, kw_only=True):
 
 
 class Onlooker:
-    """Makes the `LiveState` of a run, between two steps of the simulation."""
+    """A maker of the `LiveState` of a run, to be called between two steps of the simulation."""
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup

@@ -57,7 +57,7 @@ def in_script(value: Any) -> str:
 
 
 def read_web(path: str) -> str:
-    """Read a file of a folder ``web``, given its path in ``reports``."""
+    """Return the text of a file in a folder ``web``, given its path relative to ``reports``."""
     return (resources.files("pipistrelle.reports") / path).read_text(encoding="utf-8")
 
 

@@ -28,9 +28,9 @@ _END: Final = b"\n"
 
 
 class ColumnPack:
-    """Packs columns one after another; equal columns are stored once.
+    """Packed columns, one after another; equal columns are stored once.
 
-    Each method returns the position and format of its column as plain values, for the page to read.
+    `numbers`, `names` and `texts` return the position and format of the packed column, for the page to read.
     """
 
     def __init__(self) -> None:

@@ -117,7 +117,7 @@ class Month:
 
 @dataclass
 class Watch(Observer):
-    """Records when and on which nodes each job ran."""
+    """An observer that records when and on which nodes each job ran."""
 
     #: (job, start, end (s), nodes) of all attempts that ran
     attempts: list[Attempt] = field(default_factory=list)

@@ -67,7 +67,10 @@ def accuracy(
 
 
 def counted_jobs(both: Beside, warm_up: float, until: float | None = None) -> NDArray[np.intp]:
-    """Return the indices of the jobs submitted in the interval, or raise ReportError."""
+    """Return the indices of the jobs submitted from ``warm_up`` to before ``until`` (s after the first job).
+
+    Jobs that ran before time 0 (negative real wait) are left out. Raise ReportError if no job is left.
+    """
     since = both.submit - both.submit[0]
     chosen = np.flatnonzero((since >= warm_up) & (since < (np.inf if until is None else until)) & (both.real >= 0))
     if not len(chosen):
