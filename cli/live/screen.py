@@ -32,7 +32,7 @@ def can_draw() -> bool:
 
 
 class TerminalView:
-    """Shows a run on the alternate screen of a terminal."""
+    """A view of a run on the alternate screen of a terminal."""
 
     every: Final = _EVERY_S
 
