@@ -39,7 +39,7 @@ def _conditions(ctx: click.Context, param: click.Parameter, texts: tuple[str, ..
 
 
 def _changes(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
-    """Return {KEY: VALUE} for texts such as KEY=VALUE, which change a configuration; raise an error for others."""
+    """Parse changes of a configuration, KEY=VALUE; raise a usage error for any other text."""
     found: dict[str, str] = {}
     for text in texts:
         key, mark, value = text.partition("=")

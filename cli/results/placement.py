@@ -138,7 +138,7 @@ def order_command(
 @click.option("--end", default="2017-12-01", metavar="DATE", help="End of the period for failure rates.")
 @all_json_option
 def titan_command(lives: str | None, begin: str, end: str, as_json: bool) -> None:
-    """Compute failure statistics of Titan's GPUs, and compare them with the published ones."""
+    """Compute failure statistics of Titan's GPUs, and compare them with the published values."""
     import_numpy()
     from pipistrelle.reports.placement.stability import (
         LEADERSHIP_HOURS,

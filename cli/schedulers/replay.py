@@ -104,7 +104,7 @@ def command(
 
 
 def _print_parting(parting: "Parting", found: str, recorded: str, epoch: float | None) -> None:
-    """Print the first decision in which the scheduler differs from the recording, and the queue at that time.
+    """Print the first decision that differs from the recording, and the queue at that time.
 
     Args:
         found, recorded: names of the tested and of the recorded scheduler.

@@ -140,7 +140,7 @@ def _like(
 
 
 def _model(name: str, machine_size: int | None) -> "tuple[WorkloadModel, Workload | None]":
-    """Return the model of this name and None; for the name of a log, a model fitted to the log, and the log."""
+    """Return a model, and the log to which it was fitted; None for the log if ``name`` is a model."""
     from pipistrelle.models.likeness.fitting import fit
     from pipistrelle.models.likeness.model import is_model, load_model
     from pipistrelle.runs.inputs.named import load_workload

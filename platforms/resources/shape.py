@@ -1,4 +1,7 @@
-"""Match requests with shared nodes: which nodes fit, how tasks and GPUs are divided, why a request never fits."""
+"""Match requests with shared nodes.
+
+A `Shape` tells which nodes fit a request, divides tasks and GPUs among nodes, and says why a request never fits.
+"""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -199,9 +202,9 @@ class Shape:
         return amounts
 
     def rows(self, takes: Sequence[Take]) -> tuple[Amounts, Amounts, Amounts]:
-        """Return the node of each part of a job, shape (takes,), and the amounts and GPUs that the part holds there.
+        """Return the node, the amounts and the GPUs of each part of a job.
 
-        The amounts have the shape (takes, resources), the GPUs (in thousandths) the shape (takes, GPUs).
+        The nodes have the shape (takes,), the amounts (takes, resources), and the GPUs (in thousandths) (takes, GPUs).
         """
         nodes = np.array([take.node for take in takes], dtype=np.int64)
         gpus = np.zeros((len(takes), self._nodes.gpus.shape[1]), dtype=np.int64)
@@ -278,11 +281,11 @@ class Shape:
     def choose(self, order: Sequence[int] | Amounts, most: Amounts, amounts: Amounts, gpus: Amounts) -> Takes | None:
         """Choose nodes in an order of preference, and divide tasks and GPUs among them; None if too few fit.
 
-        A request with a fixed number of nodes prefers nodes that can take an equal part of the tasks. If these are too
-        few, the nodes that can take most tasks are chosen. If the chosen nodes have too few GPUs for the job, any nodes
-        with enough are chosen. The chosen nodes are filled with tasks and GPUs in the order of their numbers, but each
-        gets at least the minimum per node. On each node the job gets the GPUs with the least free capacity that
-        suffices.
+        A request with a fixed number of nodes prefers nodes that can take an equal part of the tasks. If there are too
+        few of these, the nodes that can take most tasks are chosen. If the chosen nodes have too few GPUs for the job,
+        other nodes with enough GPUs are chosen. The chosen nodes are filled with tasks and GPUs in the order of their
+        numbers, but each gets at least the minimum per node. On each node the job gets the GPUs with the least free
+        capacity that suffices.
 
         Args:
             order: nodes, the preferred first; others are not used.

@@ -46,8 +46,8 @@ class SimGridPlatform(msgspec.Struct, frozen=True, kw_only=True):
             h10, h2.
         storages: storage hosts in the same order; their numbers follow those of `hosts`.
         master: the host of Batsim's own processes; None if the file has none.
-        unused: (element, or element and attribute; its count) for elements and attributes without effect, in the order
-            of first occurrence. They only describe the network or need other files.
+        unused: (name, count) of elements and attributes without effect, in the order of first occurrence. The name is
+            an element, or an element and an attribute. They only describe the network or need other files.
     """
 
     name: str

@@ -63,7 +63,7 @@ class LinkLoads:
     def bandwidths(self) -> list[Floats] | None:
         """Link bandwidths (bytes/s) along each dimension, by coordinate; None if unknown.
 
-        If they alternate along a dimension, the first value is that of the link from coordinate 0 to 1.
+        If bandwidths alternate along a dimension, the first value is for the link from coordinate 0 to 1.
         """
         told = self._topology.info.bandwidth
         sized = zip(told, self.shape, strict=True) if told else ()
@@ -125,7 +125,7 @@ class LinkLoads:
         return found
 
     def busiest(self, lines: list[LinkLines]) -> tuple[float, float | None]:
-        """Return the greatest link load, and the rate of traffic at which the first link reaches its bandwidth.
+        """Return the greatest link load, and the traffic rate at which the first link is full.
 
         The rate is in bytes/s per unit of load. It is None if bandwidths are unknown or no link has a load.
         """

@@ -84,7 +84,10 @@ class Notify(Event, frozen=True, tag="NOTIFY"):
 
 
 class Answer(Event, frozen=True, tag="ANSWER"):
-    """The server's answer to a QUERY, as {request: answer}. An answer on energy is in joules since time 0."""
+    """The server's answer to a QUERY: ``data`` is {request: answer}.
+
+    An answer on energy is the energy used since time 0, in joules.
+    """
 
     data: dict[str, Any]
 

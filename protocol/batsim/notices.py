@@ -227,7 +227,10 @@ class _ReadSubmittedData(Struct):
 
 
 class _Task(Struct):
-    """The progress of a job or of a part of a job; ``progress`` is None if that job or part has parts itself."""
+    """The progress of a job or of a part of a job.
+
+    ``progress`` is None if this job or part is itself divided into parts.
+    """
 
     profile_name: str | None = None
     progress: float | None = None

@@ -86,7 +86,10 @@ class Standstill(NamedTuple):
 
 
 class Foreseen(NamedTuple):
-    """Expected starts and rejections of queued jobs, each as {job id: (time in s, the scheduler's reason or "")}."""
+    """Expected starts and rejections of queued jobs.
+
+    Each is {job id: (time in s, the scheduler's reason or "")}.
+    """
 
     starts: dict[str, tuple[float, str]]
     refusals: dict[str, tuple[float, str]]

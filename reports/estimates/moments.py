@@ -172,7 +172,7 @@ class _WatchedRuntime:
         return reply
 
     def check(self) -> None:
-        """Raise an error stored during the run, or ExplainError if other jobs started than in the original run."""
+        """Raise ExplainError if the starts differ from the original run, or the error of an estimate."""
         self._expected.check(self._files)
         if self._failure is not None:
             raise self._failure

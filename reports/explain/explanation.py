@@ -143,7 +143,7 @@ def look_at(seen: Seen, time: float) -> Look | None:
 
 
 def _samples(looks: Sequence[Look]) -> list[Sample]:
-    """Return a job's queue positions over time with their priority terms, reduced to a number that fits on a page."""
+    """Return a job's queue positions and priority terms over time, at most `_MOST_SAMPLES`."""
     found = [Sample(look.time, look.place, look.terms) for look in looks if look.terms is not None]
     if len(found) <= _MOST_SAMPLES:
         return found

@@ -53,7 +53,7 @@ class PageError(PipistrelleError):
 
 
 class _RestingSelector(selectors.DefaultSelector):
-    """An event-loop selector that pauses before it waits for events, so that the thread uses little processor time."""
+    """An event-loop selector that pauses before it waits for events, to save processor time."""
 
     _begun = 0.0
 

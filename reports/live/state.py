@@ -49,7 +49,10 @@ class SeenWaiting(Struct, frozen=True):
 
 
 class SeenRunning(Struct, frozen=True, array_like=True):
-    """A running job as live views show it; ``since`` is its start time (s), all else as in `SeenWaiting`."""
+    """A running job as live views show it.
+
+    ``since`` is its start time (s); all other fields are as in `SeenWaiting`.
+    """
 
     id: str
     size: int

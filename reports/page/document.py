@@ -89,5 +89,5 @@ def _policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
 
 
 def digest(text: str) -> str:
-    """Return the Content-Security-Policy entry (a hash) that allows a script or style element with this text."""
+    """Return the hash with which a Content-Security-Policy allows a script or style of this text."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"

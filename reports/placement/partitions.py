@@ -1,4 +1,4 @@
-"""Simulate chapter 5 of Umamaheshwaran's thesis: job failures with and without partitions by reliability."""
+"""Compare job failures with and without partitions by reliability, as in Umamaheshwaran's thesis, chapter 5."""
 
 import math
 from collections.abc import Iterable, Sequence
