@@ -80,7 +80,7 @@ def sole_frame(data: bytes, before: bytes) -> bytes | None:
 
 
 class ZmtpStream:
-    """Reads a peer's bytes: its greeting and READY, then messages.
+    """A parser of a peer's bytes: its greeting and READY, then messages.
 
     Bytes may be fed in pieces of any length. `answers` returns our READY, and a PONG for each PING. Memory use is at
     most a few times the peer's longest message.

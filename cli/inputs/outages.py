@@ -57,8 +57,8 @@ def generate_command(
 ) -> None:
     """Generate random failures from a failure model, and write them as CSV.
 
-    The columns are node, down, up (seconds) and cause. The first line gives the number of nodes and the simulated time
-    span, which 'failures show' and 'failures fit' read.
+    The columns are node, down and up (both in seconds), and cause. The first line gives the number of nodes and the
+    simulated time span, which 'failures show' and 'failures fit' read.
     """
     if (platform is None) == (nodes is None):
         raise click.UsageError("give either --platform or --nodes.")

@@ -101,10 +101,11 @@ def read_trials(place: Path, conditions: Sequence[tuple[str, str]]) -> "TrialTab
 def chosen_axes(
     trials: "TrialTable", x: str | None, by: str | None, panels: str | None = None
 ) -> tuple[str, str | None]:
-    """Return the numeric varied option for the x axis, and the varied option with one curve per value.
+    """Return the study's axis along the curves, and its axis with one curve per value.
 
-    The second is None if there is only one curve. ``x`` and ``by`` name the two options; None: choose one. The option
-    that ``panels`` names is used only if ``x`` or ``by`` names it too.
+    An axis of a study is an option that it varies. The first axis has numeric values. The second is None if there is
+    only one curve. ``x`` and ``by`` name the two axes; None: choose one. The axis that ``panels`` names is used only if
+    ``x`` or ``by`` names it too.
     """
     from pipistrelle.studies.pictures import choices
 

@@ -24,8 +24,8 @@ class MaintenanceError(PlatformError):
 class Maintenance:
     """One occurrence of maintenance: nodes are down from `begin` to `end`.
 
-    Schedulers know of it from `announced` on. All times are in seconds. `id` is unique in a plan: the rule's name, and
-    for a recurring rule a number from 1, as ``weekly.3``.
+    Schedulers know of the maintenance from `announced` on. All times are in seconds. `id` is unique in a plan: the
+    rule's name, and for a recurring rule a number from 1, as ``weekly.3``.
     """
 
     id: str

@@ -102,7 +102,7 @@ def _numbers(inside: str, item: str, where: str, what: str) -> list[str]:
 
 
 def _group(head: str, numbers: list[tuple[int, str]]) -> str:
-    """Return the list of the names that begin with ``head`` and end in the given numbers.
+    """Return the names that begin with ``head`` and end in the given numbers, in Slurm's form.
 
     The name without a number comes first, then the ranges in the order of their numbers.
     """
