@@ -53,7 +53,7 @@ _WORKLOAD: Final = {
     "redraw": Door("Draw new jobs from a model of the workload.", "workload.edit:redraw_step"),
 }
 _FAILURES: Final = {
-    "generate": Door("Write random failures of a model or platform.", "inputs.outages:generate_command"),
+    "generate": Door("Generate random failures from a failure model.", "inputs.outages:generate_command"),
     "show": Door("Describe a failure log: rates, repairs, clustering.", "inputs.outages:show_command"),
     "fit": Door("Fit a failure model to a failure log.", "inputs.outages:fit_command"),
     "plan": Door("Compute the node reliability and partitions that jobs need.", "inputs.reliability:plan_command"),
@@ -77,7 +77,7 @@ _NEW: Final = {
 _CHECK: Final = {
     "scheduler": Door("Test a scheduler with difficult situations.", "schedulers.conformance"),
     "cases": Door("Rerun test cases and compare results with the expected ones.", "schedulers.ci"),
-    "replay": Door("Replay recorded messages to a scheduler or the server.", "schedulers.replay"),
+    "replay": Door("Replay a recorded session to a scheduler or the server.", "schedulers.replay"),
 }
 #: {group in the help: {command: what it is}}
 GROUPS: Final[Mapping[str, Mapping[str, Door]]] = {
@@ -141,7 +141,7 @@ class LazyGroup(click.Group):
         self.doors = {name: door for doors in sections.values() for name, door in doors.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the commands, in the order in which ``doors`` has them."""
+        """Return the names of the commands, in the order of ``doors``."""
         return list(self.doors)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

@@ -152,11 +152,9 @@ def _run(args: Sequence[str] | None) -> int:
 
 
 def _without(text: str) -> int:
-    """Report ``text``, which says that memory or file descriptors have run out.
+    """Report ``text``, which says that memory or descriptors have run out; return the exit code.
 
-    No file is opened to report it.
-
-    Return the exit code.
+    The report opens no file.
     """
     _last_words(text)
     return NO_MEMORY

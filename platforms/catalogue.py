@@ -1,4 +1,4 @@
-"""Find the package's platforms, and other TOML files in it, by name."""
+"""Find platforms and other TOML files of the package by name."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -81,7 +81,7 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class NodeGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Values of some nodes, which override those of their pool and of earlier groups.
+    """Values of some nodes, which override the values of their pool and of earlier groups.
 
     Each value, and each property, is overridden separately. All fields but `nodes` are like a pool's. The `Platform`
     checks its groups.

@@ -16,10 +16,10 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 class NodeRow(Struct, frozen=True, kw_only=True):
     """One row of a table of nodes: the values of one node.
 
-    The fields below describe the row; the others are as in a pool, and empty or None if the row does not give them.
+    All fields that are not listed here are as in a pool. They are empty or None if the row does not give them.
 
     Args:
-        where: what messages call the row: its file, and its line if known.
+        where: the row's name in messages: its file, and its line if known.
         name, location: the node's name and its place in the topology; one of them may be missing.
     """
 
@@ -35,9 +35,9 @@ class NodeRow(Struct, frozen=True, kw_only=True):
 def with_node_rows(platform: Platform, rows: Sequence[NodeRow]) -> Platform:
     """Return the machine with the values of a table of nodes.
 
-    If nodes have names, a row describes the node at its location. A row without a location describes the node of its
-    name. A row with a location and a name renames the node. If nodes have no names, the table has one row per node, in
-    order, and names them.
+    If nodes have names, a row with a location describes the node at this location, and a row without a location
+    describes the node with this name. A row with a location and a name renames the node. If nodes have no names, the
+    table has one row per node, in order, and names them.
 
     Raises:
         PlatformError: with the name of the row, if the row's node does not exist, two rows have the same node, or a

@@ -1,4 +1,4 @@
-"""The protocol of server and scheduler: messages, codec, session, errors, units.
+"""The protocol between server and scheduler: messages, codec, session, errors, units.
 
 SPEC.md specifies the protocol for other languages. The functions of the batsim dialect have the same names as those of
 the native codec.

@@ -77,7 +77,7 @@ def encode(message: Hello | Welcome | Refused | Notice | Reply | Save | Saved | 
 
 
 def decode_hello(frame: bytes) -> Hello:
-    """Return the HELLO in a frame; RemoteProtocolError if too long or not a HELLO."""
+    """Return the HELLO in a frame; RemoteProtocolError if there is none or the frame is too long."""
     if len(frame) > MAX_FRAME_BYTES:
         too_long(len(frame), RemoteProtocolError)
     message = _decode(frame, "HELLO")

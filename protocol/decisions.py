@@ -59,7 +59,9 @@ class PreemptJobData(Struct, frozen=True, omit_defaults=True, gc=False):
     """Preempt a running job after ``grace`` seconds (feature ``preemption``)."""
 
     job_id: JobId
-    mode: Annotated[PreemptMode, Meta(description="whether the job is requeued or cancelled")] = "requeue"
+    mode: Annotated[PreemptMode, Meta(description="requeue the job, requeue it after a new dump, or cancel it")] = (
+        "requeue"
+    )
     grace: Seconds = 0.0
     why: Why | None = None
 
@@ -167,7 +169,7 @@ AnyDecision = (
 
 
 class Malformed(Decision, frozen=True, tag="(malformed)"):
-    """Stands in for a decision that could not be read; it is never sent."""
+    """A placeholder for a decision that could not be read; it is never sent."""
 
     decision: str
     code: RejectionCode

@@ -102,7 +102,7 @@ class PoolInfo(Struct, frozen=True, omit_defaults=True):
 
 
 class NodeGroupInfo(Struct, frozen=True, omit_defaults=True):
-    """Properties of some nodes. They override the properties of pools and of earlier groups."""
+    """Properties of some nodes, which override the properties of pools and of earlier groups."""
 
     nodes: NodeNumbers
     node_class: Annotated[str, Meta(description="class of the group's nodes; empty: unchanged")] = ""
@@ -116,8 +116,8 @@ class NodeGroupInfo(Struct, frozen=True, omit_defaults=True):
 class ClassInfo(Struct, frozen=True, omit_defaults=True):
     """The limits on the jobs of one queue, enforced by the scheduler.
 
-    Jobs of the queue may use ``units``; an absent limit means no limit. A job's node count is the smallest number of
-    nodes that holds its units.
+    Jobs of the queue may use only ``units``. An absent limit means no limit. A job's node count is the smallest number
+    of nodes that holds its units.
     """
 
     name: Annotated[str, Meta(min_length=1, description="the queue's name, unique on its machine")]
@@ -135,8 +135,8 @@ class TopologyInfo(Struct, frozen=True, omit_defaults=True):
     """The network: which router each node is attached to.
 
     Each router has ``nodes_per_router`` places for nodes. Places are numbered from 0: place p is at router p //
-    nodes_per_router. Node n is at the n-th place that is not ``absent``. A router has a coordinate in each dimension of
-    ``shape``; ``numbering`` defines how the router's number gives the coordinates.
+    nodes_per_router. Of the places that are not ``absent``, node n has the n-th, counted from 0. A router has a
+    coordinate in each dimension of ``shape``; ``numbering`` defines how the router's number gives the coordinates.
     """
 
     kind: Annotated[
@@ -211,7 +211,7 @@ class JobSubmittedData(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class JobStartedData(Struct, frozen=True, omit_defaults=True, gc=False):
-    """A running job that an earlier scheduler started; sent to its successor."""
+    """A running job that an earlier scheduler started; sent to a scheduler that takes over the run."""
 
     job_id: JobId
     alloc: Allocation
@@ -256,7 +256,7 @@ class JobKilledData(Struct, frozen=True, omit_defaults=True):
 
 
 class RequestedCallData(Struct, frozen=True, omit_defaults=True, gc=False):
-    """A call requested with CALL_ME_LATER is due; ``id`` is that of the request."""
+    """A call requested with CALL_ME_LATER is due; ``id`` is the request's id."""
 
     id: CallId = ""
 
@@ -317,7 +317,7 @@ class MaintenanceBeginsData(Struct, frozen=True, omit_defaults=True):
 
 
 class MaintenanceEndsData(Struct, frozen=True, omit_defaults=True):
-    """Maintenance is over: jobs can start on all units that have not failed."""
+    """Maintenance is over: jobs can start on these units again, except on failed ones."""
 
     id: MaintenanceId
     nodes: NodeNumbers

@@ -88,7 +88,10 @@ def malformed(raw: msgspec.Raw, index: int, now: float, error: Exception, known:
 
 
 def placed(error: Exception, index: int) -> str:
-    """Return an error's text with ``$.events[index]`` put before the path in that text."""
+    """Return an error's text with its JSON path below ``$.events[index]``.
+
+    If the text has no path, ``$.events[index]`` is appended.
+    """
     text = str(error)
     return text.replace("`$", f"`$.events[{index}]") if "`$" in text else f"{text} - at `$.events[{index}]`"
 
@@ -101,7 +104,7 @@ def _part(decoder: "msgspec.json.Decoder[_M]", raw: msgspec.Raw) -> _M | None:
 
 
 def refuse_frame(frame: bytes, what: str, error: object) -> NoReturn:
-    """Raise RemoteProtocolError for a frame that is not a ``what``; ``error`` says why."""
+    """Raise RemoteProtocolError for a frame that is not the expected ``what``; ``error`` says why."""
     excerpt = " ".join(frame[:_EXCERPT_BYTES].decode("utf-8", "replace").split())
     more = "..." if len(frame) > _EXCERPT_BYTES else ""
     # Both the error and the excerpt quote the peer: limit their length and remove control characters.
@@ -229,7 +232,7 @@ _EVENT: Final = Struct("=Hi")
 
 
 def socket_event(frames: Sequence[bytes]) -> tuple[int, int]:
-    """Return the number of the event in a socket monitor's message, and the value that comes with it.
+    """Return the event number and the event value of a socket monitor's message.
 
     The value is usually a file descriptor. The manual page zmq_socket_monitor defines the format. pyzmq's own function
     for this is in a module that imports asyncio. Importing asyncio takes longer than all other imports of a server.

@@ -28,7 +28,9 @@ class HelloData(Struct, frozen=True, omit_defaults=True):
     version: Annotated[str, Meta(description="the scheduler's own version, free text")] = ""
     protocol_min: Version = PROTOCOL_VERSION
     protocol_max: Version = PROTOCOL_VERSION
-    features: Annotated[tuple[str, ...], Meta(description="optional parts of the protocol that it requests")] = ()
+    features: Annotated[
+        tuple[str, ...], Meta(description="optional parts of the protocol that the scheduler requests")
+    ] = ()
 
 
 class WelcomeData(Struct, frozen=True, omit_defaults=True):
@@ -38,13 +40,21 @@ class WelcomeData(Struct, frozen=True, omit_defaults=True):
     features: Annotated[tuple[Feature, ...], Meta(description="the requested features that both sides will use")]
     run_id: Annotated[str, Meta(description="identifies the run; the same for equal platform, workload and settings")]
     server: Annotated[str, Meta(description="the server's name and version, free text")] = ""
-    max_decisions: Annotated[int, Meta(ge=0, description="most decisions in one reply")] | None = None
-    max_rejections: Annotated[int, Meta(ge=0, description="most illegal decisions before the next notice")] | None = (
-        None
-    )
-    max_texts: Annotated[int, Meta(ge=0, description="most texts in a reply, without field names")] | None = None
+    max_decisions: Annotated[int, Meta(ge=0, description="maximum number of decisions in one reply")] | None = None
+    max_rejections: (
+        Annotated[int, Meta(ge=0, description="maximum number of illegal decisions before the next notice")] | None
+    ) = None
+    max_texts: (
+        Annotated[int, Meta(ge=0, description="maximum number of strings in a reply, without field names")] | None
+    ) = None
     max_state: (
-        Annotated[int, Meta(ge=0, description="most bytes of the state that the scheduler will be asked for")] | None
+        Annotated[
+            int,
+            Meta(
+                ge=0, description="maximum size of the scheduler's state in bytes; absent: the server asks for no state"
+            ),
+        ]
+        | None
     ) = None
 
 
@@ -68,7 +78,7 @@ class Welcome(Struct, frozen=True, tag_field="type", tag="WELCOME"):
 
 
 class Refused(Struct, frozen=True, tag_field="type", tag="REFUSED"):
-    """The server's last message to a peer that it refuses."""
+    """The server's last message: it refuses to begin or to continue the session."""
 
     data: RefusedData
 
@@ -100,7 +110,7 @@ class Saved(Struct, frozen=True, tag_field="type", tag="SAVED"):
 
 
 class RestoreData(Struct, frozen=True):
-    """The state from an earlier SAVED, with the number and the time of its notice."""
+    """A saved state, with the number and the time of the last notice before it was saved."""
 
     seq: Sequence
     now: Instant
@@ -108,7 +118,7 @@ class RestoreData(Struct, frozen=True):
 
 
 class Restore(Struct, frozen=True, tag_field="type", tag="RESTORE"):
-    """Gives a scheduler a saved state; the scheduler must send an empty reply.
+    """The server gives the scheduler a saved state; the scheduler must send an empty reply.
 
     The RESTORE counts as message number ``seq`` of the session.
     """

@@ -43,7 +43,7 @@ class KeyPair(NamedTuple):
 
 
 class ListenerKeys(NamedTuple):
-    """A listener's own key pair, and the public keys of the peers that may connect; None allows any peer."""
+    """A listener's own key pair, and the public keys of allowed peers; None allows any peer."""
 
     own: KeyPair
     known: frozenset[bytes] | None = None
@@ -57,12 +57,15 @@ class CallerKeys(NamedTuple):
 
 
 class AcceptedConnection(Protocol):
-    """An accepted connection; it may be the expected server or scheduler."""
+    """An accepted connection, perhaps from the expected server or scheduler."""
 
     lost: bool
 
     def serve(self, route: list[bytes], longest: int) -> None:
-        """Prepare for blocking reads by `frame`: messages begin with ``route`` and have at most ``longest`` bytes."""
+        """Prepare for blocking reads by `frame`.
+
+        Expected messages begin with the parts ``route`` and have at most ``longest`` bytes.
+        """
 
     def frame(self, flags: int) -> bytes | ZmtpMessage | None:
         """Return the next frame; None if it has not arrived completely.

@@ -80,7 +80,7 @@ def sole_frame(data: bytes, before: bytes) -> bytes | None:
 
 
 class ZmtpStream:
-    """Reads a peer's bytes: its greeting and READY, then messages.
+    """A parser of a peer's bytes: its greeting and READY, then messages.
 
     Bytes may be fed in pieces of any length. `answers` returns our READY, and a PONG for each PING. Memory use is at
     most a few times the peer's longest message.
@@ -257,7 +257,7 @@ class ZmtpStream:
         return flags, body
 
     def _read_over(self, flags: int, begin: int, size: int) -> tuple[int, bytes] | None:
-        """Skip a body that is too long; keep the frame's head until all of the body has passed."""
+        """Skip a body that is too long, and put an empty frame with the same flags in its place."""
         there = min(len(self._buffer) - begin, size)
         del self._buffer[: begin + there]
         self._buffer[:0] = bytes((flags & ~_LONG, 0))

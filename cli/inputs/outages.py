@@ -21,7 +21,7 @@ _MODELS: Final = options_of(
     RunSpec,
     {
         "failures": "MODEL\tFailure model: name, file, or 'weibull,mtbf=10250h,shape=0.7'; repeatable.\tthe platform's",
-        "repair": "TIME|MODEL\tRepair time or its distribution, such as '5d' or 'exponential,mttr=1h'.\tof the model",
+        "repair": "TIME|MODEL\tRepair time or its distribution, such as '5d' or 'exponential,mttr=1h'.\tthe model's",
         "seed": "Random seed.",
         "reliability_factor": "Multiply all failure rates by this number.",
         "platform": "NAME|FILE\tMachine, as for 'run'.",
@@ -55,9 +55,10 @@ def generate_command(
     reliability_factor: float,
     output: Path,
 ) -> None:
-    """Write random outages as CSV: node, down, up, cause; times in seconds.
+    """Generate random failures from a failure model, and write them as CSV.
 
-    The first line gives the number of nodes and the simulated time span, which 'failures show' and 'failures fit' read.
+    The columns are node, down and up (both in seconds), and cause. The first line gives the number of nodes and the
+    simulated time span, which 'failures show' and 'failures fit' read.
     """
     if (platform is None) == (nodes is None):
         raise click.UsageError("give either --platform or --nodes.")

@@ -33,7 +33,7 @@ _LONGEST: Final = 72
 
 
 class SlurmReport:
-    """Facts about a file, and what happens to each of its keys.
+    """Facts about a file, and how Pipistrelle treats each of its keys.
 
     Attributes:
         facts: (heading, text) pairs.

@@ -47,7 +47,7 @@ _VERBS: Final = {
 
 
 class Drawing:
-    """Draws the state of a running simulation as lines of text."""
+    """A drawing of the state of a running simulation, as lines of text."""
 
     def __init__(self, setup: Setup, abilities: Abilities) -> None:
         self._setup = setup

@@ -32,7 +32,7 @@ def can_draw() -> bool:
 
 
 class TerminalView:
-    """Shows a run on the alternate screen of a terminal."""
+    """A view of a run on the alternate screen of a terminal."""
 
     every: Final = _EVERY_S
 
@@ -166,7 +166,7 @@ def _close(terminal: TextIO) -> None:
 
 
 def _let_out(file: IO[bytes], number: int, before: int) -> None:
-    """Restore file descriptor ``number`` from its copy ``before``, and write the text held back in ``file``."""
+    """Restore file descriptor ``number`` from its copy ``before``, then write the content of ``file`` to it."""
     os.dup2(before, number)
     os.close(before)
     with suppress(OSError), open(number, "wb", closefd=False) as stream:

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 class Shown(NamedTuple):
-    """Observers of a run's progress, an object that writes progress lines (or None), and an update of the views."""
+    """What shows a run: progress observers, a writer of progress lines, and a function that updates the views.
+
+    The writer and the function are None if they are not needed.
+    """
 
     observers: "Sequence[Observer]"
     beat: Heartbeat | None

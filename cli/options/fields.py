@@ -168,7 +168,7 @@ def added(options: list[click.Option]) -> Callable[[_C], _C]:
 
 
 def together(*adders: Callable[[Any], Any]) -> Callable[[_C], _C]:
-    """Return a decorator that applies several others; a command's help lists their options in this order."""
+    """Return a decorator that applies all ``adders``; a command's help lists their options in this order."""
 
     def add(function: _C) -> _C:
         for one in reversed(adders):
@@ -215,7 +215,7 @@ def _whole(bound: float | None) -> int | None:
 
 
 def _taken_apart(hint: Any) -> tuple[bool, Any, Meta | None]:
-    """Return whether a type allows None, the type without None, and the limits of its values (None: no limits)."""
+    """Return whether a type allows None, the type without None, and the limits of its values or None."""
     optional, limits = False, None
     while (origin := get_origin(hint)) is Annotated or NoneType in get_args(hint):
         if origin is Annotated:

@@ -13,7 +13,7 @@ _C = TypeVar("_C", bound=Callable[..., Any])
 
 _READING: Final = {
     "sort": "Sort an SWF log whose submit times are not ascending.",
-    "units": "Unit of job sizes in PBS, Slurm and Maui logs.",
+    "units": "Job size in PBS, Slurm and Maui logs: number of nodes, processors or GPUs.",
     "timezone": "ZONE\tTime zone of the log, such as Europe/Prague.\tUTC",
     "columns": "NAMES\tColumns of sacct output that has no header, such as 'JobID,Submit,Elapsed'.",
 }

@@ -1,4 +1,4 @@
-"""Names of bundled things, for shell completion and ``pipistrelle show``."""
+"""Names of bundled files, for shell completion and ``pipistrelle show``."""
 
 from collections.abc import Callable
 from importlib.resources import files

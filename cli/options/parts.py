@@ -39,7 +39,7 @@ def _conditions(ctx: click.Context, param: click.Parameter, texts: tuple[str, ..
 
 
 def _changes(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
-    """Return {KEY: VALUE} for texts such as KEY=VALUE, which change a configuration; raise an error for others."""
+    """Parse changes of a configuration, KEY=VALUE; raise a usage error for any other text."""
     found: dict[str, str] = {}
     for text in texts:
         key, mark, value = text.partition("=")
@@ -67,7 +67,7 @@ _TEXTS: Final = {
     "fairshare_decay_factor": "FACTOR\tWith --order pbs: factor by which recorded usage is multiplied at each decay.",
     "backfill_depth": "JOBS\tWith --backfill depth: number of jobs that get a reservation.",
     "strict_ordering": "With --backfill depth: respect the queue order, or start every job that fits.",
-    "reliability": "NAME|FILE|auto\tGive classes of large, long jobs the most reliable nodes; auto: classes by size.",
+    "reliability": "NAME|FILE|auto\tJob classes, ranked: large, long jobs get the most reliable nodes; auto: by size.",
     "blocking": "PROBABILITY\tWith --reliability: accepted probability that a job finds its partition full.\t0",
     "admission": "\tWith --reliability: queue or reject (block) jobs that cannot start at once.\tqueue",
     "preempt_type": "Preempt by QOS lists (--preempt) or tiers (--priority-tier).",
@@ -80,8 +80,8 @@ _TEXTS: Final = {
     "preempt_grace": "TIME|NAME=TIME\tGrace period of preempted jobs (of the QOS or queue NAME); repeatable.\tnone",
     "preempt_exempt_time": "TIME\tMinimum run time before a job can be preempted.\tnone",
     "preempt_youngest_first": "Preempt the most recently started jobs first, instead of the largest jobs.",
-    "config": "FILE\tConfiguration file: maui.cfg for maui, slurm.conf for slurm ('pipistrelle help slurm').\tMaui's",
-    "strict_config": "Unknown or unsupported settings in --config: refuse them, or only warn.",
+    "config": "FILE\tConfiguration file: maui.cfg, or slurm.conf ('pipistrelle help slurm').\tMaui's defaults",
+    "strict_config": "Refuse unknown or unsupported settings in --config, or only warn.",
     "accounting": "FILE\tWith slurm: a file of sacctmgr (dump, listing or commands); repeatable.",
     "reservations": "FILE[,zero=DATE]\tWith slurm: 'scontrol create reservation' commands; DATE is time 0; repeatable.",
     "slurm": "KEY=VALUE\tWith slurm: change a key, such as bf_window=7200 or qos.high.Priority=9; repeatable.",

@@ -54,7 +54,7 @@ class Command(click.Command):
     """A command whose help lists options in sections.
 
     Attributes:
-        common: names of the options that ``--help`` shows; ``--help-all`` shows the others, too. Empty: all are shown.
+        common: names of the options that ``--help`` shows; ``--help-all`` shows all options. Empty: both show all.
     """
 
     def __init__(self, *args: Any, common: Sequence[str] = (), **settings: Any) -> None:

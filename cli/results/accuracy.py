@@ -47,7 +47,7 @@ def command(
     jobs: Path | None,
     **reading: Any,
 ) -> None:
-    """Compare the simulated waits of a run with those in the log.
+    """Compare the simulated waits of a run with the waits in the log.
 
     RUN is the output folder of a run; LOG is the log that was simulated. The report shows the errors of
     waits (simulated - real), the distributions of waits, and the errors of utilisation and queue length.
@@ -114,7 +114,7 @@ def _write_measures(path: Path, found: dict[str, Any]) -> None:
 
 
 def _write_jobs(path: Path, both: "Beside") -> None:
-    """Write a line for each job that is in both the run and the log, including jobs that the report leaves out."""
+    """Write a line for each job in both run and log, even if the report leaves the job out."""
     from pipistrelle.server.outputs.csv_file import csv_text
 
     ids = [both.run.ids[place] for place in both.places.tolist()]

@@ -46,7 +46,7 @@ def job_command(
     trust: bool,
     **labels: str | None,
 ) -> None:
-    """Explain why a job waited, or why all jobs of a user, group or queue did.
+    """Explain why a job waited, or why the jobs of a user, group or queue waited.
 
     RUN is the output folder of a run. JOB is a job id as in out_decisions.csv; its prefix, such as 'w0!', may be left
     out. The first call simulates the run again and saves what it needs in out_explain.index; later calls read that

@@ -241,10 +241,10 @@ def print_columns(
     """Print a table with one row for each object in ``all_``.
 
     ``columns`` is {heading: function that returns the cell of an object}. Columns without known values are left out.
-    If there are many rows, those in the middle are left out.
+    If there are many rows, the rows in the middle are left out.
 
-    If the table is wider than the terminal (at least 80 columns), the columns in ``spare`` are left out
-    one by one, in this order.
+    If the table is wider than the terminal (or than 80 columns, if the terminal is narrower), the columns in ``spare``
+    are left out one by one, in this order, until the table fits.
     """
     columns = {name: cell for name, cell in columns.items() if any(map(cell, all_))}
     shown = _ends(all_, _MOST_ROWS)
@@ -269,7 +269,7 @@ def _by(time: float, dates: Dates) -> str:
 
 
 def _few(rows: Sequence[_T]) -> list[_T]:
-    """Return all rows if they are few; otherwise the first, the last, and some rows evenly spread between them."""
+    """Return at most `_MOST_SAMPLES` rows, evenly spread, including the first and the last row."""
     if len(rows) <= _MOST_SAMPLES:
         return list(rows)
     return [rows[round(number * (len(rows) - 1) / (_MOST_SAMPLES - 1))] for number in range(_MOST_SAMPLES)]

@@ -35,7 +35,7 @@ def _files(name: str, text: str) -> Callable[[Any], Any]:
         metavar="'sbatch ...'",
         help="Add a job submitted with these sbatch options; repeatable.",
     ),
-    click.option("--at", metavar="DATE", show_default="as the files tell", help="Date at which the files were made."),
+    click.option("--at", metavar="DATE", show_default="date in the files", help="Date at which the files were made."),
     click.option(
         "--timezone", metavar="ZONE", show_default="UTC", help="Time zone of the cluster, such as Europe/Prague."
     ),

@@ -60,8 +60,8 @@ def report_command(
     """Report which nodes the jobs used, and which failures hit them.
 
     RUN is the output folder of a run. The report shows the mean number of network hops between two nodes of a job, and
-    how many of the nodes are stable (fail rarely). It also divides the nodes, in their order, into
-    parts, and shows for what time each part was in use.
+    how many of the nodes are stable (fail rarely). It also splits the node order into parts, and
+    shows how long jobs used the nodes of each part.
     """
     import_numpy()
     from pipistrelle.reports.placement.pictures import busiest_time, is_picture
@@ -138,7 +138,7 @@ def order_command(
 @click.option("--end", default="2017-12-01", metavar="DATE", help="End of the period for failure rates.")
 @all_json_option
 def titan_command(lives: str | None, begin: str, end: str, as_json: bool) -> None:
-    """Compute failure statistics of Titan's GPUs, and compare them with the published ones."""
+    """Compute failure statistics of Titan's GPUs, and compare them with the published values."""
     import_numpy()
     from pipistrelle.reports.placement.stability import (
         LEADERSHIP_HOURS,

@@ -58,7 +58,7 @@ def spec_file(*kinds: str) -> Callable[[_C], _C]:
 _CHANGES: Final = "STEP\tApply this change to the workload, such as 'scale --load 0.9'; repeatable."
 transform_option: Final = added(options_of(RunSpec, {"transform": _CHANGES}, {"transform": _steps}))
 _UNTIL: Final = {
-    "from_": "TIME\tStart the run at TIME in the log: '30d' or a date.\tits begin",
+    "from_": "TIME\tStart the run at TIME in the log: '30d' or a date.\tbegin of the log",
     "warm": "With --from: also load the jobs that were running or queued at TIME.",
     "until": "TIME\tStop at TIME, even if jobs are running or queued.",
 }
@@ -73,7 +73,7 @@ _MACHINE: Final = {
     "node_table": "FILE[,at=DATE]\tTable of each node's class, age or MTTF (on DATE): CSV, TOML or TitanGPULife.",
 }
 _DISPERSION: Final = {
-    "dispersion": "SHARE\tLengthen jobs on distant nodes: by this share of run time if spread over all nodes.\tnone"
+    "dispersion": "SHARE\tLengthen jobs by mean hops between their nodes: by SHARE at the machine's mean.\tnone"
 }
 _QUEUE: Final = {
     "queue_lengths": "Also write out_queue.csv: queue length over time.",
@@ -81,11 +81,11 @@ _QUEUE: Final = {
 }
 _FAILURES: Final = {
     "failures": "MODEL\tFailure model: a name, a TOML file, 'weibull,mtbf=10250h,shape=0.7', or 'none'.",
-    "repair": "TIME|MODEL\tRepair time or distribution, such as 5d or 'exponential,mttr=1h'.\tof the model or platform",
+    "repair": "TIME|MODEL\tRepair time or distribution: 5d or 'exponential,mttr=1h'.\tthe model's or platform's",
     "seed": "Random seed of failures.",
     "reliability_factor": "Multiply all failure rates by this number.",
     "outages": "FILE\tReplay recorded outages: CSV, LANL, Titan, Batsim, Slurm or PBS file.",
-    "outages_class": "NAME\tUse only the outages of the nodes of class NAME.",
+    "outages_class": "NAME\tUse only the outages of nodes of class NAME.",
     "outages_start": "TIME\tStart the run at this time or date of the outage file.",
     "outages_shortest": "TIME\tIgnore outages shorter than TIME.",
     "maintenance": "RULE|FILE\tPlan maintenance (start, length, nodes): '2017-01-29 08:00 +20000s all'; repeatable.",

@@ -41,7 +41,7 @@ _REACHED: Final = (
 
 @click.command(cls=RunCommand, common=("scheduler", "out", "trust", "serve", "snapshot_every", "as_json", "quiet"))
 @click.argument("folder", type=FILE_OR_FOLDER)
-@other_scheduler("Scheduler that continues the run", default="the same")
+@other_scheduler("Scheduler that continues the run", default="the run's scheduler")
 @part_options
 @in_section(
     CONNECTION,

@@ -184,7 +184,7 @@ def unknown_scheduler(scheduler: str) -> click.UsageError:
 
 
 def _new_folder(spec: "RunSpec", setup: "Setup", scheduler: str) -> Path:
-    """Create the run's output folder, named after workload, scheduler and a number that makes the name unique."""
+    """Create the run's output folder, with a unique name such as ``demo-easy-1``."""
     from pipistrelle.server.outputs.lock import unwritable_folder
 
     words = [setup.name, Path(scheduler).name, spec.order, spec.backfill, spec.placement, Path(spec.config or "").stem]

@@ -149,9 +149,9 @@ def _listener(address: str, keys: "ListenerKeys | None") -> "ListeningSocket[Any
 
 
 def listening_address(bind: str, *, allow_remote: bool, report: Callable[[str], Any]) -> str:
-    """Return the address to listen on; ``tcp://*`` becomes a local address unless ``allow_remote`` is true.
+    """Return the address to listen on.
 
-    ``report`` is called with a message if the address becomes local.
+    Without ``allow_remote``, ``tcp://*`` becomes a local address, and ``report`` is called with a message about that.
 
     Raises:
         EndpointError: if the address is not valid, in use, or reachable from other machines without permission.

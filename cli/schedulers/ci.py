@@ -46,7 +46,7 @@ def _names(ctx: click.Context) -> list[str]:
 @name_option("cases", "easy-*", _names)
 @click.option("--list", "as_list", is_flag=True, help="List the cases and what each checks; run none.")
 def command(folder: Path | None, update: bool, junit: Path | None, names: tuple[str, ...], as_list: bool) -> int:
-    """Rerun test cases and compare their results with the expected ones.
+    """Rerun test cases and compare their results with the expected results.
 
     A case is a folder with a run's inputs and its expected results ('pipistrelle help ci'). FOLDER is a case or holds
     several; without it, the bundled cases are run. The exit code is 0 if all results are equal or within the tolerances

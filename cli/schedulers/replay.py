@@ -24,7 +24,7 @@ _MOST_JOBS: Final = 20
 
 @click.command(cls=RunCommand, common=("scheduler", "server", "in_process"))
 @click.argument("session", type=FilledPath(path_type=Path, exists=True, dir_okay=False))
-@other_scheduler("Scheduler", default="the recorded one")
+@other_scheduler("Scheduler", default="the recorded scheduler")
 @part_options
 @in_section(
     CONNECTION,
@@ -47,12 +47,14 @@ def command(
     decision_timeout: float,
     **parts: Any,
 ) -> None:
-    """Send recorded messages to a scheduler, until it first decides differently.
+    """Replay a recorded session to a scheduler, and report its first different decision.
 
-    SESSION is a file written by 'pipistrelle run --record FILE'. Nothing is simulated: the scheduler gets the recorded
-    notices (the server's messages), and its replies are compared with the recorded ones. With --server, it is the other
-    way round: the server gets the recorded replies, and needs the run's inputs. The exit code is 1 if something
-    differs.
+    SESSION is a file written by 'pipistrelle run --record FILE'. Nothing is simulated: the command sends the recorded
+    notices (the server's messages) to the scheduler, and compares its replies with the recorded replies.
+
+    With --server, the command tests the server instead: it repeats the run with the recorded replies, and compares the
+    server's notices with the recorded notices. This needs the run's input files. The exit code is 0 if all messages are
+    equal, and 1 if one differs.
 
     \b
     pipistrelle run --record easy.jsonl.gz
@@ -102,7 +104,7 @@ def command(
 
 
 def _print_parting(parting: "Parting", found: str, recorded: str, epoch: float | None) -> None:
-    """Print the first decision in which the scheduler differs from the recording, and the queue at that time.
+    """Print the first decision that differs from the recording, and the queue at that time.
 
     Args:
         found, recorded: names of the tested and of the recorded scheduler.

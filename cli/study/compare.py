@@ -56,7 +56,7 @@ _BLOCKS: Final = ("replicas", "cells")
     "--blocks",
     type=Choice(_BLOCKS),
     default="replicas",
-    help="What to rank: the values in each replica, or their means in each combination of the other parameters.",
+    help="Blocks in which values are ranked: replicas, or cells (means per combination of other parameters).",
 )
 @click.option(
     "--best",

@@ -56,7 +56,7 @@ def latex_text(text: str) -> str:
 
 
 def _number(cell: str) -> str:
-    """Return the text of a number for LaTeX: with a minus sign for "-1", and with a dash for "-" (no value)."""
+    """Return a number as LaTeX text: a real minus sign in "-1", and a dash for "-" (no value)."""
     if cell == "-":
         return "--"
     return f"\N{MINUS SIGN}{cell[1:]}" if cell.startswith("-") and cell[1:2].isdigit() else cell

@@ -19,7 +19,7 @@ _LONG_S: Final = 60.0
 
 
 class StudyProgress:
-    """Shows the number of finished simulations, their rate and the time left.
+    """A display of the number of finished simulations, their rate and the time left.
 
     Use it as a context manager, and call it with each update.
 

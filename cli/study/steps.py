@@ -66,8 +66,8 @@ def command(
     """Measure the error of a scheduler that decides only at multiples of a time step.
 
     Each chosen week is simulated, with a warm-up before it: once with decisions at every event, and once for each time
-    step. The report compares the waits of the week's jobs with those in the log, and with those under decisions at
-    every event.
+    step. The report compares the waits of the week's jobs with their waits in the log, and with their waits under
+    decisions at every event.
 
     \b
     pipistrelle study steps -w KTH-SP2-1996-2.1-cln.swf.gz --week 6 --week 7 --week 29

@@ -152,10 +152,11 @@ def break_even_command(
     level: float,
     form: str | None,
 ) -> None:
-    """Find the repair time at which a metric reaches a target, or its value at another failure rate.
+    """Find the repair time at which a metric reaches a given value.
 
-    DIR is the folder of a study, or its Parquet file. The study must vary the repair time and --reliability-factor,
-    unless --x and --by choose other varied parameters.
+    DIR is the folder of a study, or its Parquet file. The value is a --target, or the metric's value under another
+    failure rate at the repair time --at. The study must vary the repair time and --reliability-factor, unless --x and
+    --by choose other varied parameters.
     """
     from pipistrelle.studies.inference.crossing import Curves, break_even
     from pipistrelle.studies.inference.trials import label

@@ -89,7 +89,7 @@ picture_option: Final = click.option(
 
 
 def read_trials(place: Path, conditions: Sequence[tuple[str, str]]) -> "TrialTable":
-    """Return the rows of a study's table (one per simulation) in which each option of ``conditions`` has its value."""
+    """Return the trials of a study that meet all ``conditions``, pairs (axis, value)."""
     from pipistrelle.cli.terminal.console import import_numpy
 
     import_numpy()
@@ -101,10 +101,11 @@ def read_trials(place: Path, conditions: Sequence[tuple[str, str]]) -> "TrialTab
 def chosen_axes(
     trials: "TrialTable", x: str | None, by: str | None, panels: str | None = None
 ) -> tuple[str, str | None]:
-    """Return the numeric varied option for the x axis, and the varied option with one curve per value.
+    """Return the study's axis along the curves, and its axis with one curve per value.
 
-    The second is None if there is only one curve. ``x`` and ``by`` name the two options; None: choose one. The option
-    that ``panels`` names is used only if ``x`` or ``by`` names it too.
+    An axis of a study is an option that it varies. The first axis has numeric values. The second is None if there is
+    only one curve. ``x`` and ``by`` name the two axes; None: choose one. The axis that ``panels`` names is used only if
+    ``x`` or ``by`` names it too.
     """
     from pipistrelle.studies.pictures import choices
 
@@ -132,9 +133,10 @@ def number_text(value: float | None) -> str:
 
 
 def marked(count: int, missing: int, value: str) -> list[str]:
-    """Return two table cells: ``count``, the number of replicas with a value, and ``value``, their mean as text.
+    """Return the table cells for a mean: the number of replicas, and the mean.
 
-    If ``missing`` replicas have no value, the cells become "3 of 5" and the mean with a star.
+    ``count`` replicas have a value, ``missing`` have none, and ``value`` is the mean as text. If replicas have no
+    value, the cells are such as "3 of 5" and the mean with a star.
     """
     if not missing:
         return [str(count), value]
@@ -147,14 +149,18 @@ def probability_text(p: float | None) -> str:
 
 
 def percent_text(share: float | None, sign: str = "") -> str:
-    """Return a share (1 is 100 %) as a percentage for a table; "-" for None. ``sign`` "+" marks gains with a plus."""
+    """Return a share (1 is 100 %) as a percentage for a table, "-" for None.
+
+    With ``sign`` "+", positive numbers have a plus sign.
+    """
     return "-" if share is None else f"{100 * share:{sign}.2f}" if abs(share) < 0.01 else f"{100 * share:{sign},.1f}"
 
 
 def grouped(cells: Iterable[tuple[dict[str, "Value"], list[str]]]) -> list[list[str]]:
-    """Return table rows, one per combination of varied options, that begin with the last option's value.
+    """Return table rows, one per cell (combination of axis values), grouped under headings.
 
-    Before each group of rows with equal values of the other options, a heading row names these values.
+    A row begins with the value of the last axis. A heading names the values of the other axes, which are equal in all
+    rows of the group.
     """
     from pipistrelle.studies.inference.trials import label
 

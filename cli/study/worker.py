@@ -1,4 +1,4 @@
-"""Worker process of a study: reads simulations to run and writes their results, one per line."""
+"""Worker process of a study: run simulations from the input, and write their results, one per line."""
 
 import os
 import signal

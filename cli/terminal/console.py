@@ -170,6 +170,9 @@ def print_below(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
 
 
 def cells(values: Mapping[str, Any], *forms: str) -> list[str]:
-    """Return values as table cells. Each form is a key and a format, such as "name:.2f"; None becomes "-"."""
+    """Return values as table cells; None becomes "-".
+
+    Each form is a key and a format, such as "name:.2f".
+    """
     parts = [form.partition(":") for form in forms]
     return ["-" if values[name] is None else format(values[name], form) for name, _, form in parts]

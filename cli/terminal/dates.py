@@ -13,7 +13,7 @@ class NoDates(PipistrelleError):
 
 
 class Dates:
-    """Converts simulated times to dates, if the workload gives the date of time 0.
+    """The dates of simulated times, if the workload gives the date of time 0.
 
     Args:
         epoch: Unix time (s) of time 0; None: no dates.

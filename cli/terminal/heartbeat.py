@@ -18,7 +18,7 @@ _LONG_S: Final = 60.0
 
 
 class Heartbeat:
-    """Writes progress lines of a run to standard error, about once a minute.
+    """A writer of a run's progress lines to standard error, about one per minute.
 
     Args:
         asked: whether the user asked for progress; then there are more lines, and one at the end.

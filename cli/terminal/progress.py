@@ -18,7 +18,7 @@ _REFRESH_S: Final = 0.1
 
 
 class ProgressBar(Observer):
-    """Shows the simulated date, the number of ended jobs, the queue length and the events per wall-clock second.
+    """A bar with the simulated date, the number of ended jobs, the queue length and the events per second.
 
     Args:
         jobs: number of jobs of the workload.

@@ -80,7 +80,7 @@ def fill_command(
 ) -> None:
     """Fill shared nodes with pods that never end.
 
-    Pods (jobs) arrive in random order. Each is placed at once, or dropped if it does not fit.
+    Pods (jobs) arrive in random order. Each pod is placed at once, or dropped if no node has room for it.
     """
     from pipistrelle.runs.filling.experiment import fill
     from pipistrelle.runs.filling.openb import read_nodes, read_pods

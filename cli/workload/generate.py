@@ -140,7 +140,7 @@ def _like(
 
 
 def _model(name: str, machine_size: int | None) -> "tuple[WorkloadModel, Workload | None]":
-    """Return a model, and the log to which this call fitted it; for an existing model, None instead."""
+    """Return a model, and the log to which it was fitted; None for the log if ``name`` is a model."""
     from pipistrelle.models.likeness.fitting import fit
     from pipistrelle.models.likeness.model import is_model, load_model
     from pipistrelle.runs.inputs.named import load_workload

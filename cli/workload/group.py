@@ -1,4 +1,4 @@
-"""The command group ``pipistrelle workload``, in which several changes can be chained by ``then``."""
+"""The command group ``pipistrelle workload``; the word ``then`` chains several changes."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ LATER: Final = "pipistrelle.workload.later"
 
 
 class StepGroup(LazyGroup):
-    """A command group in which several commands may follow each other, separated by the word ``then``."""
+    """A command group whose commands can be chained by the word ``then``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the first command, and store the words of the later commands in the click context ``ctx``."""

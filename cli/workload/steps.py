@@ -71,7 +71,7 @@ class StepCommand(Command):
         return clock_zone(names[0], zone, ctx.params["columns"]) if names else None
 
     def reading_alone(self, ctx: click.Context) -> list[str]:
-        """Return the options, such as ``--units``, that the user gave and that only affect how the file is read."""
+        """Return the given options that only affect how the file is read, such as ``--units``."""
         given = [name for name in _READING if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE]
         return [f"--{name}" for name in given if name not in self._form.__struct_fields__]
 

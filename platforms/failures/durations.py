@@ -141,8 +141,8 @@ class Weibull(_Law):
     def hazard(self, length: float) -> float:
         """Return a lower bound of -log P(a component of any age survives `length` s more).
 
-        If shape >= 1, new components survive longest, so the value is theirs. If shape < 1, it is a bound from renewal
-        theory for components that have long been in use.
+        If shape >= 1, new components survive longest, so the bound is their value. If shape < 1, the bound comes from
+        renewal theory, for components that have long been in use.
         """
         new = (length / self.scale) ** self.shape
         return new if self.shape >= 1 else -math.log1p(-length / self.mean * math.exp(-new))

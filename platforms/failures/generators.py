@@ -79,9 +79,9 @@ def _advanced(state: Wide, step: Wide, count: int) -> Wide:
 
 @cache
 def _strides(count: int) -> tuple[Wide, Wide]:
-    """Return two factors for each number of steps from 1 to `count`: of a generator's state, and of its increment.
+    """Return the factors of a generator's state and of its increment, for 1 to `count` steps.
 
-    The state after the steps is the sum of the products.
+    The state after the steps is factor x state + factor x increment.
     """
     factors, shares = [_MULTIPLIER], [1]
     for _ in range(count - 1):

@@ -147,7 +147,7 @@ def draw_lengths(durations: Durations, count: int, seed: int) -> Floats:
 
 
 class _NodeStream:
-    """Generates the outages of nodes that fail independently; each node has its own random generator.
+    """The stream of outages of nodes that fail independently; each node has its own random generator.
 
     An outage takes four random numbers.
     """
@@ -196,7 +196,7 @@ class _NodeStream:
 
 
 class _SystemStream:
-    """Generates failures of the machine; each failure hits one random node and takes five random numbers."""
+    """The stream of failures of the machine; each failure hits one random node and takes five random numbers."""
 
     def __init__(self, model: FailureModel, nodes: range, seed: int, key: tuple[int, ...]) -> None:
         self._model = model

@@ -64,7 +64,7 @@ class FailurePlan:
     def hazard(self, nodes: int, count: int, length: float) -> float:
         """Return a lower bound of -log P(``count`` nodes all stay up for ``length`` s).
 
-        It assumes that these are the most reliable nodes. It ignores failure domains, whose nodes fail together.
+        The bound assumes the ``count`` most reliable nodes. It ignores failure domains, whose nodes fail together.
         """
         hazards = np.zeros(nodes)
         for source in self.sources:
@@ -75,9 +75,9 @@ class FailurePlan:
     def units_up(self, platform: Platform) -> tuple[float, float]:
         """Return the long-run mean and standard deviation of the number of units up.
 
-        Each source that acts on a node keeps it up for a share 1 / (1 + rate x mean repair) of the time; the shares
-        multiply. For the deviation, the nodes of one domain are up or down together, and all
-        other nodes are independent.
+        Under each source alone, a node is up for a share 1 / (1 + rate x mean repair) of the time; the shares of
+        several sources multiply. For the deviation, the nodes of one domain are up or down together, and all other
+        nodes are independent.
         """
         shares = np.ones(platform.nodes)
         together = np.ones(platform.nodes)

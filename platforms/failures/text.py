@@ -62,7 +62,7 @@ class FailureSpec:
 
         Args:
             repair: how long repairs take; None: as in the library model.
-            factor: a reliability factor, multiplied by that of the spec.
+            factor: a reliability factor, multiplied by the spec's factor.
 
         Raises:
             OutageError: if no repair time is given, the pool does not exist, or a value is out of range.

@@ -5,8 +5,8 @@ August 28, 2018). Each of N nodes fails once in mu on average, with exponential 
 On i nodes a dump takes C_i = C_N N / i, a read R_i = R_N N / i, and the work between two dumps sqrt(2 C_i mu_i). The
 allocation ends at failure F + 1; the next one begins after a wait D. The yield is the useful share of the nodes' time.
 
-The times of i nodes are those of N nodes times N / i. If all nodes that are up work, the work between two failures, in
-node-seconds, is therefore the same for every i. Below it is called the work of one *period*.
+A time on i nodes is the time on N nodes multiplied by N / i. If all nodes that are up work, the work between two
+failures, in node-seconds, is therefore the same for every i. This work is called the work of one *period* below.
 """
 
 import math
@@ -108,7 +108,7 @@ SLIDES: Final = Allocation(nodes=150 * 150, mtbf=20 * 365.25 * 86400.0, dump=120
 
 
 class Optimum(NamedTuple):
-    """The number F of survived failures that gives the greatest yield, this yield (0 to 1), and the wait (s)."""
+    """The number F of survived failures with the greatest yield, this yield (0 to 1), and the wait (s)."""
 
     failures: int
     share: float
@@ -161,8 +161,8 @@ class YieldModel:
         - moldable: the sum of i c_i (mu_i - l_i).
         - grid (no slide): the sum of p c_p (mu_i - l_p p / i), with p the nodes of the grid while i nodes are up.
 
-        The times of p nodes are those of N nodes times N / p. Each sum is therefore that of p / i, the number of
-        failures of working nodes, times the work of one period. A period that costs more than it gives counts as 0.
+        A time on p nodes is the time on N nodes multiplied by N / p. Each sum is therefore the sum of p / i (the number
+        of failures of working nodes) times the work of one period. A period that costs more than it gives counts as 0.
         """
         teams = self._up if self.shape == "moldable" else grid_teams(self.allocation.nodes, self.most)
         working = np.cumsum(teams / self._up)
@@ -180,11 +180,10 @@ class YieldModel:
         return self.life + wait
 
     def yields(self, wait: float) -> Floats:
-        """Return the yield (useful share of the node time, 0 to 1) for each F, with a queue wait of ``wait`` s, shape
-        (most + 1,).
+        """Return the yield (useful share of the node time, 0 to 1) for each F, shape (most + 1,).
 
-        It is W / (N T): the work of one allocation, divided by its N nodes times the mean time T from one allocation
-        to the next.
+        The yield is W / (N T): the work of one allocation, divided by its N nodes times the mean time T from one
+        allocation to the next. ``wait`` is the queue wait D (s).
         """
         return self.work / (self.allocation.nodes * self.between_restarts(wait))
 

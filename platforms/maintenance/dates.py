@@ -138,5 +138,5 @@ class Calendar:
 
 
 def refuse(what: str, expected: str, found: str, hint: str | None = None) -> NoReturn:
-    """Raise MomentError for a word or time in a maintenance rule; an empty `found` is shown as "nothing"."""
+    """Raise MomentError for a word or time in a maintenance rule; show an empty `found` as "nothing"."""
     raise MomentError(what, expected=expected, found=shown(found) if found else "nothing", hint=hint)

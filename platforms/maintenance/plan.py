@@ -24,8 +24,8 @@ class MaintenanceError(PlatformError):
 class Maintenance:
     """One occurrence of maintenance: nodes are down from `begin` to `end`.
 
-    Schedulers know of it from `announced` on. All times are in seconds. `id` is unique in a plan: the rule's name, and
-    for a recurring rule a number from 1, as ``weekly.3``.
+    Schedulers know of the maintenance from `announced` on. All times are in seconds. `id` is unique in a plan: the
+    rule's name, and for a recurring rule a number from 1, as ``weekly.3``.
     """
 
     id: str
@@ -112,6 +112,6 @@ class MaintenancePlan:
         return [rule.name or f"m{number}" for number, rule in enumerate(self.rules, start=1)]
 
     def occurrences(self) -> Iterator[Maintenance]:
-        """Yield all occurrences of maintenance by (announced, begin, number of the rule)."""
+        """Yield all occurrences of maintenance, ordered by announcement, begin and number of the rule."""
         streams = [rule.occurrences(name) for rule, name in zip(self.rules, self._names(), strict=True)]
         return heapq.merge(*streams, key=lambda maintenance: (maintenance.announced, maintenance.begin))

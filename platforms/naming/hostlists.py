@@ -44,13 +44,13 @@ def expanded(text: str, where: str, what: str = "names of nodes") -> list[str]:
 
 
 class NameLists:
-    """Expands the lists of names of one file, which together have at most `MOST_IN_FILE` names."""
+    """The lists of names in one file, which together have at most `MOST_IN_FILE` names."""
 
     def __init__(self) -> None:
         self._left = MOST_IN_FILE
 
     def expanded(self, text: str, where: str, what: str = "names of nodes") -> list[str]:
-        """Return the names of a list, as `expanded` does; PlatformError also if the file has too many names."""
+        """Return the names in a list and count them; PlatformError also if the file has too many names."""
         names = expanded(text, where, what)
         self.count(len(names), where)
         return names
@@ -102,7 +102,7 @@ def _numbers(inside: str, item: str, where: str, what: str) -> list[str]:
 
 
 def _group(head: str, numbers: list[tuple[int, str]]) -> str:
-    """Return the list of the names that begin with ``head`` and end in the given numbers.
+    """Return the names that begin with ``head`` and end in the given numbers, in Slurm's form.
 
     The name without a number comes first, then the ranges in the order of their numbers.
     """

@@ -23,7 +23,7 @@ _NUMBERED: Final = re.compile(r"([A-Za-z0-9._-]*?)([0-9]{1,9})([A-Za-z._-]*)")
 
 
 class _Numbers(NamedTuple):
-    """A range of ``many`` zero-padded numbers that starts at ``first``, and the text that follows it in the pattern."""
+    """A range of ``many`` zero-padded numbers from ``first`` on, and the text after the range in the pattern."""
 
     first: int
     many: int
@@ -155,7 +155,7 @@ def names_in_order(pools: Iterable[tuple[str, str, int]], places: Sequence[str])
 
 
 def numbers_called(text: str, numbers: Mapping[str, int], where: str, what: str = "node") -> NodeSet:
-    """Return the numbers of the nodes that patterns name; PlatformError if unknown."""
+    """Return the numbers of the nodes that patterns name; PlatformError if a node does not exist."""
     names = NodeNames.read("".join(text.split()))
     if names is None:
         raise PlatformError(f"names of {what}s are not valid", where=where, found=shown(text))

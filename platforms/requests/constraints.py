@@ -99,7 +99,7 @@ def read_slurm(text: str) -> Any:
 
 
 def parse_constraint(text: str) -> Constraint:
-    """Parse a constraint; ``&`` binds before ``|``.
+    """Parse a constraint; ``&`` binds more tightly than ``|``.
 
     Raises:
         PlatformError: if it cannot be parsed, or has Slurm's counts or brackets, which restrict several nodes together.

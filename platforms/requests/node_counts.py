@@ -85,7 +85,7 @@ def lowest_nodes(count: int, able: Ints, free: Ints) -> Ints:
 
 
 def _with_one_less(free: Ints, count: int, each: int, rest: int, choose: ChooseNodes) -> Ints | None:
-    """Choose nodes with ``each`` free units; the last node may have only ``rest``. None if there are too few."""
+    """Choose ``count`` nodes with ``each`` free units, one of which may have only ``rest``; None if impossible."""
     able, short = free >= each, np.flatnonzero((free >= rest) & (free < each))
     nodes = choose(count, np.flatnonzero(able), free) if int(able.sum()) >= count else None
     if nodes is None and len(short):

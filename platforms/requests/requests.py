@@ -56,7 +56,7 @@ ANYTHING: Final = NodeRequest()
 
 
 class RequestBook:
-    """Answers which nodes and units of one machine satisfy the node requests of jobs."""
+    """An index of the nodes and units of one machine that satisfy the node requests of jobs."""
 
     def __init__(self, pools: Sequence[PoolInfo], groups: Sequence[NodeGroupInfo] = ()) -> None:
         self._pools = tuple(pools)
@@ -91,7 +91,7 @@ class RequestBook:
         return replace(request, constraint=plain_constraint(request.constraint, nodes, able))
 
     def pools(self, request: NodeRequest) -> tuple[PoolInfo, ...]:
-        """Return the pools, or their parts, that suit a request; PlatformError if invalid."""
+        """Return the pools, or parts of pools, that suit a request; PlatformError if the request is invalid."""
         found = self._able.get(request)
         if found is None:
             each = request.units_per_node or 1

@@ -61,8 +61,8 @@ class _Plain:
     def _one_of(self, part: OneOf) -> Constraint:
         """Return an equivalent of ``[a|b]``, which wants all nodes of a job to meet the same alternative.
 
-        It is the alternative that includes all others; for a job on one node, it is ``a|b``. Raise PlatformError if no
-        alternative includes the others.
+        For a job on one node, the equivalent is ``a|b``. Otherwise it is the alternative that includes all others with
+        enough nodes. Raise PlatformError if there is no such alternative.
         """
         several = [self.of(one, under_or=False) for one in part.parts]
         if len(several) == 1:

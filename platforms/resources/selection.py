@@ -56,8 +56,8 @@ def _by_tasks(able: Amounts, low: int, high: int, tasks: int) -> Amounts | None:
 def _by_both(tasks_on: Amounts, low: int, high: int, tasks: int, gpus_on: Amounts, gpus: int) -> Amounts | None:
     """Return the indices of candidates with room for the tasks and GPUs; None if there are none.
 
-    The first candidates are chosen if they have enough room. Otherwise a search computes the most tasks on each number
-    of nodes with each number of GPUs, candidate by candidate.
+    The first candidates are chosen if they have enough room. Otherwise dynamic programming over the candidates finds
+    the most tasks for each number of nodes and of GPUs.
     """
     high = min(high, len(tasks_on))
     if any(int(np.sort(able)[-high:].sum()) < asked for able, asked in ((tasks_on, tasks), (gpus_on, gpus))):
@@ -66,7 +66,7 @@ def _by_both(tasks_on: Amounts, low: int, high: int, tasks: int, gpus_on: Amount
     if enough[-1]:
         return np.arange(max(int(enough.argmax()) + 1, low))
     some = _not_alike(np.minimum(tasks_on, tasks), np.minimum(gpus_on, gpus), high)
-    #: the most tasks on some number of nodes with at least so many GPUs, shape (1 + high, 1 + gpus)
+    #: the most tasks, by number of nodes and by least number of GPUs, shape (1 + high, 1 + gpus)
     best = np.full((high + 1, gpus + 1), _IMPOSSIBLE, dtype=np.int64)
     best[0, 0] = 0
     used = np.zeros((len(some), *best.shape), dtype=np.bool_)
@@ -86,7 +86,7 @@ def _by_both(tasks_on: Amounts, low: int, high: int, tasks: int, gpus_on: Amount
 
 
 def _not_alike(tasks_on: Amounts, gpus_on: Amounts, high: int) -> Amounts:
-    """Return the indices of the candidates without superfluous ones.
+    """Return the indices of the candidates that the search must consider.
 
     Of the candidates with equal numbers of tasks and of GPUs, only the first ``high`` are kept.
     """

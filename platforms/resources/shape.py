@@ -1,4 +1,7 @@
-"""Match requests with shared nodes: which nodes fit, how tasks and GPUs are divided, why a request never fits."""
+"""Match requests with shared nodes.
+
+A `Shape` tells which nodes fit a request, divides tasks and GPUs among nodes, and says why a request never fits.
+"""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -134,9 +137,9 @@ class Shape:
 
     @cached_property
     def total(self) -> Amounts:
-        """What the job takes at least of all its nodes together, GPUs (thousandths) last, shape (resources + 1,).
+        """The least amounts that the job takes of all its nodes together, shape (resources + 1,).
 
-        All amounts are 0 if the job is exclusive.
+        GPUs come last, in thousandths. All amounts are 0 if the job is exclusive.
         """
         request, found = self.request, np.zeros(len(self._nodes.resources) + 1, dtype=np.int64)
         if request.exclusive:
@@ -199,9 +202,9 @@ class Shape:
         return amounts
 
     def rows(self, takes: Sequence[Take]) -> tuple[Amounts, Amounts, Amounts]:
-        """Return the node of each part of a job, shape (takes,), and the amounts and GPUs that the part holds there.
+        """Return the node, the amounts and the GPUs of each part of a job.
 
-        The amounts have the shape (takes, resources), the GPUs (in thousandths) the shape (takes, GPUs).
+        The nodes have the shape (takes,), the amounts (takes, resources), and the GPUs (in thousandths) (takes, GPUs).
         """
         nodes = np.array([take.node for take in takes], dtype=np.int64)
         gpus = np.zeros((len(takes), self._nodes.gpus.shape[1]), dtype=np.int64)
@@ -278,11 +281,11 @@ class Shape:
     def choose(self, order: Sequence[int] | Amounts, most: Amounts, amounts: Amounts, gpus: Amounts) -> Takes | None:
         """Choose nodes in an order of preference, and divide tasks and GPUs among them; None if too few fit.
 
-        A request with a fixed number of nodes prefers nodes that can take an equal part of the tasks. If these are too
-        few, the nodes that can take most tasks are chosen. If the chosen nodes have too few GPUs for the job, any nodes
-        with enough are chosen. The chosen nodes are filled with tasks and GPUs in the order of their numbers, but each
-        gets at least the minimum per node. On each node the job gets the GPUs with the least free capacity that
-        suffices.
+        A request with a fixed number of nodes prefers nodes that can take an equal part of the tasks. If there are too
+        few of these, the nodes that can take most tasks are chosen. If the chosen nodes have too few GPUs for the job,
+        other nodes with enough GPUs are chosen. The chosen nodes are filled with tasks and GPUs in the order of their
+        numbers, but each gets at least the minimum per node. On each node the job gets the GPUs with the least free
+        capacity that suffices.
 
         Args:
             order: nodes, the preferred first; others are not used.
@@ -336,7 +339,7 @@ class Shape:
         return parts
 
     def _gpu_counts(self, chosen: Amounts, tasks: list[int], room: Amounts) -> list[int]:
-        """Return the number of GPUs on each chosen node, given how many the job can take there."""
+        """Return the number of GPUs on each chosen node; ``room`` is how many the job can take there at most."""
         request = self.request
         if request.exclusive:
             return [int((self._nodes.gpus[node] > 0).sum()) for node in chosen.tolist()]
@@ -356,7 +359,9 @@ class Shape:
         return request.gpus // nodes if request.gpus else request.gpus_per_node + request.gpus_per_task * tasks
 
     def numbers(self, free: Amounts, count: int) -> tuple[int, ...]:
-        """Return up to ``count`` GPUs that suffice for the job, those with the least free capacity first.
+        """Return the numbers of up to ``count`` GPUs with enough free capacity for the job, ascending.
+
+        GPUs with the least free capacity are preferred.
 
         Args:
             free: free thousandths of each GPU of the node, shape (GPUs,).
@@ -432,7 +437,7 @@ class Shape:
         return self._shortage(allowed)
 
     def _shortage_in_all(self, allowed: Bools) -> str:
-        """Return the resource of which all allowed nodes together have too little."""
+        """Return a text that names the resource of which all allowed nodes together have too little."""
         nodes, where = self._nodes, np.flatnonzero(allowed)
         for column, name in enumerate(nodes.resources):
             asked, has = int(self.total[column]), int(nodes.amounts[where, column].sum())
@@ -444,7 +449,7 @@ class Shape:
         return "all usable nodes together have too little room for the tasks"
 
     def _shortage(self, allowed: Bools) -> str:
-        """Return the resource of which every allowed node has too little for one task."""
+        """Return a text that names the resource of which every allowed node has too little for one task."""
         nodes, tasks = self._nodes, max(1, self.exact)
         need = self._per_node + tasks * self._per_task
         for column, name in enumerate(nodes.resources):
@@ -461,7 +466,7 @@ class Shape:
 
 
 class Shapes:
-    """The shapes of requests on one machine, each made once."""
+    """The `Shape` of each request on one machine; equal requests share one."""
 
     def __init__(self, nodes: SharedNodes) -> None:
         self._nodes = nodes

@@ -10,7 +10,7 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 
 
 def told_takes(takes: Iterable[Take]) -> tuple[NodeTake, ...]:
-    """Convert parts of a job (`Take`) to entries of a protocol message; nodes with equal parts share an entry."""
+    """Convert parts of a job to entries of a protocol message; nodes with equal parts share an entry."""
     alike: dict[tuple[int, tuple[int, ...]], list[int]] = {}
     for take in takes:
         alike.setdefault((take.tasks, take.gpus), []).append(take.node)

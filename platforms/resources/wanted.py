@@ -1,4 +1,4 @@
-"""Count which of the wanted requests fit on each shared node; the counts are updated at every change."""
+"""Count how many of the wanted requests fit on each shared node, and update the counts at every change."""
 
 from collections.abc import Hashable
 from typing import Final
@@ -14,10 +14,9 @@ _ROOM: Final = 16
 
 
 class WantedShapes:
-    """Counts, for each node, the wanted shapes (requests) that fit there now.
+    """The number of wanted requests (as `Shape`) that fit on each node now.
 
-    A shape fits on a node that has room for one of its tasks. If the shape fixes the number of tasks per node, the node
-    needs room for that number.
+    A request fits on a node that has room for the least number of tasks that the request allows on a node.
 
     Attributes:
         fitting: number of wanted shapes that fit on each node, shape (nodes,).
@@ -45,6 +44,7 @@ class WantedShapes:
         """Add a shape.
 
         Args:
+            key: identifies the shape for `remove`.
             able: the nodes that the shape may use, shape (nodes,).
         """
         row = self._unused.pop() if self._unused else self._top
@@ -60,7 +60,7 @@ class WantedShapes:
         self.fitting += self._fits(row)
 
     def remove(self, key: Hashable) -> None:
-        """Remove a shape."""
+        """Remove the shape that was added with ``key``."""
         row = self._row_of.pop(key)
         self.fitting -= self._fits(row)
         self._wanted[row] = False

@@ -46,8 +46,8 @@ class SimGridPlatform(msgspec.Struct, frozen=True, kw_only=True):
             h10, h2.
         storages: storage hosts in the same order; their numbers follow those of `hosts`.
         master: the host of Batsim's own processes; None if the file has none.
-        unused: (element, or element and attribute; its count) for elements and attributes without effect, in the order
-            of first occurrence. They only describe the network or need other files.
+        unused: (name, count) of elements and attributes without effect, in the order of first occurrence. The name is
+            an element, or an element and an attribute. They only describe the network or need other files.
     """
 
     name: str
@@ -77,7 +77,7 @@ class SimGridPlatform(msgspec.Struct, frozen=True, kw_only=True):
 
         Nodes have the numbers of hosts, and their names if all are valid names of nodes. Consecutive hosts that differ
         only in name form a pool. The pool's properties are ``speed`` (initial, flop/s), ``cores``, ``first_host``,
-        ``last_host``, and those props of its hosts and zones whose keys are valid in a platform.
+        ``last_host``, and the props of its hosts and zones whose keys are valid in a platform.
         """
         groups = [tuple(group) for _, group in groupby(self.hosts, key=_likeness)]
         names = [NodeNames.of([host.name for host in group]) for group in groups]

@@ -86,7 +86,7 @@ def _speed(text: str) -> float | None:
 
 
 def parse_count(text: str, *, least: int) -> int:
-    """Parse a 32-bit whole number, such as "8" or "8.0"; PlatformError if it is none."""
+    """Parse a 32-bit whole number of at least `least`, such as "8" or "8.0"; PlatformError if it is not one."""
     digits = re.fullmatch(r"([0-9]{1,10})(?:\.0*)?", text.strip())
     count = int(digits[1]) if digits else -1
     if not least <= count <= _LARGEST:
@@ -140,11 +140,11 @@ def parse_topology(topology: str, parameters: str) -> int | None:
 def parse_watts(text: str, *, pstates: int, cores: int, one_core: bool) -> tuple[Watts, ...]:
     """Parse a property with a host's power in each pstate: "95:100:200, 93:98:170".
 
-    The first value is the power when idle, and the last one is the power with all cores busy. A value between them is
-    the power at nearly no load; without such a value, that is the power when idle.
+    The first value is the power when idle, and the last one is the power with all cores busy. The middle value is the
+    power at nearly no load; without a middle value, the power at nearly no load is the power when idle.
 
-    With `one_core`, as in older versions of SimGrid, the value between them is the power with one core busy. The power
-    at nearly no load is extrapolated from it. A single-core host is then idle or fully busy.
+    With `one_core`, as in older versions of SimGrid, the middle value is the power with one core busy. The power at
+    nearly no load is extrapolated from it. A single-core host is then idle or fully busy.
 
     Raises:
         PlatformError: unless there is one part per pstate, each of two or three numbers of at least 0.

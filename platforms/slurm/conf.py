@@ -1,4 +1,4 @@
-"""The content of a slurm.conf: its settings by line, checked, and what happens to each key."""
+"""The checked settings of a slurm.conf, and how Pipistrelle treats each key."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -77,7 +77,7 @@ class SlurmConf:
         name: the file's name in messages.
         parameters: {key in lower case: setting}; of a repeated key the last one counts.
         entries: {section: its entries, in the order of the file}, for nodes, partitions, node sets and down nodes.
-        findings: what happens to each key, in the order of the file.
+        findings: how Pipistrelle treats each key, in the order of the file.
     """
 
     name: str
@@ -122,7 +122,7 @@ def is_slurm_conf(text: str) -> bool:
 
 
 def read_slurm_conf(text: str, name: str, fetch: Fetch | None = None) -> SlurmConf:
-    """Return the settings of a slurm.conf, with those of the files that it includes.
+    """Return the settings of a slurm.conf and of the files that it includes.
 
     Args:
         name: the file's name in messages.
@@ -192,7 +192,7 @@ class _Hints:
 
 
 def _setting(section: str, pair: ConfPair, line: ConfLine, conf: SlurmConf, hints: _Hints) -> ConfSetting | None:
-    """Return the setting of a key and value, None if the key is ignored; record what happens to the key."""
+    """Return the setting of a key, or None if the key is ignored; record how the key is treated."""
     key = KEYS[section].get(pair.key.lower())
     shown = legible(pair.key, WORD)
     if key is None:

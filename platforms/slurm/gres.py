@@ -52,7 +52,7 @@ class GresLine:
 
 
 def read_gres_conf(text: str, name: str, fetch: Fetch | None = None) -> tuple[list[GresLine], list[KeyFinding]]:
-    """Return the resources of a gres.conf, and what happens to its keys; SlurmConfigError if it is malformed."""
+    """Return the lines of a gres.conf and how each key is treated; SlurmConfigError if it is malformed."""
     lines: list[GresLine] = []
     findings: list[KeyFinding] = []
     lists = NameLists()

@@ -36,7 +36,7 @@ class ConfPair(NamedTuple):
 
 
 class ConfLine(NamedTuple):
-    """A line of key-value pairs; ``where`` is the file and the number of its first line, as ``slurm.conf:12``."""
+    """A line of key-value pairs; ``where`` is its file and line number, such as ``slurm.conf:12``."""
 
     where: str
     pairs: tuple[ConfPair, ...]
@@ -45,7 +45,7 @@ class ConfLine(NamedTuple):
 def read_lines(
     text: str, name: str, fetch: Fetch | None = None, fault: type[PlatformError] = PlatformError
 ) -> list[ConfLine]:
-    """Return the lines of a configuration file that have pairs, including those of included files.
+    """Return the lines with pairs of a configuration file and of the files that it includes.
 
     Args:
         name: the file's name in messages.

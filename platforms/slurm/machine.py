@@ -97,7 +97,7 @@ def default_partition(conf: SlurmConf) -> str:
 
 
 def machine_remarks(conf: SlurmConf, gres_lines: Sequence[GresLine] = ()) -> list[str]:
-    """Return warnings about a machine whose nodes are not all usable."""
+    """Return a warning about unusable nodes, or an empty list if all nodes are usable."""
     down = [node.name for node in nodes_of(conf, gres_lines) if node.state in UNUSABLE]
     if not down:
         return []

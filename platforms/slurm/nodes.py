@@ -25,7 +25,7 @@ class SlurmNode(Struct, frozen=True):
     Attributes:
         line: number of its ``NodeName`` line, from 0.
         cpus, cores: CPUs (threads that jobs can get) and cores of the node.
-        real_memory, mem_spec_limit: memory of the node, and what jobs cannot get of it (MiB).
+        real_memory, mem_spec_limit: memory of the node, and the part that jobs cannot get (MiB).
         gres: {``name`` or ``name:type``: number}.
         state: the state, such as UNKNOWN or DOWN, without its flags.
     """

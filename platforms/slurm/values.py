@@ -27,7 +27,7 @@ class SlurmValueError(Exception):
 
 
 def read_time(text: str, one: float = 60.0) -> float:
-    """Parse a time; return seconds, inf for INFINITE and UNLIMITED.
+    """Parse a time; return seconds, inf for INFINITE, UNLIMITED and -1.
 
     The forms are ``M``, ``M:S``, ``H:M:S``, ``D-H``, ``D-H:M`` and ``D-H:M:S``.
 
@@ -50,7 +50,7 @@ def read_time(text: str, one: float = 60.0) -> float:
 
 
 def read_whole(text: str) -> int | None:
-    """Parse a whole number; return None for UNLIMITED."""
+    """Parse a whole number; return None for INFINITE and UNLIMITED."""
     if text.upper() in _ENDLESS[:2]:
         return None
     if not _NUMBER.fullmatch(text):
@@ -59,7 +59,7 @@ def read_whole(text: str) -> int | None:
 
 
 def read_count(text: str) -> int | None:
-    """Parse a number of at least 0; return None for UNLIMITED and -1."""
+    """Parse a whole number of at least 0; return None for INFINITE, UNLIMITED and -1."""
     value = None if text == "-1" else read_whole(text)
     if value is not None and value < 0:
         raise SlurmValueError("a whole number of at least 0, or UNLIMITED")
@@ -82,7 +82,7 @@ def read_names(text: str) -> tuple[str, ...]:
 
 
 def read_megabytes(text: str) -> int | None:
-    """Parse an amount of memory; return MiB, or None for UNLIMITED."""
+    """Parse an amount of memory; return MiB, or None for INFINITE, UNLIMITED and -1."""
     try:
         return read_count(text)
     except SlurmValueError:
@@ -90,7 +90,11 @@ def read_megabytes(text: str) -> int | None:
 
 
 def read_value(kind: str, text: str) -> Value:
-    """Return a value of a kind of `pipistrelle.platforms.slurm.keys.Key`; SlurmValueError if it is malformed."""
+    """Parse a value of the given kind (see `pipistrelle.platforms.slurm.keys.ConfKey`).
+
+    Raises:
+        SlurmValueError: if the text is malformed.
+    """
     if kind.startswith("choice:"):
         choices = kind.removeprefix("choice:").split("|")
         found = next((choice for choice in choices if choice.upper() == text.upper()), None)
@@ -118,8 +122,8 @@ def read_tres(text: str, *, memory: bool = True) -> dict[str, float]:
     Without a unit, ``mem`` counts MiB. An amount of -1 means no limit and is left out.
 
     Args:
-        memory: whether values are amounts, so that ``mem`` is converted to MiB. If False, they are weights: a unit of
-            ``mem`` then says what the weight is for, as in ``Mem=0.25G``, and the result is the weight per MiB.
+        memory: whether values are amounts, so that ``mem`` is converted to MiB. If False, values are weights:
+            ``Mem=0.25G`` is a weight per GiB, and the result is the weight per MiB.
     """
     found: dict[str, float] = {}
     for part in read_names(text):

@@ -23,7 +23,7 @@ Loads = list[Floats]
 
 
 class LinkLines(NamedTuple):
-    """Link loads along one dimension, for those lines of routers whose links may have loads.
+    """Link loads along one dimension, for the lines of routers that may carry traffic.
 
     Args:
         first: the router with coordinate 0 on each line, shape (lines,). Router numbers vary fastest along the last
@@ -63,7 +63,7 @@ class LinkLoads:
     def bandwidths(self) -> list[Floats] | None:
         """Link bandwidths (bytes/s) along each dimension, by coordinate; None if unknown.
 
-        If they alternate along a dimension, the first value is that of the link from coordinate 0 to 1.
+        If bandwidths alternate along a dimension, the first value is for the link from coordinate 0 to 1.
         """
         told = self._topology.info.bandwidth
         sized = zip(told, self.shape, strict=True) if told else ()
@@ -98,7 +98,7 @@ class LinkLoads:
         return found
 
     def of_messages(self, sources: Ints, targets: Ints, sizes: Floats) -> list[LinkLines]:
-        """Return the link loads of messages between nodes; arguments: shape (messages,)."""
+        """Return the link loads of messages from ``sources`` to ``targets``; each argument has shape (messages,)."""
         here, there = self._topology.place[sources].copy(), self._topology.place[targets]
         found = []
         for axis, size in enumerate(self.shape):
@@ -125,10 +125,9 @@ class LinkLoads:
         return found
 
     def busiest(self, lines: list[LinkLines]) -> tuple[float, float | None]:
-        """Return the greatest link load, and the rate of traffic at which the first link reaches its bandwidth.
+        """Return the greatest link load, and the traffic rate at which the first link is full.
 
-        The rate is the traffic, in bytes/s, that a load of 1 then stands for. It is None if bandwidths are unknown or
-        no link has a load.
+        The rate is in bytes/s per unit of load. It is None if bandwidths are unknown or no link has a load.
         """
         peaks = [loads.max(axis=(0, 1), initial=0.0) for _, loads in lines]
         rates = [

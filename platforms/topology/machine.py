@@ -61,7 +61,7 @@ class Machine:
 
     @cached_property
     def requests(self) -> RequestBook:
-        """Finds the nodes and units of the machine that satisfy jobs' node requests."""
+        """The index of the nodes and units of the machine that satisfy jobs' node requests."""
         return RequestBook(self._platform.pools, self._platform.groups)
 
     @cached_property

@@ -124,8 +124,8 @@ class NodeTable:
         """Which nodes are stable, shape (nodes,); None if that is unknown.
 
         Nodes of class ``stable`` or ``new`` are stable. If there are no such nodes, the stable nodes are those with a
-        failure rate (1 / MTTF) below the mean of the known rates. If no MTTF is known, they are those younger than the
-        mean of the known ages. A node whose MTTF or age is unknown is then not stable.
+        failure rate (1 / MTTF) below the mean of the known rates. If no MTTF is known, the stable nodes are those
+        younger than the mean of the known ages. In both cases, a node whose value is unknown is not stable.
         """
         named = [number for number, name in enumerate(self.classes) if name in _STABLE_CLASSES]
         if named:
@@ -139,7 +139,7 @@ class NodeTable:
 
 
 def _column(rows: int, default: float, said: Iterable[tuple[NodeSet, float]]) -> NDArray[Any]:
-    """Return a column of ``rows`` values: those in ``said`` (later ones count), and ``default`` for all other nodes.
+    """Return a column of ``rows`` values: ``default``, overridden by each (nodes, value) of ``said`` in turn.
 
     A constant column takes no memory.
     """

@@ -28,7 +28,7 @@ NOBODY: Final = -1
 class RankedClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
     """A class of jobs of similar size, with the symbols of Umamaheshwaran's thesis.
 
-    `load` is the thesis's equation 3.10, multiplied by `fill`; `cost` is that of its table 4.4.
+    `load` is equation 3.10 of the thesis, multiplied by `fill`; `cost` is from its table 4.4.
 
     Args:
         size: n, the units of its largest jobs.
@@ -193,10 +193,10 @@ def declared(machine: Machine, owners: Sequence[int]) -> list[Partition] | None:
 
 
 def first_partition(parts: Sequence[Partition], at: int, size: int) -> int | None:
-    """Return the index of the partition in which to search for a job's units; None means the whole machine.
+    """Return the index of the partition in which to search for a job's units.
 
-    It is the partition of class ``at``; if that class has none, the least reliable partition. If the partition has
-    fewer than ``size`` units, the next more reliable partition with enough units is returned.
+    This is the partition of class ``at``; if the class has no partition, the least reliable one. If it has fewer than
+    ``size`` units, the next more reliable partition with enough units is returned. None means the whole machine.
     """
     own = next((place for place, part in enumerate(parts) if part.owner == at), len(parts) - 1)
     return next((place for place in range(own, -1, -1) if len(parts[place].units) >= size), None)

@@ -59,7 +59,7 @@ class Topology:
         return found
 
     def distance(self, nodes_a: Ints, nodes_b: Ints) -> Ints:
-        """Return the hops between nodes, given arrays of node numbers that broadcast."""
+        """Return the hops between nodes; the arrays of node numbers are broadcast as in NumPy."""
         return np.zeros(np.broadcast_shapes(np.shape(nodes_a), np.shape(nodes_b)), dtype=np.intp)
 
     def total_hops(self, nodes: Ints) -> int:

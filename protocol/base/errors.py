@@ -95,7 +95,7 @@ _MOST_NAMED = 40
 def did_you_mean(name: str, known: list[str]) -> str:
     """Return a sentence that suggests the closest known name.
 
-    If no name is close, the sentence lists all known names. If these are many, the result is "".
+    If no name is close, the sentence lists all known names; if there are more than 40, the result is "".
     """
     from difflib import get_close_matches  # needed only for errors
 

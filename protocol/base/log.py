@@ -1,4 +1,7 @@
-"""The program's log; it uses loguru, which is imported only for the first message because the import is slow."""
+"""The program's log, based on loguru.
+
+The import of loguru is slow, so it happens only for the first message.
+"""
 
 import sys
 import warnings

@@ -119,7 +119,7 @@ def _fits(value: Any, kind: Any) -> bool:
 
 
 def _alternatives(kind: Any) -> Iterator[Any]:
-    """Yield the types of a union; of any other type, the type itself. Leave out annotations."""
+    """Yield the members of a union, or the type itself if it is no union; remove annotations."""
     if get_origin(kind) is Literal or isinstance(kind, type) or get_origin(kind) in (list, tuple, dict):
         yield kind
     else:
@@ -132,7 +132,7 @@ def _structs(kind: Any) -> list[type[msgspec.Struct]]:
 
 
 def _fields(kind: Any, raw: Any) -> tuple[msgspec.structs.FieldInfo, ...]:
-    """Return the fields of a struct; for a union, those of the struct with the values' tag."""
+    """Return the fields of a struct; for a union, of the struct that the tag in ``raw`` selects."""
     for one in _structs(kind):
         config = one.__struct_config__
         if config.tag is None or (isinstance(raw, dict) and raw.get(config.tag_field or "") == config.tag):

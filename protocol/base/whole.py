@@ -82,11 +82,11 @@ class Replacement:
     """A new version of a file, written beside its target; `commit` replaces the target at once.
 
     Until `commit` the target stays as it is, even if the process is killed. Links are followed. Pipes, devices and the
-    standard streams are written directly. All methods raise OSError.
+    standard streams are written directly. The constructor and `commit` raise OSError if they fail.
 
     Args:
         fresh: raise FileExistsError if the target exists.
-        mode: the target's access rights; None: its present ones, or the usual ones for a new file.
+        mode: the target's access rights; None: keep its present rights, or give a new file the usual ones.
     """
 
     def __init__(self, path: PathText, *, fresh: bool = False, mode: int | None = None) -> None:
@@ -157,8 +157,8 @@ def write_whole(path: PathText, chunks: Iterable[bytes]) -> None:
 def write_rows(file: FileIO, rows: bytes, *, quotes: bool = True) -> tuple[int, OSError | None]:
     """Write whole rows to an unbuffered file.
 
-    Return the number of bytes written, and the error that prevented the rest. After an error the file ends with the
-    last row that fitted.
+    Return the number of bytes written, and the error that prevented the rest, or None. After an error the file ends
+    with the last row that fitted.
 
     Args:
         quotes: whether the rows are CSV, in which a quoted field may contain line breaks. If not, each line is a row.

@@ -27,7 +27,7 @@ _HINT: Final = "Only Batsim 3 and 4 are spoken here, with the whole description 
 
 
 class BeginsDataFrame(Struct):
-    """The fields of Batsim's SIMULATION_BEGINS that are read; all others are ignored."""
+    """The fields of Batsim's SIMULATION_BEGINS that Pipistrelle reads; all others are ignored."""
 
     nb_compute_resources: int | None = None
     nb_resources: int | None = None
@@ -89,10 +89,10 @@ def begins_of(frame: BeginsFrame) -> SimulationBegins:
 
 
 def begins_on_wire(data: SimulationBeginsData) -> dict[str, Any]:
-    """Return a SIMULATION_BEGINS' data with every field that Batsim's clients need.
+    """Return the data of a SIMULATION_BEGINS with every field that Batsim's clients need.
 
-    Hosts of native data get their numbers as names, no properties and no profiles. Settings missing from ``config`` get
-    Batsim's defaults.
+    If the data is native, each host's name is its number, hosts have no properties, and there are no profiles. Settings
+    missing from ``config`` get Batsim's defaults.
     """
     if not isinstance(data, BatsimBeginsData):
         bare: dict[str, Any] = {"state": "idle", "properties": {}, "zone_properties": {}}

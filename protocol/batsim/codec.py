@@ -1,6 +1,6 @@
 """Encode and decode frames of the batsim dialect: Batsim 3 and 4 without Redis.
 
-Messages that both dialects have are the native structs. Those that only Batsim has are in
+Messages that both dialects have use the native structs. Messages that only Batsim has are in
 `pipistrelle.protocol.batsim.messages`. Differences from the native dialect:
 
 - Messages have no numbers: a reply answers the last notice. There is neither a greeting nor a wake filter.
@@ -10,8 +10,9 @@ Messages that both dialects have are the native structs. Those that only Batsim 
 - Batsim refuses unknown fields, so ``why`` is sent only to our own server. The field ``server`` in the first notice
   identifies our server.
 - An illegal decision ends the run; there is no DECISION_REJECTED.
-- NODES_FAILED and MAINTENANCE_BEGINS are NOTIFYs of ``event_machine_unavailable``. NODES_REPAIRED and MAINTENANCE_ENDS
-  are NOTIFYs of ``event_machine_available``. Their ``resources`` are the units. Causes and announcements are not sent.
+- NODES_FAILED and MAINTENANCE_BEGINS are NOTIFYs of the type ``event_machine_unavailable``. NODES_REPAIRED and
+  MAINTENANCE_ENDS are NOTIFYs of the type ``event_machine_available``. The field ``resources`` holds the units. Causes
+  and announcements are not sent.
 - A job that is submitted again after losing its nodes is a new job, ``w0!17#1``, without ``attempt`` and ``remaining``.
 
 A server uses `encode_notice` and `decode_reply`, a scheduler `decode_notice` and `encode_reply`.

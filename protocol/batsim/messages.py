@@ -2,7 +2,7 @@
 
 They are structs like the native ones, but not members of the native unions: only `pipistrelle.protocol.batsim.codec`
 reads and writes them. Constructors do not validate. A ``msgspec.Raw`` is one undecoded JSON value. Jobs and profiles
-use it to pass between workload, scheduler and engine with all their fields, known or not.
+stay undecoded, so workload, scheduler and engine pass on all their fields, even unknown ones.
 """
 
 from typing import Annotated, Any
@@ -45,7 +45,7 @@ class BatsimJob(JobDescription, frozen=True, omit_defaults=True, gc=False, kw_on
 
 
 class BatsimSubmittedData(JobSubmittedData, frozen=True, omit_defaults=True, gc=False):
-    """A job joined the queue; ``profile_raw`` is its profile's object, if sent."""
+    """A job joined the queue; ``profile_raw`` is the job's profile as a JSON object, if sent."""
 
     profile_raw: Raw | None = None
 
@@ -84,7 +84,10 @@ class Notify(Event, frozen=True, tag="NOTIFY"):
 
 
 class Answer(Event, frozen=True, tag="ANSWER"):
-    """The server's answer to a QUERY, as {request: answer}. An answer on energy is in joules since time 0."""
+    """The server's answer to a QUERY: ``data`` is {request: answer}.
+
+    An answer on energy is the energy used since time 0, in joules.
+    """
 
     data: dict[str, Any]
 
@@ -108,7 +111,7 @@ class BatsimExecuteJobData(ExecuteJobData, frozen=True, omit_defaults=True):
 
 
 class BatsimExecuteJob(Decision, frozen=True, tag="EXECUTE_JOB"):
-    """An EXECUTE_JOB with a mapping; without a mapping it is the native ExecuteJob."""
+    """An EXECUTE_JOB with a mapping; one without a mapping is read as the native ExecuteJob."""
 
     data: BatsimExecuteJobData
 

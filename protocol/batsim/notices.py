@@ -71,7 +71,7 @@ class _Written(Struct, gc=False):
 
 
 class _WrittenFirst(_Written, gc=False):
-    """The first notice of our server; Batsim's clients ignore the additional field."""
+    """The first notice of our server, with a field ``server`` that Batsim's clients ignore."""
 
     server: str
 
@@ -227,7 +227,10 @@ class _ReadSubmittedData(Struct):
 
 
 class _Task(Struct):
-    """The progress of a job or of a part of a job; ``progress`` is None if that job or part has parts itself."""
+    """The progress of a job or of a part of a job.
+
+    ``progress`` is None if this job or part is itself divided into parts.
+    """
 
     profile_name: str | None = None
     progress: float | None = None

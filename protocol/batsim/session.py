@@ -28,7 +28,7 @@ BATSIM_TRANSITIONS: Final[dict[BatsimState, dict[BatsimKind, BatsimState]]] = {
 
 @dataclass(slots=True)
 class _Session:
-    """What both sides of a session have in common; a forbidden message leaves its state unchanged."""
+    """State common to both sides of a session; a forbidden message leaves the state unchanged."""
 
     state: BatsimState = "IDLE"
     #: number of the last notice, from 1; numbers are not sent

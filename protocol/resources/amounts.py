@@ -37,8 +37,8 @@ def parse_memory(value: object, what: str = "amount of memory", *, letter: str =
     """Return an amount of memory in MiB, rounded up.
 
     Args:
-        value: a number of MiB, or a text such as ``256 GiB``, ``512M`` or ``1.5T``. ``GB`` is 10**9 bytes; ``G`` and
-            ``GiB`` are 2**30 bytes.
+        value: a whole number of MiB, or a text such as ``256 GiB``, ``512M`` or ``1.5T``. ``GB`` is 10**9 bytes; ``G``
+            and ``GiB`` are 2**30 bytes.
         letter: the unit to assume in a text without a unit.
 
     Raises:

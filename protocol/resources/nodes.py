@@ -16,7 +16,7 @@ class NodeResources(Struct, frozen=True, omit_defaults=True):
         amounts: {resource: amount in its base unit}: ``cores`` in milli-cores, ``memory`` in MiB, all others as counts.
         gpus: the number of GPUs, numbered from 0 on each node.
         gpu_model: the model of the GPUs; empty: not known.
-        gpu_parts: into how many equal parts jobs can divide a GPU; 1: jobs take whole GPUs.
+        gpu_parts: the number of equal parts into which jobs can divide a GPU; 1: jobs take whole GPUs.
     """
 
     amounts: Annotated[dict[Name, Amount], Meta(description="{resource: amount on each node, in its base unit}")] = (

@@ -66,7 +66,7 @@ class Request(Struct, frozen=True, omit_defaults=True):
 
     @property
     def all_tasks(self) -> int:
-        """The number of tasks of the job on its least number of nodes."""
+        """The number of tasks of the job if it runs on `least_nodes` nodes."""
         return self.tasks if self.tasks is not None else (self.tasks_per_node or 1) * (self.nodes or 1)
 
     @property
@@ -88,18 +88,18 @@ class Request(Struct, frozen=True, omit_defaults=True):
 
     @property
     def all_cores(self) -> int:
-        """The cores of the job on its least number of nodes, in thousandths."""
+        """The cores of the job if it runs on `least_nodes` nodes, in thousandths."""
         return self.all_tasks * self.cores_per_task
 
     @property
     def all_gpus(self) -> int:
-        """The GPUs of the job on its least number of nodes, in thousandths."""
+        """The GPUs of the job if it runs on `least_nodes` nodes, in thousandths."""
         count = self.gpus + self.gpus_per_node * self.least_nodes + self.gpus_per_task * self.all_tasks
         return count * self.gpu_share
 
     @property
     def all_memory(self) -> int:
-        """The memory of the job on its least number of nodes, in MiB."""
+        """The memory of the job if it runs on `least_nodes` nodes, in MiB."""
         if self.memory_per_core is not None:
             each = -(-self.memory_per_core * max(self.cores_per_task, 1) // MILLI)
             return each * self.all_tasks

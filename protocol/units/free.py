@@ -15,7 +15,7 @@ _LONG: Final = 2000
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class FreeUnits:
-    """A mutable set of units, stored as ascending begins and ends of intervals.
+    """A mutable set of units, stored as intervals in ascending order.
 
     Each change bisects a list and moves its tail, which is fast for up to tens of thousands of intervals. A change that
     raises an error leaves the set unchanged.
@@ -81,7 +81,7 @@ class FreeUnits:
         return NodeSet._make(tuple(reversed(taken)), k)
 
     def remove(self, units: NodeSet) -> None:
-        """Remove `units`; ValueError with the missing ones if some are not in the set."""
+        """Remove `units`; ValueError names the units that are not in the set."""
         starts, ends = self._starts, self._ends
         intervals = units.intervals
         found = []
@@ -107,7 +107,7 @@ class FreeUnits:
                 ends.insert(at, lo - 1)
 
     def add(self, units: NodeSet) -> None:
-        """Add `units`; ValueError with the duplicates if some are in the set already."""
+        """Add `units`; ValueError names the units that are in the set already."""
         starts, ends = self._starts, self._ends
         intervals = units.intervals
         found = []
@@ -175,7 +175,7 @@ class FreeUnits:
             raise AssertionError(f"count is {self.count} but the intervals hold {count}")
 
     def _rebuilt(self, units: NodeSet, change: Callable[[NodeSet, NodeSet], NodeSet]) -> bool:
-        """Rebuild all intervals that `units` overlaps; if they are too many, change nothing and return False."""
+        """Rebuild the intervals near `units` and return True, or return False if there are too many."""
         at, past = bisect_left(self._ends, units.first - 1), bisect_right(self._starts, units.last + 1)
         if past - at > 4 * len(units.intervals):
             return False

@@ -17,7 +17,7 @@ _JOINED: Final = 24
 
 
 def pieces(units: NodeSet) -> list[slice] | list[NDArray[np.intp]]:
-    """Return array indices that together select the element of each unit exactly once."""
+    """Return indices (slices or one array) that together select each unit's element exactly once."""
     if len(units.intervals) > _MANY:
         return [numbers(units)]
     return [slice(low, high + 1) for low, high in units.intervals]

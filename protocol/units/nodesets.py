@@ -354,7 +354,7 @@ class NodeSet:
         return self if count == self._count else self._make(tuple(rest), count)
 
     def _without(self, theirs: tuple[tuple[int, int], ...]) -> "NodeSet":
-        """Return this set's units that are not in ``theirs``; bisect ``theirs``, which has many intervals."""
+        """Return this set's units that are not in ``theirs``, which has more intervals than this set."""
         rest: list[tuple[int, int]] = []
         count = 0
         for lo, high in self._intervals:

@@ -1,1 +1,1 @@
-"""Test cases: runs with known (golden) results, which are repeated to check that the results stay the same."""
+"""Test cases: rerun a run and compare its results with stored (golden) results."""

@@ -81,7 +81,9 @@ def bundled_folder() -> Path:
 
 
 def case_folders(folder: Path, patterns: tuple[str, ...] = ()) -> list[Path]:
-    """Return the folders of the cases in ``folder``, sorted by name; if ``folder`` itself is a case, return only it.
+    """Return the folders of the cases in ``folder``, sorted by name.
+
+    If ``folder`` itself is a case, return only ``folder``.
 
     Args:
         patterns: return only cases whose names contain or match one of these, such as ``easy`` or ``e*-??``.

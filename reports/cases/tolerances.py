@@ -1,7 +1,7 @@
 """Tolerances of a case: how far metrics of the run may be from their golden values.
 
 A case with tolerances checks only these metrics, not every decision. So the scheduler's decisions may differ as long as
-these metrics stay about as good.
+the metrics stay within their tolerances.
 """
 
 import re

@@ -86,7 +86,10 @@ class Standstill(NamedTuple):
 
 
 class Foreseen(NamedTuple):
-    """Expected starts and rejections of queued jobs, each as {job id: (time in s, the scheduler's reason or "")}."""
+    """Expected starts and rejections of queued jobs.
+
+    Each is {job id: (time in s, the scheduler's reason or "")}.
+    """
 
     starts: dict[str, tuple[float, str]]
     refusals: dict[str, tuple[float, str]]
@@ -117,7 +120,7 @@ def foresee(runtime: Runtime, moment: Standstill) -> Foreseen:
 
 
 class _Ahead:
-    """Stands in for the server while the future of a run is simulated."""
+    """A stand-in for the server while the future of a run is simulated."""
 
     def __init__(self, runtime: Runtime, moment: Standstill) -> None:
         assert runtime.view is not None

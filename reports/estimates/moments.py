@@ -89,7 +89,7 @@ def glimpses(
 
 @dataclass(frozen=True, slots=True)
 class _Connected:
-    """Connects a run to the given scheduler in this process."""
+    """The connection of a run to the given scheduler in this process."""
 
     scheduler: "_WatchedRuntime"
 
@@ -172,7 +172,7 @@ class _WatchedRuntime:
         return reply
 
     def check(self) -> None:
-        """Raise an error stored during the run, or ExplainError if other jobs started than in the original run."""
+        """Raise ExplainError if the starts differ from the original run, or the error of an estimate."""
         self._expected.check(self._files)
         if self._failure is not None:
             raise self._failure

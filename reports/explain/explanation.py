@@ -143,7 +143,7 @@ def look_at(seen: Seen, time: float) -> Look | None:
 
 
 def _samples(looks: Sequence[Look]) -> list[Sample]:
-    """Return a job's queue positions over time with their priority terms, reduced to a number that fits on a page."""
+    """Return a job's queue positions and priority terms over time, at most `_MOST_SAMPLES`."""
     found = [Sample(look.time, look.place, look.terms) for look in looks if look.terms is not None]
     if len(found) <= _MOST_SAMPLES:
         return found
@@ -163,7 +163,8 @@ def as_json(explanation: Explanation, look: Look | None = None) -> dict[str, Any
 def account(index: RunIndex, job: str, at: float | None) -> tuple[Explanation, Look | None]:
     """Return why a job waited, and its state at a moment (s) if requested.
 
-    The state is None if the run was not repeated. ``job`` is the job's id, with or without the prefix.
+    The state is None if ``at`` is None or the run was not repeated. ``job`` is the job's id, with or without the
+    prefix.
 
     Raises:
         ExplainError: if the job does not exist or did not wait at that moment.

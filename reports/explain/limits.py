@@ -14,7 +14,8 @@ class Stretch(Struct):
     """A part of a job's wait, from ``begin`` to ``end`` (s), in which the same limit kept the job waiting.
 
     ``free`` has the least and greatest number of free units in this time. ``place`` (in the queue), ``reservation`` (s)
-    and ``priority`` each have the values at the start and at the end of this time.
+    and ``priority`` each have the values at the start and at the end of this time. ``first`` is the first job in the
+    queue.
     """
 
     begin: float

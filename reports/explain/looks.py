@@ -33,7 +33,7 @@ Limit = Literal[
 class Look(Struct, frozen=True, array_like=True):
     """An observation of a queued job, made right after the scheduler decided.
 
-    ``limit`` is the kind of limit that keeps the job waiting, ``detail`` names the limit itself. ``free`` is the number
+    ``limit`` is the kind of limit that keeps the job waiting, and ``detail`` names the limit. ``free`` is the number
     of free units that the job's class may use. ``place`` is the job's position in the queue, from 1. The queue has
     ``waiting`` jobs, and ``first`` is the first of them. ``place``, ``waiting`` and ``first`` are None if no unit was
     free, because the queue was not examined. ``reservation`` is the job's latest reserved start (s; inf if unknown), or

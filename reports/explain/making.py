@@ -76,7 +76,7 @@ def repeated(
 
 
 def described(files: RunFiles) -> RunSpec | None:
-    """Return a run's description, if the folder has one; ExplainError if it is wrong."""
+    """Return a run's description, or None if the folder has none; ExplainError if it is invalid."""
     raw = read_command(files.folder)
     if raw is None:
         return None

@@ -141,7 +141,7 @@ def passed_by(
 
 
 def passed_of(files: RunFiles, line: JobLine, seen: Seen | None) -> list[Passed]:
-    """Return the jobs that a job passed: those submitted before it that were still queued when it started."""
+    """Return the jobs that a job passed: submitted earlier, but still queued when the job started."""
     if line.start is None:
         return []
     order = {} if seen is None else {name: number for number, name in enumerate(seen.submitted)}
@@ -267,10 +267,10 @@ def _held_enough(
 
 
 class _Held(Struct):
-    """A part of a job's wait, ``begin`` to ``end`` (s), in which a limit of its class or of the scheduler held it back.
+    """A period, ``begin`` to ``end`` (s), in which a limit of the class or the scheduler held a job back.
 
-    The limit counts together all jobs with the same ``labels`` (indices in `Labels`). It counts started jobs, or with
-    ``queued`` all jobs in the queue.
+    The limit counts together all jobs with the same ``labels`` (indices in `Labels`). It counts running jobs; with
+    ``queued``, it also counts queued jobs.
     """
 
     begin: float

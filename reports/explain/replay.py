@@ -154,10 +154,7 @@ class Witness:
         return Look(view.now, limit, detail, count, place, waiting, first, reservation, terms)
 
     def _reserved_before(self, view: View, job: SchedulerJob, begin: float) -> str:
-        """Return a text that names a later job in the queue whose reservation begins before ``begin`` (s).
-
-        "" if there is none.
-        """
+        """Return a text that names another queued job whose reservation begins before ``begin`` (s); "" if none."""
         found = [
             (theirs, other.number, other.id)
             for other in view.waiting
@@ -224,7 +221,7 @@ def _suffice(view: View, job: SchedulerJob, units: NodeSet) -> bool:
 
 
 class ExpectedStarts:
-    """Checks that a repeated run starts the same jobs, at the same times, as the original run.
+    """A check that a repeated run starts the same jobs, at the same times, as the original run.
 
     ``starts`` are the starts of the original run, in order: {job id: start (s)}.
     """
@@ -243,7 +240,7 @@ class ExpectedStarts:
                 self._astray = f"{found[0]} at {found[1]:.10g} s, in the run {expected[0]} at {expected[1]:.10g} s"
 
     def miss(self) -> None:
-        """Record that a start of the original run did not happen in the repeated run."""
+        """Record the next start of the original run, if any, as missing from the repeated run."""
         missed = next(self._expected, None)
         if self._astray is None and missed is not None:
             self._astray = f"no start of {missed[0]}, in the run at {missed[1]:.10g} s"
@@ -264,7 +261,7 @@ class ExpectedStarts:
 
 
 class _Book(Observer):
-    """Records facts that the scheduler does not receive, and checks the starts against the original run's."""
+    """An observer that records what the scheduler does not receive, and compares starts with the original run."""
 
     def __init__(self, setup: Setup, starts: Mapping[str, float]) -> None:
         # A scheduler may not need labels; then the jobs of a run have none.

@@ -18,7 +18,7 @@ _MOST_LONGEST: Final = 10
 
 
 class Share(Struct):
-    """A limit: for how long (s) and how many jobs it kept waiting, and the share of this time in all waits."""
+    """How long (s) and how many jobs a limit kept waiting, and the share of this time in all waits."""
 
     limit: Limit
     seconds: float
@@ -39,7 +39,8 @@ class Longest(Struct):
 class Shares(Struct):
     """The reasons why the jobs with the labels ``of`` waited; times are in seconds.
 
-    ``epoch`` is the Unix time (s) of time 0, and ``timezone`` the name of the zone; None if unknown.
+    ``jobs`` is the number of these jobs, and ``waited`` the number of jobs that did not start at once. ``epoch`` is the
+    Unix time (s) of time 0, and ``timezone`` the name of the zone; None if unknown.
     """
 
     of: dict[str, str]

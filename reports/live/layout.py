@@ -76,9 +76,9 @@ class FittedMap:
 
     @classmethod
     def of(cls, layout: MapLayout, width: int, height: int) -> "FittedMap":
-        """Put as few nodes as possible into each cell, so that the map fits into ``width`` columns and ``height`` rows.
+        """Return the most detailed map that fits into ``width`` columns and ``height`` rows.
 
-        If the network's blocks do not fit, place nodes by number.
+        If the network's blocks do not fit, the nodes are placed in order of number.
         """
         return _in_blocks(layout, width, height) or _in_line(layout.nodes, width, height)
 

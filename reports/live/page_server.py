@@ -53,7 +53,7 @@ class PageError(PipistrelleError):
 
 
 class _RestingSelector(selectors.DefaultSelector):
-    """An event-loop selector that pauses before it waits for events, so that the thread uses little processor time."""
+    """An event-loop selector that pauses before it waits for events, to save processor time."""
 
     _begun = 0.0
 
@@ -70,7 +70,7 @@ _LOOP_DESCRIPTORS: Final = 4
 
 
 class PageServer:
-    """Serve one page, and the states of its run as server-sent events.
+    """A server of one page, and of the states of its run as server-sent events.
 
     Args:
         port: port on the loopback interface; 0 takes any free port.

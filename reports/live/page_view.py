@@ -27,7 +27,7 @@ _WAITING: Final = b'{"phase":"waiting"}'
 
 
 class PageView:
-    """Show a run as a live page; the page is served while the context is entered.
+    """A view that shows a run as a live page; the page is served while the context is entered.
 
     Args:
         port: port on the loopback interface, as for `PageServer`.
@@ -39,7 +39,7 @@ class PageView:
     def __init__(self, setup: Setup, port: int) -> None:
         self._server = PageServer(port, lambda: _document(setup))
         self._moments: list[tuple[float, float, int, float]] = []
-        #: each how-many-th state is kept as a moment, and the number of states so far
+        #: one state in this many is kept as a moment, and the number of states so far
         self._stride = 1
         self._met = 0
         #: distinguishes this run from a later run at the same port

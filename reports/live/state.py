@@ -49,7 +49,10 @@ class SeenWaiting(Struct, frozen=True):
 
 
 class SeenRunning(Struct, frozen=True, array_like=True):
-    """A running job as live views show it; ``since`` is its start time (s), all else as in `SeenWaiting`."""
+    """A running job as live views show it.
+
+    ``since`` is its start time (s); all other fields are as in `SeenWaiting`.
+    """
 
     id: str
     size: int
@@ -136,7 +139,7 @@ class LiveState(Struct, frozen=True, kw_only=True):
 
 
 class Onlooker:
-    """Makes the `LiveState` of a run, between two steps of the simulation."""
+    """A maker of the `LiveState` of a run, to be called between two steps of the simulation."""
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup

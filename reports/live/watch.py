@@ -39,7 +39,7 @@ class LiveView(Protocol):
 
 
 class LiveWatch(Observer):
-    """Show a run in live views while it is in progress.
+    """An observer that shows a run in live views while it is in progress.
 
     Call it between two steps; it returns the seconds until the next call. After each sample, the watch waits 30 times
     as long as the sample took, so sampling takes a small share of the time on any machine.

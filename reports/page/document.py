@@ -57,7 +57,7 @@ def in_script(value: Any) -> str:
 
 
 def read_web(path: str) -> str:
-    """Read a file of a folder ``web``, given its path in ``reports``."""
+    """Return the text of a file in a folder ``web``, given its path relative to ``reports``."""
     return (resources.files("pipistrelle.reports") / path).read_text(encoding="utf-8")
 
 
@@ -89,5 +89,5 @@ def _policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
 
 
 def digest(text: str) -> str:
-    """Return the Content-Security-Policy entry (a hash) that allows a script or style element with this text."""
+    """Return the hash with which a Content-Security-Policy allows a script or style of this text."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"

@@ -28,9 +28,9 @@ _END: Final = b"\n"
 
 
 class ColumnPack:
-    """Packs columns one after another; equal columns are stored once.
+    """Packed columns, one after another; equal columns are stored once.
 
-    Each method returns the position and format of its column as plain values, for the page to read.
+    `numbers`, `names` and `texts` return the position and format of the packed column, for the page to read.
     """
 
     def __init__(self) -> None:
@@ -124,7 +124,7 @@ def intervals(texts: Iterable[str]) -> tuple[Ints, Ints, Ints]:
 
 
 def _intervals(cells: TextColumn) -> tuple[Ints, Ints, Ints]:
-    """Return the number of intervals in each text, such as ``0-3 8-19``, and every interval's first and last unit."""
+    """Parse the intervals in texts such as ``0-3 8-19``; the result is that of `intervals`."""
     whole, begins = cells.flat(b" ")
     blanks = np.concatenate([[0], np.cumsum(whole == ord(" "))])
     counts = np.where(cells.lengths > 0, blanks[begins + cells.lengths] - blanks[begins] + 1, 0)

@@ -272,7 +272,7 @@ def _by_job(names: TextColumn, submit: Floats) -> tuple[TextColumn, Ints, NDArra
 
 
 def _ranks(names: TextColumn) -> Ints:
-    """Return sort keys for jobs that were submitted together: their ids as numbers, otherwise the alphabetical rank."""
+    """Return sort keys for jobs with equal submit times: their ids as numbers, or else as text."""
     flat, begins = names.flat()
     marks = np.flatnonzero(flat == ord("!"))
     if len(marks) == len(names) and (names.counted("!") == 1).all():

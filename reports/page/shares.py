@@ -14,7 +14,9 @@ _LABELS: Final = {"USER": "user", "GROUP": "group", "ACCOUNT": "account", "CLASS
 
 
 def fairshare_targets(command: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """Return fairshare targets, with ``label`` (such as user), ``targets`` {name: share}, and ``how`` they are set.
+    """Return the fairshare targets of a run, one entry per label of jobs.
+
+    Each entry has ``label`` (such as user), ``targets`` {name: share}, and ``how`` (the option or file that sets them).
 
     Shares of the job order ``pbs`` are divided by their sum. Targets in a maui.cfg are in percent; they are used only
     if that file is unchanged since the run.

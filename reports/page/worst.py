@@ -98,7 +98,7 @@ def _states(tables: OutputTables) -> MachineStates:
 
 
 class _Outputs:
-    """Explains jobs' waits from the outputs alone; reads only the attempts around the wait in question."""
+    """The outputs of a run, from which `explain` derives why a job waited, without repeating the run."""
 
     def __init__(self, files: RunFiles, rows: AttemptRows, decided: Decided) -> None:
         self._rows = rows

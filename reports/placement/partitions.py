@@ -1,4 +1,4 @@
-"""Simulate chapter 5 of Umamaheshwaran's thesis: job failures with and without partitions by reliability."""
+"""Compare job failures with and without partitions by reliability, as in Umamaheshwaran's thesis, chapter 5."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -93,7 +93,7 @@ class _Tally(NamedTuple):
 
 
 class _Book(Observer):
-    """Counts submitted, refused and failed jobs by size class."""
+    """An observer that counts submitted, refused and failed jobs by size class."""
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self._sizes = np.array(sizes)
@@ -238,7 +238,7 @@ def _changes(both: list[_Tally]) -> dict[str, Any]:
 
 
 class SimulatedLoss(NamedTuple):
-    """Simulated blocking probabilities, and half widths of their 95 % intervals, per class."""
+    """Blocking probabilities and half widths of their 95 % intervals, per class, and the utilisation."""
 
     blocking: NDArray[np.float64]
     width: NDArray[np.float64]

@@ -85,7 +85,7 @@ def leadership(run: PlacedRun) -> NDArray[np.bool_]:
 
 
 def months(run: PlacedRun, struck: Ints) -> list[dict[str, Any]]:
-    """Return the number of failures per month: all, those that hit a job, and those that hit a leadership job.
+    """Return the failures per month: all failures, failures that hit a job, and failures that hit a leadership job.
 
     If the date of time 0 is unknown, months have 30 days from time 0 on.
 
@@ -178,7 +178,7 @@ def _month_names(run: PlacedRun) -> list[str]:
 
 
 def whatif(run: PlacedRun, order: str, age_aware: bool, *, own: tuple[str, bool]) -> dict[str, Any]:
-    """Estimate how many jobs per month the same failures would have hit with another order of the node list.
+    """Estimate how many jobs per month the same failures would have hit under another node order.
 
     The method is that of Zimmer et al. (SC 2018), section IV-B. Each failed node has a position in the other node list.
     The failure strikes the job on the node at this position in the run's own list. All jobs keep their times.

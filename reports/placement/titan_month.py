@@ -1,8 +1,8 @@
-"""Simulate a month of Titan under paper 004's policies (see placing.md).
+"""Simulate a month of Titan under the policies of Zimmer et al., 2018 (docs/reference/placing.md).
 
-The paper is Zimmer et al., GPU Age-Aware Scheduling to Improve the Reliability of Leadership Jobs on Titan, 2018. The
-jobs are ``titan-month``, the scheduler is ``titan-bins`` (bins of table I, two reservations), the machine is ``titan``.
-Stable GPUs come from the lifetimes of Titan's GPUs, or are drawn.
+The paper is "GPU Age-Aware Scheduling to Improve the Reliability of Leadership Jobs on Titan". The jobs are
+``titan-month``, the scheduler is ``titan-bins`` (bins of table I, two reservations), the machine is ``titan``. Stable
+GPUs come from the lifetimes of Titan's GPUs, or are drawn.
 """
 
 import math
@@ -117,7 +117,7 @@ class Month:
 
 @dataclass
 class Watch(Observer):
-    """Records when and on which nodes each job ran."""
+    """An observer that records when and on which nodes each job ran."""
 
     #: (job, start, end (s), nodes) of all attempts that ran
     attempts: list[Attempt] = field(default_factory=list)

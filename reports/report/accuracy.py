@@ -67,7 +67,10 @@ def accuracy(
 
 
 def counted_jobs(both: Beside, warm_up: float, until: float | None = None) -> NDArray[np.intp]:
-    """Return the indices of the jobs submitted in the interval, or raise ReportError."""
+    """Return the indices of the jobs submitted from ``warm_up`` to before ``until`` (s after the first job).
+
+    Jobs that ran before time 0 (negative real wait) are left out. Raise ReportError if no job is left.
+    """
     since = both.submit - both.submit[0]
     chosen = np.flatnonzero((since >= warm_up) & (since < (np.inf if until is None else until)) & (both.real >= 0))
     if not len(chosen):
@@ -141,7 +144,7 @@ def curves(both: Beside, step: float = 3600.0) -> Floats:
 
 
 def _states(both: Beside) -> Floats:
-    """Return how many units are in each state over time, as rows of a time (s) and one number per state."""
+    """Return the number of units in each state over time, as rows of a time (s) and one number per state."""
     columns = ("nb_sleeping", "nb_switching_on", "nb_switching_off", "nb_idle", "nb_down", "nb_computing")
     rows = [
         [number_in(row["time"]), *(number_in(row.get(name, "0")) for name in columns)]

@@ -196,7 +196,11 @@ def _classes(both: Together, name: str) -> list[dict[str, Any]]:
 
 
 def sorted_into(first: RunJobs, places: NDArray[np.intp], name: str) -> tuple[list[str], NDArray[np.intp]]:
-    """Return the names of classes, and each job's class index, shape (jobs,).
+    """Return the names of job classes, and each job's class index, shape (jobs,).
+
+    Args:
+        places: the jobs' indices in the columns of the run ``first``.
+        name: what divides jobs into classes: one of `SHAPES`, or a label of the log.
 
     Raises:
         ReportError: if the run has no such label.

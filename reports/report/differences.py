@@ -84,7 +84,7 @@ def first_difference(first: RunJobs, second: RunJobs) -> dict[str, Any] | None:
     """Return where two runs first differ, as JSON values; None if the runs are equal.
 
     ``decision`` is the first decision that differs: its number, counted from 1, and each run's decision, or None after
-    a run's last decision. A job differs if its start, end, units or state differ, or if it ended in one run only.
+    a run's last decision. A job differs if its start, end, units or state differ, or if it ended in only one run.
     ``job`` is the job that differs at the earliest time, ``jobs`` the number of jobs that differ.
     """
     decision = first_decision(first.folder, second.folder)

@@ -62,9 +62,9 @@ class Beside:
 
 
 def beside(run: RunJobs, log: Workload) -> Beside:
-    """Match the jobs of a run with those of its log.
+    """Match the jobs of a run with the jobs of its log.
 
-    The two may have different times 0, as after ``--from``.
+    Run and log may have different times 0, as after ``--from``.
 
     Raises:
         ReportError: if the log has no starts, or the run has other jobs or submit times.

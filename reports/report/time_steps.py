@@ -26,7 +26,7 @@ STEPS: Final = ("60s", "30s", "10s", "5s", "1s")
 
 
 class FirstWaits(Observer):
-    """Records each job's wait for its first start (s), by its name in the workload."""
+    """An observer that records each job's wait for its first start (s), by the job's name in the workload."""
 
     def __init__(self) -> None:
         self.of: dict[str, float] = {}
