@@ -125,7 +125,7 @@ class JobExplanation:
 
     @property
     def timeline(self) -> Table:
-        """What kept the job waiting: one row per period (s) with the same limit."""
+        """What kept the job waiting: one row per period with the same limit; times in seconds."""
         names = ("begin", "end", "limit", "detail")
         return Table.of([{name: getattr(one, name) for name in names} for one in self._stretches])
 

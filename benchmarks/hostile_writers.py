@@ -1,10 +1,10 @@
 """Kill every command that writes files, and check that no file is left incomplete.
 
-Each command first runs undisturbed. This gives the expected files, and the number of function calls (Python and C)
-after the first file is opened for writing. Then the command is killed with SIGKILL at one of these calls. Each file
-must have its old content or its complete new content. A file that grows, such as a run's table, must end with a
-complete line. Afterwards the same command must succeed, with the expected files and no temporary ones. The exit code is
-1 if a file is wrong.
+Each command first runs undisturbed. This gives the expected files, and the number of function calls and
+returns (Python and C) after the first file is opened for writing. Then the command is killed with SIGKILL at one of
+these steps. Each file must have its old content or its complete new content. A file that grows, such as a run's table,
+must end with a complete line. Afterwards the same command must succeed, with the expected files and no temporary ones.
+The exit code is 1 if a file is wrong.
 
     python benchmarks/hostile_writers.py [--kills 200] [--seed 1] [--only COMMAND]
 """
@@ -37,7 +37,7 @@ class Writing:
     """Runs one command in a folder, undisturbed or killed at a given call.
 
     Attributes:
-        calls: number of function calls since the first writing, in the undisturbed command.
+        calls: number of function calls and returns since the first writing, in the undisturbed command.
         new: {name: content} of the files that the undisturbed command wrote.
     """
 
@@ -147,7 +147,7 @@ def _on_writing(act: Callable[[], None]) -> None:
 
 
 def _count(counts: Path) -> None:
-    """Count this process's function calls from its first writing to its end.
+    """Count this process's function calls and returns from its first writing to its end.
 
     The total is written to the file ``counts``, followed by the numbers of the calls at which a file was opened or
     renamed.
@@ -175,7 +175,7 @@ def _count(counts: Path) -> None:
 
 
 def _die_at(call: int) -> None:
-    """Kill this process at its n-th function call after the first writing."""
+    """Kill this process at function call or return number ``call`` after its first writing."""
     left = call
 
     def count(*_: Any) -> None:

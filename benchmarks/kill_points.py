@@ -1,7 +1,7 @@
 """Kill runs with SIGKILL at many points, resume them, and compare their outputs.
 
 The outputs must equal those of an undisturbed run, byte for byte. The server, its scheduler or both are killed: at a
-wall-clock time, at a random step (the n-th function call, Python or C), at a notice, or while a snapshot is written.
+wall-clock time, at a random step (the n-th function call or return), at a notice, or while a snapshot is written.
 Some runs are killed again after they resume. If no snapshot exists yet, the run starts from the beginning. Processes
 are forks of this one, so modules are already imported. The scheduler is a child of the server, as with `run`, runs in
 the server's process, or is started separately, as with `serve`.
@@ -65,7 +65,7 @@ class Run:
 
     Attributes:
         outputs: {name: content} of the output files.
-        steps: number of function calls.
+        steps: number of function calls and returns.
         notices: number of replies that the engine applied.
         snapshots: number of snapshots taken.
         wall: wall time (s).
@@ -156,7 +156,7 @@ def _die() -> None:
 
 
 def _after_steps(steps: int, die: Callable[[], None]) -> None:
-    """Call ``die`` at the n-th function call from now on."""
+    """Call ``die`` at function call or return number ``steps`` from now on."""
     left = steps
 
     def count(*_: Any) -> None:
@@ -169,7 +169,7 @@ def _after_steps(steps: int, die: Callable[[], None]) -> None:
 
 
 def _before(owner: Any, name: str, count: int, act: Callable[[], None]) -> None:
-    """Call ``act`` just before the n-th call of a method of ``owner``."""
+    """Call ``act`` just before call number ``count`` of the method ``name`` of ``owner``."""
     method = getattr(owner, name)
     left = count
 

@@ -66,9 +66,9 @@ def lines(months: dict[str, list[Month]], machine: int) -> list[str]:
 
 
 def compared(months: dict[str, list[Month]], machine: int) -> list[str]:
-    """Return a table of the paper's and the simulated gains of reordered over base allocation.
+    """Return a table of the gains from sorting the node list by GPU age, in the paper and here.
 
-    There is one column for each job size from which jobs are placed from the other end of the machine.
+    One column has the paper's gains. The others have the simulated gains of each dual-ended policy.
 
     Args:
         months: {policy: its months}.

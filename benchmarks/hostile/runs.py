@@ -1,4 +1,4 @@
-"""Small simulations that use most features; hostile frames are injected into them."""
+"""Small simulations that use most features, into which malformed frames are injected."""
 
 from dataclasses import replace
 from math import inf

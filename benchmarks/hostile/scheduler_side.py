@@ -1,4 +1,4 @@
-"""Send hostile frames to our schedulers in both dialects.
+"""Send hostile (malformed or unexpected) frames to our schedulers in both dialects.
 
 Each frame passes through the session, the runtime and the policy.
 """

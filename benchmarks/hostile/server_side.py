@@ -1,4 +1,4 @@
-"""Send hostile replies to the server in both dialects.
+"""Send hostile (malformed or unexpected) replies to the server in both dialects.
 
 Each reply passes through the session, the transport and the engine.
 """

@@ -193,8 +193,11 @@ def _hours(begins: Workload) -> tuple[int, ...]:
 def _repeat(jobs: Workload, campaigns: Campaigns, place: Ints) -> float:
     """Return the probability that a job repeats the run time of the campaign's previous job.
 
-    Repetition by coincidence does not count. ``place`` is the size class of each job, shape (jobs,). The chance of a
-    coincidence is the share of jobs in the class that have an `alike` run time.
+    The share of successive jobs with `alike` run times is corrected for coincidences. The chance of a coincidence is
+    the share of jobs in the size class that have an `alike` run time.
+
+    Args:
+        place: size class of each job, shape (jobs,).
     """
     before, after = campaigns.pairs()
     if not len(before):
