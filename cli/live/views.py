@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Shown(NamedTuple):
-    """What shows a run: progress observers, a writer of progress lines, and a function that updates the views.
+    """The views of a run: progress observers, a writer of progress lines, and a function that updates views.
 
     The writer and the function are None if they are not needed.
     """
