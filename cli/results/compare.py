@@ -170,6 +170,6 @@ def _print_difference(number: int, difference: dict[str, Any] | None) -> None:
     if difference is None:
         show(f"Runs 1 and {number} are the same: every decision, every job.", "bold")
         return
-    show(f"Runs 1 and {number} part:", "bold")
+    show(f"Runs 1 and {number} differ:", "bold")
     for line in difference_lines(difference, "run 1", f"run {number}"):
         show(f"  {line}")

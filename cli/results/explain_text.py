@@ -32,7 +32,7 @@ SHORT: Final = {
     "nodes": "free units not as it asks",
     "window": "announced maintenance",
     "order": "free units kept for others",
-    "poll": "the scheduler does not look",
+    "poll": "the scheduler decides at its polling times only",
     "other": "a rule of the scheduler",
     "resources": "too little of a resource",
     "unknown": "units free, not known",
@@ -108,7 +108,7 @@ def print_shares(shares: Shares) -> None:
         "waited": lambda one: two_units_text(one.waited),
         "mostly": lambda one: SHORT[one.limit],
     }
-    print_columns("Who waited longest", longest, shares.longest, ("units",))
+    print_columns("Longest waits", longest, shares.longest, ("units",))
 
 
 def _print_moment(explanation: Explanation, at: float, look: Look | None, dates: Dates) -> None:
@@ -207,7 +207,7 @@ def _print_holders(holders: Sequence[Holder], dates: Dates) -> None:
         "ended, s": lambda one: "" if one.ended is None else f"{one.ended:.10g}",
         "share": lambda one: f"{one.share:.1%}",
     }
-    print_columns("Who held the units", columns, holders[:_MOST_HOLDERS], ("date",))
+    print_columns("Jobs that held the units", columns, holders[:_MOST_HOLDERS], ("date",))
     if len(holders) > _MOST_HOLDERS:
         show(f"  ... {len(holders) - _MOST_HOLDERS:,} more (--json)")
 

@@ -43,7 +43,7 @@ def print_queue(found: QueueThen) -> None:
         "why": lambda one: one.why,
     }
     spare = ("date", "user", "place", "why", "waited", "walltime", "units")
-    print_columns("Who waited", columns, found.jobs, spare)
+    print_columns("Waiting jobs", columns, found.jobs, spare)
     errors = found.errors
     mean, median, size = errors.mean, errors.median, errors.mean_absolute
     if mean is None or median is None or size is None:

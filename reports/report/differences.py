@@ -152,7 +152,7 @@ def difference_lines(difference: dict[str, Any], first: str, second: str) -> lis
             lines.append(f"  {run}: {'none, all is decided' if one is None else one['text']}")
     if job is not None:
         count = difference["jobs"]
-        lines.append(f"{count:,} job{'s fare' if count > 1 else ' fares'} otherwise, first of all {job['id']}")
+        lines.append(f"{count:,} job{'s differ' if count > 1 else ' differs'}, first {job['id']}")
         lines += [f"  {run}: {_fate_text(one)}" for run, one in ((first, job["first"]), (second, job["second"]))]
     elif difference["jobs"]:
         lines.append(f"{difference['jobs']:,} jobs of {first} do not end")

@@ -20,9 +20,9 @@ def test_two_runs_are_compared_with_exit_code_1(ran):
 
     assert found.code == 1
     assert "7 jobs ended in all of them." in found.out
-    assert "Runs 1 and 2 part:" in found.out
+    assert "Runs 1 and 2 differ:" in found.out
     assert "backfilled before" in found.out
-    assert max(map(len, found.out.partition("Runs 1 and 2 part:")[0].splitlines())) <= 80
+    assert max(map(len, found.out.partition("Runs 1 and 2 differ:")[0].splitlines())) <= 80
     with (ran.folder / "jobs.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 7
