@@ -41,7 +41,7 @@ _DECLARED: Final[dict[str, Step]] = {
 
 
 class BatsimVerdicts(Verdicts):
-    """The engine part that carries out decisions by Batsim's rules, including those only Batsim has."""
+    """The engine part that carries out decisions by Batsim's rules, also those only Batsim has."""
 
     _kept = (*Verdicts._kept, "_asked_to_die")
 

@@ -121,7 +121,10 @@ class Hosts(Part):
         raise KeyError(pstate)
 
     def switch_time(self, host: int, pstate: int) -> float:
-        """Return the time (s) that a host stays in a switch state: one flop at the state's speed."""
+        """Return the time (s) that a host stays in a switch state.
+
+        This is the time of one flop at the state's speed.
+        """
         return 1.0 / self._hosts[host].speeds[pstate]
 
     def set_load(self, now: float, host: int, load: float) -> None:

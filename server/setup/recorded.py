@@ -105,9 +105,9 @@ def rooms(starts: Floats, submits: Floats, sizes: Ints, lengths: Floats, units: 
     """Return {row: first time (s) at which the job fits}.
 
     The result has the jobs that do not fit at their recorded start, or have none. Jobs that fit at their recorded start
-    are placed first, ordered by start, then row. Every other job then gets the first time at which it fits for its whole
-    length beside all jobs placed before. That time is not before the job's recorded start, or its submission if the start
-    is unknown.
+    are placed first, ordered by start, then row. Every other job then gets the first time at which it fits for its
+    whole length beside all jobs placed before. That time is not before the job's recorded start, or its submission if
+    the start is unknown.
 
     Args:
         starts, submits: recorded starts and submit times (s), shape (jobs,); starts are NaN if unknown.
