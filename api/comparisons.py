@@ -18,10 +18,10 @@ _FIGURES: Final = ("metric", "run", "scheduler", "mean", "p50", "p95", "differen
 
 
 class Comparison:
-    """Several runs, compared by the jobs that ended in all of them; the result of `compare`.
+    """The result of `compare`: several runs, compared by the jobs that ended in all of them.
 
     Attributes:
-        facts: everything as plain values, as from ``pipistrelle compare --json``.
+        facts: all results as plain values, as printed by ``pipistrelle compare --json``.
         jobs: the number of common jobs.
     """
 
@@ -36,9 +36,9 @@ class Comparison:
 
     @property
     def figures(self) -> Table:
-        """The figures of the runs: one row per metric and run, with means, quantiles and the difference to the first
-        run.
+        """The metrics of the runs: one row per metric and run.
 
+        Each row has the mean, quantiles, and the difference to the first run.
         Times are in seconds. Each difference has the half-width of its confidence interval. ``better`` and ``worse``
         count the jobs with a lower and a higher value than in the first run.
         """
@@ -46,7 +46,7 @@ class Comparison:
 
     @property
     def classes(self) -> Table:
-        """One row per class of jobs and run: the mean wait (s), and the difference to the first run."""
+        """One row per class of jobs and run: the mean wait (s), and its difference to the first run."""
         rows = []
         for name, classes in self.facts["classes"].items():
             for one in classes:
@@ -105,7 +105,7 @@ def compare(*runs: Run | str | PathLike[str], by: str | Sequence[str] = ()) -> C
 
 
 class JobExplanation:
-    """The reasons why a job waited; the result of `explain`.
+    """The result of `explain`: the reasons why a job waited.
 
     Attributes:
         details: all that is known about the job's wait.
@@ -118,14 +118,14 @@ class JobExplanation:
 
     @property
     def text(self) -> str:
-        """The reasons of the wait in a sentence, and remarks."""
+        """The reasons for the wait in one sentence, followed by remarks."""
         told = self.details
         unknown = [] if told.not_replayed is None else [f"The run was not repeated, because {told.not_replayed}."]
         return "\n".join([told.answer, *told.remarks, *unknown])
 
     @property
     def timeline(self) -> Table:
-        """What limited the job at which time: one row per period (s) with the same limit."""
+        """What kept the job waiting: one row per period (s) with the same limit."""
         names = ("begin", "end", "limit", "detail")
         return Table.of([{name: getattr(one, name) for name in names} for one in self._stretches])
 
@@ -149,14 +149,16 @@ def explain(
     repeat: bool = True,
     trust: bool | None = None,
 ) -> JobExplanation:
-    """Explain why a job waited; the first call repeats the run.
+    """Explain why a job waited.
+
+    The first call for a run repeats the simulation and keeps an index of it.
 
     Args:
         run: a run or its folder.
         job: the job's id, with or without its prefix.
         at: also report the job's state at this simulated time (s).
         repeat: whether to repeat the run; otherwise only its outputs are used.
-        trust: whether Python code that a folder names as its scheduler may run; default: only for runs of this process.
+        trust: whether to execute the Python scheduler that the folder names; default: only for runs of this process.
 
     Raises:
         PipistrelleError: there is no such job, it did not wait at that time, or repeating the run failed.

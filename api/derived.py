@@ -1,4 +1,4 @@
-"""Tables that follow from the table of jobs, for runs that did not write them."""
+"""Compute tables that a run did not write, attempts and queue, from its table of jobs."""
 
 from typing import Final
 
@@ -6,16 +6,17 @@ import numpy as np
 
 from pipistrelle.api.tables import Table, imported
 
-#: columns of attempts that are those of jobs
+#: columns that attempts and jobs have in common
 _SAME: Final = ("submission_time", "starting_time", "finish_time", "final_state")
 #: columns that are zero if no attempt fails and none is repeated
 _ZERO: Final = ("retried", "nodes_lost", "failures_survived", "dumps", "reads")
 
 
 def attempts_of(jobs: Table) -> Table:
-    """Return the attempts of a run in which each job has one: a row per job that ran.
+    """Return the attempts of a run in which no job was interrupted: one row per job that ran.
 
-    The columns are those of ``out_attempts.csv`` without the begin after a prologue, what was saved, and unit seconds.
+    The columns are those of ``out_attempts.csv``, without ``begin_time`` and the columns on saved work and on how time
+    was spent.
     """
     arrow = imported("pyarrow", "a table")
     ran = [units not in (None, "") for units in jobs.arrow.column("allocated_resources").to_pylist()]
@@ -30,9 +31,10 @@ def attempts_of(jobs: Table) -> Table:
 
 
 def queue_of(jobs: Table) -> Table:
-    """Return the table of ``out_queue.csv`` of a run in which all jobs ended, each after one attempt.
+    """Compute the table that ``out_queue.csv`` would have, from the jobs of a run.
 
-    A job waits from its submission to its start, or to its end if it never ran.
+    All jobs must have ended, each after one attempt. A job waits from its submission to its start, or to its end if it
+    never ran.
     """
     arrow = imported("pyarrow", "a table")
     submit, start, end = (jobs[f"{name}_time"].astype(float) for name in ("submission", "starting", "finish"))

@@ -1,4 +1,4 @@
-"""Read, make and write workloads and machines."""
+"""Read, generate, change and write workloads, and read platforms."""
 
 from os import PathLike
 from pathlib import Path
@@ -53,7 +53,9 @@ def load_workload(name: Name, *, sort: bool = False, **reading: Unpack[LogReadin
 
 
 def save_workload(workload: Workload, path: str | PathLike[str]) -> None:
-    """Write a workload in the format of the suffix: ``.swf``, ``.json``, ``.sacct`` or ``.maui``, also with ``.gz``.
+    """Write a workload in the format that the file's suffix names.
+
+    Suffixes are ``.swf``, ``.json``, ``.sacct`` and ``.maui``, optionally followed by ``.gz``.
 
     Raises:
         PipistrelleError: the suffix is unknown, the format cannot express the jobs, or the file cannot be written.
@@ -62,12 +64,16 @@ def save_workload(workload: Workload, path: str | PathLike[str]) -> None:
 
 
 def generate_workload(jobs: int, units: int, *, seed: int = 1, load: float = 0.85, name: str = "generated") -> Workload:
-    """Return random jobs with daily and weekly cycles; equal arguments give equal jobs.
+    """Return a workload of random jobs with daily and weekly cycles.
+
+    Equal arguments give equal jobs.
 
     Args:
         jobs: number of jobs.
         units: size of the machine.
-        load: offered load, the work of all jobs divided by the machine's capacity while they arrive.
+        seed: seed of the random numbers.
+        load: offered load: the unit-seconds of all jobs, divided by the machine's capacity while jobs arrive.
+        name: name of the workload.
 
     Raises:
         PipistrelleError: an argument is out of range.
@@ -76,10 +82,11 @@ def generate_workload(jobs: int, units: int, *, seed: int = 1, load: float = 0.8
 
 
 def transform_workload(workload: Workload, *steps: StepTable) -> Workload:
-    """Return a workload with changes, such as ``{"step": "scale", "load": 0.9}``.
+    """Return a changed copy of a workload.
 
     Args:
-        steps: the changes, as tables like a run's ``[[transform]]``; docs/how-to/workload-tools.md lists them.
+        steps: the changes, such as ``{"step": "scale", "load": 0.9}``; the same tables as ``[[transform]]`` in a run's
+            TOML file. docs/how-to/workload-tools.md lists them.
 
     Raises:
         PipistrelleError: a step is wrong, or does not suit the workload.
@@ -88,7 +95,9 @@ def transform_workload(workload: Workload, *steps: StepTable) -> Workload:
 
 
 def load_platform(name: Name) -> Platform:
-    """Return a bundled machine, or read one from a file: TOML, SimGrid's XML or a Maui resource trace.
+    """Return a bundled platform, or read one from a file.
+
+    The file is TOML, SimGrid's XML or a Maui resource trace.
 
     Raises:
         PipistrelleError: there is no such machine, or the file is wrong.
@@ -97,9 +106,12 @@ def load_platform(name: Name) -> Platform:
 
 
 def clean_workload(workload: Workload, units: int) -> tuple[Workload, dict[str, int]]:
-    """Return the jobs that can run on a machine of ``units`` units, and the number of dropped jobs by reason.
+    """Drop the jobs that cannot run on a machine of ``units`` units.
 
     `run` does this itself.
+
+    Returns:
+        The remaining jobs, and {reason: number of dropped jobs}.
     """
     from pipistrelle.traces.clean import clean  # rarely needed
 
@@ -108,14 +120,14 @@ def clean_workload(workload: Workload, units: int) -> tuple[Workload, dict[str, 
 
 
 def describe_workload(workload: Workload) -> list[tuple[str, str]]:
-    """Return the facts of ``pipistrelle workload describe`` as pairs of heading and text."""
+    """Return what ``pipistrelle workload describe`` prints, as (heading, text) pairs."""
     from pipistrelle.traces.describe import describe  # rarely needed
 
     return list(describe(workload))
 
 
 def describe_platform(platform: Platform) -> list[tuple[str, str]]:
-    """Return the facts of a machine as pairs of heading and text, with its pools last."""
+    """Return a description of a machine as (heading, text) pairs; its pools come last."""
     from pipistrelle.platforms.describe import describe  # rarely needed
 
     return list(describe(platform))

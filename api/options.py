@@ -22,9 +22,9 @@ Name = str | PathLike[str]
 Length = str | float | timedelta
 #: a step that changes a workload: a table such as ``{"step": "scale", "load": 0.9}``
 StepTable = Mapping[str, Any] | Step
-#: arguments of `run` that it handles itself
+#: arguments of `run` that are not fields of `RunKeywords`
 _OWN: Final = ("workload", "platform", "scheduler", "out", "overwrite", "progress", "record", "description")
-#: fields that the run records; a caller does not set them
+#: fields of `RunSpec` that a run fills in itself
 _RECORDED: Final = ("files", "resumed")
 
 
@@ -35,7 +35,7 @@ class OptionError(PipistrelleError):
 class RunKeywords(TypedDict, total=False):
     """The optional keywords of `run`, named as the options of ``pipistrelle run`` with underscores.
 
-    ``from_`` is ``--from``, because ``from`` is a word of Python. Times are texts such as ``"36h"``, numbers of
+    ``from_`` stands for ``--from``, because ``from`` is a Python keyword. Times are texts such as ``"36h"``, numbers of
     seconds, or timedeltas. An option that may be repeated takes a list.
     """
 
@@ -113,11 +113,12 @@ class RunKeywords(TypedDict, total=False):
 
 
 def path_text(value: object, argument: str, where: str) -> str:
-    """Return the text of a name or path.
+    """Return a bundled name or a file's path as text.
 
     Args:
-        argument: the argument that has the value, in messages.
-        where: the function's name in messages.
+        value: the name or path.
+        argument: name of the caller's argument, for error messages.
+        where: name of the calling function, for error messages.
 
     Raises:
         OptionError: the value is neither text nor a path.
@@ -128,12 +129,12 @@ def path_text(value: object, argument: str, where: str) -> str:
 
 
 def spec_of(options: Mapping[str, Any], description: Name | None, where: str) -> RunSpec:
-    """Return the description of a run with these keywords.
+    """Convert keywords of `run` to the description of a run.
 
     Args:
-        options: values by keyword; None means that the option is not given.
+        options: {keyword: value}; None means that the option is not given.
         description: a file whose values the keywords override, as in ``pipistrelle run FILE``.
-        where: the function's name in messages.
+        where: name of the calling function, for error messages.
 
     Raises:
         PipistrelleError: a keyword is unknown, a value is not valid, or the file is wrong.
@@ -153,10 +154,11 @@ def spec_of(options: Mapping[str, Any], description: Name | None, where: str) ->
 
 
 def plain(value: Any, kind: Any = None) -> Any:
-    """Return a keyword's value as a file would have it: texts, numbers, lists and tables.
+    """Convert a keyword's value to texts, numbers, lists and tables, as in a TOML file.
 
     Args:
-        kind: the type of the field; numbers become texts if it takes no numbers.
+        value: the value.
+        kind: type of the option's field in `RunSpec`; a number becomes text if the field takes only texts.
     """
     if isinstance(value, timedelta):
         return f"{decimal_text(value.total_seconds())}s"

@@ -18,7 +18,7 @@ _HOUR: Final = 3600.0
 
 
 class Drawn(Protocol):
-    """The part of a run that plots need."""
+    """The properties of a `Run` that plots need."""
 
     @property
     def folder(self) -> Path:
@@ -34,7 +34,7 @@ class Drawn(Protocol):
 
     @property
     def clock(self) -> tuple[float | None, str | None]:
-        """The Unix time (s) of simulated time 0 and the time zone."""
+        """The Unix time (s) of simulated time 0, and the time zone; None if unknown."""
 
     @property
     def machine(self) -> Table:
@@ -46,7 +46,7 @@ class Drawn(Protocol):
 
 
 class Plots:
-    """Draws the results of a run; each method returns the matplotlib axes.
+    """Plots of a run's results with matplotlib; each method returns the axes.
 
     Each method takes axes to draw on, so several runs fit in one figure; without axes it makes a figure. Further
     keywords, such as ``label`` and ``color``, go to matplotlib.
@@ -56,7 +56,9 @@ class Plots:
         self._run = run
 
     def utilisation(self, ax: "Axes | None" = None, *, days: float = 1.0, **style: Any) -> "Axes":
-        """Draw the share of busy units over time, as means over periods.
+        """Draw the share of busy units over time, averaged over periods.
+
+        A share is in percent of all units.
 
         Args:
             days: length of a period, in days; 0 draws every change.
@@ -122,7 +124,10 @@ class Plots:
         return axes
 
     def _on_axis(self, axes: "Axes", times: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return times as positions on the x-axis: dates if time 0 has one, else days."""
+        """Convert times (s) to positions on the x-axis, and label the axis.
+
+        Positions are dates if the date of time 0 is known, else days.
+        """
         epoch, name = self._run.clock
         if epoch is None:
             axes.set_xlabel("time, days")
@@ -152,7 +157,15 @@ def axes_of(ax: "Axes | None") -> "Axes":
 def _means(
     times: NDArray[np.float64], values: NDArray[np.float64], period: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the bounds of periods, and the mean of a step function over each of them."""
+    """Average a step function over periods.
+
+    Args:
+        times, values: the times (s) of the steps and the value from each of them on.
+        period: length of a period (s); the last one may be shorter.
+
+    Returns:
+        The bounds of the periods (s), and the mean in each period, followed by NaN.
+    """
     first, last = times[0], max(times[-1], times[0] + 1.0)
     bounds = np.append(np.arange(first, last, period), last)
     areas = np.append(0.0, np.cumsum(values[:-1] * np.diff(times)))

@@ -30,7 +30,7 @@ Show = Callable[[str], None]
 
 
 def in_notebook() -> bool:
-    """Return whether the caller is a notebook, which shows HTML."""
+    """Return whether the code runs in a notebook, which can show HTML."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return shell is not None and getattr(shell, "kernel", None) is not None
@@ -62,7 +62,10 @@ def _show_on_terminal() -> Show:
 
 
 def _shown(wanted: bool | None) -> Show | None:
-    """Return how to show progress; None: not at all."""
+    """Return a function that shows a line of progress, or None to show nothing.
+
+    ``wanted`` is whether to show progress; None means only in notebooks and on terminals.
+    """
     if wanted is False:
         return None
     if in_notebook():
@@ -71,9 +74,13 @@ def _shown(wanted: bool | None) -> Show | None:
 
 
 class Bar:
-    """A progress line: a bar, the number of finished items, and the time left.
+    """A progress line: a bar, the number of finished items, and the estimated time left.
 
-    The line appears after half a second, so that short runs show nothing.
+    The line appears after half a second, so short runs show nothing.
+
+    Args:
+        show: shows a line in place of the previous one.
+        what: what is counted, such as ``jobs``.
     """
 
     def __init__(self, show: Show, what: str) -> None:
@@ -84,7 +91,7 @@ class Bar:
         self._seen = False
 
     def update(self, done: int, total: int) -> None:
-        """Show the progress, at most a few times per second."""
+        """Show that ``done`` of ``total`` items are finished, at most ten times per second."""
         now = time.monotonic()
         if now < self._due:
             return
@@ -102,7 +109,7 @@ class Bar:
 
 
 class JobsDone(Observer):
-    """Shows how many jobs of a run are done."""
+    """An observer that shows how many jobs of a run have ended."""
 
     def __init__(self, bar: Bar, jobs: int) -> None:
         self._bar = bar
@@ -111,11 +118,11 @@ class JobsDone(Observer):
         self._instants = 0
 
     def ended(self, now: float, job: Job) -> None:
-        """Count a job that is done."""
+        """Count a job that ended."""
         self._done += 1
 
     def settled(self, now: float, idle: int, down: int) -> None:
-        """Update the bar, at most a few times per second."""
+        """Update the bar, at most every 64 instants."""
         self._instants += 1
         if self._instants % _INSTANTS == 0:
             self._bar.update(min(self._done, self._jobs), self._jobs)

@@ -11,10 +11,12 @@ from pipistrelle.server.setup.setup import Setup
 
 @dataclass(frozen=True)
 class Again:
-    """Everything that is needed to repeat a run that has Python objects as inputs.
+    """The inputs of a run with Python objects, so that it can be repeated.
 
     Attributes:
-        policy: returns a new policy, in the state before the run; None: the policy is in the run's description.
+        spec: the run's description.
+        given: the workload and platform objects.
+        policy: returns a new policy in the state before the run; None if the description names the policy.
     """
 
     spec: RunSpec

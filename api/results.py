@@ -1,4 +1,4 @@
-"""One finished run: its summary, tables, plots and report."""
+"""The results of one run: its summary, tables, plots and report."""
 
 import shutil
 import weakref
@@ -39,8 +39,8 @@ class NoResult(PipistrelleError):
 class Run:
     """A finished run and its results.
 
-    `run` and `open` return it. Without a folder, the results are in a temporary folder, which is deleted with this
-    object. Times are simulated seconds. docs/reference/outputs.md describes the columns of the tables.
+    `run` and `open` return it. If `run` got no output folder, the results are in a temporary folder, which is deleted
+    with this object. Times are simulated seconds. docs/reference/outputs.md describes the columns of the tables.
 
     Args:
         folder: the output folder of a run.
@@ -75,7 +75,7 @@ class Run:
 
     @property
     def scheduler(self) -> str:
-        """The scheduler's own name."""
+        """The scheduler's name, as the scheduler reports it."""
         return printable(str(self._config["scheduler"].get("name", "")))
 
     @property
@@ -95,7 +95,7 @@ class Run:
 
     @property
     def config(self) -> dict[str, Any]:
-        """Everything that decided the run, as in ``out_config.json``."""
+        """The configuration of the run, as in ``out_config.json``."""
         return self._config
 
     @property
@@ -105,7 +105,11 @@ class Run:
 
     @cached_property
     def metrics(self) -> dict[str, Any]:
-        """The summary as plain values, as in ``out_summary.json``."""
+        """The summary of the run as a dictionary, as in ``out_summary.json``.
+
+        Raises:
+            PipistrelleError: the run did not finish.
+        """
         found = output_json(self._folder / SUMMARY_FILE)
         if found is None:
             raise NoResult(
@@ -117,7 +121,7 @@ class Run:
 
     @cached_property
     def summary(self) -> Summary:
-        """The figures of the run, such as ``summary.mean_wait``.
+        """The summary of the run as an object, such as ``summary.mean_wait`` (s).
 
         Raises:
             PipistrelleError: the run did not finish.
@@ -129,7 +133,7 @@ class Run:
 
     @cached_property
     def jobs(self) -> Table:
-        """The jobs that ended, one row per attempt, with the labels ``user``, ``queue`` and others."""
+        """The jobs that ended, with their labels such as ``user`` and ``queue``; one row per attempt."""
         table = self._table("jobs")
         if not (self._folder / f"{OUTPUT_PREFIX}labels.csv").is_file():
             return table
@@ -152,20 +156,21 @@ class Run:
 
     @cached_property
     def attempts(self) -> Table:
-        """The attempts of jobs, with failures and checkpoints if nodes can fail or jobs are preempted.
+        """The attempts of jobs, one row each.
 
-        Otherwise each job that ran has one attempt, without the columns of saved work.
+        If nodes can fail or jobs are preempted, the rows describe failures and checkpoints. Otherwise each job that ran
+        has one attempt, and the columns on saved work are missing.
         """
         return self._table("attempts") if self._has("attempts") else attempts_of(self._table("jobs"))
 
     @cached_property
     def queue(self) -> Table:
-        """The number of waiting and running jobs over time, a row per change.
+        """The number of waiting and running jobs over time, one row per change.
 
-        It is computed from the jobs if the run did not record it.
+        If the run did not record it, it is computed from the jobs.
 
         Raises:
-            PipistrelleError: the run did not record it, and it has jobs that were interrupted or had not ended.
+            PipistrelleError: the run did not record it, and some jobs were interrupted or did not end.
         """
         if self._has("queue") or self._has("attempts") or not self._all_ended:
             return self._table("queue")
@@ -173,7 +178,7 @@ class Run:
 
     @cached_property
     def machine(self) -> Table:
-        """The number of idle, computing and failed units over time, a row per change."""
+        """The number of idle, computing and failed units over time, one row per change."""
         return self._table("machine_states")
 
     @cached_property
@@ -260,5 +265,8 @@ def open(path: str | PathLike[str]) -> Run:
 
 
 def folder_of(run: Run | str | PathLike[str], where: str) -> Path:
-    """Return the output folder of a run that is given as an object or a path; ``where`` is the caller in messages."""
+    """Return the output folder of a run, given as a `Run` or a path.
+
+    ``where`` is the name of the calling function, for error messages.
+    """
     return run.folder if isinstance(run, Run) else Path(path_text(run, "run", where))

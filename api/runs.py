@@ -55,7 +55,7 @@ def run(
         overwrite: replace the results of another run in ``out``.
         progress: show a progress bar; default: in notebooks and on terminals.
         record: file for all messages between server and scheduler.
-        options: as of ``pipistrelle run``, with underscores; see `RunKeywords`.
+        options: options of ``pipistrelle run``, with underscores; see `RunKeywords`.
 
     Raises:
         PipistrelleError: an argument or an input is wrong, or the run failed. Outputs in ``out`` are kept.
@@ -104,7 +104,7 @@ def run(
 
 
 def _names(workload: object) -> list[Any]:
-    """Return the names or paths of one workload or of several."""
+    """Return the names or paths of one or more workloads as a list."""
     if isinstance(workload, Iterable) and not isinstance(workload, str | PathLike):
         return list(workload)
     return [path_text(workload, "workload", _WHERE)]
@@ -113,9 +113,11 @@ def _names(workload: object) -> list[Any]:
 def _with_scheduler(
     spec: RunSpec, scheduler: SchedulerLike | None, options: dict[str, Any]
 ) -> tuple[RunSpec, Connection, Callable[[], Policy] | None]:
-    """Return the run with its scheduler, how to reach the scheduler, and a function that makes the policy.
+    """Add the scheduler to the description of a run.
 
-    The function is None unless the policy is given as an object.
+    Returns:
+        The description, the connection to the scheduler, and a function that makes a new policy. The function is None
+        unless the scheduler is a Python object.
     """
     if scheduler is None or isinstance(scheduler, str | PathLike) or _is_command(scheduler):
         if isinstance(scheduler, str | PathLike):
@@ -148,7 +150,11 @@ def _is_command(scheduler: object) -> TypeGuard[Sequence[str]]:
 
 
 def _maker(scheduler: Any) -> Callable[[], Policy]:
-    """Return a function that makes a new policy in the state that the given object has now."""
+    """Return a function that makes a new policy for each call.
+
+    ``scheduler`` is a policy, its class, or a function that returns a policy. The first call may return the given
+    policy itself; later calls return a copy in the state that it has now.
+    """
     make = policy_maker(scheduler)
     if is_factory(scheduler):
         return make
@@ -157,7 +163,7 @@ def _maker(scheduler: Any) -> Callable[[], Policy]:
 
 
 def _objects(spec: RunSpec, workload: object, platform: object, options: dict[str, Any]) -> Inputs | None:
-    """Return the inputs that are Python objects, changed as the description says; None if there are none."""
+    """Return the inputs given as Python objects, with the description's changes, or None."""
     trace = workload if isinstance(workload, Workload) else None
     machine = platform if isinstance(platform, Platform) else None
     if trace is None and machine is None:

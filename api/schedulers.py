@@ -10,7 +10,7 @@ from pipistrelle.schedulers.policy.view import View
 
 
 class Scheduler(ABC):
-    """Base class of a scheduler of your own; only `decide` must be written.
+    """Base class for your own scheduler; only `decide` must be written.
 
     The base class is optional: any object with ``name``, ``order`` and ``decide`` is a scheduler.
     docs/tutorials/write-your-scheduler.md explains these members.
@@ -30,4 +30,7 @@ class Scheduler(ABC):
 
     @abstractmethod
     def decide(self, view: View) -> None:
-        """Read the view and make decisions; called for each notice except the first and last."""
+        """Read the state of the cluster from the view, and call its methods to decide.
+
+        This method is called for each notice (message from the server) except the first and the last.
+        """

@@ -1,4 +1,4 @@
-"""Run studies of many runs, and summarise their trials."""
+"""Run studies, which consist of many simulations (trials), and summarise the trials."""
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
@@ -36,14 +36,18 @@ _SUFFIXES: Final = (".svg", ".pdf", ".png")
 
 
 def _check_shares(**shares: float | None) -> None:
-    """Raise OptionError for the first keyword that is not between 0 and 1; None is no value."""
+    """Raise OptionError for the first keyword that is not between 0 and 1; None is allowed."""
     for name, share in shares.items():
         if share is not None and not (isinstance(share, int | float) and 0 < share < 1):
             raise OptionError(f"{name}: an invalid value", expected="a number between 0 and 1", found=repr(share))
 
 
 def _check(**words: tuple[str, Any]) -> None:
-    """Raise OptionError for the first keyword whose word is not in its Literal type."""
+    """Raise OptionError for the first keyword whose word is not a value of its Literal type.
+
+    Args:
+        words: {keyword: (word, Literal type)}.
+    """
     for name, (word, kind) in words.items():
         known = list(get_args(kind))
         if word not in known:
@@ -59,10 +63,10 @@ def _is_size(size: object) -> bool:
 
 
 class Picture:
-    """A picture of a study's results, which notebooks show; `StudyResults.picture` returns it.
+    """A picture of a study's results; `StudyResults.picture` returns it, and notebooks show it.
 
     Args:
-        draw: returns the picture as a file with this suffix.
+        draw: returns the content of the picture file for a suffix, such as ``.svg``.
     """
 
     def __init__(self, draw: Callable[[str], bytes]) -> None:
@@ -73,7 +77,7 @@ class Picture:
         """Write the picture as ``.svg``, ``.pdf`` or ``.png``, and return its path.
 
         Raises:
-            PipistrelleError: the suffix is another, or the file cannot be written.
+            PipistrelleError: the suffix is not supported, or the file cannot be written.
         """
         target = Path(path)
         if target.suffix not in _SUFFIXES:
@@ -91,10 +95,10 @@ class Picture:
 
 
 class StudyResults:
-    """The trials of a study, one row each; the result of `study` and `open_study`.
+    """The result of `study` and `open_study`: the trials of a study.
 
     Attributes:
-        trials: the trials as a table; docs/how-to/studies.md describes its columns.
+        trials: a table with one row per trial; docs/how-to/studies.md describes its columns.
     """
 
     def __init__(self, results: Results) -> None:
@@ -104,10 +108,10 @@ class StudyResults:
 
     @classmethod
     def of(cls, columns: Mapping[str, Sequence[Any]]) -> "StudyResults":
-        """Return any table of trials as the results of a study.
+        """Make study results from your own table of trials.
 
         Args:
-            columns: axes, then ``replica``, then metrics, all of one length.
+            columns: {name: values}: the axes, then ``replica``, then the metrics; all columns have the same length.
 
         Raises:
             PipistrelleError: there is no column ``replica``, a combination occurs twice, or pyarrow is not installed.
@@ -128,7 +132,7 @@ class StudyResults:
 
     @property
     def axes(self) -> list[str]:
-        """The columns whose values distinguish the cells of the study."""
+        """The names of the axes: the options that vary between the cells of the study."""
         return list(self._table.axes)
 
     @property
@@ -138,7 +142,7 @@ class StudyResults:
         return sum(reason == "stalled" for reason in reasons)
 
     def where(self, **values: object) -> "StudyResults":
-        """Return the trials with these values of axes, such as ``where(scheduler="easy")``.
+        """Return only the trials with the given values of axes, such as ``where(scheduler="easy")``.
 
         Raises:
             PipistrelleError: there is no such axis or value, or no trial is left.
@@ -155,13 +159,13 @@ class StudyResults:
     ) -> Table:
         """Return the mean of each metric in each cell, with its confidence interval.
 
-        A cell is a combination of the axes' values. ``missing`` counts trials without the metric, such as stalled ones;
-        the mean leaves them out.
+        A cell is a combination of the axes' values. ``missing`` counts the trials without the metric, such as stalled
+        trials. The mean does not include them.
 
         Args:
             metrics: columns of `trials`; default: mean wait, mean bounded slowdown and utilisation.
             level: confidence level.
-            interval: Student's t, or a seeded bootstrap.
+            interval: method for the confidence interval: Student's ``t``, or a seeded ``bootstrap``.
             quantile: return this quantile of the trials instead of the mean.
 
         Raises:
@@ -191,7 +195,7 @@ class StudyResults:
             axis: an axis of the study, such as ``scheduler``.
             values: two or more values to compare; default: all.
             metrics, level, interval: as for `summary`.
-            test: the paired t test, or Wilcoxon's signed-rank test (``wilcoxon``).
+            test: the paired ``t`` test, or Wilcoxon's signed-rank test (``wilcoxon``).
 
         Raises:
             PipistrelleError: there is no such axis, value or metric, or scipy or pyarrow is not installed.
@@ -217,15 +221,16 @@ class StudyResults:
         better: Better | None = None,
         level: float = LEVEL,
     ) -> Table:
-        """Return the values of an axis by their mean rank, best first, with Friedman's and Nemenyi's tests.
+        """Rank the values of an axis by their mean rank, best first.
 
-        Values that share a letter do not differ significantly.
+        The table has the results of Friedman's and Nemenyi's tests. Values that share a letter do not differ
+        significantly.
 
         Args:
-            axis: such as ``scheduler``; it has at least three values.
+            axis: an axis with at least three values, such as ``scheduler``.
             metric: a column of `trials`.
-            blocks: rank in each replica of each cell, or by the means of each cell.
-            better: whether less or more is better; default: as usual for the metric.
+            blocks: rank the values in each replica of each cell, or by the means in each cell.
+            better: whether ``less`` or ``more`` is better; the default depends on the metric.
             level: confidence level.
 
         Raises:
@@ -247,15 +252,15 @@ class StudyResults:
         by: str | None = None,
         level: float = LEVEL,
     ) -> "Axes":
-        """Draw the means of a metric as bars with confidence intervals, and return the matplotlib axes.
+        """Draw the means of a metric as bars with confidence intervals; return the matplotlib axes.
 
-        `picture` has more kinds of pictures.
+        `picture` offers more kinds of pictures.
 
         Args:
             metric: a column of `trials`.
             ax: axes to draw on; default: a new figure.
-            x: the axis with a group of bars for each value; default: the first.
-            by: the axis with a bar in each group for each value; default: the other axis, if there are two.
+            x: the study's axis that gives one group of bars per value; default: the first.
+            by: the study's axis that gives one bar per value in each group; default: the other axis, if there are two.
             level: confidence level.
 
         Raises:
@@ -306,19 +311,22 @@ class StudyResults:
         size: tuple[float, float] | None = None,
         title: str | None = None,
     ) -> "Picture":
-        """Return a picture as from ``pipistrelle study plot``; notebooks show it, and `Picture.save` writes it.
+        """Draw a picture as ``pipistrelle study plot`` does.
+
+        Notebooks show the returned picture, and `Picture.save` writes it.
 
         Args:
             kind: ``curves``, ``normalised``, ``bars``, ``boxes``, ``ecdf`` or ``sizes``; default: curves over a numeric
                 axis, else bars.
             metrics: columns of `trials`; only bars and boxes have several.
-            x, by, panels: the axes along the picture, with a colour per value, and with a panel per value.
+            x, by, panels: the study's axes that run along the picture, give one colour per value, and give one panel
+                per value.
             targets: values of the metric to mark in curves.
-            axis, values: for ``sizes``, the two values of this axis that are compared.
+            axis, values: for ``sizes``: an axis, and its two values to compare.
             level: confidence level.
             font: ``stix`` or ``cm`` suit LaTeX.
             size: width and height in inches.
-            title: the title; "" for none; default: what varies.
+            title: the title; "" for none; default: the axes that vary.
 
         Raises:
             PipistrelleError: there is no such axis or metric, options do not go together, or matplotlib is not
@@ -386,23 +394,24 @@ def study(
     jobs: int | None = None,
     progress: bool | None = None,
 ) -> StudyResults:
-    """Run a study, or the rest of an interrupted study, and return its trials.
+    """Run a study, or continue an interrupted one, and return its trials.
 
     Args:
-        description: a study's file or a `Study`; otherwise the next five arguments describe the study.
-        run: options of all runs, by the names of `RunKeywords`, such as ``{"platform": "kth-sp2"}``.
+        description: a study's file or a `Study`; without it, the next five arguments describe the study.
+        run: options of all runs, named as in `RunKeywords`, such as ``{"platform": "kth-sp2"}``.
         axes: {option: values}; each combination of values is a cell. A new name takes a list of tables of options, each
             with a ``name``: ``{"policy": [{"name": "mine", "scheduler": "mine.py:Mine"}]}``.
         replicas: number of trials per cell with different random numbers, or the table ``replicas`` of a study's file.
         metrics: the table ``metrics`` of a study's file, such as ``{"warm_up": "30d"}``.
-        engine: ``auto`` uses the compiled kernel where possible, ``reference`` never.
+        engine: ``auto`` uses the compiled kernel where possible, ``reference`` never; ``fill`` fills clusters of GPU
+            nodes with pods instead of simulating runs.
         out: folder for the trials; an interrupted study continues there. Without a folder nothing is kept.
         overwrite: replace the results of another study in ``out``.
         jobs: number of worker processes; default: one per processor, or this process alone if there are Python objects.
         progress: show a progress bar; default: in notebooks and on terminals.
 
     Raises:
-        PipistrelleError: the study is wrong, a trial failed, or a package is not installed; ended trials are kept.
+        PipistrelleError: the study is wrong, a trial failed, or a package is not installed. Ended trials are kept.
     """
     if description is not None and (run or axes or metrics or replicas != 1 or engine != "auto"):
         raise OptionError("a study has a description, or the arguments that describe it, but not both", where="study")
@@ -435,7 +444,10 @@ def open_study(path: str | PathLike[str]) -> StudyResults:
 
 
 def _options(values: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return options of a run by their names on the command line, with plain values; objects stay as they are."""
+    """Convert keywords of `run` to {command-line name: plain value}.
+
+    Python objects stay as they are.
+    """
     known = {one.name: one for one in fields(RunSpec)}
     found = {}
     for name, value in (values or {}).items():
@@ -446,7 +458,10 @@ def _options(values: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _axes(values: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the axes of a study; tables of a new name are named sets of options."""
+    """Convert the argument ``axes`` of `study` to the form of a study's file.
+
+    The values of an axis whose name is no option are tables of options.
+    """
     options = {one.name for one in fields(RunSpec)}
     found: dict[str, Any] = {}
     for name, value in (values or {}).items():
@@ -458,7 +473,7 @@ def _axes(values: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _table(values: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return a table of a study's file, whose tables have such names, too."""
+    """Convert keywords to a table of a study's file, with dashes in names, also in inner tables."""
     return {
         _dashed(name): _table(value) if isinstance(value, Mapping) else plain(value)
         for name, value in (values or {}).items()

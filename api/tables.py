@@ -1,4 +1,4 @@
-"""Tables of results: Apache Arrow inside, pandas and polars on request."""
+"""Tables of results, stored with Apache Arrow and convertible to pandas and polars."""
 
 import html
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ EXTRA: Final = "pipistrelle[notebook]"
 
 
 class MissingPackage(PipistrelleError):
-    """A package that Pipistrelle does not require is not installed."""
+    """An optional package is not installed."""
 
 
 class TableError(PipistrelleError):
@@ -32,10 +32,11 @@ def imported(module: str, what: str) -> Any:
     """Import and return an optional package.
 
     Args:
-        what: what the caller needs it for, in the message.
+        module: name of the module.
+        what: what needs the package, for the error message, such as ``a plot``.
 
     Raises:
-        MissingPackage: the package is not installed; the message names the extra that has it.
+        MissingPackage: the package is not installed; the message names the extra that installs it.
     """
     try:
         return import_module(module)
@@ -49,8 +50,8 @@ def imported(module: str, what: str) -> Any:
 class Table:
     """A table of results with typed columns.
 
-    Polars, DuckDB and other readers of Arrow take it directly. ``table["wait"]`` is a column as a NumPy array, in which
-    a missing number is NaN and a missing text is None.
+    Polars, DuckDB and other packages that read Arrow accept it directly. ``table["wait"]`` is a column as a NumPy
+    array, in which a missing number is NaN and a missing text is None.
 
     Attributes:
         arrow: the table as a ``pyarrow.Table``.
@@ -61,7 +62,7 @@ class Table:
 
     @classmethod
     def of(cls, rows: Sequence[Mapping[str, Any]]) -> "Table":
-        """Return a table of rows; missing values become null.
+        """Make a table from rows, given as dictionaries; missing values become null.
 
         Raises:
             MissingPackage: pyarrow is not installed.
@@ -90,12 +91,20 @@ class Table:
             yield from batch.to_pylist()
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """Return the table as a pandas data frame; MissingPackage if pandas is not installed."""
+        """Return the table as a pandas data frame.
+
+        Raises:
+            MissingPackage: pandas is not installed.
+        """
         imported("pandas", "a pandas data frame")
         return self.arrow.to_pandas()
 
     def to_polars(self) -> "polars.DataFrame":
-        """Return the table as a polars data frame; MissingPackage if polars is not installed."""
+        """Return the table as a polars data frame.
+
+        Raises:
+            MissingPackage: polars is not installed.
+        """
         return imported("polars", "a polars data frame").from_arrow(self.arrow)  # type: ignore[no-any-return]
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
@@ -116,7 +125,7 @@ class Table:
 
 
 def cell_text(value: Any) -> str:
-    """Return a value of a table as text."""
+    """Return a value of a table as text; empty for None and NaN."""
     if value is None:
         return ""
     if isinstance(value, float):

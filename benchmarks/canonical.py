@@ -1,22 +1,23 @@
-"""Compare the outputs of canonical runs with the digests in canonical.toml.
+"""Compare the outputs of reference runs with the SHA-256 digests in canonical.toml.
 
     python benchmarks/canonical.py [NAME ...] [--quick] [--jobs 2] [--python OLD/bin/python] [--keep FOLDER] [--update]
 
-`canonical.toml` has the runs: command lines of `pipistrelle`, executed one after another in the run's own folder.
+`canonical.toml` describes the runs. Each run is a list of `pipistrelle` command lines, executed one after another in
+the run's own folder.
 
-- A line that ends with ``> FILE`` keeps its output; the output of other lines has wall-clock times and is dropped.
-- A line that ends with ``&`` runs in the background of the following lines; the run waits for it at the end.
-- ``$NAME`` is a real log or a recording; runs that need a missing one are skipped.
-- ``tap SEEN LISTEN PEER`` relays frames between a scheduler and a server, and keeps them in the file SEEN. One side
-    connects to LISTEN; the answers come from PEER, which is an endpoint or a recording of Batsim.
+- A line that ends with ``> FILE`` writes its output to FILE. Other output holds wall-clock times and is discarded.
+- A line that ends with ``&`` runs in the background; the run waits for it at the end.
+- ``$NAME`` is a real log or a recording; runs whose logs are missing are skipped.
+- ``tap SEEN LISTEN PEER`` relays frames between a scheduler and a server, and writes them to the file SEEN. One side
+    connects to LISTEN. PEER is the endpoint of the other side, or a Batsim recording that supplies the answers.
 
-All files in a run's folder are compared, without the versions in them, except `out_command.json` and
-`out_explain.index`, which are not results. The folders of logs are those of the tests:
-PIPISTRELLE_TRACES, PIPISTRELLE_BATSIM4.
+All files in a run's folder are compared, except `out_command.json` and `out_explain.index`, which are not results.
+Version numbers in the files are ignored. The environment variables PIPISTRELLE_TRACES and PIPISTRELLE_BATSIM4 name
+the folders of logs, as in the tests.
 
-Only the command line is used, so that with ``--python`` another version of the package is compared. Digests hold for
-one version of numpy and one C library: if these differ, run ``--update`` with the old version of the package
-first. The exit code is 1 if any run differs.
+Only the command line is used, so ``--python`` can compare another version of the package. Digests depend on the
+versions of numpy and the C library. If these differ, run ``--update`` with the old version of the package first. The
+exit code is 1 if any run differs.
 """
 
 import argparse
@@ -40,23 +41,29 @@ from typing import Any
 
 HERE = Path(__file__).resolve()
 DATA = HERE.with_suffix(".toml")
-#: where the digests begin in the data; ``--update`` writes everything from there on
+#: line of canonical.toml after which the digests begin; ``--update`` replaces everything after it
 MARK = "# -- digests, written by --update "
-#: folder in which a run finds logs: the variable that names the real one, and where that is by default
+#: {name of a log folder in canonical.toml: its real path, from the environment variable or the default}
 FOLDERS = {
     "traces": Path(os.environ.get("PIPISTRELLE_TRACES", HERE.parents[2] / "shared" / "traces")),
     "batsim4": Path(os.environ.get("PIPISTRELLE_BATSIM4", HERE.parents[2] / "shared" / "batsim4")),
 }
-#: what tells versions: in out_config.json, in HELLO and in out_schedule.csv, WELCOME and the like
+#: version numbers in out_config.json, out_schedule.csv, HELLO, WELCOME and the like
 VERSIONS = re.compile(rb'"versions": ?\{[^}]*\}|"version": ?"[^"]*"|pipistrelle \d+\.[\w.+]*|"pipistrelle": ?"\d[^"]*"')
-LIMIT = 600.0  # seconds that a line may take
+LIMIT = 600.0  # time limit of a line (s)
 
 Digests = dict[str, str]
 
 
 @dataclass(frozen=True)
 class Run:
-    """A canonical run: its lines, and the files that must be in its folder before."""
+    """A reference run.
+
+    Attributes:
+        lines: the command lines.
+        missing: paths of logs that the run needs but that do not exist.
+        files: {name: content} of files to create before the run.
+    """
 
     name: str
     lines: list[str]
@@ -66,7 +73,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a run: the digests of its files, or why there are none."""
+    """The digests of a run's files, its duration (s), and an error text or an empty one."""
 
     digests: Digests
     seconds: float
@@ -74,7 +81,7 @@ class Outcome:
 
 
 def runs_of(data: dict[str, Any]) -> dict[str, Run]:
-    """Return the runs by name, with names of logs and files filled in."""
+    """Return {name: run} from the content of canonical.toml, with the paths of logs inserted."""
     runs = {}
     for name, lines in data["runs"].items():
         text = "\n".join(lines)
@@ -86,13 +93,13 @@ def runs_of(data: dict[str, Any]) -> dict[str, Run]:
 
 
 def real(path: str) -> Path:
-    """Return the path of a log that runs call, for example, ``traces/LOG.swf.gz``."""
+    """Return the real path of a log named, for example, ``traces/LOG.swf.gz``."""
     folder, _, file = path.partition("/")
     return FOLDERS[folder] / file
 
 
 def play(run: Run, python: str, folder: Path) -> Outcome:
-    """Execute a run in an empty folder."""
+    """Execute a run in an empty folder, with the Python interpreter ``python``."""
     for name, place in FOLDERS.items():
         (folder / name).symlink_to(place.resolve())
     for name, content in run.files.items():
@@ -103,7 +110,7 @@ def play(run: Run, python: str, folder: Path) -> Outcome:
         beside = []
         for line in run.lines:
             process = begun.enter_context(started(line, python, folder))
-            begun.callback(process.kill)  # if it still runs when the others have ended
+            begun.callback(process.kill)  # if it still runs after the other lines have ended
             beside.append((line, process))
             if not line.endswith("&") and (trouble := awaited(*beside.pop())):
                 break
@@ -117,7 +124,7 @@ def play(run: Run, python: str, folder: Path) -> Outcome:
 
 
 def started(line: str, python: str, folder: Path) -> subprocess.Popen[bytes]:
-    """Start a line of a run; standard error goes into a file whose name begins with a dot."""
+    """Start the process of a line; append its standard error to the file ``.errors``."""
     command, _, output = line.removesuffix("&").partition(" > ")
     words = shlex.split(command)
     if words[0] == "tap":
@@ -129,7 +136,7 @@ def started(line: str, python: str, folder: Path) -> subprocess.Popen[bytes]:
 
 
 def awaited(line: str, process: subprocess.Popen[bytes]) -> str:
-    """Wait for the end of a line, and return its error."""
+    """Wait for the process of a line; return an error text, empty if it succeeded."""
     try:
         code = process.wait(LIMIT)
     except subprocess.TimeoutExpired:
@@ -138,7 +145,10 @@ def awaited(line: str, process: subprocess.Popen[bytes]) -> str:
 
 
 def left(folder: Path) -> Iterator[str]:
-    """Yield the names of the files in a run's folder, also in its subfolders, but not behind links."""
+    """Yield the relative paths of the files to compare in a run's folder and subfolders.
+
+    Links to folders, names that begin with a dot, and files that are not results are skipped.
+    """
     for parent, _, names in os.walk(folder):
         for name in names:
             path = Path(parent) / name
@@ -147,12 +157,20 @@ def left(folder: Path) -> Iterator[str]:
 
 
 def digest(path: Path) -> str:
-    """Return the SHA-256 of a file without the versions in it."""
+    """Return the SHA-256 digest of a file, ignoring version numbers in it."""
     return hashlib.sha256(VERSIONS.sub(b"(version)", path.read_bytes())).hexdigest()
 
 
 def tap(seen: str, listen: str, peer: str) -> None:
-    """Relay frames until the simulation has ended, and write one line per frame with its side."""
+    """Relay frames between two endpoints until the simulation ends.
+
+    Each request is written to the file ``seen`` after ``> ``, each answer after ``< ``.
+
+    Args:
+        seen: path of the file to write.
+        listen: endpoint to which one side connects.
+        peer: endpoint of the other side, or path of a Batsim recording that supplies the answers.
+    """
     import zmq
 
     context = zmq.Context()
@@ -178,11 +196,11 @@ def tap(seen: str, listen: str, peer: str) -> None:
             over = b"SIMULATION_ENDS" in asked + answer
     asks.close()
     answers.close()
-    context.term()  # not before the last frame has gone
+    context.term()  # returns only after the last frame is sent
 
 
 def written(digests: dict[str, Digests]) -> None:
-    """Write the digests after the runs."""
+    """Write the digests into canonical.toml, after the descriptions of the runs."""
     head = DATA.read_text().partition(MARK)[0]
     tables = "".join(
         f"\n[digests.{name}]\n" + "".join(f'"{file}" = "{value}"\n' for file, value in files.items())
@@ -192,7 +210,7 @@ def written(digests: dict[str, Digests]) -> None:
 
 
 def verdict(outcome: Outcome, kept: Digests | None) -> str:
-    """Return how a run compares with its digests, as text."""
+    """Compare a run with its digests in canonical.toml; return the result as text."""
     if outcome.trouble:
         return f"FAILED, {outcome.trouble}"
     if kept is None:
@@ -203,7 +221,7 @@ def verdict(outcome: Outcome, kept: Digests | None) -> str:
 
 
 def main() -> None:
-    """Compare the digests, or update them."""
+    """Run the chosen runs, and compare or update their digests."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="runs; default: all")
     parser.add_argument("--update", action="store_true", help="keep the digests as they are now")

@@ -1,6 +1,7 @@
-"""The cost of reservations for all jobs: processor time of `conservative` over that of `easy`, in one process.
+"""Compare the processor time of conservative backfill with that of EASY, in one process.
 
-Prints both times, their ratio, and the time of an event of `conservative`; reading the workload does not count.
+Conservative backfill reserves nodes for every queued job. Prints both times, their ratio, and the time per event (job
+submission or end) of `conservative`. Reading the workload is not counted.
 
     python benchmarks/conservative.py LOG.swf.gz [--platform curie] [--first 20000]
     python benchmarks/conservative.py [--jobs 20000] [--units 1000] [--load 2]
@@ -23,7 +24,7 @@ from pipistrelle.traces.workload import Workload
 
 
 def processor_time(workload: Workload, scheduler: str, platform: Platform) -> float:
-    """Return the processor time (s) of a run with all its outputs."""
+    """Return the processor time (s) of an in-process run, including all its outputs."""
     with tempfile.TemporaryDirectory() as folder:
         began = time.process_time()
         run_in_process(workload, scheduler, platform=platform, options=RunOptions(out=Path(folder) / "out"))
@@ -31,7 +32,7 @@ def processor_time(workload: Workload, scheduler: str, platform: Platform) -> fl
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("log", nargs="?")
     parser.add_argument("--platform", default="curie")

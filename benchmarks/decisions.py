@@ -1,9 +1,10 @@
-"""What decisions cost: the older EASY, with single units in time slices, against the one that counts units.
+"""Compare the time that schedulers spend in decisions.
 
-Simulates a generated workload in process, at an offered load that makes the queue deep, under each scheduler, and
-prints the time spent in decisions, its ratio to the first scheduler's, and the mean waits.
+The default schedulers are two implementations of EASY: `easy` counts free units, and the older `easy-slices` tracks
+single units in time slices. Simulates a generated workload in process under each scheduler, at an offered load that
+makes the queue deep. Prints the time spent in decisions, its ratio to the first scheduler's, and the mean waits.
 
-    python benchmarks/decisions.py [--jobs 20000] [--units 1490] [--load 1.05] [--workload FILE]
+    python benchmarks/decisions.py [--jobs 50000] [--units 1490] [--load 1.1] [--workload FILE]
                                    [--schedulers easy easy-slices]
 """
 
@@ -22,7 +23,10 @@ from pipistrelle.traces.generator import generate
 
 
 class Timed:
-    """A policy with a stop watch; the time to update the view is not counted."""
+    """A policy that measures its decision time.
+
+    The time to update the view, the policy's copy of queue and machine, is not counted.
+    """
 
     def __init__(self, inner: Policy) -> None:
         self._inner = inner
@@ -34,7 +38,7 @@ class Timed:
         self._waited = 0
 
     def decide(self, view: View) -> None:
-        """Let the policy decide, and take the time."""
+        """Let the policy decide, and measure the processor time."""
         self.asked += 1
         self._waited += len(view.waiting)
         self.deepest = max(self.deepest, len(view.waiting))
@@ -44,12 +48,12 @@ class Timed:
 
     @property
     def depth(self) -> float:
-        """The mean queue length at its decisions."""
+        """The mean number of queued jobs when the policy is asked."""
         return self._waited / self.asked
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--jobs", type=int, default=50_000)
     parser.add_argument("--units", type=int, default=1490)

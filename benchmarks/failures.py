@@ -1,7 +1,8 @@
-"""What failures cost: a log with and without them, and a large machine with more and more of them.
+"""Measure how much simulation time node failures cost.
 
-Prints the time of a year of a log in which nodes fail, in process, over that of the same run without failures; and for
-40,960 nodes the time of a run over the number of its outages, which shall not grow.
+The first part simulates a log with and without node failures, in process, and prints the ratio of the times. The
+second part simulates a machine of 40,960 nodes with more and more outages. It prints the additional time per outage,
+which should not grow with their number.
 
     python benchmarks/failures.py [LOG.swf.gz] [--platform kth-sp2] [--repeat 3]
 """
@@ -33,7 +34,7 @@ _JOBS = 20_000
 
 
 def timed(machine: Platform, workload: Workload, reliability: Reliability | None, policy: str) -> tuple[float, Result]:
-    """Return the processor time (s) of a run without outputs, and its result."""
+    """Return the processor time (s) of an in-process run without output files, and its result."""
     setup = Setup.of(machine, workload, reliability=reliability)
     began = time.process_time()
     result = simulate(setup, InProcessTransport(Runtime(make_policy(policy))), clock=time.perf_counter)
@@ -43,7 +44,7 @@ def timed(machine: Platform, workload: Workload, reliability: Reliability | None
 
 
 def year(workload: Workload, machine: Platform, repeat: int) -> None:
-    """Print what failures of nodes once a year cost a log."""
+    """Print the times of a log with and without failures, at a node MTBF of one year."""
     plan = failure_plan(["exponential,mtbf=1y"], machine, parse_durations("1d"))
     failing = Reliability(plan, resilience=Resilience("checkpoint", "daly", 120.0, 120.0))
     ratios = []
@@ -57,7 +58,10 @@ def year(workload: Workload, machine: Platform, repeat: int) -> None:
 
 
 def large() -> None:
-    """Print the time of a run on a large machine over the number of its outages: a longer run, and more failures."""
+    """Print the additional time per outage on a large machine.
+
+    Run lengths, failure rates, schedulers and the jobs' checkpointing vary.
+    """
     machine = homogeneous(_NODES, "large")
     workload = generate(jobs=_JOBS, seed=1, units=_NODES, load=0.7)
     span = float(workload.submit.max())
@@ -79,7 +83,7 @@ def large() -> None:
 
 
 def report(what: str, machine: Platform, workload: Workload, reliability: Reliability) -> None:
-    """Print what outages cost one run."""
+    """Print the time of a run without and with outages; ``what`` begins with the scheduler."""
     policy = what.split(",", maxsplit=1)[0]
     base, _ = timed(machine, workload, None, policy)
     taken, result = timed(machine, workload, reliability, policy)
@@ -94,7 +98,7 @@ def report(what: str, machine: Platform, workload: Workload, reliability: Reliab
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("log", nargs="?", default="demo")
     parser.add_argument("--platform", default="demo")

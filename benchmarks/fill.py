@@ -1,9 +1,11 @@
-"""How many fills of a cluster a minute: one seed of each placement on each list of pods in a folder.
+"""Measure how many times per minute a cluster of shared nodes can be filled with pods.
+
+Pods are jobs that request cores, memory and GPU shares.
 
     python benchmarks/fill.py FOLDER [--seeds 1]
 
-FOLDER has the files of openb: a list of nodes, lists of pods, and perhaps expected.csv, with which the means are
-compared.
+FOLDER holds the files of the openb traces: one list of nodes and several lists of pods. Every placement fills the
+cluster from every list. If FOLDER also has expected.csv, the mean allocation and fragmentation are compared with it.
 """
 
 import argparse
@@ -27,7 +29,7 @@ NAMES = {
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seeds", type=int, default=1)

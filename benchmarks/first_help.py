@@ -12,7 +12,7 @@ MOST = 2.5
 
 
 def seconds(words: list[str], rounds: int) -> float:
-    """Return the shortest wall-clock time of a command."""
+    """Return the shortest wall-clock time (s) of a command in ``rounds`` repetitions."""
     found = []
     for _ in range(rounds):
         began = time.perf_counter()
@@ -22,7 +22,7 @@ def seconds(words: list[str], rounds: int) -> float:
 
 
 def main() -> None:
-    """Print both times, their ratio and the load of the machine."""
+    """Print both times, their ratio and the system load."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 20
     click = seconds([sys.executable, "-c", "import click"], rounds)
     shown = seconds([sys.executable, "-m", "pipistrelle", "--help"], rounds)

@@ -1,9 +1,8 @@
-"""How long a round trip takes with the schedulers in other languages, beside our own EASY in Python.
+"""Compare the round-trip times of schedulers in other languages and of EASY in Python.
 
-Simulates a log with server and scheduler as two processes on a Unix socket, with each scheduler in turn, several times,
-and prints the wall time of a round trip (event loop, first notice to last, over the notices) and the part of it that
-the server waited for the scheduler, both with their ratio to that of Python's EASY.  The log's whole schedule must be
-the same.
+Simulates a log several times with each scheduler in turn; server and scheduler are two processes on a Unix socket.
+Prints the mean wall time of a round trip, from notice to reply, and the part in which the server waits for the
+scheduler. Both are also given relative to EASY in Python. All schedulers must produce the same schedule.
 
     python benchmarks/foreign.py LOG.swf.gz [--platform kth-sp2] [--repeat 3] [FOLDER...]
 """
@@ -22,7 +21,12 @@ FOREIGN = Path(__file__).resolve().parent.parent / "schedulers" / "foreign"
 
 
 def measured(log: str, platform: str, scheduler: str, folder: Path) -> tuple[float, float, bytes]:
-    """Return the microseconds of a round trip, those of waiting in it, and the run's jobs."""
+    """Run a simulation and return its figures.
+
+    Returns:
+        The mean time of a round trip (µs), the server's mean wait for the scheduler in it (µs), and the content of
+        out_jobs.csv.
+    """
     timings = folder / "timings.json"
     words = [sys.executable, "-m", "pipistrelle.cli", "run", "-w", log, "-p", platform, "--scheduler", scheduler]
     words += ["--quiet", "--timings", str(timings), "-o", str(folder / "out")]
@@ -34,7 +38,7 @@ def measured(log: str, platform: str, scheduler: str, folder: Path) -> tuple[flo
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("log")
     parser.add_argument("folders", nargs="*")

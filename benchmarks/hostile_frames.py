@@ -1,13 +1,14 @@
-"""Send many malformed or hostile frames to both sides, in both dialects; exit with code 1 if there are finds.
+"""Fuzz the protocol: send hostile frames to server and schedulers, in both dialects.
 
-Each frame goes through the functions that it would go through behind a socket: codec, session, transport or runtime,
-engine or policy.  A frame must be refused with an error that names what is wrong, or be taken; the run goes on, or ends
-with a documented exit code.  A traceback, a hang, an invariant that is broken, a message that could steer a terminal,
-memory that grows: each is a find, and told with the frame, the seed and the run that lead to it again.
+Hostile frames are malformed or unexpected. Each frame passes through the same functions as behind a socket: codec,
+session, transport or runtime, and engine or policy. A frame must be accepted, or refused with an error that names what
+is wrong. The run must then continue, or end with a documented exit code. A find is a frame that causes a traceback, a
+hang, a broken invariant, a message with control characters, or excessive use of time or memory. Each find is printed
+with the frame, and with the seed and run that reproduce it. The exit code is 1 if there are finds.
 
     python benchmarks/hostile_frames.py [--frames 100000] [--seed 1] [--side server-native] [--side ...]
 
-Sides that end with ``-socket`` are the same over sockets, to the commands as processes of their own; they take some
+Sides whose names end with ``-socket`` test the real commands in their own processes over sockets. They take about a
 hundred times as long.
 """
 
@@ -23,12 +24,12 @@ from loguru import logger
 
 from pipistrelle.server.setup.setup import Setup
 
-#: how much memory may be held more at the end than after a quarter of the frames, in KiB
+#: allowed growth of resident memory from the first quarter of the frames to the end (KiB)
 GROWTH_KB = 24 * 1024
 
 
 def main() -> int:
-    """Try the frames of each requested side."""
+    """Fuzz each requested side and print the finds; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--frames", type=int, default=100_000, help="frames per side")
     parser.add_argument("--seed", type=int, default=1)
@@ -48,12 +49,12 @@ def main() -> int:
 
 
 def tried(side: str, frames: int, seed: int) -> Tally:
-    """Try a number of frames on a side."""
+    """Send ``frames`` hostile frames to one side and return the counts and finds."""
     return carry_out(Tally(side, frames), (SIDES | SOCKETS)[side](seed))
 
 
 def _setups() -> list[Setup]:
-    """Return native runs: of those whose machine fails few go on for as long as the scheduler likes."""
+    """Return the runs in the native dialect; most runs with failures stop at 500 s."""
     some = [runs.native(rich=False), *[runs.native(rich=True, until=500.0)] * 8, runs.native(rich=False, until=40.0)]
     return [*some, runs.native(rich=True)]
 
@@ -64,7 +65,7 @@ SIDES: dict[str, Callable[[int], Callable[[Tally, int], None]]] = {
     "scheduler-native": lambda seed: scheduler_side.scheduler_run(seed, batsim=False),
     "scheduler-batsim": lambda seed: scheduler_side.scheduler_run(seed, batsim=True),
 }
-#: the same sides over sockets, to processes of their own
+#: the same sides over sockets, in their own processes
 SOCKETS = {f"{side}-socket": partial(over_sockets, side) for side in SIDES}
 
 if __name__ == "__main__":

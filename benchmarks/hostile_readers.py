@@ -1,9 +1,10 @@
-"""Give damaged and hostile files to every reader; exit with code 1 if one of them is not answered as documented.
+"""Fuzz the file readers: give damaged input files to every command that reads files.
 
-A file of each kind that a command reads is made once. Then bytes are changed, lines are repeated, removed or exchanged,
-numbers become huge or negative, words become long, the file is cut, or part of another file is pasted in. The command
-must end within 10 s of processor time and 1 GB, with an exit code of docs/reference/cli.md. If it fails, it must print
-one message and no traceback.
+One valid file of each kind is created first. Each trial then damages a copy: it changes bytes, repeats or removes
+lines, replaces words by huge or negative numbers or long text, truncates the file, or pastes in part of another file.
+The command must end within 10 s of processor time and 1 GiB of memory, with an exit code of docs/reference/cli.md. If
+it fails, it must print one short message and no traceback. The exit code of this script is 1 if a command does not
+comply.
 
     python benchmarks/hostile_readers.py [--files 2000] [--seed 1] [--only READER]
 """
@@ -26,7 +27,7 @@ _HOSTILE = (
 
 
 def damaged(content: bytes, other: bytes, rng: random.Random) -> bytes:
-    """Return the content with one to four changes."""
+    """Return the content with one to four random changes; parts of ``other`` may be pasted in."""
     for _ in range(rng.randint(1, 4)):
         lines = content.splitlines(keepends=True) or [b""]
         at, end = sorted((rng.randint(0, len(content)), rng.randint(0, len(content))))
@@ -56,7 +57,7 @@ def damaged(content: bytes, other: bytes, rng: random.Random) -> bytes:
 
 
 def main() -> int:
-    """Carry out the benchmark; return the exit code."""
+    """Fuzz the readers and print the failures; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=int, default=2000, help="number of damaged files")
     parser.add_argument("--seed", type=int, default=1)
@@ -82,7 +83,7 @@ def main() -> int:
             rng = random.Random(f"{options.seed} {name} {number}")
             target = reader.place(whole)
             content = target.read_bytes()
-            if rng.random() < 0.7:  # most damage is inside a compressed file, where its own reader sees it
+            if rng.random() < 0.7:  # damage the content inside a compressed file, which reaches the actual reader
                 content = damaged(unpacked(target.name, content), rng.choice(others), rng)
                 content = packed(target.name, sealed(content) if name == "snapshot" else content)
             else:

@@ -1,9 +1,10 @@
-"""Kill every command that writes files with SIGKILL while it writes; exit with code 1 if a file is neither old nor new.
+"""Kill every command that writes files, and check that no file is left incomplete.
 
-A command first runs undisturbed, which gives the new files and the number of its calls, of Python's or C's functions,
-since it opened the first file for writing. Then it is killed at one of these calls. A file must have the bytes from
-before or from after the whole command. A file that grows, such as a run's table, must have whole lines. Afterwards the
-same command must succeed and leave the new files only.
+Each command first runs undisturbed. This gives the expected files, and the number of function calls (Python and C)
+after the first file is opened for writing. Then the command is killed with SIGKILL at one of these calls. Each file
+must have its old content or its complete new content. A file that grows, such as a run's table, must end with a
+complete line. Afterwards the same command must succeed, with the expected files and no temporary ones. The exit code is
+1 if a file is wrong.
 
     python benchmarks/hostile_writers.py [--kills 200] [--seed 1] [--only COMMAND]
 """
@@ -23,29 +24,34 @@ from typing import Any
 from hostile.child import command
 from hostile.writers import MADE, WRITERS, Writer, prepare
 
-#: what stands in a file before the command
+#: content of the files before the command
 OLD = b"what was there before\n"
-#: exit code of `serve` without a scheduler, after which connection.json is gone
+#: exit code of `serve` if no scheduler connects; it then removes connection.json
 REFUSED = 4
-#: share of kills that come while a file is opened or renamed, and how many calls before and after
+#: share of kills close to the opening or renaming of a file, and the largest distance in calls
 _NEAR, _AROUND = 0.6, 40
 _FROM = os.O_WRONLY | os.O_RDWR
 
 
 class Writing:
-    """Carries out one command in a folder, and kills it."""
+    """Runs one command in a folder, undisturbed or killed at a given call.
+
+    Attributes:
+        calls: number of function calls since the first writing, in the undisturbed command.
+        new: {name: content} of the files that the undisturbed command wrote.
+    """
 
     def __init__(self, home: Path, writer: Writer) -> None:
         self._home = home
         self._writer = writer
         self._before = {path.name for path in home.iterdir()}
         self.calls = 0
-        #: calls at which a file was opened or renamed
+        #: numbers of the calls at which a file was opened or renamed
         self._marks: list[int] = []
         self.new: dict[str, bytes] = {}
 
     def whole(self) -> str:
-        """Carry out the command undisturbed; return what is wrong with it."""
+        """Run the command undisturbed and record its calls and files; return an error text or ""."""
         counts = self._home / "calls"
         self._clear()
         code, said = command(self._home, list(self._writer.words), lambda: _count(counts))
@@ -59,13 +65,13 @@ class Writing:
         return ""
 
     def call(self, pick: random.Random) -> int:
-        """Return a call to kill the command at."""
+        """Return the number of a random call at which to kill the command."""
         if self._marks and pick.random() < _NEAR:
             return max(1, pick.choice(self._marks) + pick.randint(-_AROUND, _AROUND))
         return pick.randint(1, max(1, self.calls))
 
     def kill(self, call: int) -> str:
-        """Kill the command at a call, and repeat it; return what is wrong."""
+        """Kill the command at a call, then repeat it undisturbed; return an error text or ""."""
         self._clear()
         if not self._writer.fresh:
             for name in self._writer.files:
@@ -86,7 +92,10 @@ class Writing:
         return self._wrong(again=True)
 
     def _wrong(self, *, again: bool = False) -> str:
-        """Return which files are neither old nor new; after the command was repeated, which are not new."""
+        """Return the first error in the files, or an empty text.
+
+        With ``again`` the command has been repeated, so all files must be complete and new.
+        """
         found = self._found()
         for name in self._writer.files:
             content = found.get(name)
@@ -110,7 +119,7 @@ class Writing:
         return {name: (self._home / name).read_bytes() for name in names if (self._home / name).is_file()}
 
     def _clear(self) -> None:
-        """Remove what the command wrote, and what it left when it was killed."""
+        """Remove the command's output files and any temporary files that it left."""
         for path in self._home.iterdir():
             if path.name not in self._before:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -121,7 +130,10 @@ class Writing:
 
 
 def _on_writing(act: Callable[[], None]) -> None:
-    """Act whenever the process opens a file below its folder for writing, or renames one."""
+    """Call ``act`` whenever this process opens a file for writing or renames one.
+
+    Only files below the working directory count.
+    """
     home = f"{os.getcwd()}{os.sep}"
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
@@ -135,7 +147,11 @@ def _on_writing(act: Callable[[], None]) -> None:
 
 
 def _count(counts: Path) -> None:
-    """Count the calls from the first writing to the end, and write the number to a file."""
+    """Count this process's function calls from its first writing to its end.
+
+    The total is written to the file ``counts``, followed by the numbers of the calls at which a file was opened or
+    renamed.
+    """
     number = 0
     marks: list[int] = []
     end = os._exit
@@ -159,7 +175,7 @@ def _count(counts: Path) -> None:
 
 
 def _die_at(call: int) -> None:
-    """Die at a call after the first writing."""
+    """Kill this process at its n-th function call after the first writing."""
     left = call
 
     def count(*_: Any) -> None:
@@ -172,7 +188,7 @@ def _die_at(call: int) -> None:
 
 
 def made(home: Path) -> None:
-    """Make the files that the commands read."""
+    """Create the files that the commands read."""
     prepare(home)
     for words in MADE:
         code, said = command(home, list(words))
@@ -180,7 +196,14 @@ def made(home: Path) -> None:
 
 
 def kills(total: int, seed: int, only: str, tell: Callable[[str], None]) -> tuple[int, list[str]]:
-    """Kill the commands in turn; return the number of kills and what went wrong."""
+    """Kill each command several times; return the number of kills and one text per error.
+
+    Args:
+        total: number of kills, over all commands.
+        seed: decides the calls at which commands are killed.
+        only: part of a command's name or option; other commands are skipped.
+        tell: receives lines about the progress.
+    """
     wrong: list[str] = []
     done = 0
     writers = [writer for writer in WRITERS if only in writer.option]
@@ -209,7 +232,7 @@ def kills(total: int, seed: int, only: str, tell: Callable[[str], None]) -> tupl
 
 
 def main() -> int:
-    """Kill the commands, and report what is wrong."""
+    """Kill the commands and print the errors; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)

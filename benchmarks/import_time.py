@@ -1,4 +1,4 @@
-"""Measure how long ``import pipistrelle`` takes, relative to ``import numpy``; both are measured in turn.
+"""Measure how long ``import pipistrelle`` takes, relative to ``import numpy``.
 
 python benchmarks/import_time.py [ROUNDS]
 """
@@ -19,13 +19,13 @@ _CASES = {
 
 
 def seconds(code: str) -> float:
-    """Return the wall-clock time of some code in a new process, without the start of Python."""
+    """Return the wall-clock time (s) of code in a new process, without starting Python."""
     words = [sys.executable, "-c", _TIMED.format(code)]
     return float(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
 
 
 def main() -> None:
-    """Print the times, and the median of the ratios of neighbouring measurements."""
+    """Print the times and their median ratios; fail if ``import pipistrelle`` takes too long."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 20
     found: dict[str, list[float]] = {name: [] for name in _CASES}
     for _ in range(rounds):

@@ -1,12 +1,12 @@
-"""How much longer a run in this process takes than a loop written by hand that writes the same jobs file.
+"""Compare an in-process run with a minimal EASY loop that writes the same jobs file.
 
-The loop below knows nothing but EASY on rigid jobs: a heap of ends, a list that waits, intervals of free units.  It
-writes byte for byte the out_jobs.csv of the run, which is checked.  Prints, for each workload,
+The loop below supports only EASY on rigid jobs. It has a heap of ends, a list of queued jobs, and intervals of free
+units. Its out_jobs.csv must equal that of the run, byte for byte. Prints the ratio
 
     processor time of the run (all outputs) / processor time of the loop (out_jobs.csv alone)
 
-in turn, and the median of the ratios; reading the workload counts for neither. Says whether the package is compiled
-(docs/how-to/compiled.md); the loop never is.
+for each repetition, and the median. Reading the workload is not counted. The output says whether the package is
+compiled (docs/how-to/compiled.md); the loop never is.
 
     python benchmarks/in_process.py LOG.swf.gz [--platform kth-sp2] [--repeat 5]
     python benchmarks/in_process.py [--jobs 130000] [--units 1490] [--load 0.85] [--repeat 5]
@@ -35,7 +35,10 @@ from pipistrelle.traces.workload import Workload, decimal_texts
 
 
 def by_hand(units: int, workload: Workload, path: Path) -> None:  # noqa: PLR0915 - one loop, as one would write it
-    """Simulate a cleaned workload under EASY on the lowest free units, and write its jobs file."""
+    """Simulate a workload under EASY on the lowest free units, and write its jobs file.
+
+    The workload must be prepared by `Setup.of`, which removes invalid jobs.
+    """
     ids, submit, size = workload.ids, workload.submit.tolist(), workload.size.tolist()
     walltime, runtime = workload.walltime.tolist(), workload.runtime.tolist()
     profile = decimal_texts(workload.runtime) if workload.profiles is None else workload.profiles
@@ -125,7 +128,7 @@ def by_hand(units: int, workload: Workload, path: Path) -> None:  # noqa: PLR091
 
 
 def compare(name: str, platform: Platform, workload: Workload, repeat: int, folder: Path) -> None:
-    """Run both in turn, and print."""
+    """Time the loop and the run in turn, check equal outputs, and print the ratios."""
     cleaned = Setup.of(platform, workload).workloads["w0"]
     ratios, jobs = [], len(cleaned)
     for _ in range(repeat):
@@ -142,7 +145,7 @@ def compare(name: str, platform: Platform, workload: Workload, repeat: int, fold
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("log", nargs="?")
     parser.add_argument("--platform", default="kth-sp2")

@@ -1,11 +1,12 @@
-"""What a run by the study kernel costs.
+"""Measure the speed of the kernel, the compiled engine of studies.
 
-Prints three comparisons, each the ratio of processor times, the median over the repetitions in turn:
+Prints three ratios of processor times, each from medians over the repetitions:
 
-- the kernel to the same EASY loop in C++ (easy_loop.cpp, compiled with -O3 if there is a C++ compiler), both without
-  and with the nodes that each job gets, at each offered load; the starts of all jobs are checked to be equal;
-- a whole trial (kernel and figures) of a year with failures, repairs and dumps to one without;
-- with --reference: the reference engine in process, without outputs, to the kernel.
+- the kernel over the same EASY loop in C++ (easy_loop.cpp, compiled with -O3 if there is a C++ compiler), at each
+  offered load; once with nodes assigned to jobs and once with counts of nodes only; all start times must be equal;
+- a year with failures, repairs and dumps over one without, for the kernel alone and for a whole trial, which also
+  computes metrics;
+- with --reference: the reference engine, in process and without output files, over the kernel.
 
     python benchmarks/kernel.py [--jobs 130000] [--units 1490] [--loads 0.85 1.05] [--repeat 7] [--reference]
 """
@@ -43,7 +44,7 @@ SOURCE = Path(__file__).with_name("easy_loop.cpp")
 
 
 def built(folder: Path) -> Path | None:
-    """Return the C++ loop as a program; None without a compiler."""
+    """Compile the C++ loop and return the path of the program, or None without a compiler."""
     compiler = shutil.which("g++") or shutil.which("c++")
     if compiler is None:
         return None
@@ -53,7 +54,10 @@ def built(folder: Path) -> Path | None:
 
 
 def in_cpp(program: Path, workload: Workload, units: int, *, placing: bool) -> tuple[float, np.ndarray]:
-    """Return the processor time (s) of the C++ loop, and the starts of the jobs."""
+    """Return the processor time of the C++ loop (s) and the start times of the jobs (s).
+
+    With ``placing`` each job is assigned nodes; otherwise nodes are only counted.
+    """
     columns = (workload.submit, workload.size, workload.walltime, workload.runtime)
     data = np.concatenate([[len(workload)], *columns]).astype(np.float64).tobytes()
     done = subprocess.run([program, str(units), str(int(placing)), "1"], input=data, capture_output=True, check=True)
@@ -61,7 +65,10 @@ def in_cpp(program: Path, workload: Workload, units: int, *, placing: bool) -> t
 
 
 def in_kernel(setup: Setup, *, placing: bool) -> tuple[float, np.ndarray]:
-    """Return the processor time (s) of the kernel's loop alone, and the starts of the jobs."""
+    """Return the processor time of the kernel's loop (s) and the start times of the jobs (s).
+
+    With ``placing`` each job is assigned nodes; otherwise nodes are only counted.
+    """
     plan = plan_of(setup, RunSpec(), None, keeping=False)
     plan = plan._replace(rules=plan.rules._replace(placing=placing))
     run = make_state(plan.rules, plan.jobs, plan.node_of, plan.interval)
@@ -71,10 +78,10 @@ def in_kernel(setup: Setup, *, placing: bool) -> tuple[float, np.ndarray]:
 
 
 def against_cpp(program: Path, setup: Setup, load: float, repeat: int) -> None:
-    """Run both in turn, and print."""
+    """Time the C++ loop and the kernel in turn, check equal starts, and print the ratio."""
     (workload,) = setup.workloads.values()
     for placing in (False, True):
-        in_kernel(setup, placing=placing)  # compiles, or loads what was compiled
+        in_kernel(setup, placing=placing)  # compiles the kernel, or loads it from the cache
         ratios, mine, theirs = [], [], []
         for _ in range(repeat):
             spent, starts = in_cpp(program, workload, setup.platform.units, placing=placing)
@@ -93,7 +100,7 @@ def against_cpp(program: Path, setup: Setup, load: float, repeat: int) -> None:
 
 
 def median_time(action: Callable[[], object], repeat: int) -> float:
-    """Return the median processor time (s) of an action."""
+    """Return the median processor time (s) of an action, after one call that is not counted."""
     action()
     times = []
     for _ in range(repeat):
@@ -104,12 +111,12 @@ def median_time(action: Callable[[], object], repeat: int) -> float:
 
 
 def whole_trial(setup: Setup, spec: RunSpec) -> object:
-    """Carry out a trial and return its figures."""
+    """Run the kernel and return the metrics of the run, as a study's trial does."""
     return metrics(run_kernel(setup, spec))
 
 
 def failing(setup: Setup, repeat: int) -> None:
-    """Compare a year with failures and one without, and print."""
+    """Time runs with and without failures, and print the ratios."""
     (workload,) = setup.workloads.values()
     nodes = setup.platform.nodes
     spec = RunSpec(
@@ -140,7 +147,7 @@ def failing(setup: Setup, repeat: int) -> None:
 
 
 def reference(setup: Setup, load: float) -> None:
-    """Compare the reference engine and the kernel, and print."""
+    """Time the reference engine and the kernel, and print the ratio."""
     runtime = Runtime(make_policy("easy"))
     began = time.process_time()
     simulate(setup, InProcessTransport(runtime), clock=lambda: 0.0)
@@ -150,7 +157,7 @@ def reference(setup: Setup, load: float) -> None:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--jobs", type=int, default=130_000)
     parser.add_argument("--units", type=int, default=1490)

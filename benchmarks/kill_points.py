@@ -1,10 +1,10 @@
-"""Kill runs with SIGKILL at many points, and resume them: each must end in the bytes of an undisturbed run.
+"""Kill runs with SIGKILL at many points, resume them, and compare their outputs.
 
-Killed are the server, its scheduler, or both: at a moment of the wall clock, at a seeded step of the program (the n-th
-call of a function, be it Python's or C's), at a notice, or in the middle of a snapshot.  Some runs are killed again
-when they go on.  Processes are forks of this one, which has imported what they need; a scheduler is its server's child
-and in a session of its own, as always, or one that somebody else starts, each time anew.  Where nothing was kept yet,
-the run begins anew.
+The outputs must equal those of an undisturbed run, byte for byte. The server, its scheduler or both are killed: at a
+wall-clock time, at a random step (the n-th function call, Python or C), at a notice, or while a snapshot is written.
+Some runs are killed again after they resume. If no snapshot exists yet, the run starts from the beginning. Processes
+are forks of this one, so modules are already imported. The scheduler is a child of the server, as with `run`, runs in
+the server's process, or is started separately, as with `serve`.
 
     python benchmarks/kill_points.py [--points 1000] [--seed 1] [--jobs 3000] [--only NUMBER] [--steady]
 """
@@ -25,20 +25,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-#: how a run is killed, by turns
+#: ways to kill a run, used in turn: which process, and when
 WAYS = (
     *("server-step", "server-snapshot", "server-notice", "scheduler-notice", "both-notice", "server-moment"),
     *("scheduler-moment", "both-moment", "in-process-step", "in-process-snapshot", "in-process-moment", "server-end"),
     *("server-restore", "served-step", "served-snapshot", "served-scheduler"),
 )
-#: time limit of a process in seconds
+#: time limit of a process (s)
 LIMIT_S = 120
 _KEPT = ("out_snapshot-", "out_session")
 
 
 @dataclass(frozen=True)
 class Cut:
-    """Which process is killed, when, and how often; ``share`` is the run's progress then, from 0 to 1."""
+    """How one run is killed.
+
+    Attributes:
+        way: which process is killed and at what kind of point; one of `WAYS`.
+        share: progress of the run at the first kill, from 0 to 1.
+        again: the same for each further kill, after the run has resumed.
+    """
 
     way: str
     share: float
@@ -46,13 +52,24 @@ class Cut:
 
     @property
     def mode(self) -> str:
-        """Where the scheduler is: ``in-process``, the server's ``child``, or ``served``: started by somebody else."""
+        """Where the scheduler runs.
+
+        ``in-process``, in a ``child`` process of the server, or ``served``: in a process started separately.
+        """
         return next((mode for mode in ("in-process", "served") if self.way.startswith(mode)), "child")
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run that nobody kills: its outputs, and how many calls, notices and seconds it has in which way."""
+    """Results of an undisturbed run.
+
+    Attributes:
+        outputs: {name: content} of the output files.
+        steps: number of function calls.
+        notices: number of replies that the engine applied.
+        snapshots: number of snapshots taken.
+        wall: wall time (s).
+    """
 
     outputs: dict[str, bytes]
     steps: int
@@ -62,7 +79,10 @@ class Run:
 
 
 class _Scheduler:
-    """A scheduler as the server's child: a fork that was made before the server did anything; as `Popen` has it."""
+    """A scheduler process with the interface of `subprocess.Popen`.
+
+    The process is forked early and waits on a pipe for the command line that it shall run.
+    """
 
     def __init__(self, hook: Callable[[], None]) -> None:
         reading, self._writing = os.pipe()
@@ -81,23 +101,23 @@ class _Scheduler:
         self._pidfd = os.pidfd_open(self.pid)
 
     def __call__(self, words: list[str], **_: Any) -> "_Scheduler":
-        """Let it run the program with these words."""
+        """Start the command line ``words`` and return the process, as calling `Popen` does."""
         self.release("\0".join(words).encode())
         return self
 
     def release(self, words: bytes = b"") -> None:
-        """Send it its program; with nothing, end it."""
+        """Send the process its command line, separated by null bytes; an empty one ends it."""
         if self._writing >= 0:
             os.write(self._writing, words)
             os.close(self._writing)
             self._writing = -1
 
     def forget(self) -> None:
-        """Be no end of the pipe by which it learns what it shall be."""
+        """Close this process's copy of the writing end of the pipe."""
         os.close(self._writing)
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait until it has ended."""
+        """Wait for the end and return the exit code; raise TimeoutExpired after ``timeout`` (s)."""
         if self.returncode is None:
             if not select.select([self._pidfd], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired("scheduler", timeout or 0.0)
@@ -105,14 +125,14 @@ class _Scheduler:
         return self.returncode
 
     def kill(self) -> None:
-        """Kill it, if it is alive."""
+        """Kill the process if it is alive."""
         if self.returncode is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
 
 
 def _command(words: list[str]) -> None:
-    """Act as the command line."""
+    """Run a ``pipistrelle`` command in this process, then exit with its exit code."""
     from pipistrelle.cli.main import main
 
     try:
@@ -124,7 +144,7 @@ def _command(words: list[str]) -> None:
 
 
 def _quietly(hook: Callable[[], None]) -> None:
-    """Do that in a process whose output is discarded."""
+    """Discard the output of this process from now on, then call ``hook``."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
@@ -136,7 +156,7 @@ def _die() -> None:
 
 
 def _after_steps(steps: int, die: Callable[[], None]) -> None:
-    """Die at the n-th call from now on."""
+    """Call ``die`` at the n-th function call from now on."""
     left = steps
 
     def count(*_: Any) -> None:
@@ -149,7 +169,7 @@ def _after_steps(steps: int, die: Callable[[], None]) -> None:
 
 
 def _before(owner: Any, name: str, count: int, act: Callable[[], None]) -> None:
-    """Act when a method is called for the n-th time."""
+    """Call ``act`` just before the n-th call of a method of ``owner``."""
     method = getattr(owner, name)
     left = count
 
@@ -164,18 +184,18 @@ def _before(owner: Any, name: str, count: int, act: Callable[[], None]) -> None:
 
 
 class Killer:
-    """Carries out runs in a folder, and kills them.
+    """Runs simulations in a folder, kills and resumes them, and compares their outputs.
 
     Parameters
     ----------
     home
-        holds the workload ``made.swf``; each run has a folder below.
+        folder for the generated workload ``made.swf``; each run gets a subfolder.
     seed
-        decides all but what the wall clock does.
+        decides everything except wall-clock times.
     jobs
-        of the workload.
+        number of jobs in the workload.
     ways
-        how runs are cut off, by turns.
+        ways to kill a run, used in turn.
     """
 
     def __init__(self, home: Path, seed: int, jobs: int, ways: Sequence[str] = WAYS) -> None:
@@ -195,7 +215,7 @@ class Killer:
         self.ends: Counter[str] = Counter()
 
     def _whole(self, mode: str) -> Run:
-        """Carry out a run to its end, and count its steps."""
+        """Run a simulation undisturbed and return its outputs and counts."""
         out, counts = self.home / f"whole-{mode}", self.home / "counts"
 
         def hook(_: _Scheduler | None) -> None:
@@ -225,14 +245,14 @@ class Killer:
         return Run(outputs, steps, notices, snapshots, time.monotonic() - began)
 
     def cut(self, number: int) -> Cut:
-        """Return how the n-th run is killed."""
+        """Return how run ``number`` is killed."""
         pick = random.Random(f"{self.seed}:{number}")
         way = self.ways[number % len(self.ways)]
         again = tuple(pick.random() for _ in range(pick.choice((1, 2) if way == "server-restore" else (0, 0, 0, 1, 2))))
         return Cut(way, pick.random(), again)
 
     def kill(self, number: int, cut: Cut) -> str:
-        """Kill a run, and resume it to its end; return what is wrong then, nothing if it is right."""
+        """Kill a run and resume it until it ends; return an error text or ""."""
         out = self.home / f"run-{number}"
         words = [*self.words[cut.mode], "--out", str(out)]
         going_on = ["resume", str(out), "--quiet", "--snapshot-every", "sim:2d"]
@@ -266,7 +286,10 @@ class Killer:
         return ", ".join(f"{name} differs" for name in found if found[name] != expected[name])
 
     def _killed(self, words: list[str], cut: Cut, share: float | None) -> int:
-        """Carry out a command that is killed when so much of the run is done; None: never."""
+        """Run a command, kill it when ``share`` of the run is done, and return its exit code.
+
+        The command is not killed if ``share`` is None.
+        """
         whole = self.whole[cut.mode]
         if share is None:
             return self._process(words, mode=cut.mode)
@@ -286,7 +309,7 @@ class Killer:
 
             if cut.way.endswith("step"):
                 _after_steps(step, die)
-            elif cut.way == "server-restore" and words[0] == "resume":  # what it was told is in a new file by then
+            elif cut.way == "server-restore" and words[0] == "resume":  # after the old session is copied
                 _before(Pause, "restore", 1, lambda: _after_steps(1 + int(share * share * 20_000), die))
             elif cut.way in ("server-notice", "both-notice", "server-restore"):
                 _before(Engine, "apply", notice, die)
@@ -314,7 +337,15 @@ class Killer:
         mode: str = "child",
         moment: tuple[str, float] | None = None,
     ) -> int:
-        """Carry out a command and return its exit code; it may be killed at a moment, in seconds."""
+        """Run a command in a new process and return its exit code.
+
+        Args:
+            words: the command-line arguments.
+            hook: called in the new process before the command, with the scheduler if that is a child.
+            scheduler_hook: called in the scheduler's process before it starts.
+            mode: where the scheduler runs; see `Cut.mode`.
+            moment: the way to kill the run, and the wall time after which to do so (s).
+        """
         client = _Scheduler(lambda: _quietly(scheduler_hook)) if mode == "served" else None
         told, telling = os.pipe()
         pid = os.fork()
@@ -355,13 +386,13 @@ class Killer:
             os.close(pidfd)
             if scheduler_pid:
                 _gone(scheduler_pid)
-            if client is not None:  # it may be looking for a server that did not even begin
+            if client is not None:  # it may still be waiting for a server that never started
                 client.kill()
                 client.wait()
 
 
 def _gone(pid: int) -> None:
-    """Wait until a scheduler whose server has ended has ended as well."""
+    """Wait until a scheduler ends whose server has ended; raise AssertionError if it hangs."""
     try:
         pidfd = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -375,7 +406,7 @@ def _gone(pid: int) -> None:
 
 
 def _each(owner: Any, name: str, count: list[int]) -> None:
-    """Count how often a method is called."""
+    """Count the calls of a method of ``owner`` in ``count[0]``."""
     method = getattr(owner, name)
 
     def hooked(*arguments: Any, **named: Any) -> Any:
@@ -386,12 +417,12 @@ def _each(owner: Any, name: str, count: list[int]) -> None:
 
 
 def _files(out: Path) -> dict[str, bytes]:
-    """Return a folder's outputs, without the number of snapshots."""
+    """Return {name: content} of the files in a folder."""
     return {path.name: path.read_bytes() for path in out.iterdir()}
 
 
 def warm() -> None:
-    """Import what the commands need."""
+    """Import the modules that the commands need, so that their forks start fast."""
     from pipistrelle.cli.terminal.console import import_numpy
 
     import_numpy()
@@ -408,7 +439,15 @@ def warm() -> None:
 def kill_points(
     numbers: Sequence[int], seed: int, jobs: int, ways: Sequence[str], tell: Callable[[str], None]
 ) -> list[str]:
-    """Return what went wrong at the points of these numbers."""
+    """Kill and resume the runs with the given numbers; return one text per error.
+
+    Args:
+        numbers: the runs to kill.
+        seed: decides where each run is killed.
+        jobs: number of jobs in the workload.
+        ways: ways to kill a run, used in turn.
+        tell: receives lines about the progress.
+    """
     warm()
     wrong = []
     with tempfile.TemporaryDirectory(prefix="kill-") as home:
@@ -432,7 +471,7 @@ def kill_points(
 
 
 def main() -> int:
-    """Kill runs, and report errors."""
+    """Kill and resume runs, and print the errors; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--points", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)

@@ -1,13 +1,12 @@
-"""How much longer a run takes that shows itself: on a terminal, or as a page to one viewer.
+"""Measure what the live views cost: the terminal view (--live) and the web page (--page).
 
-Simulates a log under EASY without, with ``--live`` on a pseudo-terminal that another process reads, and with ``--page``
-that another process follows, in turn. Prints for each, from the first notice on as inputs are read before,
+Simulates a log under EASY in turn without a view, with a terminal view that another process reads, and with a page
+that one viewer follows. For each view it prints
 
-    time with / time without
+    time with the view / time without
 
-of the wall clock and of this process's processor time, the thread of the page with it: medians of the ratios of
-neighbours. Processor time counts on a machine that does other things, too. The exit code is 1 if its ratio is above the
-limit.
+for wall time and for processor time of this process, including the page's thread. Ratios are medians over the
+repetitions. Processor time is more reliable on a busy machine. The exit code is 1 if its ratio exceeds the limit.
 
     python benchmarks/live.py LOG.swf.gz [--platform kth-sp2] [--over-ipc] [--repeat 5] [--limit 1.10]
 """
@@ -45,7 +44,7 @@ with urllib.request.urlopen(sys.argv[1] + "events") as events:
 
 @contextmanager
 def on_terminal(setup: Setup) -> Iterator[LiveView]:
-    """Yield a view on a terminal of 120 x 40 that another process reads."""
+    """Yield a view on a pseudo-terminal of 120 x 40 characters that another process reads."""
     reader, terminal = pty.openpty()
     os.environ |= {"TERM": "xterm-256color", "COLUMNS": "120", "LINES": "40"}
     with (
@@ -61,10 +60,10 @@ def on_terminal(setup: Setup) -> Iterator[LiveView]:
 
 @contextmanager
 def as_page(setup: Setup) -> Iterator[LiveView]:
-    """Yield a view that another process follows."""
+    """Yield a page view that a viewer process follows; check that the viewer received updates."""
     with PageView(setup, 0) as view:
         viewer = subprocess.Popen([sys.executable, "-c", VIEWER, view.address], stdout=subprocess.PIPE)
-        time.sleep(0.5)  # it has connected then
+        time.sleep(0.5)  # time for the viewer to connect
         yield view
     states = int(viewer.communicate()[0])
     assert states > 1, "the viewer has seen nothing"
@@ -72,12 +71,12 @@ def as_page(setup: Setup) -> Iterator[LiveView]:
 
 @contextmanager
 def nowhere(setup: Setup) -> Iterator[None]:
-    """Yield no view."""
+    """Yield None, for a run without a view."""
     yield
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("log")
     parser.add_argument("--platform", default="kth-sp2")

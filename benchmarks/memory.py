@@ -1,4 +1,6 @@
-"""How much memory server and scheduler take on a large log, and how the run compares with reading the log alone.
+"""Measure the peak memory of server and scheduler on a large log, and the time of the run.
+
+The time is given relative to the time of reading the log.
 
 python benchmarks/memory.py CEA-Curie-2011-2.1-cln.swf.gz --platform curie
 """
@@ -17,7 +19,7 @@ from pipistrelle.runs.inputs.named import load_workload
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("log")
     parser.add_argument("--platform", default="curie")

@@ -1,7 +1,7 @@
-"""How sets of units compare with Python's built-in sets on a machine of 100,000 units.
+"""Compare our interval-based sets of units with Python's built-in sets, at 100,000 units.
 
-Run ``python benchmarks/nodesets.py``. Each line gives the time of one operation on both and their ratio; nothing is
-asserted, as machines differ.
+Run ``python benchmarks/nodesets.py``. Each line gives the times of one operation and their ratio. Nothing is asserted,
+because the times depend on the machine.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ JOB = 64
 
 
 class Line(NamedTuple):
-    """One operation, done by each side."""
+    """One operation, implemented with our interval sets and with built-in sets."""
 
     name: str
     intervals: Callable[[], object]
@@ -24,14 +24,17 @@ class Line(NamedTuple):
 
 
 def nanoseconds(operation: Callable[[], object]) -> float:
-    """Return the time of one call in nanoseconds, the best of three measurements."""
+    """Return the time of one call (ns), the best of three measurements."""
     timer = Timer(operation)
     number = timer.autorange()[0] // 8 + 1
     return min(timer.repeat(3, number)) / number * 1e9
 
 
 def values() -> list[Line]:
-    """Return the operations on immutable sets: whole machine, one job, machine with a hole every 20 units."""
+    """Return the operations on immutable sets.
+
+    The sets are the whole machine, one job, and every 20th unit.
+    """
     machine, plain_machine = NodeSet.interval(0, UNITS - 1), frozenset(range(UNITS))
     job, plain_job = NodeSet.interval(500, 500 + JOB - 1), frozenset(range(500, 500 + JOB))
     holes, plain_holes = NodeSet.of(range(0, UNITS, 20)), frozenset(range(0, UNITS, 20))
@@ -50,7 +53,10 @@ def values() -> list[Line]:
 
 
 def ledgers() -> list[Line]:
-    """Return the operations on mutable sets: take a job and put it back, on a whole and on a fragmented machine."""
+    """Return the operations on mutable sets of free units: allocate a job and release it.
+
+    Each is done on a contiguous and on a fragmented machine.
+    """
     lines = []
     whole = NodeSet.interval(0, UNITS - 1)
     fragmented = whole - NodeSet.of(range(0, UNITS, 20))

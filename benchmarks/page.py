@@ -1,9 +1,12 @@
-"""How long a page takes: to make, to open in a headless Chromium, to follow a zoom.
+"""Measure the report page of some runs: time to generate it, to open it and to zoom in it.
 
-Prints, for the page of some runs, its size; processor time to make it, imports apart, and what share that is of the
-runs' own in this process, outputs written; how long until the first screens are drawn, and until all of it is, the
-processor time of the browser's processes for that, and what the browser counts for the page; the median time of a step
-of zoom, drawn.
+Prints:
+
+- the size of the page, and the processor time to generate it, without imports; also relative to the processor time of
+  the runs themselves, including their outputs;
+- the time until a headless Chromium has drawn the first screens and the whole page, the processor time of the
+  browser's processes, and the browser's own figures;
+- the median time of one zoom step until it is drawn.
 
     python benchmarks/page.py RUN [RUN...] [--repeat 3] [--made-only]
 
@@ -53,7 +56,7 @@ step(20);
 
 
 def processor_time(folder: str) -> float:
-    """Return the processor time of all processes of a browser that has its profile in a folder, s."""
+    """Return the processor time (s) of the browser's processes, found by their profile folder."""
     total = 0
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -65,7 +68,10 @@ def processor_time(folder: str) -> float:
 
 
 def run_again(folder: Path) -> float:
-    """Repeat a run in this process, with its outputs, and return its processor time (s); 0 if that cannot be."""
+    """Repeat a run in this process, with its outputs, and return its processor time (s).
+
+    Return 0 if the run cannot be repeated: it has no command file, used a scheduler program, or was resumed.
+    """
     raw = read_command(folder)
     if raw is None:
         return 0.0
@@ -79,22 +85,22 @@ def run_again(folder: Path) -> float:
 
 
 def counted(driver: webdriver.Chrome) -> str:
-    """Return what the browser itself counts for the page so far: processor time (s) in scripts, and in all tasks."""
+    """Return the browser's own figures for the page as text: time of scripts and of all tasks."""
     told = driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
     found = {one["name"]: one["value"] for one in told}
     return f"scripts {found['ScriptDuration']:.2f} s, tasks {found['TaskDuration']:.2f} s"
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser()
     parser.add_argument("runs", nargs="+", type=Path)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--made-only", action="store_true", help="only generate the page, without a browser")
     wanted = parser.parse_args()
-    scipy_part("special")  # the page of several runs wants it, and imports do not count
+    scipy_part("special")  # imported now, because imports are not counted; the page of several runs needs it
     text = ""
-    for _ in range(wanted.repeat):  # in turn, so that whatever else goes on strikes both
+    for _ in range(wanted.repeat):  # in turn, so that other load on the machine affects both
         ran = sum(map(run_again, wanted.runs))
         gc.disable()
         begun = time.process_time()

@@ -1,7 +1,9 @@
-"""What choosing nodes costs on Titan: the time of a choice for each placement, and of a run with another node order.
+"""Measure the time of choosing nodes on Titan, for each placement and node order.
 
-Choices are timed in the very states in which a month of jobs makes them; runs in processor time, with server and
-scheduler in one process, by turns: of the process, which runs each twice, and of the second run alone.
+The first part repeats the node choices of a simulated month with each placement, in the recorded states of the
+machine. The second part measures the processor time of whole runs with each node order, with server and scheduler in
+one process. Each process simulates the month twice. Printed are the times of the whole process and of the second
+simulation alone, in which everything is loaded.
 
     python benchmarks/placing.py [--runs 5]
 """
@@ -38,7 +40,7 @@ PLACEMENTS = ("lowest", "contiguous", "contiguous,fit=best", "best-fit", "random
 
 
 class Asked(LowestIds):
-    """Records the requests that it gets."""
+    """The placement ``lowest``, recording the job and the open units of each request."""
 
     def __init__(self, order: str) -> None:
         self._placement = make_placement("lowest", {"node-order": order})
@@ -51,7 +53,7 @@ class Asked(LowestIds):
 
 
 def parts() -> tuple[Order, Backfill]:
-    """Return order and backfilling rule of Titan's bins."""
+    """Return the order and the backfill rule of the preset ``titan-bins``."""
     preset = library_preset("titan-bins")
     return (
         make_order(preset.order, preset.order_options),
@@ -60,7 +62,7 @@ def parts() -> tuple[Order, Backfill]:
 
 
 def choices() -> None:
-    """Time each placement on the questions of a month."""
+    """Print the time per choice (µs) of each placement, on requests of a simulated month."""
     platform, jobs = load_platform("titan"), generate_jobs(load_classes("titan-month"), 1)
     machine = Machine(platform.units, platform.info)
     print(f"{'microseconds a choice':24}" + "".join(f"{order:>22}" for order in ORDERS))
@@ -86,7 +88,7 @@ def choices() -> None:
 
 
 def runs(count: int) -> None:
-    """Time whole commands, and what of them is the run's own, each with every order in turn; print ratios."""
+    """Print the least processor time of ``count`` runs with each node order."""
     with tempfile.TemporaryDirectory() as folder:
         save(generate_jobs(load_classes("titan-month"), 1), Path(folder) / "month.sacct")
         command = ["run", "-q", "--in-process", "-w", f"{folder}/month.sacct", "-p", "titan", "-o", f"{folder}/out"]
@@ -110,7 +112,7 @@ def runs(count: int) -> None:
 
 
 def command(words: list[str]) -> None:
-    """Carry a command out twice, and print the processor time (s) of the second time: all is loaded then."""
+    """Run a command twice in this process, and print the processor time (s) of the second run."""
     for _ in range(2):
         began = time.process_time()
         with suppress(SystemExit):
@@ -120,7 +122,7 @@ def command(words: list[str]) -> None:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--runs", type=int, default=5, help="runs per order; 0: only time choices")
     parser.add_argument("--command", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)

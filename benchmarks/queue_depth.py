@@ -1,11 +1,11 @@
-"""What a deep queue costs.
+"""Measure how much simulation time a deep queue costs.
 
-Without --burst: simulates the same number of generated jobs at each offered load in process, and prints the ratio of
-their times to the first's and the depth of the queue.
+Without --burst: simulates the same number of generated jobs at each offered load, in process. Prints the times relative
+to that of the first load, and the length of the queue.
 
-With --burst: how much longer an event takes with so many jobs waiting than with an empty queue, for one scheduler or
-for the Maui policy under each of the configurations below. The same stream of jobs is simulated twice, with the burst
-before it and without; the time of an event is that from one decision to the next, server and scheduler together.
+With --burst N: compares the time per event with N queued jobs and with an empty queue, for one scheduler or for the
+Maui policy under each configuration below. The same stream of jobs is simulated with and without N earlier jobs. The
+time of an event is that from one decision to the next, in server and scheduler together.
 
     python benchmarks/queue_depth.py [--jobs 130000] [--units 1490] [--loads 0.85 1.05] [--scheduler easy]
     python benchmarks/queue_depth.py --burst 60000 --units 240 [--events 1500] [--scheduler maui] [--only NAME ...]
@@ -34,7 +34,8 @@ from pipistrelle.server.engine.observers import Observer
 from pipistrelle.traces.generator import generate
 from pipistrelle.traces.workload import Workload
 
-#: {what is measured: maui.cfg}; users are u1 ... u2000, groups g0 ... g5, classes c0 ... c7, accounts a0 ... a39
+#: {name of the configuration: content of maui.cfg}; users are u0 to u1999, groups g0 to g5, classes c0 to c7, accounts
+#: a0 to a39
 CONFIGURATIONS: Final = {
     "defaults": "",
     "credentials": "CREDWEIGHT 10\nCLASSWEIGHT 1000\nUSERWEIGHT 5\nCLASSCFG[c1] PRIORITY=10\nUSERCFG[u3] PRIORITY=7",
@@ -76,14 +77,21 @@ CONFIGURATIONS: Final = {
     "FSPOLICY DEDICATEDPS\nFSWEIGHT 10\nFSUSERWEIGHT 10\nUSERCFG[DEFAULT] FSTARGET=2 MAXPROC=64,128 MAXIJOB=8\n"
     "RESERVATIONDEPTH 4\nSRCFG[a] HOSTLIST=0-31 STARTTIME=8:00:00 ENDTIME=18:00:00 CLASSLIST=c1 TIMELIMIT=600",
 }
-#: under which nodes fail as well
+#: configurations that are also measured with node failures
 FAILING: Final = ("defaults", "a whole centre")
-#: numbers of each; a user has one group and one account
+#: numbers of users, groups, accounts and classes; a user has one group and one account
 USERS, GROUPS, ACCOUNTS, CLASSES = 2000, 6, 40, 8
 
 
 class Depth(Observer):
-    """Records the length of the queue."""
+    """Records the queue length after each submission and start.
+
+    Attributes:
+        now: current length.
+        total: sum of the lengths.
+        events: number of the lengths.
+        most: greatest length.
+    """
 
     def __init__(self) -> None:
         self.now = 0
@@ -98,19 +106,23 @@ class Depth(Observer):
         self.most = max(self.most, self.now)
 
     def submitted(self, now: float, job: Job) -> None:
-        """Count one more."""
+        """Increase the queue length by one."""
         self._change(1)
 
     def started(self, now: float, job: Job) -> None:
-        """Count one less."""
+        """Decrease the queue length by one."""
         self._change(-1)
 
 
 class Timed:
-    """A policy with a stop watch that ends the run after some decisions.
+    """A policy that measures its decisions, and ends the run after ``events`` of them.
 
-    ``whole`` are the seconds from one decision to the next, ``decisions`` those in the policy itself. The first
-    decisions, with the burst and what it starts at once, do not count.
+    The first ``skipped`` decisions, which start jobs of the burst, are not counted.
+
+    Attributes:
+        whole: processor times from one decision to the next (s).
+        decisions: processor times of the decisions alone (s).
+        waiting: sum of the queue lengths at the decisions.
     """
 
     def __init__(self, inner: Policy, events: int, skipped: int) -> None:
@@ -126,7 +138,7 @@ class Timed:
         self._before = 0.0
 
     def decide(self, view: View) -> None:
-        """Let the policy decide, and take the time."""
+        """Let the policy decide, and measure the processor time."""
         began = time.process_time()
         if self._skip > 0:
             self._skip -= 1
@@ -143,7 +155,10 @@ class Timed:
 
 
 def stream(burst: int, events: int, units: int, load: float) -> Workload:
-    """Return jobs of many users that arrive one by one, and before them as many at once as ``burst`` says."""
+    """Return ``burst`` jobs submitted at once, followed by single jobs at the offered load.
+
+    The jobs have many users, groups, accounts and classes.
+    """
     late = generate(jobs=2 * events, units=units, seed=1, load=load)
     early = generate(jobs=burst or 1, units=units, seed=2, load=load)
     count, first = len(late.ids) + burst, burst
@@ -173,7 +188,7 @@ def stream(burst: int, events: int, units: int, load: float) -> Workload:
 
 
 def measure(policy: Policy, workload: Workload, units: int, events: int, *, failing: bool = False) -> Timed:
-    """Simulate until enough events are measured."""
+    """Simulate until ``events`` decisions are measured; return the policy with its times."""
     timed = Timed(policy, events, skipped=20)
     machine = homogeneous(units, "machine")
     spec = RunSpec(failures=("exponential,mtbf=20d",), repair="4h") if failing else RunSpec()
@@ -183,7 +198,7 @@ def measure(policy: Policy, workload: Workload, units: int, events: int, *, fail
 
 
 def compare(name: str, policies: Sequence[Policy], arguments: argparse.Namespace, *, failing: bool = False) -> None:
-    """Measure with an empty queue and with a deep one, and print."""
+    """Measure with an empty and a deep queue, and print the ratios; each needs its own policy."""
     units, events = arguments.units, arguments.events
     found = []
     for policy, burst in zip(policies, (0, arguments.burst), strict=True):
@@ -204,7 +219,7 @@ def compare(name: str, policies: Sequence[Policy], arguments: argparse.Namespace
 
 
 def bursts(arguments: argparse.Namespace) -> None:
-    """Compare the requested configurations."""
+    """Print the comparison with a deep queue for each requested configuration."""
     if arguments.scheduler != "maui":
         compare(arguments.scheduler, [make_policy(arguments.scheduler) for _ in range(2)], arguments)
         return
@@ -218,7 +233,7 @@ def bursts(arguments: argparse.Namespace) -> None:
 
 
 def loads(arguments: argparse.Namespace) -> None:
-    """Compare offered loads."""
+    """Print times and queue lengths for each offered load."""
     base = None
     for load in arguments.loads:
         workload = generate(jobs=arguments.jobs, units=arguments.units, seed=1, load=load)
@@ -240,7 +255,7 @@ def loads(arguments: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--jobs", type=int, default=130_000)
     parser.add_argument("--units", type=int, default=1490)

@@ -1,12 +1,12 @@
-"""What recording costs, and how quickly a session is replayed.
+"""Measure what recording a session costs, and how fast the session is replayed.
 
-Simulates a log over ipc with and without ``--record``, in turn, and plays the session to the same scheduler. Prints
+Simulates a log over ipc with and without ``--record``, in turn, and replays the session to the same scheduler. Prints
 
-    wall time of the recorded run / wall time of the run
+    wall time of the recorded run / wall time of the plain run
 
-and how many times as fast as the run the replay is: medians of the ratios of neighbours. Wall times are of
-the event loop, from the first notice to the last: both sides' processes take equally long to start. Processor time is
-that of both sides, from their start on: it counts on a machine that does other things, too.
+and the speed of the replay relative to the plain run, as medians over the repetitions. Wall times cover only the event
+loop, from the first notice to the last. The same ratios are printed for the processor time of server and scheduler,
+including their start. Processor time is more reliable on a busy machine.
 
     python benchmarks/record.py LOG.swf.gz [--platform kth-sp2] [--scheduler easy] [--suffix .zst] [--repeat 5]
                                 [--dialect native]
@@ -37,14 +37,17 @@ from pipistrelle.server.transport.in_process import Transport
 
 @dataclass
 class Timed:
-    """A connection that records when its scheduler was greeted; the time before is not part of the loop."""
+    """A connection that records when the handshake with its scheduler ended.
+
+    The measured event loop begins at that time.
+    """
 
     connection: Connection
     greeted: float = 0.0
 
     @contextmanager
     def open(self, *arguments: Any) -> Iterator[Transport]:
-        """Yield the transport."""
+        """Yield the transport to the scheduler."""
         with self.connection.open(*arguments) as transport:
             greet = transport.greet
 
@@ -59,7 +62,7 @@ class Timed:
 
 @contextmanager
 def used() -> Iterator[list[float]]:
-    """Yield a list that receives the processor time (s) of this process and its children."""
+    """Yield a list to which the processor time (s) of this process and its children is appended."""
     found: list[float] = []
     before = sum(os.times()[:4])
     yield found
@@ -67,7 +70,7 @@ def used() -> Iterator[list[float]]:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("log")
     parser.add_argument("--platform", default="kth-sp2")

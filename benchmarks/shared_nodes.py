@@ -1,12 +1,12 @@
-"""How long runs on shared nodes take: jobs with cores, memory and GPUs, and one-core nodes against plain units.
+"""Measure how long runs on shared nodes take, where jobs request cores, memory and GPUs.
 
     python benchmarks/shared_nodes.py [--jobs 20000] [--nodes 200] [--load 0.95] [--scheduler easy] [--repeat 1]
     python benchmarks/shared_nodes.py --plain [--repeat 3]
     python benchmarks/shared_nodes.py --growth [--nodes 10000] [--jobs 100000]
 
-The first prints the processor time of a run. ``--plain`` prints the ratio of processor times, in turn, of the bundled
-demo on one-core nodes described by resources and on plain nodes; the starts are checked to be equal. ``--growth``
-prints the exponent of the time over the number of jobs.
+The first form prints the processor time of a run. ``--plain`` simulates the bundled demo on shared nodes with one core
+each and on plain nodes, and prints the ratio of processor times; the start times must be equal. ``--growth`` prints the
+exponent with which the time grows with the number of jobs.
 """
 
 import argparse
@@ -28,7 +28,7 @@ CORES, MEMORY, GPUS = 64, 256, 4
 
 
 def machine(nodes: int) -> Platform:
-    """Return a machine of which a tenth of the nodes has four GPUs each."""
+    """Return a platform of shared nodes, of which a tenth have four GPUs each."""
     gpu = max(1, nodes // 10)
     has = {"cores": CORES, "memory": f"{MEMORY} GiB"}
     return Platform(
@@ -41,7 +41,10 @@ def machine(nodes: int) -> Platform:
 
 
 def jobs(count: int, nodes: int, load: float, seed: int = 1) -> Workload:
-    """Return jobs whose cores, or memory where that is scarcer, fill the machine to ``load``."""
+    """Return random jobs that request cores, memory and GPUs, at an offered load of ``load``.
+
+    A job counts with its cores or its memory, whichever is the larger share of a node.
+    """
     rng = np.random.Generator(np.random.PCG64(seed))
     requests: list[Request | None] = []
     share = 0.0
@@ -78,20 +81,20 @@ def jobs(count: int, nodes: int, load: float, seed: int = 1) -> Workload:
 
 
 def seconds(platform: Platform, workload: Workload, scheduler: str, out: Path) -> float:
-    """Return the processor time of a run in this process with all its outputs."""
+    """Return the processor time (s) of a run in this process, including all its outputs."""
     begin = time.process_time()
     run_in_process(workload, scheduler, platform=platform, options=RunOptions(out=out, overwrite=True))
     return time.process_time() - begin
 
 
 def starts(out: Path) -> list[tuple[str, ...]]:
-    """Return id, start and end of each job of a run."""
+    """Return (id, start, end) of each job of a run, as texts of out_jobs.csv."""
     rows = [line.split(",") for line in (out / "out_jobs.csv").read_text().splitlines()[1:]]
     return [(row[0], row[8], row[10]) for row in rows]
 
 
 def main() -> None:
-    """Print the figures."""
+    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, default=20_000)
     parser.add_argument("--nodes", type=int, default=200)

@@ -1,15 +1,16 @@
-"""Compare each pass of recordings of the real slurmctld with ours, from the recorded state before it.
+"""Compare our Slurm scheduling passes with those of recordings of the real slurmctld.
 
     python benchmarks/slurm_passes.py [FOLDER ...] [--verbose N]
 
 Without folders, those in PIPISTRELLE_SLURM22 (default: ``../shared/slurm22`` beside the checkout) are compared.
 
-The log is played step by step: submissions, ends, kills and requeues change the state of our controller as the log
-says. Each pass of the main loop and of backfill is decided by our controller and compared with the log. Where it
-differs, the state is put back and the log's starts are made instead, so that a difference has no later effects.
+The log is replayed step by step: submissions, ends, kills and requeues change the state of our controller as the log
+says. Our controller decides each pass of the main loop and of backfill, and the result is compared with the log. If a
+pass differs, the controller returns to the state before it and starts the log's jobs instead, so a difference has no
+later effects.
 
-Compared are: the jobs that each main pass starts, with their nodes; backfill's outcome of each tested job (nothing,
-start, or reservation with its time); priorities; the nodes of all starts.
+The comparison covers the jobs that each main pass starts, with their nodes; backfill's outcome for each tested job
+(nothing, start, or reservation with its time); priorities; and the nodes of all starts.
 """
 
 import argparse
@@ -34,11 +35,11 @@ RECORDINGS = Path(os.environ.get("PIPISTRELLE_SLURM22", HERE.parents[2] / "share
 
 
 class Player:
-    """Plays the log of one recording and counts what is equal.
+    """Replays the log of one recording and counts equal results.
 
     Attributes:
-        counts: {what was compared: number}.
-        differences: texts, the first ones.
+        counts: {what was compared, or what of it was equal: number}.
+        differences: one text per difference, in order.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -62,7 +63,7 @@ class Player:
         self.now = 0
 
     def job(self, name: str, *states: str) -> SlurmJob:
-        """Return the record of a job or task in one of some states."""
+        """Return the record of a job or array task (such as ``34_0``) in one of the states."""
         number, _, task = name.partition("_")
         found = [one for one in self.controller.by_number[int(number)] if one.state in states]
         if task:
@@ -70,12 +71,12 @@ class Player:
         return found[0]
 
     def play(self) -> None:
-        """Play all steps."""
+        """Replay all steps of the log."""
         for step in self.steps:
             getattr(self, f"on_{step.kind}")(step)
 
     def on_submit(self, step: Step) -> None:
-        """Queue a job and compare its first priority."""
+        """Submit a job and compare its first priority; then use the recorded one."""
         sub, tasks, _ = self.jobs[step.job]
         ids = [f"{step.job}_{task}" for task in tasks] or [step.job]
         job, refused = self.controller.submit(ids, sub, int(step.time), tasks)
@@ -88,7 +89,7 @@ class Player:
             job.priority = step.data
 
     def on_priority(self, step: Step) -> None:
-        """Compare a recalculated priority."""
+        """Compare a recalculated priority of a pending job; then use the recorded one."""
         number = int(step.job)
         found = [one for one in self.controller.by_number.get(number, []) if one.state == PENDING]
         if not found:
@@ -101,15 +102,15 @@ class Player:
             job.priority = step.data
 
     def on_complete(self, step: Step) -> None:
-        """Release a job that ended by itself."""
+        """Release the nodes of a job that completed."""
         self.controller.release(self.job(step.job, RUNNING), COMPLETED, int(step.time))
 
     def on_timeout(self, step: Step) -> None:
-        """Kill a job at its limit."""
+        """Kill a job that reached its time limit."""
         self.controller.release(self.job(step.job, RUNNING), TIMEOUT, int(step.time), completing=True)
 
     def on_epilog(self, step: Step) -> None:
-        """Make a node of a killed job usable again."""
+        """Return a node of a killed job to service; after its last node, the job has ended."""
         done = self.epilogs.setdefault(step.job, set())
         done.add(step.data)
         job = (
@@ -125,13 +126,13 @@ class Player:
             del self.epilogs[step.job]
 
     def on_requeue(self, step: Step) -> None:
-        """Queue a preempted job again."""
+        """Requeue a preempted job."""
         found = list(self.controller.by_number[int(step.job)])
         job = found[0]
         self.requeued(job, int(step.time))
 
     def requeued(self, job: SlurmJob, now: int) -> None:
-        """Queue a preempted job again unless it waits already."""
+        """Requeue a preempted job unless it is pending already."""
         if job.state != PENDING:
             if job.state == COMPLETING:
                 self.controller.clean(job)
@@ -139,19 +140,19 @@ class Player:
             self.controller.requeue(job, now)
 
     def on_usage(self, step: Step) -> None:
-        """Decay and count usage."""
+        """Apply the decay to past usage and add the recent usage."""
         self.controller.count_usage(int(step.time))
 
     def on_recalculate(self, step: Step) -> None:
-        """Set fairshare and priorities."""
+        """Recalculate fairshare and priorities."""
         self.controller.set_priorities(int(step.time))
 
     def preempt(self, victim: SlurmJob, _: SlurmJob) -> None:
-        """Kill a preempted job; the log tells when it is queued again."""
+        """Kill a preempted job; the log says when it is requeued."""
         self.controller.release(victim, "PREEMPTED", self.now, completing=True)
 
     def on_main(self, step: Step) -> None:
-        """Compare a pass of the main loop."""
+        """Run a pass of the main loop and compare its starts with the log."""
         seen: PassLog = step.data
         self.now = int(step.time)
         before = self.controller.state()
@@ -159,7 +160,7 @@ class Player:
         self._compare_starts(step, seen, result.started, result.preempted, before, "main")
 
     def on_backfill(self, step: Step) -> None:
-        """Compare a pass of backfill."""
+        """Run a backfill pass and compare its outcomes and starts with the log."""
         seen: PassLog = step.data
         self.now = int(step.time)
         before = self.controller.state()
@@ -255,13 +256,13 @@ class Player:
                     self.force(job, real)
 
     def real(self, name: str) -> Alloc | None:
-        """Return what a job got, if the recording tells it of this incarnation."""
+        """Return the recorded allocation of a job; None if it belongs to a later restart."""
         if self.restarts[name] > 1 and self.starts[name] + 1 < self.restarts[name]:
             return None
         return self.alloc.get(name)
 
     def force(self, job: SlurmJob, alloc: Alloc) -> None:
-        """Let a running job hold what the recording says."""
+        """Replace the allocation of a running job by the recorded one."""
         controller = self.controller
         part = controller.machine.partitions[job.part]
         controller.machine.give(job.alloc)
@@ -273,11 +274,11 @@ class Player:
         controller.limits.begin(job)
 
     def note(self, step: Step, text: str) -> None:
-        """Keep the text of a difference."""
+        """Append the text of a difference, with the time of the step."""
         self.differences.append(f"{step.time:g} {text}")
 
     def shares(self) -> dict[str, float]:
-        """Return {comparison: share that is equal}."""
+        """Return {what was compared: share of equal results}."""
         counts = self.counts
         return {
             name: counts[equal] / counts[name] if counts[name] else 1.0
@@ -291,12 +292,12 @@ class Player:
 
 
 def recordings(folder: Path = RECORDINGS) -> list[Path]:
-    """Return the folders of recordings in a folder."""
+    """Return the folders below ``folder`` that hold a recording."""
     return sorted(path.parent for path in folder.glob("*/decisions.log.xz"))
 
 
 def main() -> None:
-    """Compare and print."""
+    """Replay the chosen recordings and print how many results are equal."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="*", type=Path)
     parser.add_argument("--verbose", type=int, default=3, help="differences to print per recording")

@@ -1,6 +1,6 @@
-"""Read recordings of the real slurmctld: configuration, submissions, and the controller's log as steps.
+"""Read recordings of the real slurmctld: configuration, submissions and log.
 
-A recording is a folder with the files that its README describes. Used by `slurm_passes.py` and `slurm_runs.py`.
+A recording is a folder; its README describes the files. `slurm_passes.py` and `slurm_runs.py` use this module.
 """
 
 import csv
@@ -27,7 +27,14 @@ EPOCH = datetime(2026, 1, 5, tzinfo=UTC)
 
 @dataclass
 class Step:
-    """One step of the log: its time (s), kind and arguments."""
+    """One step of the controller's log.
+
+    Attributes:
+        time: time of the step (s).
+        kind: such as ``submit``, ``main`` (a pass of the main loop), ``backfill`` or ``complete``.
+        job: id of the job, if the step concerns one.
+        data: priority, name of a node, or `PassLog`, depending on the kind.
+    """
 
     time: float
     kind: str
@@ -37,7 +44,15 @@ class Step:
 
 @dataclass
 class PassLog:
-    """What the log tells of one pass: jobs started on nodes, and backfill's outcome of each tested job."""
+    """The log's record of one scheduling pass.
+
+    Attributes:
+        full: whether the main loop considers the whole queue.
+        started: (job, nodes) of each start.
+        outcomes: [job, kind, start (s), end (s), nodes] of each job that backfill tested; the kind is ``reserve``,
+            ``window``, ``start`` or empty.
+        preempted: (victim, job that preempts it).
+    """
 
     full: bool = False
     started: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
@@ -47,7 +62,7 @@ class PassLog:
 
 
 def rows(path: Path) -> list[dict[str, str]]:
-    """Return the rows of a CSV file; none if it does not exist."""
+    """Return the rows of a CSV file; an empty list if it does not exist."""
     if not path.exists():
         return []
     with path.open(newline="") as stream:
@@ -55,7 +70,7 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 
 def expand(text: str) -> tuple[str, ...]:
-    """Return the names of a list of nodes such as ``g01,n[01-03,05]``."""
+    """Return the names of a Slurm node list such as ``g01,n[01-03,05]``."""
     found: list[str] = []
     for part in re.findall(r"[^,\[]+(?:\[[^\]]*\])?", text):
         match = re.fullmatch(r"([^\[]+)\[(.*)\]", part)
@@ -69,7 +84,7 @@ def expand(text: str) -> tuple[str, ...]:
 
 
 def clock(text: str) -> int:
-    """Return the seconds since the recording's time 0 of a clock time or a date."""
+    """Convert a date, or a clock time of the first day, to seconds since the recording's time 0."""
     if "T" in text:
         return int((datetime.fromisoformat(text).replace(tzinfo=UTC) - EPOCH).total_seconds())
     hours, minutes, seconds = text.split(":")
@@ -77,7 +92,7 @@ def clock(text: str) -> int:
 
 
 def read_config(folder: Path) -> SlurmConfig:
-    """Return the settings of a recording, with the reservations that its commands make."""
+    """Return the Slurm configuration of a recording, including its reservations."""
     conf = read_slurm_conf((folder / "slurm.conf").read_text(), "slurm.conf")
     gres = read_gres_conf((folder / "gres.conf").read_text(), "gres.conf")[0] if (folder / "gres.conf").exists() else []
     files = [(name, (folder / name).read_text()) for name in ("qos.txt", "sacctmgr.dump") if (folder / name).exists()]
@@ -88,7 +103,7 @@ def read_config(folder: Path) -> SlurmConfig:
 
 
 def commands(folder: Path) -> list[tuple[float, str]]:
-    """Return (time, text) of the commands that make reservations; the log tells when each was carried out."""
+    """Return (time (s), text) of each command that creates a reservation."""
     texts = [row["command"] for row in rows(folder / "commands.csv") if "create reservation" in row["command"]]
     made: dict[str, float] = {}
     if not texts:
@@ -121,7 +136,7 @@ def _reservations(folder: Path) -> Iterator[ReservationSettings]:
 
 
 def log_lines(folder: Path) -> Iterator[tuple[float | None, str]]:
-    """Yield (time if it changed, text) of each line of the log."""
+    """Yield (time (s), text) of each log line; the time is None if it has not changed."""
     with lzma.open(folder / "decisions.log.xz", "rt") as stream:
         for line in stream:
             head, _, text = line.rstrip("\n").partition(" ")
@@ -129,7 +144,7 @@ def log_lines(folder: Path) -> Iterator[tuple[float | None, str]]:
 
 
 def submissions(folder: Path) -> dict[str, tuple[Submission, list[int], float]]:
-    """Return {id: (submission, indices of its array, runtime in s)} of jobs.csv."""
+    """Return {id: (submission, array indices, runtime (s))} from jobs.csv."""
     found = {}
     for row in rows(folder / "jobs.csv"):
         submit = int(row["submit"])
@@ -173,7 +188,7 @@ def submissions(folder: Path) -> dict[str, tuple[Submission, list[int], float]]:
 
 
 def label(text: str) -> str:
-    """Return the id of a job as the log prints it: ``34``, ``34_0`` of ``34_0(38)``, ``34`` of ``34_*``."""
+    """Shorten an id of the log: ``34_0(38)`` to ``34_0``, ``34_*`` to ``34``, ``34`` unchanged."""
     if match := re.match(r"(\d+)_(\d+)\(", text):
         return f"{match[1]}_{match[2]}"
     match = re.match(r"\d+", text)
@@ -188,7 +203,7 @@ _PREEMPTED = re.compile(r"preempted JobId=(\S+) has been (?:requeued|killed) to 
 
 
 def steps(folder: Path) -> list[Step]:  # noqa: PLR0915 - one branch per kind of line
-    """Return the log's steps: submissions, passes, ends, kills, requeues, recalculations and priorities."""
+    """Return the log's steps: submissions, passes, ends, requeues, usage and priorities."""
     found: list[Step] = []
     now = 0.0
     current: PassLog | None = None

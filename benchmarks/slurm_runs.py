@@ -1,15 +1,19 @@
-"""Play whole runs of recordings of the real slurmctld with our decisions, and compare every start.
+"""Simulate recordings of the real slurmctld with our decisions, and compare every start.
 
     python benchmarks/slurm_runs.py [FOLDER ...] [--model | --engine] [--verbose N]
 
-Jobs come from a recording's submissions and run for their true times. Without ``--model``, four things more are taken
-from the recording, because they hang on polling within slurmctld and on the recording's clock: the times at which
-completions asked for a pass of the main loop, whether a completion came before a pass of the same moment or amid a
-recalculation, and the fraction of a second at which the loop ticks. With ``--model`` a completion asks for a pass
-after the delay of `AnswerDelay`. With ``--engine`` the run is that of ``pipistrelle run --scheduler slurm``, with the
-recording's files and the same model.
+Submissions and runtimes come from the recording. Without ``--model``, four details are also taken from the recording,
+because they depend on polling inside slurmctld and on the recording's clock:
 
-Printed are the starts at the same second on the same nodes, and the mean wait of each partition, account and QOS.
+- when completions requested a pass of the main loop;
+- whether a completion came before a pass at the same time;
+- whether a completion came during a recalculation of priorities;
+- at which fraction of a second the main loop runs.
+
+With ``--model``, a completion requests a pass after the delay of `AnswerDelay`. With ``--engine``, the simulation is
+``pipistrelle run --scheduler slurm`` with the recording's files and the same delays.
+
+Prints the number of starts at the same second on the same nodes, and the mean wait of each partition, account and QOS.
 """
 
 import argparse
@@ -32,12 +36,12 @@ HERE = Path(__file__).resolve()
 RECORDINGS = Path(os.environ.get("PIPISTRELLE_SLURM22", HERE.parents[2] / "shared" / "slurm22"))
 #: id of a job or task, start (s), names of its nodes
 Start = tuple[str, float, tuple[str, ...]]
-#: s of simulated time after which a run is cut
+#: simulated time at which a simulation ends (s)
 LATEST = 1e6
 
 
 def request_times(folder: Path) -> dict[str, float]:
-    """Return {id: time from the end of a job's run to the request for a pass, s} of a recording."""
+    """Return {id: time from the end of the job to its request for a pass (s)} of a recording."""
     runtimes = {job: runtime for job, (_, _, runtime) in submissions(folder).items()}
     begun = {label(row["label"] or row["id"]): float(row["time"]) for row in rows(folder / "starts.csv")}
     names = {row["id"]: name_of(row) for row in rows(folder / "result.csv")}
@@ -50,7 +54,10 @@ def request_times(folder: Path) -> dict[str, float]:
 
 
 def counted_twice(folder: Path) -> set[str]:
-    """Return the jobs that ended between the two halves of a recalculation: their last period counts twice."""
+    """Return the ids of jobs that completed during a recalculation.
+
+    Slurm counts the usage of their last period twice.
+    """
     found: set[str] = set()
     inside = False
     for step in steps(folder):
@@ -64,7 +71,7 @@ def counted_twice(folder: Path) -> set[str]:
 
 
 def early_ends(folder: Path) -> set[str]:
-    """Return the jobs whose completion the recorded controller saw before a pass of the same moment."""
+    """Return the ids of jobs whose completion the log has before a pass at the same time."""
     found: set[str] = set()
     waiting: list[str] = []
     time = 0.0
@@ -79,9 +86,10 @@ def early_ends(folder: Path) -> set[str]:
 
 
 def phases(folder: Path) -> list[tuple[float, float]]:
-    """Return [(time, phase)]: from when the ticks of the recorded main loop come at which fraction of a second.
+    """Return the phases of the recorded main loop: [(time (s), phase (s))].
 
-    The phase is an artefact of the recording's clock: it slips by 0.02 to 0.9 s sometimes.
+    From that time on, the loop runs at that fraction of a second. The phase is an artefact of the recording's clock,
+    which sometimes slips by 0.02 to 0.9 s.
     """
     found: list[tuple[float, float]] = []
     for row in rows(folder / "passes.csv"):
@@ -94,12 +102,18 @@ def phases(folder: Path) -> list[tuple[float, float]]:
 
 
 def name_of(row: dict[str, str]) -> str:
-    """Return the id of a job, or of an array's task as ``34_0``."""
+    """Return the id of a row's job, or of its array task, such as ``34_0``."""
     return f"{row['array_job']}_{row['array_task']}" if row["array_task"] else row["id"]
 
 
 def play(folder: Path, *, model: bool, complete: bool = True) -> list[Start]:
-    """Return (id, start, nodes) of every start of our run of a recording's submissions."""
+    """Simulate the submissions of a recording and return (id, start (s), nodes) of every start.
+
+    Args:
+        folder: the recording.
+        model: take no details from the recording; see the module.
+        complete: also run backfill passes that cannot start a job.
+    """
     config = read_config(folder)
     controller = Controller(config)
     daemon = Daemon(controller, complete=complete)
@@ -152,7 +166,7 @@ def play(folder: Path, *, model: bool, complete: bool = True) -> list[Start]:
 
 
 def play_on_engine(folder: Path) -> list[Start]:
-    """Return the starts of a run of the simulator from a recording's files."""
+    """Simulate a recording's files as ``pipistrelle run`` does, and return every start."""
     accounting = [str(folder / name) for name in ("sacctmgr.dump", "qos.txt") if (folder / name).exists()]
     conf = str(folder / "slurm.conf")
     with tempfile.TemporaryDirectory() as name:
@@ -183,7 +197,11 @@ def play_on_engine(folder: Path) -> list[Start]:
 
 
 def compare(folder: Path, ours: list[Start], verbose: int) -> tuple[int, int, float]:
-    """Print what is equal; return (equal starts, starts, largest relative error of a mean wait)."""
+    """Print the comparison of our starts with a recording's.
+
+    Returns:
+        The number of equal starts, the number of recorded starts, and the largest relative error of a mean wait.
+    """
     jobs = {row["id"]: row for row in rows(folder / "jobs.csv")}
     theirs = []
     for row in rows(folder / "starts.csv"):
@@ -234,7 +252,7 @@ def compare(folder: Path, ours: list[Start], verbose: int) -> tuple[int, int, fl
 
 
 def main() -> None:
-    """Play and compare."""
+    """Simulate the chosen recordings and print the comparisons."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="*", type=Path)
     how = parser.add_mutually_exclusive_group()

@@ -1,9 +1,9 @@
-"""Simulate a centre of 1,000 nodes under the scheduler slurm, for a year or some days, and print how long it takes.
+"""Measure the time to simulate a year of a 1,000-node cluster under Slurm's scheduler.
 
     python benchmarks/slurm_year.py [--days 365] [--jobs-per-day 822] [--profile]
 
-The cluster has 12 partitions, 200 accounts with 5 users each, fair tree, and shared nodes. The jobs are random, with a
-fixed seed: 300,000 a year, mostly small, at about 80 % of the capacity.
+The cluster has 12 partitions, shared nodes, 200 accounts with 5 users each, and fair-tree priorities. The jobs are
+random with a fixed seed: 300,000 per year, mostly small, at about 80 % of the capacity.
 """
 
 import argparse
@@ -26,7 +26,7 @@ DAY = 86400
 
 
 def configuration() -> str:
-    """Return the slurm.conf."""
+    """Return the content of slurm.conf."""
     lines = [
         "ClusterName=year",
         "SchedulerType=sched/backfill",
@@ -53,7 +53,7 @@ def configuration() -> str:
 
 
 def accounts() -> str:
-    """Return the accounts and users as commands of sacctmgr."""
+    """Return sacctmgr commands that create the accounts and users."""
     lines = []
     for account in range(ACCOUNTS):
         lines.append(f"add account a{account:03} Fairshare={1 + account % 7}")
@@ -62,7 +62,7 @@ def accounts() -> str:
 
 
 def events(days: int, jobs_per_day: int) -> Iterator[str]:
-    """Yield the submissions."""
+    """Yield the submissions as lines of a Slurm simulator event file."""
     rng = np.random.default_rng(2022)
     count = days * jobs_per_day
     times = np.sort(rng.integers(0, days * DAY, count))
@@ -79,7 +79,7 @@ def events(days: int, jobs_per_day: int) -> Iterator[str]:
 
 
 def main() -> None:
-    """Generate, simulate and print."""
+    """Generate the files, simulate them and print the processor time."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--days", type=int, default=365)
     parser.add_argument("--jobs-per-day", type=int, default=822)

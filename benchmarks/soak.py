@@ -1,12 +1,13 @@
-"""A run of very many round trips between two processes: what both hold of memory and descriptors must not grow.
+"""Check that memory and file descriptors do not grow in a run with many round trips.
 
-Server and scheduler are the commands a user has, over ipc.  Jobs of one unit come one after the other, each starts at
-once and has ended before the next comes: two round trips a job, and nothing ever waits.  Both processes are looked at
-from outside; the first tenth of the run is warming up.
+The run is a ``pipistrelle run`` command over ipc. Each job of one unit starts at once and ends before the next is
+submitted, so a job takes two round trips and the queue stays empty. Memory and descriptors of server and scheduler are
+sampled from outside. The first tenth of the run is a warm-up.
 
     python benchmarks/soak.py [--round-trips 1000000] [--scheduler easy]
 
-Exit code 1: the resident memory of one has grown by more than 5 MiB since then, or descriptors have.
+The exit code is 1 if, after the warm-up, the resident memory of a process grows by more than 5 MiB or its number of
+descriptors grows.
 """
 
 import argparse
@@ -19,7 +20,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-#: memory that may be held more than after warming up, in KiB
+#: allowed growth of resident memory after the warm-up (KiB)
 MOST_KB = 5 * 1024
 _WARM = 0.1
 _PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
@@ -27,21 +28,24 @@ _PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
 
 @dataclass(frozen=True)
 class Look:
-    """What a process holds: resident memory in KiB, and descriptors."""
+    """A sample of one process: resident memory (KiB) and number of open file descriptors."""
 
     resident: int
     descriptors: int
 
     @staticmethod
     def at(pid: int) -> "Look":
-        """Read the figures of a process; OSError if it has ended."""
+        """Sample a process; raise OSError if it has ended."""
         pages = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]
         return Look(int(pages) * _PAGE_KB, len(os.listdir(f"/proc/{pid}/fd")))
 
 
 @dataclass(frozen=True)
 class Looks:
-    """Both processes at some time of the run; ``done`` is its progress, of 1000."""
+    """Samples of both processes at one time; ``done`` is the progress of the run in thousandths.
+
+    While the run is not complete, ``done`` is the size of out_jobs.csv (bytes).
+    """
 
     done: int
     server: Look
@@ -56,13 +60,13 @@ def write_workload(path: Path, jobs: int) -> None:
 
 
 def child_of(pid: int) -> int | None:
-    """Return the first child of a process; None if it has none."""
+    """Return the id of a process's first child; None if there is none."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
     return int(children[0]) if children else None
 
 
 def soak(round_trips: int, scheduler: str, home: Path) -> tuple[int, float, list[Looks]]:
-    """Carry the run out, and return how many round trips and seconds it took, and looks at it."""
+    """Run the simulation; return its number of round trips, its wall time (s) and the samples."""
     workload, out, timings = home / "soak.swf", home / "out", home / "timings.json"
     write_workload(workload, round_trips // 2)
     words = [sys.executable, "-m", "pipistrelle.cli", "run", "-w", str(workload), "--scheduler", scheduler]
@@ -75,8 +79,8 @@ def soak(round_trips: int, scheduler: str, home: Path) -> tuple[int, float, list
             size = (out / "out_jobs.csv").stat().st_size
             if child is not None:
                 look = Looks(size, Look.at(server.pid), Look.at(child))
-                looks += [look] if look.scheduler.resident else []  # none: it has just ended
-        except OSError:  # not yet, or not any more
+                looks += [look] if look.scheduler.resident else []  # 0 if the scheduler has just ended
+        except OSError:  # a process or file does not exist yet, or not any more
             continue
     assert server.returncode == 0, f"the run ended with exit code {server.returncode}"
     times = json.loads(timings.read_text(encoding="utf-8"))
@@ -86,7 +90,7 @@ def soak(round_trips: int, scheduler: str, home: Path) -> tuple[int, float, list
 
 
 def figures(looks: list[Looks]) -> tuple[list[str], bool]:
-    """Return the figures as lines, and whether nothing has grown."""
+    """Return the results as lines of text, and whether growth stays within the limits."""
     warm = next((look for look in looks if look.done >= 1000 * _WARM), looks[0])
     lines, fine = [], True
     for part in range(11):
@@ -106,7 +110,7 @@ def figures(looks: list[Looks]) -> tuple[list[str], bool]:
 
 
 def main() -> int:
-    """Soak, and print the figures."""
+    """Run the benchmark and print the results; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--round-trips", type=int, default=1_000_000)
     parser.add_argument("--scheduler", default="easy")

@@ -1,4 +1,4 @@
-"""Start a benchmark that reads files: errors in them become one line, not a traceback.
+"""Run a benchmark that reads files, and print errors in them as one line, not as a traceback.
 
 if __name__ == "__main__":
     started(main)
@@ -13,9 +13,10 @@ from pipistrelle.protocol.base.errors import PipistrelleError
 
 
 def started(main: Callable[[], None]) -> None:
-    """Run a benchmark; SystemExit, with the message, if the package rejects its input.
+    """Call ``main``; exit with a one-line message if the package rejects a file.
 
-    A command of the package that fails in a benchmark has already printed the reason.
+    If a ``pipistrelle`` command fails inside the benchmark, it has already printed the reason. The message then has
+    only its exit code.
     """
     try:
         main()

@@ -1,12 +1,12 @@
-"""How fast a study's trials are: on one and two processes and on a local Dask cluster, and what memory a worker takes.
+"""Measure the trials per hour of a study on one process, two processes and local Dask.
 
     python benchmarks/studies.py [--jobs 130000] [--trials 40] [--engine auto] [--log FILE] [--no-dask]
 
-Trials are years of a machine of 1490 nodes whose nodes fail (one failure of the machine in 12 h, repairs of a day,
-dumps by Daly's rule) under EASY. Times are from the end of the first quarter of the trials to the last: starting
-workers, compiling and reading the workload are left out. The paper's grid of 138,000 trials is extrapolated.
-Dask is compared with processes by trials of about a second, of as many years as that takes; not if a log is given: then
-by its trials. All together takes some three minutes on a machine that does nothing else.
+A trial simulates a year of a machine of 1490 nodes under EASY. The machine has a failure every 12 h on average, repairs
+take a day, and jobs write dumps at Daly's interval. Times are measured from the end of the first quarter of the trials,
+so starting workers, compiling and reading the workload are not counted. Also printed are the peak memory of a worker
+and the extrapolated time of a paper's 138,000 trials. For the comparison with Dask, the generated workload is extended
+until a trial takes about one second. Everything takes about three minutes on an idle machine.
 """
 
 import argparse
@@ -28,7 +28,7 @@ MEGABYTE = 1024
 
 
 def children() -> list[int]:
-    """Return the processes of this one, and theirs."""
+    """Return the ids of this process's children."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -41,14 +41,19 @@ def children() -> list[int]:
 
 
 class Watch:
-    """Notes when trials end, and what memory workers take at most."""
+    """A progress callback that records when trials end.
+
+    Attributes:
+        times: (number of trials done, wall-clock time (s)) at each change.
+        memory: peak memory of a worker (MB).
+    """
 
     def __init__(self) -> None:
         self.times: list[tuple[int, float]] = []
         self.memory = 0.0
 
     def __call__(self, progress: Any) -> None:
-        """Take a note."""
+        """Record the number of trials done, and the peak memory of the worker processes."""
         if not self.times or self.times[-1][0] < progress.done:
             self.times.append((progress.done, perf_counter()))
         for pid in children():
@@ -59,21 +64,21 @@ class Watch:
             self.memory = max(self.memory, int(peak[1]) / MEGABYTE if peak is not None else 0.0)
 
     def rate(self) -> float:
-        """Return trials an hour, from the end of the first quarter on."""
+        """Return the trials per hour, measured from the end of the first quarter."""
         first = next(at for at in self.times if at[0] >= self.times[-1][0] // 4)
         last = self.times[-1]
         return 3600.0 * (last[0] - first[0]) / (last[1] - first[1])
 
 
 def written(home: Path, jobs: int) -> str:
-    """Return the name of a file with so many jobs, which load the machine as those of a year."""
+    """Write a workload of ``jobs`` generated jobs at a load of 0.85 and return its path."""
     path = home / f"jobs-{jobs}.swf.gz"
     save(generate(jobs=jobs, units=NODES, seed=1, load=0.85), path)
     return str(path)
 
 
 def study_of(log: str, told: argparse.Namespace) -> Study:
-    """Return the trials of a log."""
+    """Return the study of a log: replicas of one run with failures and dumps."""
     options = {
         "workload": log,
         "failures": "exponential,smtbf=12h",
@@ -85,11 +90,11 @@ def study_of(log: str, told: argparse.Namespace) -> Study:
 
 
 def against_dask(study: Study, home: Path) -> dict[str, float]:
-    """Return trials an hour of two processes and of a local Dask cluster of two workers."""
+    """Compare the time per trial (s) on two processes and on two Dask workers."""
     from distributed import LocalCluster
 
     two, _, results = measure(study, home / "second", jobs=2)
-    local: Any = LocalCluster  # which tells no types
+    local: Any = LocalCluster  # the package has no type annotations
     with local(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
         dask, _, again = measure(study, home / "dask", dask=cluster.scheduler_address)
     assert results.table.equals(again.table)
@@ -101,14 +106,14 @@ def against_dask(study: Study, home: Path) -> dict[str, float]:
 
 
 def measure(study: Study, folder: Path, **how: Any) -> tuple[float, float, Results]:
-    """Return trials an hour, a worker's memory in MB, and the results."""
+    """Run a study; return trials per hour, peak memory of a worker (MB), and results."""
     watch = Watch()
     results = run(study, folder, watch=watch, **how)
     return watch.rate(), watch.memory, results
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--jobs", type=int, default=130_000)
     parser.add_argument("--trials", type=int, default=40)

@@ -1,7 +1,8 @@
-"""What fixed time steps cost: waits under a scheduler that decides at the multiples of a step only, as many poll.
+"""Measure how fixed time steps change the waits of jobs.
 
-Simulates a week of a log in process, once driven by events and once for each step, and prints how far the waits are
-from those of the event-driven run, how long the run took, and how many times the scheduler was asked.
+With a time step, the scheduler decides only at multiples of it. Simulates a week of a log in process, once driven by
+events and once with each step. Prints how much the waits differ from those of the event-driven run, how long the run
+took, and how often the scheduler was asked.
 
     python benchmarks/time_steps.py LOG [--week 10] [--scheduler easy] [--steps 1 5 10 30 60]
 """
@@ -38,12 +39,21 @@ class Waits(Observer):
         self.of: dict[str, float] = {}
 
     def started(self, now: float, job: Job) -> None:
-        """Keep it."""
+        """Record the wait of the job."""
         self.of[job.id] = now - job.submit
 
 
 class Error(NamedTuple):
-    """Distances of waits from those of the event-driven run, and what the run took; times in seconds."""
+    """Differences of waits from the event-driven run; all times in seconds.
+
+    Attributes:
+        step: the time step; 0 for the event-driven run.
+        mean: mean difference.
+        absolute: mean absolute difference.
+        largest: largest absolute difference.
+        seconds: wall time of the run.
+        asked: number of times that the scheduler was asked.
+    """
 
     step: float
     mean: float
@@ -54,13 +64,18 @@ class Error(NamedTuple):
 
 
 def week_of(workload: Workload, number: int) -> Workload:
-    """Return the jobs submitted in a week of a workload, counted from 0 at its first job."""
+    """Return the jobs submitted in week ``number``; week 0 begins with the first job."""
     begin = float(workload.submit[0]) + number * WEEK
     return workload.select((workload.submit >= begin) & (workload.submit < begin + WEEK))
 
 
 def waits(platform: Platform, workload: Workload, policy: Policy) -> tuple[NDArray[np.float64], float, int]:
-    """Return the wait (s) of each job, by its id, the wall time (s), and how often the scheduler was asked."""
+    """Simulate a workload under a policy.
+
+    Returns:
+        The waits of the jobs that started, sorted by job id (s, shape (jobs,)); the wall time (s); and how often the
+        scheduler was asked.
+    """
     watch = Waits()
     began = time.perf_counter()
     result = simulate(
@@ -73,7 +88,7 @@ def waits(platform: Platform, workload: Workload, policy: Policy) -> tuple[NDArr
 
 
 def study(platform: Platform, workload: Workload, scheduler: str, steps: Sequence[float]) -> list[Error]:
-    """Return the errors of the steps (s); the first is the event-driven run itself, with the step 0."""
+    """Return the `Error` of the event-driven run (step 0) and of each step (s)."""
     exact, seconds, asked = waits(platform, workload, make_policy(scheduler))
     found = [Error(0.0, 0.0, 0.0, 0.0, seconds, asked)]
     for step in steps:
@@ -85,7 +100,7 @@ def study(platform: Platform, workload: Workload, scheduler: str, steps: Sequenc
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("log")
     parser.add_argument("--week", type=int, default=10)

@@ -1,8 +1,9 @@
-"""A month of Titan under the policies of a paper on GPUs' age, beside the paper's figures (docs/reference/placing.md).
+"""Simulate a month of Titan under a paper's policies, and compare with the paper's figures.
 
-Zimmer et al., GPU Age-Aware Scheduling to Improve the Reliability of Leadership Jobs on Titan, 2018. Jobs are those of
-``titan-month``, the scheduler is ``titan-bins`` (table I's bins, two reservations), nodes are those of ``titan``; which
-GPUs are stable is read from the lives of Titan's GPUs.
+The paper is Zimmer et al., GPU Age-Aware Scheduling to Improve the Reliability of Leadership Jobs on Titan, 2018; see
+docs/reference/placing.md. Jobs are drawn from the model ``titan-month``, the platform is ``titan``, and the scheduler
+is ``titan-bins`` (the bins of the paper's table I, two reservations). Which GPUs are stable is read from the published
+lifetimes of Titan's GPUs.
 
     python benchmarks/titan_month.py Titan-GPU-lives-2013-2019.csv.xz [--at 2017-05-01] [--seed 1] [--months 1]
 """
@@ -33,11 +34,16 @@ from pipistrelle.reports.placement.titan_month import (
     paper_share,
 )
 
-__all__ = ["CASES", "failure_share", "paper_share"]  # what tests take from here, too
+__all__ = ["CASES", "failure_share", "paper_share"]  # used by tests
 
 
 def lines(months: dict[str, list[Month]], machine: int) -> list[str]:
-    """Return a table of the policies, the mean of all months."""
+    """Return a table with one line per policy: means over all months.
+
+    Args:
+        months: {policy: its months}.
+        machine: number of nodes.
+    """
 
     def mean(case: str, of: Callable[[Month], float]) -> float:
         return float(np.mean([of(one) for one in months[case]]))
@@ -60,7 +66,14 @@ def lines(months: dict[str, list[Month]], machine: int) -> list[str]:
 
 
 def compared(months: dict[str, list[Month]], machine: int) -> list[str]:
-    """Return what the paper says and what came out, of reordered over base: for both points where the ends part."""
+    """Return a table of the paper's and the simulated gains of reordered over base allocation.
+
+    There is one column for each job size from which jobs are placed from the other end of the machine.
+
+    Args:
+        months: {policy: its months}.
+        machine: number of nodes.
+    """
 
     def more(case: str, base: str, of: Callable[[Month], float]) -> float:
         return float(np.mean([of(one) for one in months[case]])) - float(np.mean([of(one) for one in months[base]]))
@@ -104,7 +117,7 @@ def _hops(one: Month) -> float:
 
 
 def main() -> None:
-    """Run all, and print."""
+    """Simulate all policies and print the tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("lives")
     parser.add_argument("--at", default="2017-05-01")

@@ -1,25 +1,24 @@
-"""How much a run costs beyond the bare round trips that it consists of.
+"""Measure how much a run costs beyond its bare message round trips.
 
-Simulates a log with server and scheduler as two processes, and replays the very same payload sizes between two bare
-Python processes on the same kind of sockets (ROUTER and REQ, both libzmq's, as a program written with pyzmq would have
-them), alternately and in the same run.  Prints
+Simulates a log with server and scheduler as two processes. In turn, two minimal Python processes exchange the same
+messages over pyzmq's ROUTER and REQ sockets; this is the bare echo. Prints
 
-    wall time of the run / wall time of the bare echo of its round trips
+    wall time of the run / wall time of the bare echo
 
 once for the event loop (first notice to last) and once for the whole command (start of Python, reading of the log,
-start of the scheduler, outputs), the same against an echo that also turns messages into JSON and back at both ends,
-and where the time goes.
+start of the scheduler, outputs). Also printed are the ratio to an echo that encodes and decodes the JSON at both ends,
+and a breakdown of the time.
 
     python benchmarks/wire.py LOG.swf.gz [--platform kth-sp2] [--scheduler easy] [--transport ipc] [--repeat 3]
                               [--dialect batsim]
 
-In the batsim dialect the roles of the sockets are the other way round, and there is no wake filter: the run has more
-round trips, and what one costs is to be compared.
+In the batsim dialect the server connects and the scheduler listens. There is no wake filter, so a run has more round
+trips; compare the time per round trip.
 
     python benchmarks/wire.py --sockets [--trips 20000] [--repeat 7]
 
-compares our own ZMTP at both ends with pyzmq at both ends, over ipc and tcp: round trips of a notice of 250 bytes and
-a reply of 120 bytes, nothing else. docs/explanation/design.md ("Parts we do not write") says what follows from it.
+compares bare round trips of our own ZMTP implementation with those of pyzmq, over ipc and tcp. A notice has 250 bytes
+and a reply 120 bytes. docs/explanation/design.md ("Parts we do not write") draws the conclusions.
 """
 
 import argparse
@@ -53,14 +52,14 @@ from pipistrelle.server.simulation.simulate import simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
 from pipistrelle.server.transport.listener import Listener
 
-#: about as long as those of a run
+#: messages of about the same length as in a run
 NOTICE = b"n" * 250
 REPLY = b"r" * 120
 
 
 @dataclass(frozen=True)
 class Codec:
-    """How one dialect reads and writes."""
+    """The functions that encode and decode the messages of one dialect."""
 
     encode_notice: Callable[[Notice], bytes]
     decode_notice: Callable[[bytes, int], Notice | Refused]
@@ -79,7 +78,7 @@ def _our_reply(frame: bytes, _: Notice) -> Reply:
 
 
 def _batsim_reply(reply: Reply) -> bytes:
-    return batsim_codec.encode_reply(reply, why=True)  # as to a server of ours
+    return batsim_codec.encode_reply(reply, why=True)  # with reasons, as our schedulers send replies to our server
 
 
 CODECS = {
@@ -89,7 +88,7 @@ CODECS = {
 
 
 class _Listening:
-    """An in-process transport that keeps every message."""
+    """An in-process transport that records every notice and reply."""
 
     apart = False
 
@@ -117,7 +116,7 @@ class _Listening:
 
 
 def conversation(setup: Setup, scheduler: str) -> tuple[list[Notice], list[Reply]]:
-    """Return all notices and replies of the run."""
+    """Simulate the run in process and return all its notices and replies."""
     kind = Runtime if setup.batsim is None else BatsimRuntime
     transport = _Listening(InProcessTransport(kind(make_policy(scheduler))))
     simulate(setup, transport, clock=time.perf_counter)
@@ -142,16 +141,16 @@ def _echo_peer(endpoint: str, frames: list[bytes], notices: list[Notice], dialec
 
 
 def echo(endpoint: str, notices: list[Notice], replies: list[bytes], dialect: str, *, with_json: bool = False) -> float:
-    """Return the seconds that two bare processes take to exchange these frames.
+    """Return the wall time (s) that two minimal processes take to exchange these messages.
 
-    With ``with_json`` each of them also turns messages into frames and frames into messages.
+    With ``with_json``, both processes also encode and decode the messages.
     """
     talk = CODECS[dialect]
     context = zmq.Context()
     socket = context.socket(zmq.ROUTER)
     socket.bind(endpoint)
     address = socket.getsockopt_string(zmq.LAST_ENDPOINT)
-    times = [Notice(notice.seq, notice.now, []) for notice in notices]  # all that reading a reply needs
+    times = [Notice(notice.seq, notice.now, []) for notice in notices]  # enough to decode a reply
     words = (address, replies, times, dialect if with_json else None)
     peer = multiprocessing.get_context("spawn").Process(target=_echo_peer, args=words)
     peer.start()
@@ -175,7 +174,7 @@ def echo(endpoint: str, notices: list[Notice], replies: list[bytes], dialect: st
 
 
 def _peer_of_sockets(ours: bool, endpoint: str, trips: int) -> None:
-    """Send HELLO and a reply to each message, with our REQ socket or with pyzmq's."""
+    """Act as the scheduler: send HELLO and answer each message, with our REQ socket or pyzmq's."""
     send: Callable[[bytes], Any]
     if ours:
         connection = ZmtpConnection(endpoint)
@@ -193,7 +192,10 @@ def _peer_of_sockets(ours: bool, endpoint: str, trips: int) -> None:
 
 
 def bare(ours: bool, endpoint: str, trips: int) -> float:
-    """Return the seconds of a bare round trip between two processes, with our sockets or with pyzmq's at both ends."""
+    """Return the mean time (s) of a round trip between two processes.
+
+    Both processes use our sockets (``ours``) or pyzmq's.
+    """
     with contextlib.ExitStack() as stack:
         if ours:
             listener = Listener(endpoint)
@@ -233,7 +235,7 @@ def bare(ours: bool, endpoint: str, trips: int) -> float:
 
 
 def compare_sockets(trips: int, repeat: int) -> None:
-    """Print what a round trip takes with our sockets and with pyzmq's, each in turn, and their ratio."""
+    """Print the time of a round trip with our sockets and with pyzmq's, and their ratio."""
     print(f"{trips:,} round trips of {len(NOTICE)} and {len(REPLY)} bytes, {repeat} pairs in turn, us each")
     for transport in ("ipc", "tcp"):
         pairs = []
@@ -250,7 +252,7 @@ def compare_sockets(trips: int, repeat: int) -> None:
 
 
 def command(arguments: argparse.Namespace, endpoint: str | None, folder: Path) -> tuple[float, dict[str, float]]:
-    """Return the seconds of a whole `pipistrelle run` and its own wall-clock figures."""
+    """Run `pipistrelle run`; return its wall time (s) and the figures of its ``--timings`` file."""
     timings = folder / "timings.json"
     words = [sys.executable, "-m", "pipistrelle.cli", "run", "-w", arguments.log, "-p", arguments.platform]
     words += [
@@ -270,7 +272,7 @@ def command(arguments: argparse.Namespace, endpoint: str | None, folder: Path) -
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("log", nargs="?")
     parser.add_argument("--platform", default="kth-sp2")
@@ -296,7 +298,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for _ in range(arguments.repeat or 3):
-            # Alternately: other programs' work then falls on all of them.
+            # In turn, so that other load on the machine affects all of them.
             echoes.append(echo(tcp or f"ipc://{name}/echo", notices, frames, arguments.dialect))
             readings.append(echo(tcp or f"ipc://{name}/echo", notices, frames, arguments.dialect, with_json=True))
             whole, own = command(arguments, tcp, folder)

@@ -1,8 +1,13 @@
-"""Theory and simulation side by side: yields of spares, moldable and grid-shaped applications, checkpoints, failures.
+"""Compare theory and simulation of the yield of applications that tolerate failures.
 
-Prints for the setting of the paper (22,500 nodes, one failure in 20 years each, dump and read of two minutes) the
-yields by closed form and by simulation, with 95 % intervals; whether 1 % of spares keeps the yield above 89 % with a
-day's wait; how long checkpointed jobs take, beside Daly's prediction; and what generated outages are like.
+An application has spare nodes, or is moldable or grid-shaped. The yield is the share of node time that becomes useful
+work. The setting is that of the paper: 22,500 nodes that each fail once in 20 years, and dumps and reads of two
+minutes. Prints:
+
+- yields by formula and by simulation, with 95 % intervals;
+- whether 1 % of spare nodes keeps the yield above 89 % if the wait for an allocation is a day;
+- the duration of checkpointed jobs, and Daly's prediction;
+- statistics of generated outages, and their expected values.
 
     python benchmarks/yield_models.py [--failures 20000] [--runs 1000] [--seed 1]
 """
@@ -40,33 +45,34 @@ from pipistrelle.traces.resilience import Resilience
 
 _HOUR, _YEAR = 3600.0, 365.25 * 86400.0
 _WAITS = (0.1, 0.3, 1.0, 3.0, 10.0, 24.0, 100.0)
-#: Daly's intervals of a job of `best_interval`, and how far around them it looks, as a logarithm
+#: length of the job in `best_interval`, in Daly's intervals; and the largest distance of the tested intervals from
+#: Daly's, as a natural logarithm
 _DUMPS = 300
 _AROUND = 0.3
 _ONE = range(1)
-#: attempts of one job: with more, it will not end
+#: greatest number of attempts of a job
 _MOST_ATTEMPTS = 1_000_000
 
 
 def generator(*key: int) -> np.random.Generator:
-    """Return a generator of its own for each key."""
+    """Return a random generator that is seeded by the key."""
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(key)))
 
 
 def percent(estimate: Estimate) -> str:
-    """Return a share with its interval, in percent."""
+    """Return a share and its confidence interval in percent, as text."""
     return f"{100 * estimate.value:6.2f} [{100 * estimate.low:.2f}, {100 * estimate.high:.2f}]"
 
 
 @cache
 def lived(shape: Shape, spares: int, failures: int, seed: int) -> Lifetimes:
-    """Return as many lifetimes as have so many failures together, at least 50."""
+    """Simulate at least 50 lifetimes of an application, with about ``failures`` failures together."""
     count = max(failures // (spares + 1), 50)
     return live(shape, SLIDES, failures=spares, lifetimes=count, generator=generator(seed, len(shape), spares))
 
 
 def yields(failures: int, seed: int) -> None:
-    """Print yields by wait and application."""
+    """Print the yields for each wait and type of application, by formula and by simulation."""
     print(f"interval {SLIDES.interval:.0f} s, a failure in {SLIDES.mtbf_of_all / _HOUR:.3f} h")
     print("wait h  application  spares  % of N  paper %  exact %  simulated %               paper - simulated, points")
     worst = 0.0
@@ -94,7 +100,7 @@ def yields(failures: int, seed: int) -> None:
 
 
 def claim(failures: int, seed: int) -> None:
-    """Print the yields of 1 % of spares with a day's wait, and what they are with other readings of the setting."""
+    """Print the yields of 1 % of spares with a day's wait, also under variations of the setting."""
     day, few = 24 * _HOUR, SLIDES.nodes // 100
     print("\n1 % of spares and a day's wait: 89 %?  yield % by application; ceiling: the yield without any wait")
     settings: dict[str, tuple[Allocation, Form]] = {
@@ -129,16 +135,19 @@ def claim(failures: int, seed: int) -> None:
 
 
 def completion_time(work: float, interval: float, dump: float, read: float, mtbf: float) -> float:
-    """Return the expected time (s) of a job with dumps and restarts.
+    """Return the expected duration (s) of a job with dumps and restarts.
 
-    It differs from `daly_time` (equation 20 of J. T. Daly, "A higher order estimate of the optimum checkpoint interval
-    for restart dumps", 2006) at both ends: the last interval may be shorter and has no dump, and there is nothing to
-    read before the first dump is complete. With L the time of an interval and its dump, M the mean time between
-    failures: M (e^(L/M) - 1) for the first, M e^(R/M) (e^(L/M) - 1) for each other.
+    The formula differs from `daly_time` (equation 20 of J. T. Daly, "A higher order estimate of the optimum checkpoint
+    interval for restart dumps", 2006) in two ways: the last interval may be shorter and has no dump, and nothing is
+    read before the first dump is complete. Let L be the time of an interval and its dump, and M the mean time between
+    failures. The first interval takes M (e^(L/M) - 1), each later one M e^(R/M) (e^(L/M) - 1).
 
     Args:
         work, interval, dump, read: T, tau, C and R (s).
-        mtbf: M, of the whole allocation (s); the result is inf if it is hundreds of times shorter than an interval.
+        mtbf: M of the whole allocation (s).
+
+    Returns:
+        The duration; inf if an interval or a read is more than 600 times as long as M.
     """
     if max(min(interval + dump, work), read) > 600.0 * mtbf:
         return math.inf
@@ -153,25 +162,27 @@ def completion_time(work: float, interval: float, dump: float, read: float, mtbf
 def completion_times(
     resilience: Resilience, *, work: float, mtbf: float, runs: int, generator: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Return how long a job takes that has its allocation again at once when it fails, in seconds, shape (runs,).
+    """Simulate a job that restarts at once after each failure.
+
+    Returns the durations of the runs (s), shape (runs,).
 
     Parameters
     ----------
     resilience
-        of kind "checkpoint", or of another that tolerates no failure.
+        what the job does at a failure; of kind "checkpoint", or another kind that tolerates no failure.
     work
-        how long it takes without dumps and failures, in seconds.
+        duration of the job without dumps and failures (s).
     mtbf
-        of the allocation, in seconds.
+        mean time between failures of the allocation (s).
     runs
-        how many times.
+        number of simulations.
     generator
-        where chance comes from.
+        source of the random times between failures.
 
     Raises
     ------
     YieldError
-        if it has not ended after a million failures.
+        the job has not ended after a million failures.
     """
     taken = np.empty(runs)
     for run in range(runs):
@@ -192,26 +203,26 @@ def completion_times(
 
 
 def best_interval(dump: float, read: float, mtbf: float, *, runs: int, seed: int) -> Estimate:
-    """Return the time of work (s) between two dumps with which a job is done soonest, as simulated.
+    """Estimate the checkpoint interval that minimises the duration of a job, by simulation.
 
-    Each run takes a job of `_DUMPS` of Daly's intervals through the same failures with five intervals around it. The
-    least value of the parabola through their mean times, over the logarithm of the interval, is where the best interval
-    is; the parabola itself is wrong by less than 0.7 % if failures are at least five times as rare as dumps take.
+    The interval is in seconds of work. Each run simulates a job of `_DUMPS` Daly intervals with five intervals around
+    Daly's, under the same failures. A parabola is fitted to the mean durations over the logarithm of the interval; its
+    minimum is the estimate. The error of the parabola is below 0.7 % if the MTBF is at least five times the dump time.
 
     Parameters
     ----------
     dump, read
-        C and R, in seconds.
+        times of a dump and of reading it (s).
     mtbf
-        of the allocation, in seconds.
+        mean time between failures of the allocation (s).
     runs
-        how many jobs, at least 2.
+        number of simulated jobs, at least 2.
     seed
-        each run has random numbers of its own.
+        each run has its own random numbers.
     """
     centre = daly_interval(dump, mtbf)
     work = _DUMPS * centre
-    parts = np.rint(_DUMPS * np.exp(np.linspace(-_AROUND, _AROUND, 5)))  # whole intervals: no odd one at the end
+    parts = np.rint(_DUMPS * np.exp(np.linspace(-_AROUND, _AROUND, 5)))  # whole intervals, without a shorter last one
     times = np.empty((runs, parts.size))
     for run in range(runs):
         for column, interval in enumerate((work / parts).tolist()):
@@ -230,7 +241,7 @@ def _gaps(mtbf: float, generator: np.random.Generator) -> Iterator[float]:
 
 
 def completion(runs: int, seed: int) -> None:
-    """Print how long jobs of a hundred intervals take, and which interval is the best."""
+    """Print the durations of jobs of a hundred intervals, and the best checkpoint intervals."""
     print("\njobs of 100 of Daly's intervals; M the MTBF, C dump and read; times in M")
     print("M / C  interval   Daly's     exact  simulated                    simulated / Daly's")
     mtbf = 1e5
@@ -262,7 +273,7 @@ def completion(runs: int, seed: int) -> None:
 
 
 def outages(seed: int) -> None:
-    """Print counts, availability and fitted Weibull parameters of generated outages."""
+    """Print statistics of generated outages and their theoretical values."""
     print("\nfailures of a node, and share of time that it is up: 1,000 nodes, MTBF 60 h, MTTR 12 h")
     up, down, horizon, nodes = 60 * _HOUR, 12 * _HOUR, 6000 * _HOUR, 1000
     both = 1 / up + 1 / down

@@ -1,9 +1,9 @@
 """Start jobs around announced maintenance.
 
-A job that would still run when maintenance begins gets none of the nodes under maintenance. The rule is that of the
-schedulers' `OpenUnits`, computed with bit sets of units. The units closed to a job depend only on the job's latest end.
-So latest ends are divided into levels. Level 0 is for jobs that end before all maintenance. Each begin of maintenance
-that closes more units starts the next level.
+A job that would still run when maintenance begins gets none of the nodes of that maintenance: they are closed to it.
+The rule is that of the schedulers' `OpenUnits`, computed with bit sets of units. Which units are closed to a job
+depends only on its latest end. So the kernel divides latest ends into levels. Level 0 is for jobs that end before all
+maintenance. Each maintenance begin that closes more units starts the next level.
 """
 
 from pipistrelle.kernel.attempts import begin_work
@@ -26,7 +26,10 @@ from pipistrelle.kernel.waiting import BLOCK, cut, drop_first, first_of, join, k
 
 @within
 def _find_levels(plans: Plans, words: int) -> None:
-    """Compute the units that are closed at each level (see the module); ``words`` is the length of a bit set."""
+    """Compute the units closed by maintenance at each level of latest ends (see the module).
+
+    ``words`` is the length of a bit set.
+    """
     level = 0
     plans.level_closed[:words] = 0
     for at in range(plans.counts.windows):
@@ -44,7 +47,7 @@ def _find_levels(plans: Plans, words: int) -> None:
 
 @within
 def _level_of(plans: Plans, end: float) -> int:
-    """Return the level of a job that ends at ``end`` (s) at the latest."""
+    """Return the level (see the module) of a job that ends at ``end`` (s) at the latest."""
     level = 0
     while level < plans.counts.levels and plans.levels[level + 1].begin < end:
         level += 1
@@ -99,9 +102,9 @@ def _take_first(units: Ints, count: int, taken: Ints) -> None:
 
 @within
 def _take_beside(plans: Plans, size: int, beside: int, first: int, reserved: int) -> int:
-    """Take units for a job that ends after the shadow time.
+    """Take units for a backfilled job that ends after the reserved start of the first queued job.
 
-    Return how many of the taken units are reserved for the first job. The units go into ``plans.taken``.
+    Return how many of the taken units are reserved for the first job. The taken units go into ``plans.taken``.
 
     Args:
         size: number of units to take; that many must be open.
@@ -137,7 +140,10 @@ def _take_beside(plans: Plans, size: int, beside: int, first: int, reserved: int
 
 @within
 def _sort_ends(plans: Plans, closed: Closed, slots: KernelSlots, running: int, words: int, now: float) -> None:
-    """Sort the running jobs by their latest end (s): their walltime, or the begin of maintenance if that is earlier."""
+    """Sort the running jobs by their latest end into ``plans.end_time`` and ``plans.end_slot``.
+
+    A job's latest end is the end of its walltime, or the begin of maintenance on its nodes if that is earlier.
+    """
     for at in range(running):
         slot = slots.planned_slot[at]
         row = slots.rows[slot]
@@ -156,9 +162,10 @@ def _sort_ends(plans: Plans, closed: Closed, slots: KernelSlots, running: int, w
 
 @within
 def _reserve(run: State, size: int, walltime: float, now: float) -> tuple[float, int]:
-    """Return the time (s) at which enough units are open for a job, and the number of units open then.
+    """Return the earliest time (s) at which enough units are open to a job, and their number then.
 
-    The time is inf if it is unknown. The open units go into ``plans.reserved``. This matches
+    Units are open if they are free and not closed by maintenance. The time is inf if it is unknown. The open units go
+    into ``plans.reserved``. The result equals that of
     `pipistrelle.schedulers.plan.around_windows.reserve`.
     """
     nodes, slots, plans = run.nodes, run.slots, run.plans
@@ -197,7 +204,7 @@ def _start_on_taken(run: State, job: int, now: float) -> None:
 
 @within
 def _open_to(nodes: Nodes, plans: Plans, level: int) -> None:
-    """Put a level's open free units into ``plans.open``, and clear ``plans.taken``."""
+    """Put the free units that are not closed at a level into ``plans.open``; clear ``taken``."""
     base = level * nodes.free.size
     for word in range(nodes.free.size):
         plans.open[word] = nodes.free[word] & ~plans.level_closed[base + word]
@@ -224,7 +231,7 @@ def _start_in_order(run: State, now: float) -> int:
 
 @woven_in
 def _passes(run: State, first: int, job: int, now: float) -> bool:
-    """Start ``job`` if it may pass ``first``, the first job in the queue; return whether it was started."""
+    """Start ``job`` before ``first``, the first queued job, if allowed; return whether it started."""
     nodes, plans, clock = run.nodes, run.plans, run.clock
     size, walltime, wanted = run.jobs.size[job], run.lives.walltime[job], run.jobs.size[first]
     if size > clock.free:
@@ -281,9 +288,10 @@ def _pass_over(run: State, now: float) -> int:
 
 @within
 def start_around(run: State, fresh: int, now: float) -> int:
-    """Add new jobs to the queue, start all jobs that may start now, and return the number of started jobs.
+    """Add new jobs to the queue, and start all jobs that may start now.
 
-    The new jobs are the first ``fresh`` ones in ``run.lists.fresh``.
+    Announced maintenance is respected. Return the number of started jobs. The new jobs are the first ``fresh`` ones in
+    ``run.lists.fresh``.
     """
     for at in range(fresh):
         job = run.lists.fresh[at]

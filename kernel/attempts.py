@@ -1,6 +1,6 @@
 """Start, end and log the attempts of jobs on nodes that can fail, and requeue interrupted jobs.
 
-The rules come unchanged from the reference engine (`pipistrelle.server.attempts.accounting`) and are compiled.
+The rules are those of the reference engine (`pipistrelle.server.attempts.accounting`), compiled unchanged.
 """
 
 from pipistrelle.kernel.compiled import shared, within, woven_in
@@ -73,7 +73,10 @@ def count_nodes(nodes: Nodes, held: Ints, base: int, low: int, high: int) -> int
 
 @woven_in
 def set_off(run: State, slot: int, now: float) -> float:
-    """Begin the work of the job in a slot; return the time (s) at which the work ends if not interrupted."""
+    """Begin the work of the running job in a slot.
+
+    Return the time (s) at which the attempt ends unless it is interrupted.
+    """
     rules, nodes, row = run.rules, run.nodes, run.slots.rows[slot]
     job = run.slots.job[slot]
     runtime, walltime = run.jobs.runtime[job], run.lives.walltime[job]
@@ -95,7 +98,10 @@ def set_off(run: State, slot: int, now: float) -> float:
 
 @woven_in
 def begin_work(run: State, slot: int, job: int, now: float) -> None:
-    """Begin the work of a job now, in a slot. The caller has already put the job's units into the slot."""
+    """Put a job that starts now into a slot of the running jobs, and begin its work.
+
+    The caller has already put the job's units into the slot.
+    """
     rules, slots, clock = run.rules, run.slots, run.clock
     row = slots.rows[slot]
     slots.job[slot] = job
@@ -143,7 +149,7 @@ def _come_back(run: State, job: int, held: int, saved: float, now: float) -> Non
 
 @woven_in
 def close(run: State, slot: int, now: float) -> None:
-    """Log an attempt that ends or is interrupted now, and update its job's sums."""
+    """Log the attempt in a slot, which ends or is interrupted now, and update its job's totals."""
     rules, lives, one = run.rules, run.lives, run.slots.rows[slot]
     job, start, ends = run.slots.job[slot], one.start, one.ends
     size, runtime, before = run.jobs.size[job], run.jobs.runtime[job], lives.saved[job]

@@ -25,7 +25,7 @@ _Result = TypeVar("_Result")
 
 
 def compiled(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Return the function in a form that numba compiles at its first call, and that runs without the GIL.
+    """Return the function so that numba compiles it at its first call, to run without the GIL.
 
     `compiled_by_numba` caches the machine code on disk. With ``NUMBA_DISABLE_JIT=1`` this returns the plain function.
     Compiled functions must not allocate arrays, because reference counting is off.
@@ -34,17 +34,23 @@ def compiled(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, 
 
 
 def inlined(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Return the compiled function, inlined into its callers, because a call that passes a hundred arrays is slow."""
+    """Return the function compiled and inlined into its callers.
+
+    Calls that pass a hundred arrays would be slow.
+    """
     return _compiled(function, forceinline=True)
 
 
 def within(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Return the function compiled so that only compiled functions can call it, which takes less time to compile."""
+    """Return the function compiled so that only compiled functions can call it.
+
+    It takes less time to compile than with `compiled`.
+    """
     return _compiled(function, no_cpython_wrapper=True)
 
 
 def woven_in(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Return the function inlined, and compiled so that only compiled functions can call it."""
+    """Return the function compiled and inlined; only compiled functions can call it."""
     return _compiled(function, no_cpython_wrapper=True, forceinline=True)
 
 
@@ -58,7 +64,7 @@ def shared(*functions: Callable[..., object]) -> None:
 
 
 def counts_bits_by(function: Callable[[int], int]) -> None:
-    """Set the function that counts the bits of a word in the compiled rules of the schedulers."""
+    """Set the function that counts set bits in the compiled rules of the schedulers."""
     if has_compiler():
         replaced(_plain.bits_in, getattr(function, "py_func", function))
 

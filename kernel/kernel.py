@@ -1,4 +1,4 @@
-"""Simulate a run in the kernel, with results equal to the reference engine's in every bit."""
+"""Simulate a run in the kernel, with results bit-identical to those of the reference engine."""
 
 from math import inf
 from typing import Final, Literal, NamedTuple, TypeVar, cast
@@ -54,12 +54,12 @@ _STALLS: Final = {
 
 
 class KernelRun(NamedTuple):
-    """The results of a run; times in seconds.
+    """The results of a run in the kernel; times in seconds.
 
     Attributes:
         reason, end: why the run ended (all jobs ended, or the time limit was reached), and when it ended.
         lives: state and times of each job, by row of the workload.
-        attempts: the ended attempts by end time, if nodes can fail; ``words`` is empty unless requested.
+        attempts: the ended attempts by end time, if nodes can fail; ``words``, their units, is empty unless requested.
         units: the unit at each position; positions number the units in the order of allocation.
         busy: how long ended jobs held each unit.
         failures: how often each node failed while it was up, shape (nodes,).
@@ -78,7 +78,7 @@ class KernelRun(NamedTuple):
     running: dict[int, Ints]
 
     def units_of(self, row: int) -> NodeSet:
-        """Return the units of the attempt in one row of `attempts.words`."""
+        """Return the units that the attempt in a row of `attempts` had."""
         return self.units_in(self.attempts.words[row])
 
     def units_in(self, words: Ints) -> NodeSet:
@@ -107,7 +107,7 @@ def simulate(
     """Simulate a run in the kernel.
 
     Args:
-        outages: all failures; None draws failures from the setup's reliability as needed.
+        outages: all outages; None draws them from the setup's failure models as needed.
         policy: replaces the scheduler of ``spec``.
         keeping: record which units each job had.
 
@@ -158,7 +158,10 @@ def _with_outages(run: State, outages: Outs) -> State:
 
 
 def _result(plan: KernelPlan, run: State, *, at_horizon: bool) -> KernelRun:
-    """Return the results; ``at_horizon``: the run ended at its time limit, so some jobs may have no end."""
+    """Return the results of a run that ended.
+
+    With ``at_horizon`` the run ended at its time limit, so some jobs may have no end.
+    """
     clock, lives, nodes = run.clock, run.lives, run.nodes
     end = float(clock.now)
     slots = run.slots.end_slot[: clock.running]
@@ -228,7 +231,10 @@ def _stalled(why: int, run: State) -> Stalled:
 
 
 class _Planned:
-    """Generates maintenance windows only as far ahead as the run needs them, because a rule may recur without end."""
+    """Generates maintenance windows as far ahead as the run needs them.
+
+    A maintenance rule may recur forever, so its windows cannot all be generated at the start.
+    """
 
     def __init__(self, reliability: Reliability, plan: KernelPlan) -> None:
         assert reliability.maintenance is not None, "there is no maintenance"

@@ -96,7 +96,7 @@ def _choose(run: State, fresh: int, now: float, step: int) -> int:
 
 @woven_in
 def _start(run: State, job: int, now: float) -> None:
-    """Start a job now; the caller has already subtracted its units from the number of free units."""
+    """Start a job now. The caller has already subtracted its units from the number of free units."""
     nodes, slots = run.nodes, run.slots
     slot = slots.spare[slots.spare.size - 1 - run.clock.running]
     if run.rules.placing:

@@ -27,7 +27,7 @@ def _holder(slots: KernelSlots, running: int, words: int, position: int) -> int:
 
 @within
 def _find_struck(nodes: Nodes, slots: KernelSlots, clock: KernelClock, struck: Ints, node: int) -> None:
-    """Add the slots that hold units of a node to ``struck``, in the order of job starts."""
+    """Add the slots of running jobs on a node to the list ``struck``, in the order of job starts."""
     row = nodes.rows[node]
     for position in range(row.first, row.first + row.units):
         slot = _holder(slots, clock.running, nodes.free.size, position)
@@ -44,7 +44,10 @@ def _find_struck(nodes: Nodes, slots: KernelSlots, clock: KernelClock, struck: I
 
 @woven_in
 def release(run: State, slot: int, now: float) -> None:
-    """Free the units of an ended job. The caller has already removed the job's end from the heap of ends."""
+    """Free the units of the ended job in a slot.
+
+    The caller has already removed the job from the heap of end times.
+    """
     nodes, slots, clock = run.nodes, run.slots, run.clock
     row = slots.rows[slot]
     if run.rules.placing:
@@ -62,7 +65,7 @@ def release(run: State, slot: int, now: float) -> None:
 
 @within
 def keep_words(nodes: Nodes, slots: KernelSlots, log: Log, slot: int, row: int) -> None:
-    """Copy the bit set of the positions of a slot's job into a row of the log."""
+    """Copy the bit set of the units of a slot's job into a row of the log."""
     base = slot * nodes.free.size
     for word in range(slots.rows[slot].low, slots.rows[slot].high):
         log.words[row, word] = slots.held[base + word]
@@ -70,7 +73,7 @@ def keep_words(nodes: Nodes, slots: KernelSlots, log: Log, slot: int, row: int) 
 
 @woven_in
 def end(run: State, slot: int, place: int, now: float) -> None:
-    """End the attempt in a slot; the heap of ends has its end time at index ``place``."""
+    """End the attempt in a slot, whose end time is at index ``place`` of the heap of end times."""
     heap_drop(run.slots.end_time, run.slots.end_slot, run.clock.running, place)
     if run.rules.keeping:
         row = run.clock.rows if run.rules.failing else run.slots.job[slot]
@@ -82,10 +85,15 @@ def end(run: State, slot: int, place: int, now: float) -> None:
 
 @within
 def _lose(run: State, fresh: int, now: float) -> int:
-    """End the attempts interrupted by a failure or maintenance, and append the requeued jobs to ``fresh``.
+    """End the attempts interrupted by a failure or maintenance.
+
+    Requeued jobs are appended to ``lists.fresh``.
+
+    Args:
+        fresh: number of jobs in that list.
 
     Returns:
-        The new length of ``fresh``.
+        The new number.
     """
     clock = run.clock
     for at in range(clock.struck):
@@ -145,7 +153,7 @@ def _comes_up(nodes: Nodes, clock: KernelClock, node: int, now: float) -> None:
 
 @within
 def _passes_in_vain(clock: KernelClock, arriving: bool) -> bool:
-    """Count an instant with outages but without progress; return whether there were too many in a row.
+    """Count an instant with outages but no progress; return whether there were too many.
 
     The count starts again if there was progress, or if the workload has more jobs to submit (``arriving``).
     """
@@ -190,7 +198,7 @@ def fail(run: State, arriving: bool, now: float) -> tuple[int, bool, bool]:
 
 @within
 def repair(nodes: Nodes, slots: KernelSlots, clock: KernelClock, now: float) -> bool:
-    """Bring up all nodes whose repair ends now; return whether there are any such nodes."""
+    """End all repairs that are complete now; return whether a node has no failure left."""
     news = False
     while clock.repairs > 0 and slots.repair_time[0] == now:
         node = slots.repair_node[0]
@@ -204,7 +212,7 @@ def repair(nodes: Nodes, slots: KernelSlots, clock: KernelClock, now: float) -> 
 
 @within
 def next_planned(plans: Plans) -> float:
-    """Return the time (s) of the next maintenance step."""
+    """Return the time (s) of the next announcement, begin or end of maintenance; inf: none."""
     counts, time = plans.counts, inf
     if counts.steps > 0:
         time = plans.step_time[0]
@@ -236,7 +244,7 @@ def _announce(plans: Plans) -> None:
 
 @within
 def _forget(plans: Plans, chosen: int, end: float) -> None:
-    """Remove the maintenance window of node set ``chosen`` that ends at ``end`` (s)."""
+    """Remove the maintenance window that ends at ``end`` (s) for the node set number ``chosen``."""
     place = 0
     while plans.windows[place].end != end or plans.windows[place].which != chosen:
         place += 1
@@ -247,7 +255,7 @@ def _forget(plans: Plans, chosen: int, end: float) -> None:
 
 @within
 def _next_step(plans: Plans) -> tuple[int, int]:
-    """Remove the next maintenance step; return its node set and its kind."""
+    """Remove the next begin or end of maintenance; return its node set's number and its kind."""
     chosen, kind = plans.step_set[0], plans.step_kind[0]
     plans.counts.steps -= 1
     for at in range(plans.counts.steps):

@@ -1,4 +1,4 @@
-"""Data structures of the kernel: bit sets, heaps, sorted lists of running jobs, and arrays of records.
+"""Data structures of the kernel: bit sets, heaps, sorted lists and arrays of records.
 
 A word has 62 bits, so that no operation exceeds an int64, neither in compiled code nor in plain Python.
 """
@@ -58,9 +58,10 @@ counts_bits_by(bits_in)
 
 @inlined
 def take_lowest(free: Ints, held: Ints, base: int, count: int) -> tuple[int, int]:
-    """Move the lowest ``count`` set bits of ``free`` to the set in ``held`` that begins at word ``base``.
+    """Move the lowest ``count`` set bits of ``free`` to a set in ``held``.
 
-    ``free`` must have enough set bits. The words of that set outside the returned range have no meaning.
+    That set begins at word ``base``. ``free`` must have enough set bits. The words of that set outside the returned
+    range have no meaning.
 
     Returns:
         The first word with a moved bit, and the word after the last one.
@@ -90,9 +91,10 @@ def take_lowest(free: Ints, held: Ints, base: int, count: int) -> tuple[int, int
 
 @inlined
 def add_where(sums: Floats, held: Ints, base: int, first: int, last: int, number: float) -> None:
-    """Add ``number`` to ``sums`` at each position whose bit is set, in words ``first`` to ``last`` - 1 of a set.
+    """Add ``number`` to each element of ``sums`` whose bit is set in a bit set.
 
-    The set begins at word ``base`` of ``held``. Bit b of its word w stands for position 62 w + b.
+    Only words ``first`` to ``last`` - 1 of the set count. The set begins at word ``base`` of ``held``. Bit b of its
+    word w stands for position 62 w + b.
     """
     for at in range(first, last):
         word = held[base + at]
@@ -161,7 +163,10 @@ def rank_of(times: Floats, count: int, time: float) -> int:
 
 @inlined
 def insert_sorted(times: Floats, units: Ints, slots: Ints, count: int, time: float, size: int, slot: int) -> None:
-    """Insert a running job of ``size`` units that ends at ``time`` (s) into a list of ``count`` jobs by end time."""
+    """Insert a running job into a list of ``count`` jobs sorted by end time.
+
+    The job has ``size`` units and ends at ``time`` (s).
+    """
     place = rank_of(times, count, time)
     for at in range(count, place, -1):
         times[at] = times[at - 1]

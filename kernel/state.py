@@ -76,7 +76,10 @@ class Jobs(NamedTuple):
 
 
 class Outs(NamedTuple):
-    """The outages, sorted by begin, including all that begin before ``known``; times in seconds."""
+    """The next outages, sorted by begin; times in seconds.
+
+    Together with earlier batches, they include all outages that begin before ``known``.
+    """
 
     node: Ints
     down: Floats
@@ -132,7 +135,10 @@ class Nodes(NamedTuple):
 
 
 class PlannedRow:
-    """The record of a maintenance window: announcement, begin and end (s), and the number of its node set."""
+    """The record of a maintenance window; times in seconds.
+
+    ``which`` is the number of its node set.
+    """
 
     announced: float
     begin: float
@@ -141,10 +147,11 @@ class PlannedRow:
 
 
 class LevelRow:
-    """The record of a level: the units that a job may use if it ends before ``begin`` (s).
+    """The record of a level: a range of latest ends of jobs.
 
-    ``begin`` is the begin of the next maintenance window. ``open`` counts the free units of the level. ``beside``
-    counts its free units that are not reserved. -1 means not counted yet.
+    Maintenance closes the same units to all jobs of a level. Jobs of the next lower level end at ``begin`` (s) at the
+    latest. ``open`` counts the free units that are not closed at the level. ``beside`` counts those of them that are
+    not reserved. -1 means not counted yet.
     """
 
     begin: float
@@ -153,9 +160,11 @@ class LevelRow:
 
 
 class PlanCounts:
-    """A record with the next maintenance window, whether more follow, and the lengths of lists.
+    """The record of counts that belong to `Plans`.
 
-    ``reserved`` counts the reserved units; -1 means not counted yet.
+    ``next`` is the next maintenance window to announce, and ``more`` is whether windows are still to be generated.
+    ``steps``, ``windows`` and ``levels`` are lengths of lists. ``reserved`` counts the reserved units; -1 means not
+    counted yet.
     """
 
     next: int
@@ -250,7 +259,7 @@ class KernelSlots(NamedTuple):
 
 
 class KernelLives(NamedTuple):
-    """The state and times of each job, shape (jobs,); times in seconds.
+    """The state and times of each job of the workload, shape (jobs,); times in seconds.
 
     ``attempt`` counts earlier attempts. ``fruitless`` counts the most recent attempts in a row that saved no work.
     ``saved``, ``walltime``, ``came``, ``start`` and ``end`` belong to the current or last attempt; ``came`` is when the
@@ -358,7 +367,9 @@ class State(NamedTuple):
 
 
 def make_state(rules: Rules, jobs: Jobs, node_of: Ints, interval: Floats) -> State:
-    """Return a run at time 0 without outages; its log has space for extra attempts.
+    """Return the state of a run at time 0, without outages.
+
+    The log has space for the attempts of all jobs and some more.
 
     Args:
         node_of: the node of each position; a node's positions are adjacent.
@@ -418,7 +429,12 @@ def words_with(chosen: NDArray[np.bool_]) -> Ints:
 
 
 def make_plans(units: int, words: int) -> Plans:
-    """Return empty plans; ``units`` is the machine's size, or 0 without maintenance."""
+    """Return the state of maintenance before any is known.
+
+    Args:
+        units: size of the machine; 0 if there is no maintenance.
+        words: length of a bit set of the machine's units.
+    """
     return _blank(Plans, 0)._replace(
         coming=rows_of(PlannedRow, 0),
         windows=rows_of(PlannedRow, 0),

@@ -47,7 +47,10 @@ class Outside(Exception):
 
 
 class KernelPlan(NamedTuple):
-    """A run in the kernel's form, where units are numbered by their position in the placement's order."""
+    """A run in the kernel's form.
+
+    Units are numbered by their positions, which are the order in which the placement allocates them.
+    """
 
     rules: Rules
     jobs: Jobs
@@ -153,7 +156,7 @@ def _check_setup(setup: Setup, spec: RunSpec) -> None:
 
 
 def _order_of(policy: ComposedPolicy, workload: Workload) -> tuple[int, Floats]:
-    """Return how jobs are ranked (a constant of `state`), and each job's boost."""
+    """Return how jobs are ranked (a constant of `state`), and the priority boost of each job (s)."""
     order, none = policy.order, np.zeros(len(workload))
     if type(order) is Fcfs:
         return state.BY_SUBMIT, none
@@ -169,7 +172,7 @@ def _order_of(policy: ComposedPolicy, workload: Workload) -> tuple[int, Floats]:
 
 
 def _intervals(setup: Setup, reliability: Reliability) -> Floats:
-    """Return the time of work (s) between two checkpoints for each number of nodes, shape (nodes + 1,)."""
+    """Return the work between two checkpoints (s) by number of nodes, shape (nodes + 1,)."""
     way, nodes = reliability.resilience, setup.platform.nodes
     if way.kind == "none" or not way.rates_matter:
         return np.full(nodes + 1, interval_of(way, way.dump, 0.0))
@@ -181,8 +184,9 @@ def _intervals(setup: Setup, reliability: Reliability) -> Floats:
 
 @lru_cache(maxsize=16)
 def _intervals_at(way: Resilience, rate: float, nodes: int) -> Floats:
-    """Return the time of work between two checkpoints (s) for jobs of 0 to ``nodes`` nodes, shape (nodes + 1,).
+    """Return the work between two checkpoints (s) by number of nodes.
 
-    ``rate`` is the failure rate of a node (1/s). Trials of a study that differ only in their seeds share the result.
+    The shape is (nodes + 1,), for jobs of 0 to ``nodes`` nodes. ``rate`` is the failure rate of a node (1/s). Trials of
+    a study that differ only in their seeds share the result.
     """
     return np.array([interval_of(way, way.dump, rate * count) for count in range(nodes + 1)])

@@ -1,4 +1,4 @@
-"""Return the results of a kernel run as a job table, with the same numbers as the reference engine."""
+"""Simulate a run in the kernel and return its job table, as the reference engine does."""
 
 from math import fsum, nan
 from typing import Final
@@ -51,7 +51,7 @@ def run_kernel(
     """
     ((prefix, workload),) = setup.workloads.items()
     failing = setup.reliability is not None
-    # without failures it is known how long units were busy only if jobs are placed
+    # without failures, the busy time of units is known only if the units of jobs are recorded
     keeping = with_nodes or (with_node_seconds and not failing)
     made = simulate(setup, spec, outages, policy=policy, keeping=keeping)
     lives = made.lives
@@ -115,7 +115,7 @@ def _nodes(made: KernelRun, *, failing: bool, there: NDArray[np.bool_]) -> tuple
 
 
 def _figures(made: KernelRun, platform: Platform, size: Ints) -> ReliabilitySummary:
-    """Return statistics of failures, with the formulas of `ReliabilityBook` and `NodeBook`."""
+    """Return the summary of failures, with the formulas of `ReliabilityBook` and `NodeBook`."""
     attempts = made.attempts
     sizes = size[attempts.job]
     lost = attempts.state == state.GIVEN_UP
@@ -156,7 +156,10 @@ def _node_seconds(made: KernelRun, platform: Platform, *, placed: bool = False) 
 
 
 def _busy_units(made: KernelRun) -> Floats:
-    """Return how long (s) jobs held each unit in a run without failures, summed in the order in which jobs ended."""
+    """Return how long (s) jobs held each unit in a run without failures.
+
+    The times are summed in the order in which jobs ended, which makes the result equal to the reference engine's.
+    """
     lives = made.lives
     ended = np.flatnonzero(lives.state >= state.COMPLETED)
     busy = np.zeros_like(made.busy)

@@ -139,9 +139,9 @@ def copy_job(queue: Queue, source: int, target: int) -> None:
 
 @within
 def _move(queue: Queue, source: int, target: int, count: int) -> None:
-    """Copy ``count`` jobs to the indices from ``target`` on; ``source`` is the index of the first of these jobs.
+    """Copy ``count`` jobs within the queue's arrays, from index ``source`` to index ``target``.
 
-    The two ranges may overlap if ``target`` is lower.
+    The ranges may overlap if ``target`` is lower than ``source``.
     """
     for at in range(count):
         copy_job(queue, source + at, target + at)
@@ -149,7 +149,7 @@ def _move(queue: Queue, source: int, target: int, count: int) -> None:
 
 @within
 def _close_up(queue: Queue, block: int) -> int:
-    """Move the jobs of a block to its start, and return their number."""
+    """Move the jobs of a block to its first places, and return their number."""
     gone = queue.first[block]
     count = queue.end[block] - gone
     _move(queue, block * BLOCK + gone, block * BLOCK, count)
@@ -160,7 +160,9 @@ def _close_up(queue: Queue, block: int) -> int:
 
 @within
 def _place_of(queue: Queue, job: int) -> tuple[int, int]:
-    """Return where a job joins: the position of a block in ``queue.line``, and the place in this block.
+    """Return where a job must be inserted into the queue.
+
+    That is the position of a block in ``queue.line``, and a place in this block.
 
     The job must precede at least one queued job.
     """
@@ -185,7 +187,7 @@ def _place_of(queue: Queue, job: int) -> tuple[int, int]:
 
 @inlined
 def join(queue: Queue, job: int, size: int, time: float) -> None:
-    """Insert a job of ``size`` units and a walltime of ``time`` (s) into the queue."""
+    """Insert a job with ``size`` units and a walltime of ``time`` (s) into the queue, by its rank."""
     counts = queue.counts
     counts.waiting += 1
     at = counts.line - 1
@@ -225,7 +227,7 @@ def join(queue: Queue, job: int, size: int, time: float) -> None:
 
 @inlined
 def first_of(queue: Queue) -> int:
-    """Return the row of the first job in the queue."""
+    """Return the first job in the queue, as its row of the workload."""
     block = queue.line[0]
     return int(queue.job[block * BLOCK + queue.first[block]])
 
@@ -278,7 +280,7 @@ def tidy(queue: Queue) -> None:
 
 @woven_in
 def keep(queue: Queue, at: int, kept: int) -> int:
-    """Move a job that stays in the queue from index ``at`` to ``kept``, to close a gap; return ``kept + 1``."""
+    """Move a job that stays in the queue from index ``at`` down to ``kept``; return ``kept + 1``."""
     if kept < at:
         copy_job(queue, at, kept)
     return kept + 1
@@ -286,7 +288,7 @@ def keep(queue: Queue, at: int, kept: int) -> int:
 
 @woven_in
 def cut(queue: Queue, place: int, end: int) -> None:
-    """In the block at position ``place``, remove the jobs from index ``end`` on."""
+    """Remove the jobs from index ``end`` on in the block at position ``place`` of ``queue.line``."""
     block = queue.line[place]
     if end < block * BLOCK + queue.end[block]:
         queue.end[block] = end - block * BLOCK
@@ -296,7 +298,7 @@ def cut(queue: Queue, place: int, end: int) -> None:
 
 @woven_in
 def leave(queue: Queue, count: int) -> None:
-    """Subtract ``count`` removed jobs from the queue's length, and merge blocks that have become small."""
+    """Subtract ``count`` removed jobs from the queue's length, and merge small blocks."""
     queue.counts.waiting -= count
     if count > 0 and queue.counts.line > 1:
         tidy(queue)
@@ -304,7 +306,9 @@ def leave(queue: Queue, count: int) -> None:
 
 @inlined
 def pass_over(queue: Queue, chosen: Ints, free: int, extra: int, shadow: float, now: float) -> tuple[int, int, int]:
-    """Backfill: remove from the queue the jobs that may pass its first job; put their rows in ``chosen``.
+    """Backfill: move the jobs that may pass the first job from the queue to ``chosen``.
+
+    ``chosen`` gets their rows of the workload.
 
     A job may pass if it needs at most ``free`` units and does not delay the first job. It delays the first job if it
     needs more than ``extra`` units and its walltime ends after ``shadow`` (s) when it starts at ``now`` (s).

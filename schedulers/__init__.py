@@ -1,1 +1,4 @@
-"""Scheduling policies: each combines a queue order, a backfilling rule and a placement, or is an object of its own."""
+"""Scheduling policies.
+
+A policy combines a queue order, a backfilling rule and a placement, or is an object of its own.
+"""

@@ -86,7 +86,7 @@ class ComposedPolicy:
         self._shares = False
 
     def state(self) -> dict[str, Any]:
-        """Return the states of the parts as plain values, and the running jobs that the order tracks."""
+        """Return the states of order and backfilling rule, and the jobs that the order tracks."""
         runs = () if self._view is None else self._view.running
         return {
             "order": state_of(self.order, "order"),
@@ -129,13 +129,13 @@ class ComposedPolicy:
                     view.reject(job, why)
 
     def _never_placed(self, view: View, job: SchedulerJob) -> str | None:
-        """Return why the placement refuses a job even on an empty machine; None if it accepts the job."""
+        """Return why the placement refuses a job even on an empty machine; None if it does not."""
         if picked(self.placement, job, view.machine.all_units - view.closed_pools(job), view.machine) is not None:
             return None
         return f"the placement finds no {job.size} units for it even if all are free"
 
     def learn(self, machine: Machine) -> None:
-        """Pass the machine to the placement; PipistrelleError if it is unsuitable."""
+        """Pass the machine to the placement; PipistrelleError if the machine does not suit it."""
         learn(self.placement, machine)
 
     def _tell_ends(self, view: View, usage: UsageOrder) -> None:

@@ -1,4 +1,4 @@
-"""Select jobs that can be simulated, and count the others by reason."""
+"""Select jobs that can be simulated, and count the dropped jobs by reason."""
 
 import re
 from collections.abc import Callable
@@ -23,7 +23,7 @@ REASONS = (BAD_RECORD, NO_SUBMIT, NO_RUNTIME, NO_WALLTIME, NO_SIZE, TOO_LARGE)
 
 #: SWF's status of cancelled jobs
 _CANCELLED = 5
-_MOST_FAULTS = 3  # messages show these reasons
+_MOST_FAULTS = 3  # a message quotes at most this many faults
 
 _DIGITS = 18  # always fit an int64
 #: id of a job or of a task of a Slurm array

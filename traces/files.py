@@ -34,8 +34,8 @@ def open_trace(path: PathText, *, may_be_empty: bool = False, what: str = _TRACE
     ``what`` names the expected kind of file in messages. Read errors inside the with-block also become a `TraceError`.
 
     Raises:
-        TraceError: if the file is missing, a folder, unreadable, binary, truncated or corrupt. Also if it is empty,
-            unless empty files are allowed.
+        TraceError: the file is missing, a folder, unreadable, binary, truncated or corrupt; or it is empty and empty
+            files are not allowed.
     """
     where = _checked_name(path)
     expected = None if what == _TRACE else what
@@ -67,7 +67,7 @@ def open_trace(path: PathText, *, may_be_empty: bool = False, what: str = _TRACE
 
 
 def is_inside(path: str, folder: str) -> bool:
-    """Return whether a path is a regular file in a folder, after links are resolved."""
+    """Return whether a path is a regular file in a folder or below, with links resolved."""
     real, here = os.path.realpath(path), os.path.realpath(folder or ".")
     return os.path.isfile(real) and os.path.commonpath((real, here)) == here
 
@@ -141,7 +141,7 @@ class Counted(io.RawIOBase):
         return True
 
     def read(self, size: int = -1, /) -> bytes:
-        """Read at most `size` bytes."""
+        """Read at most `size` bytes, and count them."""
         data = self._raw.read(size)
         self.count += len(data)
         return data
@@ -191,7 +191,7 @@ class Swelling(io.RawIOBase):
 
 
 def write_trace(path: PathText, chunks: Iterable[bytes]) -> None:
-    """Replace a file by chunks of bytes; .gz and .xz compress them reproducibly."""
+    """Replace a file by chunks of bytes; names with .gz or .xz are compressed reproducibly."""
     where = _checked_name(path)
     try:
         with whole_file(path) as raw, _compressor(raw, where) as stream:

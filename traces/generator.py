@@ -123,10 +123,11 @@ def _check(jobs: int, units: int, seed: int, load: float, epoch: float) -> None:
 
 
 def _ladder(position: Floats, rungs: list[int]) -> Ints:
-    """Return values interpolated linearly in the list `rungs`: position 1.5 is halfway from item 1 to item 2.
+    """Return values interpolated linearly in the list `rungs`, rounded down.
 
-    The values are rounded down. If each rung is twice the one before, uniform positions give every octave the same
-    share.
+    Position 1.5 is halfway from item 1 to item 2. If each rung is twice the one before, uniform positions give every
+    octave
+    the same share.
     """
     marks = np.array(rungs, dtype=np.float64)
     step = np.floor(position).astype(np.int64)
@@ -135,10 +136,13 @@ def _ladder(position: Floats, rungs: list[int]) -> Ints:
 
 
 def _sizes(kind: Floats, shape: Floats, octave: Floats, units: int) -> Ints:
-    """Return job sizes, shape (n,): serial, powers of two, and others; most are small.
+    """Return job sizes, shape (n,); most are small.
 
-    ``kind``, ``shape`` and ``octave`` are uniform random numbers from 0 to 1, shape (n,). ``kind`` selects serial jobs,
-    ``shape`` selects powers of two, and ``octave`` gives the size.
+    The jobs are serial, have a power of two of units, or have another size. ``kind``, ``shape`` and ``octave`` are
+    uniform
+    random numbers from 0 to 1, shape (n,). ``kind`` selects serial jobs, ``shape`` selects powers of two, and
+    ``octave``
+    gives the size.
     """
     powers = units.bit_length() - 1  # 2**powers <= units
     if powers == 0:
@@ -166,13 +170,16 @@ def _estimates(draw: Floats, runtime: Ints) -> Ints:
 
 
 def _users(draw: Floats) -> Ints:
-    """Return user numbers from 1, shape (n,); user k's share of the jobs is proportional to 1/k (Zipf)."""
+    """Return user numbers from 1, shape (n,).
+
+    The share of user k in the jobs is proportional to 1/k (Zipf).
+    """
     edges = np.cumsum([1_000_000 // rank for rank in range(1, USERS + 1)])
     return np.searchsorted(edges, np.floor(draw * int(edges[-1])).astype(np.int64), side="right").astype(np.int64) + 1
 
 
 def _arrivals(draw: Floats, span: float, epoch: float) -> Floats:
-    """Return arrival times (s), the first at `FIRST`, given sorted uniform numbers."""
+    """Return arrival times (s), the first at `FIRST`, from sorted uniform numbers."""
     if len(draw) == 1:
         return np.full(1, FIRST, dtype=np.float64)
     rate = np.array([day * hour for day in _WEEK_WEIGHTS for hour in _DAY_WEIGHTS], dtype=np.float64)

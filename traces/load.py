@@ -109,7 +109,7 @@ def load_parts(paths: Sequence[PathText], **reading: Unpack[LogReading]) -> Work
     """Read one log from several files in time order, such as daily PBS accounting.
 
     PBS accounting and sacct output are supported. A job may begin in one file and end in a later one. The workload gets
-    the first file's name. For the other arguments see `load`.
+    the first file's name. `load` describes the other arguments.
     """
     options = LogOptions(**reading)
     first = ""
@@ -134,7 +134,7 @@ def load_parts(paths: Sequence[PathText], **reading: Unpack[LogReading]) -> Work
 
 
 def save(workload: Workload, path: PathText) -> None:
-    """Write a workload, reproducibly, in the format of the path's suffix."""
+    """Write a workload in the format of the path's suffix; equal workloads give equal bytes."""
     where = os.fspath(path)
     suffix = _suffix(where)
     if suffix is not None:

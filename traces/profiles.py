@@ -73,7 +73,10 @@ Profile = Leaf | Composed
 
 
 def runtime_of(profile: Profile) -> float:
-    """Return the run time (s) of a profile, up to a part that fails; NaN if it depends on the hosts."""
+    """Return the run time (s) of a profile; NaN if it depends on the hosts.
+
+    A part that fails ends the profile.
+    """
     if isinstance(profile, Delay):
         return profile.delay
     return _runtime(profile, {})[0]
@@ -97,12 +100,15 @@ def _runtime(profile: Profile, known: dict[int, tuple[float, int]]) -> tuple[flo
 
 
 def outcome(profile: Profile) -> tuple[Profile, int]:
-    """Return the executed beginning of a profile, up to a part that fails, and the job's return code."""
+    """Return the part of a profile that is executed, and the job's return code.
+
+    A part that fails ends the profile.
+    """
     return _carried_out(profile, {})
 
 
 def _carried_out(profile: Profile, known: dict[int, tuple[Profile, int]]) -> tuple[Profile, int]:
-    """Return what `outcome` returns; `known` caches shared parts by identity."""
+    """Return the same as `outcome`; `known` caches shared parts by identity."""
     if not isinstance(profile, Composed):
         return profile, profile.ret
     done: list[Profile] = []
@@ -118,7 +124,7 @@ def _carried_out(profile: Profile, known: dict[int, tuple[Profile, int]]) -> tup
 
 
 def leaves(profile: Profile) -> Iterator[Leaf]:
-    """Yield each profile without parts once, in the order of first use."""
+    """Yield each profile that has no parts of its own once, in the order of first use."""
     seen: set[int] = set()
     todo: list[Profile] = [profile]
     while todo:

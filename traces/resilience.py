@@ -41,7 +41,8 @@ class Resilience(Struct, frozen=True):
     - ``checkpoint``: it loses its allocation; the next attempt starts from the last checkpoint.
     - ``spares``: F of its nodes are spares. While any spare is left, it replaces the failed node and the job continues.
     - ``moldable``: the job continues without the failed node.
-    - ``grid``: it runs on the largest square grid, p x p, and the other nodes are spares. When no spare is left for a
+    - ``grid``: the job runs on the largest square grid, p x p, and the other nodes are spares. When no spare is left
+    for a
       failed node, the grid loses a row, next time a column, and so on. The working nodes of that row or column become
       spares.
 
@@ -88,7 +89,7 @@ def parse_resilience(
     spares: str | None = None,
     resilience: str | None = None,
 ) -> Resilience:
-    """Parse the resilience options of the command line; None for options not given.
+    """Parse the resilience options of the command line; None means not given.
 
     Args:
         checkpoint: ``daly``, ``young``, or the time between two checkpoints: ``3600``, ``1h``.

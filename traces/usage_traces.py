@@ -16,10 +16,12 @@ _MOST_FLOPS = 1e30
 
 
 def read_usage_trace(name: str, folder: str) -> tuple[Phases, ...]:
-    """Read a usage trace: file ``name`` lists one file per rank, which has the phases of that rank.
+    """Read a usage trace; file ``name`` lists one file per rank.
 
-    ``name`` is relative to ``folder``, the workload's folder. The ranks' files are relative to the folder of ``name``.
-    No file may be outside ``folder``. As in Batsim, lines of other ranks in a rank's file are ignored.
+    A rank's file has the phases of that rank. ``name`` is relative to ``folder``, the workload's folder. The ranks'
+    files
+    are relative to the folder of ``name``. No file may be outside ``folder``. As in Batsim, lines of other ranks in a
+    rank's file are ignored.
     """
     path = _inside(folder, "", name)
     beside = os.path.dirname(name.lstrip("/"))

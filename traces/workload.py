@@ -1,4 +1,4 @@
-"""The jobs of a trace in columns, the form that all readers return."""
+"""The jobs of a trace in columns, as all readers return them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -178,7 +178,7 @@ class Workload:
         return (self.submit, self.size, self.walltime, self.runtime)
 
     def profile_of(self, index: int) -> str:
-        """Return the profile name of a job; in a log it is the run time, as ``3477``."""
+        """Return the profile name of a job; in a log this is the run time, such as ``3477``."""
         if self.profiles is not None:
             return self.profiles[index]
         return decimal_text(float(self.runtime[index]))
@@ -213,7 +213,7 @@ class Workload:
 def label_column(workload: Workload, name: str) -> list[str] | None:
     """Return a text field of each job, such as ``user``, length n; "" if missing.
 
-    A job's text is its label, or else its number in the log, as ``7``. The result is None if the log has
+    A job's text is its label, or else its number in the log, such as ``7``. The result is None if the log has
     neither. Do not change the list, because it may belong to the workload.
     """
     texts = workload.labels.get(name)
@@ -242,7 +242,7 @@ def request_of(workload: Workload, row: int) -> dict[str, str | int | bool | Req
 
 
 def either(texts: list[str] | None, others: list[str]) -> list[str]:
-    """Return each job's text in `texts` or, if that is empty, its text in `others`; length n."""
+    """Return each job's text in `texts` or, if that is empty, in `others`; length n."""
     return others if texts is None else [text or other for text, other in zip(texts, others, strict=True)]
 
 

@@ -1,4 +1,7 @@
-"""A command of ours as a fork of this process, which has imported what it needs; it is killed if it does not end."""
+"""Run a ``pipistrelle`` command in a fork of this process, with a time limit.
+
+A fork starts faster than a new interpreter, because the modules are already imported.
+"""
 
 import os
 import select
@@ -6,18 +9,23 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-#: no command takes longer, in seconds; the first study compiles the kernel
+#: default time limit of a command (s); long enough for the first study, which compiles the kernel
 LIMIT_S = 400.0
 
 
 def command(
     home: Path, words: list[str], before: Callable[[], None] = lambda: None, limit: float = LIMIT_S
 ) -> tuple[int | None, str]:
-    """Carry out a command in a folder; return its exit code, None if it did not end, and its output.
+    """Run a command in a folder and return its exit code and its output.
 
     Args:
-        before: called in the process of the command, before it begins.
-        limit: how long it may take (s).
+        home: the working directory of the command.
+        words: the command-line arguments, without the program name.
+        before: called in the child process before the command begins.
+        limit: longest duration (s); the command is then killed.
+
+    Returns:
+        The exit code, or None if the command was killed at the limit; and stdout and stderr together.
     """
     said = home / "said"
     pid = os.fork()

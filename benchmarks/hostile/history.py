@@ -1,4 +1,4 @@
-"""What a scheduler that takes a run over is told of it."""
+"""The past events that a scheduler receives when it takes over a running simulation."""
 
 from typing import Any
 
@@ -15,22 +15,25 @@ from pipistrelle.server.engine.observers import Observer
 
 
 class History(Observer):
-    """Notes the jobs that were started, and those that wait, in the order in which that happened."""
+    """Records submissions, starts and ends of jobs as protocol events, in order.
+
+    Jobs that left the queue without running are dropped.
+    """
 
     def __init__(self) -> None:
         self._events: list[tuple[str, Event]] = []
         self._gone: set[str] = set()
 
     def submitted(self, now: float, job: Job) -> None:
-        """Note it."""
+        """Record the submission."""
         self._events.append((job.id, JobSubmitted(now, job.announcement())))
 
     def started(self, now: float, job: Job) -> None:
-        """Note it."""
+        """Record the start."""
         self._events.append((job.id, JobStarted(now, JobStartedData(job.id, str(job.alloc)))))
 
     def ended(self, now: float, job: Job) -> None:
-        """Note the end of a job that ran; the others are as if they had never been."""
+        """Record the end of a job that ran; mark a job that never ran so that `events` omits it."""
         if job.alloc:
             state: Any = str(job.state)
             self._events.append((job.id, JobCompleted(now, JobCompletedData(job.id, state, str(job.alloc)))))
@@ -38,5 +41,5 @@ class History(Observer):
             self._gone.add(job.id)
 
     def events(self) -> list[Event]:
-        """Return what is told."""
+        """Return the recorded events, without those of jobs that never ran."""
         return [event for job_id, event in self._events if job_id not in self._gone]

@@ -1,7 +1,7 @@
-"""Changes JSON frames so that they are wrong in ways a careless or hostile peer may find; the same for the same seed.
+"""Mutate JSON frames at random, to imitate careless or hostile peers.
 
-A frame is read into a tree that can hold what no reader may accept: objects with a key twice, numbers out of range,
-fragments that are no JSON. Some changes are made to the tree, then some to its bytes.
+The same seed gives the same mutations. A frame is parsed into a tree that can also hold invalid content: duplicate
+keys, numbers out of range, fragments that are not JSON. First the tree is changed, then sometimes its bytes.
 """
 
 import json
@@ -12,16 +12,16 @@ from typing import Any
 
 from hostile.tables import DECISIONS, EVENTS, HELLO_FEATURES, field_names, words
 
-#: bytes of the longest frame that is made
+#: greatest length of a mutated frame (bytes); longer ones are cut
 LONGEST_FRAME = 8_000_000
-#: numbers at the edges of what the protocol, a double, or an integer of a machine can hold
+#: numbers at or beyond the limits of the protocol, of doubles and of machine integers
 NUMBERS = (
     *("0", "-0", "-0.0", "1", "-1", "2", "7", "0.5", "-0.5", "1e-320", "5e-324", "1e16", "1.1e16", "1e18", "1.1e18"),
     *("1e307", "1e308", "1e309", "-1e309", "1e999", "1E400", "9007199254740993", "2147483648", "4294967296"),
     *("9223372036854775807", "9223372036854775808", "-9223372036854775809", "18446744073709551616", "1" + "0" * 400),
     *("1." + "3" * 900, "NaN", "nan", "Infinity", "-Infinity", "inf", "0x10", "01", "+1", "1.", ".5", "1e", "--1"),
 )
-#: what is no number where one is wanted, and the reverse
+#: values of other types than a field expects
 OTHERS = (
     "null",
     "true",
@@ -51,7 +51,7 @@ SETS = (
     *("0-999999999999999", "999999999999999", "1000000000000000", "9" * 30, "0-1-2", "a", "0x1", "٣", "0-3 8-19"),
     *("0-7", "4-7", "0-1 3 5-6", "+1", "1e3", "0;1", "0\n1", " ".join(map(str, range(0, 4000, 2))), "0-99999"),
 )
-#: text in the place of a value that no reader may accept, and some that it may
+#: text that replaces a value; most of it is invalid JSON
 FRAGMENTS = (
     *(r'"\ud800"', r'"\udc00\ud800"', r'"\x"', r'"\u12"', '"a', "'a'", "/*c*/1", "1//", "[1,]", '{"a":1,}', "{a:1}"),
     *('{"a"}', "[", "{", "]", "}", "", ",", ":", "nul", "tru", "\t", "\ufeff", '"\t"', '"\n"', '"\0"', "[" * 200),
@@ -60,37 +60,43 @@ FRAGMENTS = (
 
 
 class Raw(str):
-    """Text that is written as it is."""
+    """JSON text that `write` copies unchanged, valid or not."""
 
     __slots__ = ()
 
 
 class Members(list[Any]):
-    """An object as the list of its [key, value]; a key may stand there twice."""
+    """A JSON object as a list of [key, value] pairs; a key may occur twice."""
 
     __slots__ = ()
 
 
 @dataclass
 class Words:
-    """What a mutator knows of the run: names of jobs, sets of units, times that mean something there."""
+    """Values of the current run that the mutator may insert.
+
+    Attributes:
+        texts: strings, such as ids of existing jobs.
+        sets: unit sets in the protocol's notation, such as ``0-3 8``.
+        times: simulated times (s).
+    """
 
     texts: Sequence[str] = ()
     sets: Sequence[str] = ()
     times: Sequence[float] = ()
-    #: other frames, whose parts may be mixed in
+    #: other frames; parts of them may be copied into the mutated one
     frames: Sequence[bytes] = ()
-    #: kinds of events and decisions
+    #: types of events and decisions
     kinds: Sequence[str] = field(default_factory=tuple)
 
 
 def read(frame: bytes) -> Any:
-    """Return a frame's tree; ValueError if it is none."""
+    """Parse a frame into a tree; raise ValueError if it is not JSON."""
     return json.loads(frame, object_pairs_hook=lambda pairs: Members([key, value] for key, value in pairs))
 
 
 def write(tree: Any) -> bytes:
-    """Return a tree's text."""
+    """Return a tree as JSON bytes."""
     parts: list[str] = []
     _write(tree, parts)
     return "".join(parts).encode("utf-8", "surrogatepass")
@@ -118,7 +124,12 @@ def _write(tree: Any, parts: list[str]) -> None:
 
 
 class Mutator:
-    """Changes frames at random; ``rate`` is the mean number of changes of a frame's tree."""
+    """Mutates frames at random.
+
+    Args:
+        seed: any object; its text seeds the random generator.
+        words: values of the run to insert; an empty `Words` by default.
+    """
 
     def __init__(self, seed: object, words: Words | None = None) -> None:
         self.random = random.Random(str(seed))
@@ -149,7 +160,7 @@ class Mutator:
         ]
 
     def mutate(self, frame: bytes) -> bytes:
-        """Return a changed frame."""
+        """Return a mutated copy of a frame."""
         pick = self.random
         only_bytes = pick.random() < 0.15
         if not only_bytes:
@@ -175,7 +186,7 @@ class Mutator:
     # -- trees ------------------------------------------------------------------------------------------------------
 
     def _changed(self, tree: Any) -> Any:
-        """Return a tree with one change somewhere; the root itself is the place now and then."""
+        """Apply one random change to a tree and return the new root; 2 % change the root itself."""
         root = Members([["", tree]])
         places: list[tuple[Any, int]] = []
         _places(root, places)
@@ -248,7 +259,7 @@ class Mutator:
         self._set(where, at, Raw(self.random.choice(FRAGMENTS)))
 
     def _many(self, _: Any, where: Any, at: int) -> None:
-        """Let there be many of something: entries of a list, members of an object, letters of a text."""
+        """Repeat a value many times: list entries, object members or the characters of a string."""
         pick = self.random
         times = pick.choice((2, 3, 10, 100, 1000, 12_000))
         value = self._get(where, at)
@@ -268,7 +279,7 @@ class Mutator:
         self._set(where, at, value)
 
     def _graft(self, _: Any, where: Any, at: int) -> None:
-        """Put a part of another frame there."""
+        """Replace a value by a random part of another frame."""
         if self.words.frames:
             try:
                 tree = Members([["", read(self.random.choice(self.words.frames))]])
@@ -279,7 +290,7 @@ class Mutator:
             self._set(where, at, self._get(*self.random.choice(places)))
 
     def _kind(self, root: Any, where: Any, at: int) -> None:
-        """Let an event or decision be of another type, or happen at another place in the list."""
+        """Change the type of an event or decision, or shuffle a list."""
         typed: list[tuple[Any, int]] = []
         lists: list[Any] = []
         places: list[tuple[Any, int]] = []
@@ -337,7 +348,10 @@ class Mutator:
 
 
 def _places(tree: Any, found: list[tuple[Any, int]]) -> None:
-    """Collect all (list or object, place) of a tree; of long lists the first entries."""
+    """Append the positions of a tree to ``found``, as (list or object, index) pairs.
+
+    Only the first 60 entries of each container count, and collection stops after about 600 positions.
+    """
     stack = [tree]
     while stack and len(found) < 600:
         one = stack.pop()
@@ -356,6 +370,6 @@ def _holds(tree: Any, one: Any) -> bool:
 
 
 def _repeated(values: Any, times: int) -> Raw:
-    """Return these values so many times, or as often as makes some MB, as they would stand in a list."""
+    """Return the values as comma-separated JSON, repeated ``times`` times but up to about 3 MB."""
     text = write(list(values))[1:-1].decode("utf-8", "surrogatepass")
     return Raw(", ".join([text] * max(1, min(times, 3_000_000 // (len(text) + 1)))))

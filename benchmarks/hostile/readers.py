@@ -1,4 +1,4 @@
-"""Every kind of file that a command reads, with a command that reads it, and what may become of it."""
+"""Every kind of input file, a command that reads it, and the check of its answer."""
 
 import gzip
 import hashlib
@@ -13,27 +13,27 @@ from pathlib import Path
 from hostile.child import command
 from hostile.writers import MADE, prepare
 
-#: limits of one command: processor time (s), and bytes of address space
+#: limits of one command: processor time (s) and address space (bytes)
 LIMIT_S, LIMIT_BYTES = 10, 1 << 30
-#: how long it may take on a busy machine (s)
+#: longest wall-clock time of a command (s), on a busy machine
 PATIENCE_S = 100.0
-#: exit codes that an invalid input may give: valid after all, a difference, invalid, the scheduler's fault, a stall
+#: exit codes that the documentation allows
 CODES = frozenset({0, 1, 2, 3, 4, 5})
-#: longest message (characters)
+#: greatest length of a message (characters)
 _LONGEST = 2000
 _EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
-#: names of files that only a command knows
+#: placeholders for files whose names depend on the command that wrote them
 _SNAPSHOT, _CASE = "SNAPSHOT", "cases/CASE"
 
 
 @dataclass(frozen=True)
 class Reader:
-    """A kind of file and a command that reads it.
+    """A kind of input file and a command that reads it.
 
     Attributes:
-        file: the file, within the folder of the command.
-        words: the command's words.
-        code: its exit code if the file is undamaged.
+        file: path of the file, relative to the command's working directory.
+        words: the command-line arguments.
+        code: the exit code if the file is undamaged.
     """
 
     file: str
@@ -41,14 +41,14 @@ class Reader:
     code: int = 0
 
     def place(self, home: Path) -> Path:
-        """Return where the file is."""
+        """Return the path of the file under ``home``, also for the placeholders."""
         if self.file == _SNAPSHOT:
             return max(home.glob("kept/out_snapshot*"), key=lambda path: (len(path.name), path.name))
         return min(home.glob("cases/**/case.toml")) if self.file == _CASE else home / self.file
 
     @property
     def is_binary(self) -> bool:
-        """Whether the file is neither text nor compressed text."""
+        """Whether the file is binary, that is Parquet; compressed text counts as text."""
         return self.file.endswith(".parquet")
 
 
@@ -266,19 +266,22 @@ _FILES = {
 
 
 def packed(name: str, content: bytes) -> bytes:
-    """Compress the content as the file's name says."""
+    """Compress content if the file name ends with .gz or .xz; otherwise return it unchanged."""
     suffix = Path(name).suffix
     return gzip.compress(content) if suffix == ".gz" else lzma.compress(content) if suffix == ".xz" else content
 
 
 def unpacked(name: str, content: bytes) -> bytes:
-    """Decompress the content as the file's name says."""
+    """Decompress content if the file name ends with .gz or .xz; otherwise return it unchanged."""
     suffix = Path(name).suffix
     return gzip.decompress(content) if suffix == ".gz" else lzma.decompress(content) if suffix == ".xz" else content
 
 
 def sealed(content: bytes) -> bytes:
-    """Give a snapshot the digest of its damaged state, so that the state is read."""
+    """Return a damaged snapshot with a corrected digest.
+
+    The reader then parses the damaged state. If the header itself is damaged, the content is returned unchanged.
+    """
     head, _, body = content.partition(b"\n")
     try:
         header = json.loads(head)
@@ -289,7 +292,7 @@ def sealed(content: bytes) -> bytes:
 
 
 def make(home: Path) -> str:
-    """Make all files in a folder; return which command fails, or which undamaged file is not read."""
+    """Create all input files in a folder; return an error text, or an empty one."""
     prepare(home)
     for name, text in _FILES.items():
         (home / name).write_text(text, encoding="ascii")
@@ -305,20 +308,25 @@ def make(home: Path) -> str:
         if code != 0:
             return f"{' '.join(words)} ends with exit code {code}: {said[-300:]}"
     last = READERS["snapshot"].place(home)
-    for path in home.glob("kept/out_snapshot*"):  # `resume` would use an older one
+    for path in home.glob("kept/out_snapshot*"):  # if the newest is damaged, `resume` would use an older one
         if path != last:
             path.unlink()
     return ""
 
 
 def limited() -> None:
-    """Set the limits of a command, in its own process."""
+    """Limit the processor time and the address space of the current process."""
     resource.setrlimit(resource.RLIMIT_AS, (LIMIT_BYTES, LIMIT_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (LIMIT_S, LIMIT_S + 1))
 
 
 def fault(code: int | None, said: str) -> str:
-    """Return what is wrong with a command's answer, or an empty text."""
+    """Return what is wrong with a command's exit code and output, or an empty text.
+
+    Args:
+        code: the exit code; None if the command did not end.
+        said: the output.
+    """
     if code is None:
         return f"does not end within {PATIENCE_S:g} s"
     if code in (-signal.SIGXCPU, -signal.SIGKILL):
@@ -334,7 +342,17 @@ def fault(code: int | None, said: str) -> str:
 
 
 def answer(whole: Path, home: Path, reader: Reader, content: bytes | None) -> tuple[int | None, str]:
-    """Give a file to its reader in a fresh copy of the folder; return the exit code and the output."""
+    """Run a reader's command in a temporary copy of the input folder.
+
+    Args:
+        whole: folder with all undamaged files.
+        home: path of the copy, which is removed afterwards.
+        reader: the command, and the file to replace.
+        content: new content of the file; None leaves it undamaged.
+
+    Returns:
+        The exit code, or None if the command did not end; and the output.
+    """
     shutil.copytree(whole, home)
     if content is not None:
         reader.place(home).write_bytes(content)
@@ -345,13 +363,16 @@ def answer(whole: Path, home: Path, reader: Reader, content: bytes | None) -> tu
 
 
 def used() -> tuple[float, int]:
-    """Return the processor time (s) and the largest resident memory (KiB) of all commands so far."""
+    """Return processor time (s) and peak resident memory (KiB) of all finished child processes."""
     found = resource.getrusage(resource.RUSAGE_CHILDREN)
     return found.ru_utime + found.ru_stime, found.ru_maxrss
 
 
 def check_whole(whole: Path, home: Path, readers: dict[str, Reader]) -> list[str]:
-    """Return which undamaged files are not read as they should be; damage to those would show nothing."""
+    """Return one message per reader whose exit code for undamaged files is wrong.
+
+    Damaging such a file would prove nothing.
+    """
     wrong = []
     for name, reader in readers.items():
         code, said = answer(whole, home, reader, None)

@@ -1,4 +1,4 @@
-"""Small runs that have something of everything: what hostile frames are sent in the middle of."""
+"""Small simulations that use most features; hostile frames are injected into them."""
 
 from dataclasses import replace
 from math import inf
@@ -27,7 +27,10 @@ _PROFILES = """{
 
 
 def platform(rich: bool) -> Platform:
-    """Return a machine: plain, or with pools, classes of jobs, names, a network."""
+    """Return a platform of 12 nodes in one pool, or a ``rich`` one.
+
+    The rich platform has two pools, node names, job classes and a torus.
+    """
     if not rich:
         return Platform(name="plain", pools=(Pool(name="all", nodes=12, mttf="2h"),))
     return Platform(
@@ -44,9 +47,10 @@ def platform(rich: bool) -> Platform:
 
 
 def workload(rich: bool) -> Workload:
-    """Return jobs of all sizes; on the rich machine some ask for certain nodes, and some are cancelled.
+    """Return 24 jobs of 1 to 8 units.
 
-    The log of these knows when most jobs started in reality, and where some ran.
+    In the ``rich`` workload some jobs require a node property or two units per node, and some are cancelled. It also
+    records the real wait of most jobs and the real nodes of some.
     """
     number = np.arange(JOBS)
     cancelled = np.where(number % 7 == 3, number % 4 * 3.0, -1.0)
@@ -78,7 +82,10 @@ def workload(rich: bool) -> Workload:
 
 
 def native(rich: bool, until: float = inf) -> Setup:
-    """Return a run in the native dialect, with a horizon in seconds; the rich one's machine fails and is maintained."""
+    """Return a run in the native dialect that stops at ``until`` (s).
+
+    The ``rich`` run also has node failures and maintenance.
+    """
     machine, trace = platform(rich), workload(rich)
     if not rich:
         return replace(Setup.of(machine, trace), until=until)
@@ -87,7 +94,7 @@ def native(rich: bool, until: float = inf) -> Setup:
 
 
 def hosts() -> SimGridPlatform:
-    """Return a machine whose hosts compute, have power states and take energy."""
+    """Return a SimGrid platform of six hosts with speeds, power states and consumption."""
     props = f'<prop id="wattage_per_state" value="{_WATTS}"/><prop id="sleep_pstates" value="2:3:4"/>'
     some = "".join(f'<host id="h{one}" speed="{_SPEED}">{props}</host>' for one in range(6))
     text = f'<zone id="z" routing="None"><host id="master_host" speed="1f"/>{some}</zone>'
@@ -95,7 +102,7 @@ def hosts() -> SimGridPlatform:
 
 
 def batsim(rich: bool) -> Setup:
-    """Return a run in Batsim's dialect; the rich one has every option that a scheduler can make use of."""
+    """Return a run in Batsim's dialect; ``rich`` enables dynamic jobs, profiles and energy."""
     jobs = ", ".join(
         f'{{"id": "{one}", "subtime": {one // 2 * 3}, "res": {one % 6 + 1}, "walltime": {8 + one % 5 * 6}, '
         f'"profile": "{("each", "both", "wait", "total")[one % 4]}"}}'

@@ -1,4 +1,7 @@
-"""Hostile messages to a scheduler, in both dialects: through its sessions to its runtime and policies."""
+"""Send hostile frames to our schedulers in both dialects.
+
+Each frame passes through the session, the runtime and the policy.
+"""
 
 import json
 from collections.abc import Callable
@@ -42,17 +45,20 @@ from pipistrelle.server.simulation.simulate import Simulation, simulate
 from pipistrelle.server.transport.in_process import InProcessTransport
 
 _KINDS = (*EVENTS, *BATSIM_EVENTS, "EXECUTE_JOB", *STRANGE_KINDS)
-#: when schedulers take runs over, s
+#: simulated time at which a second scheduler takes over a run (s)
 _TAKEN_OVER_AT = 16.0
-#: what tells a policy's options
+#: fingerprint that a saved state carries, in place of one of the policy's options
 _MARK = "hostile"
-#: so many notices of the true server a scheduler is told after one that was hostile
+#: number of genuine notices that follow a hostile one
 _AFTER = 4
 
 
 @dataclass(frozen=True)
 class Talk:
-    """What a server says to a scheduler, frame by frame, in a run with nothing wrong."""
+    """All messages that the server sent to a scheduler in an undisturbed run.
+
+    ``frames`` holds the notices as bytes, ``notices`` the same notices decoded.
+    """
 
     scheduler: str
     hello: HelloData
@@ -62,7 +68,7 @@ class Talk:
 
 
 class _Listening(InProcessTransport):
-    """Keeps what is said, as it stands on the wire."""
+    """A transport to a scheduler in this process that records the notices as bytes and decoded."""
 
     def __init__(self, runtime: Runtime, *, batsim: bool) -> None:
         super().__init__(runtime)
@@ -92,7 +98,10 @@ class _Listening(InProcessTransport):
         return told
 
     def hand_over(self, runtime: Runtime) -> None:
-        """Let another scheduler decide from now on, which was told the first notice; what is kept is for that one."""
+        """Replace the scheduler by ``runtime``, and keep only the recording of the first notice.
+
+        The new scheduler receives the WELCOME and the first notice here.
+        """
         assert self.agreed is not None
         runtime.welcome(self.agreed[1])
         runtime.answer(self.notices[0])
@@ -101,13 +110,17 @@ class _Listening(InProcessTransport):
 
 
 def new_runtime(scheduler: str, *, batsim: bool) -> Runtime:
-    """Return a scheduler that asks for all that it can make use of."""
+    """Return a new runtime of the named scheduler; a native one also asks for cancellations."""
     policy = make_policy(scheduler)
     return BatsimRuntime(policy) if batsim else Runtime(policy, cancellations=True)
 
 
 def heard(scheduler: str, setup: Setup, *, taken_over_at: float = inf) -> Talk:
-    """Return what a scheduler is told in a run; one that takes it over then (s) is told what was before."""
+    """Run a simulation undisturbed and return the server's messages to its scheduler.
+
+    If ``taken_over_at`` (s) is finite, a second scheduler of the same kind takes over at that time. The messages are
+    then those to the second scheduler, which include the past events.
+    """
     batsim = setup.batsim is not None
     transport = _Listening(new_runtime(scheduler, batsim=batsim), batsim=batsim)
     history = History()
@@ -127,7 +140,14 @@ def heard(scheduler: str, setup: Setup, *, taken_over_at: float = inf) -> Talk:
 
 
 class Victim:
-    """One run's scheduler, that is told the truth up to some notice, and something hostile instead of it."""
+    """A scheduler under test: it receives genuine notices, with hostile frames in between.
+
+    Args:
+        talk: the genuine messages of the run.
+        tally: counts what becomes of the hostile frames.
+        mutator: makes the hostile frames.
+        batsim: whether the dialect is Batsim's.
+    """
 
     def __init__(self, talk: Talk, tally: Tally, mutator: Mutator, *, batsim: bool) -> None:
         self.talk = talk
@@ -143,7 +163,7 @@ class Victim:
         return runtime
 
     def greet(self) -> None:
-        """Say HELLO, and hear some answers that are none."""
+        """Try some hostile greetings, each in a new session; then receive the genuine WELCOME."""
         hello, pick = self.talk.hello, self.mutator.random
         good = codec.encode(Welcome(self.talk.welcome))
         self.mutator.words = Words(HELLO_FEATURES, frames=vectors("greeting"))
@@ -171,7 +191,7 @@ class Victim:
             self.session.send_reply(reply)
 
     def hear(self, at: int) -> None:
-        """Hear some hostile frames instead of the ``at``-th, and then that."""
+        """Receive some hostile frames in place of notice ``at`` (from 0), then the genuine notice."""
         frames, pick = self.talk.frames, self.mutator.random
         good, notice = frames[at], self.talk.notices[at]
         self.mutator.words = Words(
@@ -204,7 +224,10 @@ class Victim:
             self._send(reply)
 
     def _out_of_place(self, notice: Notice) -> bytes:
-        """Return what might be said, but not now: a notice of another time, or with what was told least so far."""
+        """Return a frame at the wrong moment.
+
+        It is an earlier or later notice, or a notice with the least tried type of event.
+        """
         pick, tried = self.mutator.random, self.tally.kinds
         if pick.random() < 0.3:
             frame = pick.choice(self.talk.frames)
@@ -223,16 +246,19 @@ class Victim:
         return [] if view is None else [*view.waiting, *view.running]
 
     def _goes_on(self, told: Notice, at: int) -> None:
-        """Let a scheduler like this one hear that, and then the truth; it may end with an error of the server's."""
+        """Give an accepted hostile notice to a copy of this scheduler, then some genuine notices.
+
+        The copy may report an error of the server; every other exception is recorded as a find.
+        """
         runtime = self._new()
         if not self.batsim and at:
             runtime.restore(self.runtime.state())
-        else:  # in Batsim's dialect it gives no state
+        else:  # schedulers cannot save their state in Batsim's dialect
             for notice in self.talk.notices[:at]:
                 runtime.answer(notice)
         try:
             self._hears(runtime, told)
-            # The true one was said as well, or that in its place.
+            # The genuine notice either follows the hostile one or is replaced by it.
             begin = at + self.mutator.random.choice((0, 1, 1))
             now = told.now
             for notice in self.talk.notices[begin : begin + _AFTER]:
@@ -246,7 +272,7 @@ class Victim:
             self.tally.check_text(error)
 
     def _instead(self, session: Any, told: Refused | Save | Restore) -> None:
-        """Do what a scheduler does that hears this in the place of a notice."""
+        """Process a SAVE or RESTORE message that arrived in place of a notice; ignore REFUSED."""
         if isinstance(told, Save):
             session.send_saved(give_state(self.runtime, told.data.seq, _MARK))
         elif isinstance(told, Restore):
@@ -270,11 +296,11 @@ class Victim:
 
 
 def scheduler_run(seed: int, *, batsim: bool) -> Callable[[Tally, int], None]:
-    """Return what carries out one run, by its number: schedulers take turns."""
+    """Return a function that tests one scheduler in one run; the run number selects both."""
     setups = (
         [runs.batsim(one) for one in (False, True)] if batsim else [runs.native(one, 500.0) for one in (False, True)]
     )
-    #: scheduler, run, and from when on it is the scheduler's (s)
+    #: times at which the scheduler takes over (s); infinity if it has the run from the start
     times = (inf,) if batsim else (inf, _TAKEN_OVER_AT)
     cases = [(name, setup, since) for setup in setups for name in names_for(setup) for since in times]
     talks: dict[int, Talk] = {}
@@ -301,7 +327,7 @@ def scheduler_run(seed: int, *, batsim: bool) -> Callable[[Tally, int], None]:
 
 
 def names_for(setup: Setup) -> list[str]:
-    """Return the schedulers that can carry a run out, and need no more than a name."""
+    """Return the names of the schedulers that can complete this run without further options."""
     return [name for name in (*library_names(), *OWN) if _runs(name, setup)]
 
 

@@ -1,4 +1,7 @@
-"""Hostile replies to the server, in both dialects: through its sessions and transports to its engine."""
+"""Send hostile replies to the server in both dialects.
+
+Each reply passes through the session, the transport and the engine.
+"""
 
 import json
 import random
@@ -33,17 +36,20 @@ from pipistrelle.server.setup.setup import Setup
 from pipistrelle.server.simulation.simulate import Simulation, simulate
 from pipistrelle.server.transport.peer import Peer
 
-#: so many notices, and then the scheduler says that it ends
+#: number of notices after which the scheduler ends the run
 LONGEST_RUN = 120
-#: how a run may end early, by its exit code: an illegal decision where that ends it, the scheduler's fault, a stall
+#: exit codes of the documented early ends: 3 illegal decision with --strict, 4 scheduler's fault, 5 stalled
 DOCUMENTED = {3: "strict", 4: "scheduler", 5: "stalled"}
-#: when another scheduler takes a run over, s, where one does
+#: simulated time at which another scheduler takes over some of the runs (s)
 _TAKEN_OVER_AT = 16.0
 _TURN = 6
 
 
 class _HostilePeer(Peer[Any]):
-    """A conversation whose scheduler makes one attempt after the other; the first reply that is taken counts."""
+    """The server's connection to a simulated scheduler that sends hostile replies.
+
+    For each notice it tries some hostile replies, then a valid one. The first reply that the session accepts counts.
+    """
 
     def __init__(self, session: Any, tally: Tally, mutator: Mutator) -> None:
         super().__init__("nowhere", session, hello_timeout=inf, decision_timeout=inf)
@@ -57,13 +63,16 @@ class _HostilePeer(Peer[Any]):
         self._recent: list[bytes] = []
 
     def send(self, notice: Notice) -> None:
-        """Make the notice's frame, which nobody reads."""
+        """Encode the notice, as a real connection would, and remember it for the reply."""
         self._session.send_notice(notice)
         self._notice = notice
         self._owed_reply = True
 
     def receive(self) -> Reply:
-        """Return the first reply of some attempts that is taken; one that is not may end the run."""
+        """Return the first accepted reply among some hostile ones and a valid one.
+
+        A few hostile frames go through the real `Peer.receive`, where a refusal ends the run.
+        """
         self._turns += 1
         good = self._good_reply()
         self.tally.kinds.update(kinds_in(good))
@@ -76,7 +85,7 @@ class _HostilePeer(Peer[Any]):
             frame = self.mutator.mutate(good) if self.pick.random() < 0.85 else self._out_of_place()
             state, seq = self._session.state, self._session.seq
             with self.tally.trial(frame):
-                if self.pick.random() < 0.04:  # for good
+                if self.pick.random() < 0.04:  # a refusal ends the run
                     self._frame = frame
                     reply = super().receive()
                     self.tally.taken += 1
@@ -98,21 +107,21 @@ class _HostilePeer(Peer[Any]):
         return super().receive()
 
     def taken_over(self, engine: Engine, history: History) -> None:
-        """Be another scheduler from now on, which has heard the first notice."""
+        """Act as another scheduler from now on, which has received the first notice only."""
         engine.hand_over(history.events)
         self._session.seq = 1
 
-    # -- what a dialect does in its own way -------------------------------------------------------------------------
+    # -- differences between the dialects ---------------------------------------------------------------------------
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """Let a scheduler introduce itself."""
+        """Carry out the handshake; return the scheduler's HELLO and the server's WELCOME."""
         raise NotImplementedError
 
     def _good_reply(self) -> bytes:
         raise NotImplementedError
 
     def _out_of_place(self) -> bytes:
-        """Return a reply that might be one, but not now, with a kind of decision that was said least so far."""
+        """Return a reply with the least tried type of decision, which may be illegal now."""
         raise NotImplementedError
 
     def _last_word(self) -> bytes:
@@ -122,10 +131,10 @@ class _HostilePeer(Peer[Any]):
         return self._frame
 
     def _note_connections(self, now: float) -> None:
-        """There are none."""
+        """Do nothing, because there are no connections."""
 
     def _hand_over(self, frame: bytes) -> None:
-        """Do nothing: nobody reads it."""
+        """Do nothing, because no other process reads the frame."""
 
     def _holds_more(self) -> bool:
         return False
@@ -140,12 +149,12 @@ class _HostilePeer(Peer[Any]):
         return f"notice {self._session.seq}"
 
     def farewell(self, notice: Notice) -> None:
-        """Make the last notice's frame, as far as the conversation allows one."""
+        """Encode the last notice, if it is the server's turn and no REFUSED was sent."""
         if self._refusal is None and self._session.state == "SERVER_TURN":
             self._session.send_notice(notice)
 
     def close(self) -> None:
-        """Hold nothing."""
+        """Do nothing, because no resources are held."""
 
     # -- decisions --------------------------------------------------------------------------------------------------
 
@@ -162,7 +171,7 @@ class _HostilePeer(Peer[Any]):
 
 
 def _free(engine: Engine) -> list[int]:
-    held = engine.cluster.ledger._held  # a scheduler that has kept account knows them, too
+    held = engine.cluster.ledger._held  # a scheduler can derive the same from its notices
     return [unit for unit, taken in enumerate(held) if not taken]
 
 
@@ -171,7 +180,7 @@ def _text(units: list[int]) -> str:
 
 
 class NativePeer(_HostilePeer):
-    """In the native dialect."""
+    """A hostile scheduler in the native dialect; ``features`` are those of its HELLO."""
 
     KINDS = (*DECISIONS, "JOB_COMPLETED", *STRANGE_KINDS)
 
@@ -181,7 +190,7 @@ class NativePeer(_HostilePeer):
         self._features = features
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """Hear some who say no HELLO, or a strange one, and then one that suits."""
+        """Try some hostile HELLOs and first replies, then complete the handshake with valid ones."""
         frame = json.dumps({"type": "HELLO", "data": {"name": "hostile", "version": "1", "features": self._features}})
         for _ in range(self.pick.choice((0, 0, 1, 2))):
             good = frame.encode() if self.pick.random() < 0.7 else self.pick.choice(vectors("hello"))
@@ -266,7 +275,7 @@ class NativePeer(_HostilePeer):
 
 
 class BatsimPeer(_HostilePeer):
-    """In Batsim's dialect."""
+    """A hostile scheduler in Batsim's dialect; ``rich`` enables registrations and queries."""
 
     KINDS = (*BATSIM_DECISIONS, *STRANGE_KINDS)
     STATES = ("RUNNING", "REJECTED", "COMPLETED_SUCCESSFULLY", "COMPLETED_KILLED", "COMPLETED_FAILED")
@@ -278,7 +287,7 @@ class BatsimPeer(_HostilePeer):
         self._registered = 0
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """There is no handshake in this dialect."""
+        """Return a made-up HELLO and WELCOME, because Batsim's dialect has no handshake."""
         return HelloData("hostile"), WelcomeData(1, (), run_id, server)
 
     def _last_word(self) -> bytes:
@@ -292,10 +301,10 @@ class BatsimPeer(_HostilePeer):
         return self.mutator.mutate(frame) if self.pick.random() < 0.5 else frame
 
     def _broke(self, error: RemoteProtocolError) -> None:
-        """There is no message for it."""
+        """Do nothing, because Batsim's dialect has no message for a protocol error."""
 
     def farewell(self, notice: Notice) -> None:
-        """Tell of the end, whosever turn it is."""
+        """Send the last notice, if it is the server's turn, and try one hostile reply to it."""
         session = self._session
         if session.state == "SERVER_TURN":
             session.send_notice(Notice(session.seq + 1, notice.now, notice.events[-1:]))
@@ -357,7 +366,7 @@ class BatsimPeer(_HostilePeer):
 
 
 def native_run(setups: list[Setup], seed: int) -> Callable[[Tally, int], None]:
-    """Return what carries out one run in the native dialect, by its number."""
+    """Return a function that carries out the native-dialect run of a given number."""
 
     def once(tally: Tally, number: int) -> None:
         pick = random.Random(f"{seed}:native:{number}")
@@ -370,7 +379,7 @@ def native_run(setups: list[Setup], seed: int) -> Callable[[Tally, int], None]:
 
 
 def batsim_run(setups: list[Setup], seed: int) -> Callable[[Tally, int], None]:
-    """Return what carries out one run in Batsim's dialect, by its number."""
+    """Return a function that carries out the Batsim-dialect run of a given number."""
 
     def once(tally: Tally, number: int) -> None:
         setup = setups[number % len(setups)]
@@ -383,7 +392,10 @@ def batsim_run(setups: list[Setup], seed: int) -> Callable[[Tally, int], None]:
 
 
 def _simulated(tally: Tally, setup: Setup, peer: _HostilePeer, taken_over_at: float = inf) -> None:
-    """Carry out a run, which another scheduler takes over then (s); whatever ends it must be documented."""
+    """Carry out a run, and record a find if it ends in an undocumented way.
+
+    If ``taken_over_at`` (s) is finite, another scheduler takes over at that time.
+    """
     history = History()
     taken_over = False
 

@@ -1,7 +1,7 @@
-"""Hostile frames over real sockets to real processes: `serve` and `schedule`, in both dialects.
+"""Send hostile frames over sockets to `serve` and `schedule` processes, in both dialects.
 
-The processes are forks of this one, which has imported what they need; each is a command with its own streams and exit
-code. Its peer is here: it says what is right until it says something hostile, and goes on if the other does.
+Each command runs in a fork of this process, with its own output and exit code. Its peer runs here: it sends valid
+frames, with some hostile ones in between, for as long as the command answers.
 """
 
 import json
@@ -28,11 +28,11 @@ from pipistrelle.protocol.messages import Welcome
 from pipistrelle.protocol.zmtp import GREETING, ZmtpError, ZmtpStream, framed, parts_before
 from pipistrelle.schedulers.wire.zmtp import ConnectionLost, ZmtpConnection
 
-#: exit codes that a command may end with: done, illegal with --strict, the peer's fault, stalled
+#: allowed exit codes: 0 complete, 3 illegal decision with --strict, 4 the peer's fault, 5 stalled
 CODES = (0, 3, 4, 5)
-#: no answer and no end takes longer, in seconds
+#: longest wait for an answer, or for the end of a command (s)
 _LIMIT_S = 30.0
-#: so many exchanges, and then the peer goes
+#: number of exchanges after which the peer disconnects
 _LONGEST = 60
 _SCHEDULERS = ("easy", "conservative", "fcfs", "pbs")
 _DELIMITER = parts_before([b""])
@@ -43,7 +43,7 @@ _SWF = "; MaxProcs: 4\n" + "".join(
 
 
 class Command:
-    """A command of ours as a process; it is killed if it does not end."""
+    """A ``pipistrelle`` command in a child process; it is killed if it does not end in time."""
 
     def __init__(self, home: Path, words: list[str]) -> None:
         self._said = home / "said"
@@ -63,7 +63,7 @@ class Command:
         self._pidfd = os.pidfd_open(self.pid)
 
     def ended(self) -> tuple[int | None, str]:
-        """Wait for the end; return the exit code, None if there is none, and what was said."""
+        """Wait for the end; return the exit code, or None if the command was killed, and its output."""
         over = bool(select.select([self._pidfd], [], [], _LIMIT_S)[0])
         if not over:
             os.kill(self.pid, signal.SIGKILL)
@@ -73,7 +73,7 @@ class Command:
 
 
 class Listening:
-    """A peer that listens: a ROUTER to one REQ, on a plain socket."""
+    """A listening peer: a ZeroMQ ROUTER for one REQ client, on a plain Unix socket."""
 
     def __init__(self, path: str) -> None:
         self._server = socket.socket(socket.AF_UNIX)
@@ -84,7 +84,10 @@ class Listening:
         self._stream = ZmtpStream(b"ROUTER", (b"REQ", b"DEALER"), longest=1 << 26, farthest=1 << 26)
 
     def receive(self) -> bytes:
-        """Return the next message; ConnectionLost if none will come."""
+        """Return the next message.
+
+        Raise ConnectionLost if the command closed the connection or sends nothing in time.
+        """
         try:
             if self._connection is None:
                 self._connection, _ = self._server.accept()
@@ -106,20 +109,20 @@ class Listening:
             self._connection.sendall(answers)
 
     def send(self, frame: bytes) -> None:
-        """Send a message, if anybody takes it."""
+        """Send a message; ignore a closed connection."""
         with suppress(OSError):
             assert self._connection is not None
             self._connection.sendall(_DELIMITER + framed(frame))
 
     def close(self) -> None:
-        """Close it."""
+        """Close the connection and the listening socket."""
         self._server.close()
         if self._connection is not None:
             self._connection.close()
 
 
 def connecting(path: str, command: Command) -> ZmtpConnection:
-    """Return a peer that connects, as soon as the command listens."""
+    """Connect to the command's socket as soon as the command listens, and return the connection."""
     connection = ZmtpConnection(f"ipc://{path}")
     while True:
         try:
@@ -132,7 +135,7 @@ def connecting(path: str, command: Command) -> ZmtpConnection:
 
 
 class Fcfs:
-    """First come, first served, on the lowest free units; it believes what it is told."""
+    """A first-come, first-served scheduler on four units, which trusts the server's messages."""
 
     def __init__(self) -> None:
         self._free = set(range(4))
@@ -140,7 +143,7 @@ class Fcfs:
         self._held: dict[str, list[int]] = {}
 
     def decide(self, message: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return decisions."""
+        """Update the queue from a notice's events and return the decisions, both as JSON objects."""
         for event in message["events"]:
             data = event["data"]
             if event["type"] == "JOB_SUBMITTED":
@@ -158,7 +161,11 @@ class Fcfs:
 
 
 def over_sockets(side: str, seed: int) -> Callable[[Tally, int], None]:
-    """Return what carries out one run over a socket, by its number."""
+    """Return a function that carries out the run of a given number over a socket.
+
+    ``side`` names the process under test and begins with ``server`` or ``scheduler``. It ends with ``batsim`` for
+    Batsim's dialect.
+    """
     _warm()
     batsim = side.endswith("batsim")
     if side.startswith("scheduler"):
@@ -206,7 +213,7 @@ def _hostile(tally: Tally, mutator: Mutator, good: bytes, share: float) -> bytes
 
 
 def _server(tally: Tally, mutator: Mutator, home: Path, words: list[str], path: str, *, batsim: bool) -> None:
-    """Be a scheduler that is hostile now and then."""
+    """Run `serve`, and act as its scheduler: about a third of the replies are hostile."""
     listening = Listening(path) if batsim else None
     command = Command(home, words)
     peer: Any = listening if listening is not None else connecting(path, command)
@@ -217,7 +224,7 @@ def _server(tally: Tally, mutator: Mutator, home: Path, words: list[str], path: 
     try:
         if not batsim:
             hello = b'{"type": "HELLO", "data": {"name": "h", "features": ["wake_filter", "dynamic_jobs"]}}'
-            for _ in range(mutator.random.choice((0, 2, 5))):  # strangers
+            for _ in range(mutator.random.choice((0, 2, 5))):  # hostile HELLOs
                 peer.send(_hostile(tally, mutator, hello, 1.0))
                 if json.loads(peer.receive()).get("type") == "WELCOME":
                     break
@@ -243,7 +250,7 @@ def _server(tally: Tally, mutator: Mutator, home: Path, words: list[str], path: 
 def _scheduler(
     tally: Tally, mutator: Mutator, home: Path, words: list[str], path: str, talk: Talk, *, batsim: bool
 ) -> None:
-    """Be a server that is hostile now and then."""
+    """Run `schedule`, and act as its server: a random share of the notices is hostile."""
     listening = None if batsim else Listening(path)
     command = Command(home, words)
     peer: Any = connecting(path, command) if listening is None else listening
@@ -270,7 +277,7 @@ def _scheduler(
 
 
 def _warm() -> None:
-    """Import what the commands need."""
+    """Import the modules that the commands need, so that their forks start fast."""
     from pipistrelle.cli.terminal.console import import_numpy
 
     import_numpy()

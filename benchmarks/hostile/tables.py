@@ -1,6 +1,6 @@
-"""What the protocol's own tables have: kinds of events and decisions, names of fields, words, and whole messages.
+"""Types of events and decisions, field names, keywords and example messages of the protocol.
 
-Nothing here is written by hand but what no table has, so that what is new in the protocol is tried at once.
+Most are read from the protocol's own definitions, so additions to the protocol are tested at once.
 """
 
 import json
@@ -14,19 +14,19 @@ from pipistrelle.protocol.batsim import notices, reply_reader
 from pipistrelle.protocol.events import AnyEvent
 from pipistrelle.protocol.fields import FEATURES, TAKEOVER
 
-#: beside the benchmarks: the package that is installed need not have them
+#: taken from the source tree, because an installed package may lack them
 VECTORS: Final = Path(__file__).resolve().parents[2] / "protocol" / "vectors"
 #: events and decisions of the native dialect
 EVENTS: Final = tuple(str(struct.__struct_config__.tag) for struct in get_args(AnyEvent))
 DECISIONS: Final = codec.DECISION_TYPES
-#: those of Batsim's dialect
+#: events and decisions of Batsim's dialect
 BATSIM_EVENTS: Final = notices.EVENT_TYPES
 BATSIM_DECISIONS: Final = reply_reader.DECISION_TYPES
-#: what a HELLO may name
+#: features that a HELLO may name
 HELLO_FEATURES: Final = (*FEATURES, TAKEOVER)
 _PROGRESS: Final = {"profile": "each", "progress": 0.25, "current_task_index": 0, "current_task": None}
 _JOB: Final = {"id": "w0!77", "subtime": 0.0, "res": 2, "walltime": 9.0, "profile": "each"}
-#: {kind: data of such an event or decision of Batsim's}; what is not here comes in the talks themselves
+#: {type: example data of this event or decision in Batsim's dialect}; the other types occur in ordinary runs
 BATSIM_DATA: Final[dict[str, Any]] = {
     "JOB_KILLED": {"job_ids": ["w0!1", "w0!2"], "job_progress": {"w0!1": _PROGRESS}},
     "REQUESTED_CALL": {},
@@ -37,9 +37,9 @@ BATSIM_DATA: Final[dict[str, Any]] = {
     "REJECT_JOB": {"job_id": "w0!1"},
     "SET_JOB_METADATA": {"job_id": "w0!1", "metadata": "seen"},
 }
-#: what neither dialect has, or had once
+#: types that neither dialect has; some are from older versions
 STRANGE_KINDS: Final = ("SUBMIT_JOB", "SUBMIT_PROFILE", "execute_job", "job_submitted", "")
-#: fields of Batsim's messages, which no schema describes
+#: fields of Batsim's messages, for which there is no schema
 _BATSIM_FIELDS: Final = (
     *("mapping", "profile", "resources", "state", "job_state", "kill_reason", "requests", "nb_computing_resources"),
     *("compute_resources", "profiles", "workload_name", "profile_name", "additional_io_job", "storage_mapping"),
@@ -48,14 +48,14 @@ _BATSIM_FIELDS: Final = (
 
 @cache
 def field_names() -> tuple[str, ...]:
-    """Return the names of all fields of the native dialect's messages, and some of Batsim's."""
+    """Return field names of all native and some Batsim messages, and one unknown name."""
     found = {name for node in _nodes(schema.build()) for name in node.get("properties", ())}
     return (*sorted(found | set(_BATSIM_FIELDS)), "x")
 
 
 @cache
 def words() -> tuple[str, ...]:
-    """Return all texts that some field of the native dialect may have, and no others."""
+    """Return all keywords that the native dialect's schema lists as values of a field."""
     found: set[str] = set()
     for node in _nodes(schema.build()):
         found.update(word for word in node.get("enum", ()) if isinstance(word, str))
@@ -64,23 +64,26 @@ def words() -> tuple[str, ...]:
 
 @cache
 def vectors(kind: str) -> tuple[bytes, ...]:
-    """Return the published valid frames of a kind: ``hello``, ``greeting``, ``notice`` or ``reply``."""
+    """Return the valid example frames of a kind: hello, greeting, notice or reply."""
     return tuple(path.read_bytes() for path in sorted(VECTORS.glob(f"{kind}-valid-*.json")))
 
 
 @cache
 def with_kind(frame_kind: str, kind: str) -> tuple[bytes, ...]:
-    """Return those of the vectors of a kind of frame that have an event, or a decision, of a kind."""
+    """Return the example frames of kind ``frame_kind`` with an event or decision of type ``kind``."""
     return tuple(frame for frame in vectors(frame_kind) if kind in kinds_in(frame))
 
 
 def least_tried(kinds: Iterable[str], tried: Mapping[str, int]) -> str:
-    """Return the kind that was tried least so far, by its name where several were."""
+    """Return the type with the smallest count in ``tried``; break ties by name."""
     return min(kinds, key=lambda kind: (tried.get(kind, 0), kind))
 
 
 def dated(frame: bytes, now: float, **head: object) -> bytes:
-    """Return a notice or reply as if it were of this time (s), with other fields at its top; others as they are."""
+    """Return a notice or reply with all its times set to ``now`` (s).
+
+    The ``head`` fields replace fields at the top level. Frames without a time are returned unchanged.
+    """
     message = json.loads(frame)
     if "now" not in message:
         return frame
@@ -89,7 +92,7 @@ def dated(frame: bytes, now: float, **head: object) -> bytes:
 
 
 def kinds_in(frame: bytes) -> list[str]:
-    """Return the kinds of events or decisions in a frame."""
+    """Return the types of the events or decisions in a frame, in order."""
     return [event["type"] for event in json.loads(frame).get("events", ())]
 
 

@@ -1,4 +1,7 @@
-"""What became of hostile frames: counts, finds, times, memory."""
+"""Results of sending hostile frames: counts, finds, times and memory.
+
+A find is a frame that was handled badly.
+"""
 
 import base64
 import os
@@ -15,25 +18,32 @@ from pathlib import Path
 
 from pipistrelle.protocol.base.errors import PipistrelleError, printable
 
-#: no frame may take longer, in seconds: that is a hang
+#: a frame that takes longer (wall-clock s) counts as a hang
 LIMIT_S = 60
-#: a frame that takes longer (s of the processor), or more memory (KiB), is a find as well
+#: a frame that takes more processor time (s) or more memory (KiB) is a find
 SLOW_S = 3.0
 BIG_KB = 400 * 1024
-#: no message about a peer's frame is longer, in characters
+#: greatest length of an error message about a frame (characters)
 LONGEST_MESSAGE = 3000
-#: bytes of a frame that are shown
+#: greatest length of a frame that is shown in full (bytes)
 _SHOWN = 3000
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Hang(BaseException):
-    """A frame took longer than any may."""
+    """Raised when a frame takes longer than `LIMIT_S`."""
 
 
 @dataclass(frozen=True)
 class Find:
-    """A frame that did what none may do."""
+    """A frame that was handled badly, for example with a crash, a hang or a changed session.
+
+    Attributes:
+        side: the program under test, and the dialect.
+        where: seed, run and place in the run, to repeat it.
+        what: what happened.
+        frame: the bytes of the frame.
+    """
 
     side: str
     where: str
@@ -50,7 +60,14 @@ class Find:
 
 @dataclass
 class Tally:
-    """Counts for one side; ``frame`` is the one that is being tried."""
+    """Counts and finds for one program under test.
+
+    Attributes:
+        side: the program under test, and the dialect.
+        wanted: number of frames to try.
+        frame: the frame under trial.
+        where: place of this frame, for reports.
+    """
 
     side: str
     wanted: int
@@ -65,22 +82,22 @@ class Tally:
     slowest: float = 0.0
     warm_kb: int = 0
     cpu: float = 0.0
-    #: how often which kind of event or decision stood in what was true
+    #: {type of event or decision: its number of occurrences in frames before mutation}
     kinds: Counter[str] = field(default_factory=Counter)
 
     @property
     def done(self) -> bool:
-        """Whether enough frames were tried."""
+        """Whether the wanted number of frames has been tried."""
         return self.tried >= self.wanted
 
     def find(self, what: str) -> None:
-        """Note that the frame did what none may do."""
+        """Record that the current frame was handled badly; ``what`` says how."""
         what = printable(what.replace("\n", "\\n")) if len(what) < _SHOWN else f"{printable(what[:_SHOWN])}..."
         self.finds.append(Find(self.side, self.where, what, self.frame))
 
     @contextmanager
     def trial(self, frame: bytes) -> Iterator[None]:
-        """Count a frame that is tried meanwhile, and how long it takes."""
+        """Count a frame, and measure time and memory of the ``with`` body that processes it."""
         self.frame = frame
         self.tried += 1
         if self.tried == self.wanted // 4 + 1:
@@ -97,14 +114,14 @@ class Tally:
                 self.find(f"takes {took:.1f} s, and {grown / 1024:.0f} MiB")
 
     def refuse(self, error: PipistrelleError, *expected: type[PipistrelleError]) -> None:
-        """Count a frame as refused, by an error that must be one of those and must be fit to be shown."""
+        """Count a refused frame; record a find if the error's type or text is unexpected."""
         self.refused += 1
         if not isinstance(error, expected):
             self.find(f"{type(error).__name__}: {error}")
         self.check_text(error)
 
     def check_text(self, error: BaseException) -> None:
-        """See to it that an error's text is one line that a terminal can be shown."""
+        """Record a find if an error's text is too long or has line breaks or control characters."""
         text = str(error)
         if len(text) > LONGEST_MESSAGE:
             self.find(f"a message of {len(text):,} characters: {text[:200]}...")
@@ -112,12 +129,12 @@ class Tally:
             self.find(f"a message with control characters: {text!r}")
 
     def crash(self) -> None:
-        """Note an exception that nobody foresaw."""
+        """Record the current unexpected exception as a find, with its traceback."""
         lines = traceback.format_exc(limit=-4).splitlines()
         self.find(" | ".join(line.strip() for line in reversed(lines) if "^^" not in line))
 
     def lines(self) -> list[str]:
-        """Return the figures."""
+        """Return the figures as two lines of text."""
         grown = resident_kb() - self.warm_kb if self.warm_kb else 0
         ends = ", ".join(f"{count:,} {name}" for name, count in self.ends.most_common())
         return [
@@ -129,12 +146,12 @@ class Tally:
 
 
 def resident_kb() -> int:
-    """Return how much memory this process holds, in KiB."""
+    """Return the resident memory of this process (KiB)."""
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * _PAGE // 1024
 
 
 def peak_kb() -> int:
-    """Return how much memory this process has ever held, in KiB."""
+    """Return the peak resident memory of this process (KiB)."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
@@ -143,7 +160,10 @@ def _hang(*_: object) -> None:
 
 
 def carry_out(tally: Tally, once: Callable[[Tally, int], None], give_up: int = 20) -> Tally:
-    """Call ``once`` with run numbers until enough frames were tried, or too much was found."""
+    """Call ``once`` with run numbers from 0 until enough frames are tried.
+
+    Stop early after ``give_up`` finds.
+    """
     before = signal.signal(signal.SIGALRM, _hang)
     began = time.process_time()
     number = 0

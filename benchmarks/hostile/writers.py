@@ -1,4 +1,4 @@
-"""Every command that writes files, with the files that it writes."""
+"""Every command that writes files, and the files that it writes."""
 
 import shutil
 import sys
@@ -10,13 +10,13 @@ import msgspec
 
 _EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 _LIVE = _EXAMPLES / "live"
-#: a forecast of the example's cluster
+#: options of a forecast for the example cluster
 _FORECAST = (
     *("--squeue", str(_LIVE / "squeue.txt"), "--scontrol", str(_LIVE / "nodes.txt"), "--replicas", "2"),
     *("--config", str(_LIVE / "slurm.conf"), "--accounting", str(_LIVE / "accounts.txt")),
 )
 _MINIMAL = str(_EXAMPLES / "minimal_scheduler.py")
-#: a small study of the log that the commands read
+#: a small study of the log made.swf
 _STUDY = """[run]
 workload = "made.swf"
 platform = "tiny"
@@ -26,7 +26,7 @@ until = ["1h", "2h"]
 [replicas]
 count = 1
 """
-#: commands that make what other commands read
+#: commands whose output other commands read
 MADE: tuple[tuple[str, ...], ...] = (
     ("run", "-w", "made.swf", "-p", "tiny", "--in-process", "--quiet", "--out", "one"),
     ("run", "-w", "made.swf", "-p", "tiny", "--in-process", "--quiet", "--out", "two", "--scheduler", "fcfs"),
@@ -53,7 +53,7 @@ MADE: tuple[tuple[str, ...], ...] = (
 
 
 def prepare(home: Path) -> None:
-    """Write the files that the commands read and that no command makes."""
+    """Write the input files that no command of `MADE` creates."""
     (home / "study.toml").write_text(_STUDY, encoding="ascii")
     lines = ["; MaxProcs: 4\n"]
     for one in range(1, 60):
@@ -72,7 +72,7 @@ def prepare(home: Path) -> None:
 
 
 def is_json(content: bytes) -> bool:
-    """Return whether this is a whole JSON object."""
+    """Return whether the content is one complete JSON object and a line feed."""
     try:
         return content.endswith(b"\n") and isinstance(msgspec.json.decode(content), dict)
     except msgspec.DecodeError:
@@ -80,12 +80,12 @@ def is_json(content: bytes) -> bool:
 
 
 def is_junit(content: bytes) -> bool:
-    """Return whether this is a whole JUnit file; it has the times that tests took."""
+    """Return whether the content is a complete JUnit file, whose test durations vary."""
     return content.startswith(b"<?xml") and content.endswith(b"</testsuites>\n")
 
 
 def is_key(content: bytes) -> bool:
-    """Return whether this is a whole file of a key."""
+    """Return whether the content is a complete key file."""
     return content.startswith(b"#") and content.count(b'"') in (2, 4) and content.endswith(b"\n")
 
 
@@ -94,13 +94,13 @@ class Writer:
     """A command that writes files.
 
     Attributes:
-        option: the parameter that names the file or folder.
-        words: the command's words.
-        files: the files that must be as before or as after the whole command.
-        tables: files that grow during the command: they have whole lines at any time.
-        valid: says whether a new file is whole, if its bytes differ from time to time.
-        code: the exit code of the command.
-        fresh: the command writes only new files.
+        option: the command, and the parameter that names the output file or folder.
+        words: the command-line arguments.
+        files: files that must be unchanged or complete if the command is killed.
+        tables: files that grow during the command; they must end with a complete line at any time.
+        valid: returns whether a file is complete; needed if its bytes vary between runs.
+        code: the expected exit code.
+        fresh: whether the command refuses to overwrite files.
     """
 
     option: str
@@ -113,12 +113,12 @@ class Writer:
 
     @property
     def command(self) -> str:
-        """Return the command's name."""
+        """The name of the command, such as ``study run``."""
         return self.option.rpartition(" ")[0]
 
 
 def _one(option: str, *words: str, file: str) -> Writer:
-    """Return a command that writes one file."""
+    """Return a `Writer` for a command that writes one file; ``option`` ends with the parameter."""
     return Writer(option, (*option.split()[:-1], *words), (file,))
 
 

@@ -27,8 +27,8 @@ from pipistrelle.schedulers.slurm.files.topology import read_topology
 
 _COLUMNS: Final = ("line", "key", "support", "meaning")
 _UNKNOWN: Final = "unknown"
-_SWITCH: Final = re.compile(r"^\s*switchname\s*=", re.IGNORECASE | re.MULTILINE)
-_GRES_LINE: Final = re.compile(r"^\s*(?:autodetect|name)\s*=", re.IGNORECASE | re.MULTILINE)
+_SWITCH: Final = re.compile(r"^[ \t]*switchname[ \t]*=", re.IGNORECASE | re.MULTILINE)
+_GRES_LINE: Final = re.compile(r"^[ \t]*(?:autodetect|name)[ \t]*=", re.IGNORECASE | re.MULTILINE)
 _LONGEST: Final = 72
 
 

@@ -1,6 +1,5 @@
 """``pipistrelle workload fill``: fill shared GPU nodes with pods (jobs) from a list."""
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +17,6 @@ if TYPE_CHECKING:
 else:
     _PercentType = click.ParamType  # before click 8.2 it takes no type
 
-#: the most that pods may request, in times the cluster's GPUs
-_MOST = 10.0
-
 
 class _Percent(_PercentType):
     """A percentage above zero, such as 130%, or the number 1.3."""
@@ -29,14 +25,12 @@ class _Percent(_PercentType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Parse the percentage; raise a usage error if it is not valid."""
-        text = str(value)
+        from pipistrelle.runs.filling.experiment import parse_until  # loads numpy
+
         try:
-            number = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
+            return parse_until(str(value))
         except ValueError:
-            number = math.nan
-        if not 0 < number <= _MOST:
-            self.fail(f"'{text}' is not a percentage above 0% and up to {100 * _MOST:g}%, such as 130%.", param, ctx)
-        return number
+            self.fail(f"'{value}' is not a percentage above 0% and up to 1000%, such as 130%.", param, ctx)
 
 
 @click.command("fill", cls=Command)

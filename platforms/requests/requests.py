@@ -64,6 +64,8 @@ class RequestBook:
         #: {request: suitable pools or parts of pools}
         self._able: dict[NodeRequest, tuple[PoolInfo, ...]] = {}
         self._allowed: dict[NodeRequest, NodeSet] = {}
+        #: {request: the units of all other nodes}
+        self._barred: dict[NodeRequest, NodeSet] = {}
 
     @cached_property
     def counts(self) -> NodeCounts:
@@ -116,33 +118,42 @@ class RequestBook:
             self._allowed[request] = found
         return found
 
+    def _not_allowed(self, request: NodeRequest) -> NodeSet:
+        found = self._barred.get(request)
+        if found is None:
+            every = NodeSet.EMPTY
+            for pool in self._pools:
+                every |= NodeSet.parse(pool.units)
+            found = self._barred[request] = every - self.allowed(request)
+        return found
+
     def refusal(self, request: NodeRequest, size: int) -> str | None:
         """Return why a request cannot be satisfied even if all units are free; None if it can."""
         try:
             pools = self.pools(request)
         except PlatformError as error:
             return f"{error.what}: {error.found}"
-        text = request.constraint
+        text, each = request.constraint, request.units_per_node
+        if pools and each is None and size <= len(self.allowed(request)):
+            return None
         if not pools and text is not None and not self._meeting(text):
             return why_unmet(parse_constraint(text), text, self._kinds)
         which = "the machine" if text is None else f"constraint {quoted(text)}"
-        each = request.units_per_node
         if not pools:
             have = sorted({pool.units_per_node for pool in self._meeting(text)})
             wants = f"whole nodes of {each} units" if request.whole_nodes else f"{each} units a node"
             return f"it asks for {wants}, the nodes of {which} have {' or '.join(map(str, have))}"
         nodes = request.nodes(size)
         if nodes is None:
-            units = sum(len(NodeSet.parse(pool.units)) for pool in pools)
+            units = len(self.allowed(request))
             return f"it asks for {size} units, {which} has {units}" if size > units else None
         there = sum(len(NodeSet.parse(pool.nodes)) for pool in pools)
         return f"it asks for {nodes} nodes with {each} units, {which} has {there}" if nodes > there else None
 
     def fault(self, request: NodeRequest, size: int, alloc: NodeSet) -> str | None:
         """Return why an allocation violates a request of ``size`` units; None if it does not."""
-        others = alloc - self.allowed(request)
-        if others:
-            return f"units of nodes that will not do, {others}: it asks for {request}"
+        if not alloc.isdisjoint(barred := self._not_allowed(request)):
+            return f"units of nodes that will not do, {alloc & barred}: it asks for {request}"
         each = request.units_per_node
         if each is None:
             return None

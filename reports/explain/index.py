@@ -82,7 +82,7 @@ def _key(folder: Path) -> str:
 
 def _kept(path: Path, key: str) -> RunIndex | None:
     """Return the index saved in a file, if its key is ``key``."""
-    with suppress(OSError, msgspec.DecodeError, ValueError):
+    with suppress(OSError, ValueError, RecursionError):
         content = read_whole(path)
         if _key_of.decode(content).key == key:
             return _decoder.decode(content)

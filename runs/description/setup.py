@@ -19,8 +19,8 @@ from pipistrelle.runs.description.reliability import has_coming_back, load_relia
 from pipistrelle.runs.description.spec import Decides, RunSpec
 from pipistrelle.runs.inputs.named import begins_as_log, load_machine, load_workload, platform_for, units_remark
 from pipistrelle.runs.slurm.files import is_slurm_file, read_slurm_files
-from pipistrelle.schedulers.catalogue.names import RECORDED, SUFFIX
-from pipistrelle.schedulers.catalogue.registry import preemption_of
+from pipistrelle.schedulers.catalogue.names import RECORDED, SUFFIX, is_ours
+from pipistrelle.schedulers.catalogue.registry import placement_of, preemption_of
 from pipistrelle.schedulers.policy.interfaces import learn
 from pipistrelle.server.engine.lives import LimitChecks
 from pipistrelle.server.outages.reliability import Reliability
@@ -29,6 +29,7 @@ from pipistrelle.server.setup.recorded import starts_of
 from pipistrelle.server.setup.requests import UNMET
 from pipistrelle.server.setup.resilience import refuse_attempts
 from pipistrelle.server.setup.setup import Dispersion, Setup
+from pipistrelle.server.setup.whole_nodes import as_units
 from pipistrelle.traces.clean import faults_text
 from pipistrelle.traces.logs.labels import named_column
 from pipistrelle.traces.logs.maui_nodes import is_resource_trace
@@ -116,6 +117,10 @@ class _Shared:
     def _steady(self) -> Setup:
         return _steady_setup(self._spec, self.trace, self.machine)
 
+    @cached_property
+    def _units(self) -> tuple[Platform, dict[str, Workload]] | None:
+        return as_units(self._steady.platform, self._steady.workloads)
+
     def setup(self, spec: RunSpec, given: Reliability | None, tell: Callable[[list[str]], None]) -> Setup:
         """Check a run and return its setup without a horizon; pass warnings to ``tell``."""
         # Options for requeued jobs also depend on whether the policy preempts.
@@ -138,6 +143,10 @@ class _Shared:
                 setup = dataclasses.replace(setup, reliability=happens)
             elif spec.outages is None and spec.seed != _SEED:
                 make()  # rejects a seed that has no effect
+
+        if self._units is not None and places_units(spec):
+            platform, workloads = self._units
+            setup = dataclasses.replace(setup, platform=platform, workloads=workloads)
 
         def check() -> None:
             _check_placement(spec, setup.platform)
@@ -318,6 +327,13 @@ def _steady_setup(spec: RunSpec, trace: Workload, machine: "Platform | SimGridPl
 def _check_placement(spec: RunSpec, platform: Platform) -> None:
     if spec.asks_of_nodes:
         learn(spec.make_policy(warn=False, polls=False), Machine(platform.units, platform.info))
+
+
+def places_units(spec: RunSpec) -> bool:
+    """Return whether a scheduler decides the same for nodes of one core as for units: one of ours, on lowest units."""
+    if not isinstance(spec.scheduler, str) or spec.scheduler == SLURM or not is_ours(spec.scheduler):
+        return False
+    return (spec.placement or placement_of(spec.scheduler) or "lowest") == "lowest"
 
 
 def _check_recorded(spec: RunSpec, setup: Setup) -> None:

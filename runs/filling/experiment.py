@@ -3,6 +3,7 @@
 Each pod is placed, or dropped if it does not fit.
 """
 
+import math
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -16,6 +17,14 @@ from pipistrelle.schedulers.sharing.placements import make_shared
 
 #: percentages of the cluster's GPUs requested at which a fill is measured
 POINTS: Final = (50, 80, 100, 110, 120, 130)
+#: the end of a fill if none is given, as text
+UNTIL: Final = "130%"
+#: the most that pods may request, in times the cluster's GPUs
+_MOST: Final = 10.0
+
+
+#: the results that are measured at each percentage in `POINTS`
+FIGURES: Final = ("allocated", "fragmented")
 
 
 class Filled(NamedTuple):
@@ -32,6 +41,26 @@ class Filled(NamedTuple):
     fragmented: list[list[float]]
     placed: int
     dropped: int
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The results by name, such as ``allocated_80``: % of the cluster's GPUs when 80 % are requested."""
+        found = {f"{name}_{point}": value for name in FIGURES for point, value in getattr(self, name)}
+        return {**found, "placed": self.placed, "dropped": self.dropped}
+
+
+def parse_until(text: str) -> float:
+    """Return the share of the GPUs at which a fill ends: 1.3 for ``130%`` or ``1.3``; ValueError if invalid."""
+    number = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
+    if not (math.isfinite(number) and 0 < number <= _MOST):
+        raise ValueError(f"'{text}' is not a percentage above 0% and up to {100 * _MOST:g}%, such as 130%.")
+    return number
+
+
+def metric_names(until: float) -> set[str]:
+    """Return the names of a fill's metrics; see `Filled.metrics`."""
+    points = [point for point in POINTS if point <= 100 * until + 1e-9]
+    return {"placed", "dropped", *(f"{name}_{point}" for name in FIGURES for point in points)}
 
 
 def fill(nodes: SharedNodes, pods: PodList, placement: str, *, until: float, seed: int) -> Filled:

@@ -5,12 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from pipistrelle.models.samples.estimates import mean_interval
 from pipistrelle.models.workloads.pictures import drawn
-from pipistrelle.runs.filling.experiment import Filled
+from pipistrelle.runs.filling.experiment import FIGURES, Filled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-FIGURES = ("allocated", "fragmented")
 
 
 def summarise_fills(placement: str, seed: int, fills: Sequence[Filled]) -> dict[str, Any]:

@@ -273,8 +273,7 @@ class TextColumn(Sequence[str]):
     def _keys(self, width: int) -> Keys | None:
         """Return a hash of each cell, or None if the hashes need too much memory.
 
-        Hashes of two columns are comparable only if made with the same ``width``, which is at least the longest cell's
-        length.
+        Hashes of two columns are comparable only if made with the same ``width``, at least the longest cell's length.
         """
         if width * len(self) > _WIDEST:
             return None

@@ -70,7 +70,7 @@ def packed_table(folder: Path, name: str) -> Table | None:
         raw = stream.read()
     try:
         table: Table = getattr(msgspec.json.decode(raw, type=_Rows), name)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         found = printable(str(error))[:100]
         raise InputError("the packed rows cannot be read", where=str(path), found=found, hint=_HINT) from None
     if set(table) != set(_COLUMNS[name]) or len(set(map(len, table.values()))) != 1:

@@ -23,8 +23,8 @@ GRES: Final = "gres.conf"
 TOPOLOGY: Final = "topology.conf"
 #: largest file of a configuration (bytes)
 _LARGEST: Final = 16 * 1024 * 1024
-_INCLUDE: Final = re.compile(r"^\s*include\s+(\S+)", re.IGNORECASE | re.MULTILINE)
-_START: Final = re.compile(r"^#\s*start\s*[:=]\s*(\S+)", re.IGNORECASE | re.MULTILINE)
+_INCLUDE: Final = re.compile(r"^[ \t]*include[ \t]+(\S+)", re.IGNORECASE | re.MULTILINE)
+_START: Final = re.compile(r"^#[ \t]*start[ \t]*[:=][ \t]*(\S+)", re.IGNORECASE | re.MULTILINE)
 _ZERO: Final = ",zero="
 _DEEPEST: Final = 10
 

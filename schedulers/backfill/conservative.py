@@ -33,7 +33,7 @@ def _compiled() -> ModuleType:
 
 
 class Conservative:
-    """Gives every waiting job a reservation on fixed units, never delayed by other jobs.
+    """Conservative backfilling: every waiting job has a reservation on fixed units.
 
     A new job gets a reservation that delays no earlier reservation. When a job ends, each waiting job is planned again,
     in the order of the queue, while all others keep their reservations. A job's old reservation is released first, so
@@ -56,7 +56,7 @@ class Conservative:
         return inf if self._plan is None else self._plan.begin(job.number)
 
     def state(self) -> Any:
-        """Return the plan and all reservations as plain values; None if certainly no job is queued."""
+        """Return the plan and all reservations as plain values; None if there is no plan."""
         plan = self._plan
         return None if plan is None else {"swift": type(plan) is not _InSlices, **plan.state()}
 
@@ -100,7 +100,7 @@ class Conservative:
 
 
 class _InSlices(Plan):
-    """The reservations of all queued jobs, for the general case: any placement, and maintenance windows."""
+    """The reservations of all queued jobs, for any placement and with maintenance windows."""
 
     needed = True
 
@@ -129,16 +129,23 @@ class _InSlices(Plan):
         return {**super().state(), "places": plain(self._places)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a state."""
+        """Restore the state that `state` returned."""
         super().restore(state)
         self._claim(message_of(state["places"]))
 
     def holds_for(self, view: View) -> bool:
-        """Return whether the plan is still valid and all jobs with a reserved start before now have started."""
+        """Return whether the plan is still valid.
+
+        It is invalid if a job has not started although its reserved start is past.
+        """
         return super().holds_for(view) and not any(place.begin < view.now for place in self._places.values())
 
     def schedule(self, *, anew: bool) -> None:
-        """Make reservations for new jobs in queue order; after units were released (``anew``), for all jobs."""
+        """Start new jobs, or make reservations for them, in queue order.
+
+        Args:
+            anew: whether units were released; then all queued jobs are planned again.
+        """
         view = self._view
         self.follow()
         if view.cancelled:

@@ -8,7 +8,7 @@ from pipistrelle.schedulers.sharing.easy_on_nodes import EasyOnNodes
 
 
 def earliest_start(view: View, job: SchedulerJob) -> float:
-    """Return the earliest time (s) at which a waiting job fits, as EASY backfilling reserves it.
+    """Return the earliest time (s) at which a waiting job fits, as EASY would reserve it.
 
     Every running job is expected to run for its full walltime. No other job is expected to start before this one. The
     time respects what the job asks for, maintenance, and nodes out of service. It is ``view.now`` if the job fits now.

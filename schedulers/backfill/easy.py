@@ -1,4 +1,4 @@
-"""EASY backfilling, and the two rules without reservations."""
+"""EASY backfilling, and two rules without reservations: strict queue order and first fit."""
 
 from math import inf
 from typing import Any, ClassVar
@@ -18,7 +18,10 @@ from pipistrelle.schedulers.sharing.easy_on_nodes import EasyOnNodes, FirstFitOn
 
 
 def start_by_count(view: View, placement: Placement, job: SchedulerJob, why: str | None = None) -> None:
-    """Start a job on free units that the placement picks; used with placements that never refuse a job."""
+    """Start a job on free units that the placement picks.
+
+    Use it only with placements that never refuse a job.
+    """
     alloc = None  # None: the lowest free units
     if not takes_lowest(placement):
         alloc, view.free = take(placement, job, view.free, view.machine)
@@ -42,7 +45,7 @@ def start_in_order(view: View, placement: Placement) -> tuple[bool, SchedulerJob
 
 
 class NoBackfill(Stateless):
-    """Starts jobs strictly in the order of the queue."""
+    """No backfilling: jobs start strictly in the order of the queue."""
 
     def on_nodes(self) -> Backfill:
         """Return the rule for nodes that jobs share."""
@@ -60,7 +63,7 @@ class NoBackfill(Stateless):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class FirstFit(Kept):
-    """Starts every job that fits, in the order of the queue; large jobs may starve."""
+    """First fit: every job that fits starts, in the order of the queue; large jobs may starve."""
 
     _kept: ClassVar[tuple[str, ...]] = ("_kept_back",)
 
@@ -125,13 +128,16 @@ class Easy:
         return EasyOnNodes(shortest_first=self._shortest_first)
 
     def reservation(self, job: SchedulerJob) -> float | None:
-        """Return the first job's latest expected start (s), inf if unknown; None for every other job."""
+        """Return the first job's latest expected start (s); None for every other job.
+
+        The start is inf if unknown.
+        """
         if self._by_units is not None:
             return self._by_units.reserve(job).shadow if self._by_units.is_first(job) else None
         return self._shadow if job is self._reserved_for else None
 
     def state(self) -> dict[str, Any]:
-        """Return the first job's reservation as plain values; without a reservation, its job is None."""
+        """Return the first job's reservation as plain values; its job is None if there is none."""
         first = None if self._reserved_for is None else self._reserved_for.id
         by_units = self._by_units is not None
         return {"first": first, "shadow": self._shadow, "extra": self._extra, "by_units": by_units}
@@ -178,12 +184,11 @@ class Easy:
         elif grouped is None or grouped.view is not view:
             grouped = GroupedQueue(view)
         self._grouped = grouped
-        if grouped is not None:
+        if grouped is None:
+            first = units.start_in_order()
+        else:
             grouped.follow()
-        first = units.start_in_order()
-        if grouped is not None:
-            for job in units.started:
-                grouped.drop(job)
+            first = grouped.start_in_order(units)
         if first is None:
             return
         if not view.free.count:

@@ -1,4 +1,4 @@
-"""The older EASY of Batsim: it chooses the first job's units in advance."""
+"""EASY backfilling that reserves fixed units for the first job, as in older Batsim."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from pipistrelle.schedulers.sharing.plan.reserving import EasySlicesOnNodes
 
 
 class EasySlices(Kept):
-    """EASY backfilling with one reservation on single units, in time slices.
+    """EASY backfilling with one reservation, on fixed units.
 
     The first job gets a reservation on chosen units. A job that would run past the reserved start cannot use these
     units, even if enough other units will be free for the first job (Horace et al., "Exploring the Trade-off Between
@@ -35,7 +35,7 @@ class EasySlices(Kept):
         return self._place.begin if self._place is not None and job.number == self._reserved_for else None
 
     def state(self) -> Any:
-        """Return the plan, and the first job's number and reservation."""
+        """Return the plan, and the first job's number and reservation; None if there is no plan."""
         return None if self._plan is None else {**super().state(), "plan": self._plan.state()}
 
     def restore(self, state: Any, view: View, placement: Placement) -> None:

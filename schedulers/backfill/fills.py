@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-#: most checks by GREEDY of whether a job fits beside others
+#: limit of GREEDY's checks of whether a job fits beside the jobs already chosen
 _MOST_QUESTIONS: Final = 10000
 
 
@@ -37,7 +37,7 @@ def only(rows: Rows, mask: Bools) -> Rows:
 class JobColumns(Protocol):
     """Waiting jobs as columns, one row per job."""
 
-    #: units; in an empty row more than any machine has
+    #: units per job; an empty row has more than any machine
     size: Ints
     #: longest times that the jobs hold their units, s
     walltime: Floats
@@ -45,7 +45,9 @@ class JobColumns(Protocol):
 
 
 class Candidates:
-    """The queued jobs that may be backfilled, and those of them that fit the current window of free units.
+    """The queued jobs that may be backfilled, and which of them fit the current window.
+
+    A window is a number of units that stay free until a time.
 
     Args:
         queue: the waiting jobs, one per row.
@@ -88,7 +90,10 @@ class Candidates:
         self.rows: Rows = np.zeros(0, dtype=np.intp)
 
     def next_window(self, after: float) -> float:
-        """Return the end (s) of the shortest window that ends later than ``after`` (s); -inf if no job fits one."""
+        """Return the end (s) of the shortest window that ends later than ``after`` (s).
+
+        Return -inf if there is none, or if no job fits any window.
+        """
         if self._windows == 1:
             widest = self._widest()
             self._fitting = np.flatnonzero((self._queue.size <= widest) & self._eligible) if widest else self.rows[:0]
@@ -127,7 +132,10 @@ class Candidates:
             self.rows = self._first(depth)
 
     def _first(self, depth: int) -> Rows:
-        """Return the ``depth`` rows of highest priority (ties by submission), in the order of submission."""
+        """Return the ``depth`` rows of highest priority, in the order of submission.
+
+        Ties in priority go to the job submitted first.
+        """
         keys = self._ranks[self.rows]
         least = np.partition(keys, len(keys) - depth)[len(keys) - depth]
         above = np.flatnonzero(keys > least)
@@ -136,7 +144,10 @@ class Candidates:
         return first
 
     def in_order(self, most: int) -> Rows:
-        """Return the ``most`` rows of highest priority (ties by submission), in the order of priority."""
+        """Return the ``most`` rows of highest priority, in the order of priority.
+
+        Ties go to the job submitted first.
+        """
         rows = self._first(most) if len(self.rows) > most else self.rows
         return rows[np.argsort(-self._ranks[rows], kind="stable")]
 
@@ -206,7 +217,7 @@ class Candidates:
         return sizes
 
     def slack(self, rows: Rows) -> NDArray[np.int64]:
-        """Return for each row the most units that other jobs may take so that its job still fits."""
+        """Return for each row how many units other jobs may take while its job still fits."""
         queue = self._queue
         slack: NDArray[np.int64] = self._widths[queue.access[rows]] - queue.size[rows]
         return slack
@@ -219,7 +230,7 @@ def first_fit(candidates: Candidates, metric: str) -> None:
 
 
 def best_fit(candidates: Candidates, metric: str) -> None:
-    """Start the job with the highest metric (ties by priority), and repeat this while a job fits."""
+    """Repeatedly start the job with the highest metric (ties by priority), while any job fits."""
     while len(candidates.rows):
         values = candidates.values(candidates.rows, metric)
         candidates.start(candidates.best_by_rank(np.flatnonzero(values == values.max())))
@@ -279,7 +290,11 @@ FILLS: Final[dict[str, Callable[[Candidates, str], None]]] = {
 
 
 def fill_windows(candidates: Candidates, now: float, policy: str, metric: str, depth: int) -> None:
-    """Fill windows of free units, shortest first, from the first ``depth`` jobs that fit (0: all)."""
+    """Fill the windows of free units, shortest first.
+
+    Args:
+        depth: how many of the first jobs that fit a window are candidates for it; 0: all.
+    """
     until = now
     while (until := candidates.next_window(until)) > now:
         candidates.select(until, depth)
@@ -319,10 +334,13 @@ class _Rows(Struct):
 
 
 class Fill(KeepsBegins):
-    """The backfilling rule ``fill``, as in Maui: reserve for the first jobs that do not fit, then backfill.
+    """The backfilling rule ``fill``, as in Maui.
 
-    A window lasts until fewer units are free than now. The first window is the widest and shortest. Each decision
-    computes all reservations again.
+    It reserves units for the first jobs that do not fit, then backfills other jobs into windows. A window is a number
+    of
+    units that stay free until a time. The shortest window is filled first; it is also the widest. Each decision
+    computes
+    all reservations again.
     """
 
     def __init__(self, options: FillOptions | None = None) -> None:
@@ -335,7 +353,7 @@ class Fill(KeepsBegins):
         return ReservingOnNodes(options.reservations, options.policy, options.metric, options.depth)
 
     def schedule(self, view: View, placement: Placement) -> None:
-        """Start jobs from the front, reserve for the first jobs that do not fit, then fill windows."""
+        """Start jobs from the front, reserve units for the next jobs, then fill windows."""
         self._begins = {}
         if not view.free.count:
             view.wake = ("JOB_COMPLETED",)

@@ -1,1 +1,1 @@
-"""Find schedulers and their parts by name: bundled ones, those of other packages, and users' files."""
+"""Find schedulers and their parts by name, in this and other packages and in users' files."""

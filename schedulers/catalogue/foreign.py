@@ -1,4 +1,7 @@
-"""Schedulers in other languages: a folder whose ``scheduler.toml`` says how to build and run it."""
+"""Schedulers in other languages: folders with a ``scheduler.toml``.
+
+The file says how to build and run the scheduler.
+"""
 
 import os
 import shlex

@@ -80,7 +80,10 @@ def is_ours(name: str) -> bool:
 
 
 def entries() -> "dict[str, EntryPoint]":
-    """Return {name: entry point} of the schedulers that other packages register, except names already in use."""
+    """Return {name: entry point} of the schedulers that other packages register.
+
+    Names that this package itself uses are left out.
+    """
     from importlib.metadata import entry_points  # scans all installed packages, so import it only if needed
 
     return {point.name: point for point in entry_points(group=GROUP) if point.name not in {*library_names(), *OWN}}
@@ -92,15 +95,20 @@ def registered() -> list[str]:
 
 
 def is_foreign(text: str) -> bool:
-    """Return whether a text names the folder of a scheduler in another language, and is not a registered name."""
+    """Return whether a text names the folder of a scheduler in another language.
+
+    A registered name never does.
+    """
     return os.path.isfile(os.path.join(text, FOREIGN_FILE)) and text not in registered()
 
 
 def is_policy_name(text: str) -> bool:
-    """Return whether a text names a scheduler: registered, file, folder or object.
+    """Return whether a text names a scheduler.
 
-    An object is ``module:name``. A text with spaces is either a path or the command line of a program. It is a command,
-    not a name, if it contains ``{endpoint}`` or if there is no file of that name.
+    It may be a registered name, a file, a folder, or an object as ``module:name``. A text with spaces is either a path
+    or
+    the command line of a program. It is a command, not a name, if it contains ``{endpoint}`` or if there is no file of
+    that name.
     """
     if PLACEHOLDER in text:
         return False
@@ -111,9 +119,10 @@ def is_policy_name(text: str) -> bool:
 
 
 def classes_in(name: str) -> str:
-    """Return a sentence that names a Python file with its classes, as ``FILE.py:CLASS``; "" for any other name.
+    """Return a hint that names the classes of a Python file as ``FILE.py:CLASS``.
 
-    The file is parsed, not run. A file that cannot be read or parsed has no classes.
+    Return "" if ``name`` is no Python file. The file is parsed, not run. If it cannot be read or parsed, or has no
+    classes, the hint has the placeholder ``CLASS``.
     """
     if not (name.endswith(".py") and os.path.isfile(name)):
         return ""

@@ -1,4 +1,4 @@
-"""Schedulers that are Python objects: policies, their classes, and functions that make them."""
+"""Schedulers that are Python objects: policies, their classes, and functions for them."""
 
 import copy
 from collections.abc import Callable, Iterable
@@ -10,7 +10,7 @@ from pipistrelle.schedulers.policy.interfaces import Policy
 
 #: makes a new policy
 Make = Callable[[], Policy]
-#: options of a scheduler that also an object may have
+#: scheduler options that an object may also have
 _FOR_ALL: Final = ("scheduler", "poll")
 
 
@@ -18,7 +18,7 @@ def policy_maker(scheduler: Any) -> Make:
     """Return a function that makes a new policy each time.
 
     Args:
-        scheduler: a policy, which is copied in the state that it has now; or a class or function that makes one.
+        scheduler: a policy, which is copied in its current state; or a class or function that makes a policy.
 
     Raises:
         PolicyError: ``scheduler`` is none of these.

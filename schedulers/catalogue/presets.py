@@ -1,4 +1,4 @@
-"""Presets: policies described by TOML files; some are bundled with names."""
+"""Presets: policies described by TOML files; the package includes some."""
 
 from functools import cache
 from importlib.resources import files
@@ -23,8 +23,8 @@ _MANUAL: Final = "'pipistrelle help scheduling' lists every key."
 class Preset(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """The keys of a preset's TOML file, all optional.
 
-    The three ``*_options`` tables have the options of the parts. ``reliability`` keeps jobs in partitions by
-    reliability, ``preemption`` lets jobs preempt others.
+    The three ``*_options`` tables have the options of the parts. ``reliability`` assigns jobs to partitions of nodes by
+    reliability. ``preemption`` lets some jobs preempt others.
     """
 
     description: str = ""

@@ -49,13 +49,14 @@ class ByRecordedStart(Stateless):
 
 
 class RecordedPolicy(Kept):
-    """Starts each job at its recorded time, on its recorded nodes if these exist.
+    """A policy that starts each job at its recorded time, on its recorded nodes if possible.
 
     If the log has no start, or the machine is too small for all jobs at that time, the server states another start. It
     is the first time at which the job fits beside the log's other jobs. Because of failed nodes or class limits, the
-    job may not fit even then. It then starts as soon as enough units are free beyond those for the jobs that are to
-    start at that instant. A job that runs again after a failure starts by the same rule. If its recorded nodes are busy
-    or too few, the placement picks others.
+    job may not fit even then. It then starts as soon as enough units are left after all jobs due at that instant have
+    started. A job that runs again after a failure starts by the same rule. If its recorded nodes are busy or too few,
+    the
+    placement picks others.
 
     Args:
         placement: picks units for jobs that cannot have their recorded nodes; None: the lowest units.
@@ -71,11 +72,11 @@ class RecordedPolicy(Kept):
         #: times of pending calls, s
         self._calls: set[float] = set()
         self._view: View | None = None
-        #: on nodes that jobs share
+        #: the nodes that jobs may use, on a machine whose nodes are shared
         self._open: OpenNodes | None = None
 
     def learn(self, machine: Machine) -> None:
-        """Pass the machine to the placement; PipistrelleError if it is unsuitable."""
+        """Pass the machine to the placement; PipistrelleError if the machine does not suit it."""
         learn(self._placement, machine)
 
     def restore(self, state: Any, view: View) -> None:
@@ -84,7 +85,7 @@ class RecordedPolicy(Kept):
         self._view = view
 
     def decide(self, view: View) -> None:
-        """Start the jobs whose time has come, and ask to be called when the next job's time comes."""
+        """Start the jobs that are due, and ask for a call at the time when the next job is due."""
         now = view.now
         if view is not self._view:
             self._view, self._calls = view, set()
@@ -113,7 +114,10 @@ class RecordedPolicy(Kept):
             view.wake = ("JOB_SUBMITTED",)
 
     def _takes(self, view: View, shared: SharedView, job: SchedulerJob) -> Takes | None:
-        """Return what a job takes of shared nodes, on its recorded nodes if possible; None if it does not fit."""
+        """Return what a job takes of shared nodes; None if it does not fit.
+
+        Its recorded nodes are preferred.
+        """
         self._open = opened(self._open, view, self._placement)
         allowed = shared.open(view.shut(job))
         recorded = self._recorded(job)
@@ -126,7 +130,10 @@ class RecordedPolicy(Kept):
         return self._open.placer.place(job, allowed)
 
     def _units(self, view: View, job: SchedulerJob) -> NodeSet | None:
-        """Return units for a job that starts now, on its recorded nodes if possible; None if it does not fit."""
+        """Return units for a job that starts now; None if it does not fit.
+
+        Its recorded nodes are preferred.
+        """
         free = view.free.snapshot()
         if job.size > len(free):
             return None
@@ -136,7 +143,10 @@ class RecordedPolicy(Kept):
 
     @staticmethod
     def _own(machine: Machine, job: SchedulerJob, open_units: NodeSet) -> NodeSet | None:
-        """Return units of the job's recorded nodes, equally many per node if possible; None if too few."""
+        """Return units of the job's recorded nodes; None if too few are open.
+
+        Each node contributes equally many units if possible.
+        """
         nodes, numbering = RecordedPolicy._recorded(job), machine.numbering
         if nodes is None:
             return None

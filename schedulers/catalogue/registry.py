@@ -151,7 +151,11 @@ def make_policy(
 
 
 def called_policy(factory: Any, where: str) -> Policy:
-    """Return the policy that a class or function makes without arguments, or raise PolicyError."""
+    """Call a class or function without arguments and return the policy that it makes.
+
+    Raises:
+        PolicyError: the call fails, or its result is not a policy.
+    """
     return checked_policy(_call(factory, where), where)
 
 
@@ -175,7 +179,11 @@ def _needs_preset(what: str, found: str | None = None, hint: str | None = None) 
 
 
 def _preempting(own: "PreemptionOptions | None", given: Mapping[str, Any]) -> "PreemptionOptions":
-    """Merge given options of preemption into a preset's; PolicyError if the result lacks the option ``type``."""
+    """Merge given preemption options into a preset's.
+
+    Raises:
+        PolicyError: neither has the option ``type``.
+    """
     from pipistrelle.schedulers.preemption.options import PreemptionOptions
 
     if own is None and "type" not in given:
@@ -198,8 +206,14 @@ def order_of(name: str, order: str | None = None) -> tuple[str, dict[str, Any]] 
     return (preset.order, preset.order_options) if order is None else (order, {})
 
 
+def placement_of(name: str) -> str | None:
+    """Return the name of a preset's placement; None if ``name`` is not a preset."""
+    preset = _preset(name)
+    return None if preset is None else preset.placement
+
+
 def preemption_of(name: str) -> "PreemptionOptions | None":
-    """Return a preset's options of preemption; None if it has none or is not a preset."""
+    """Return a preset's preemption options; None if it has none or is not a preset."""
     preset = _preset(name)
     return None if preset is None else preset.preemption
 
@@ -207,9 +221,8 @@ def preemption_of(name: str) -> "PreemptionOptions | None":
 def own_placement(placement: str | None, options: Mapping[str, Any] | None) -> Placement | None:
     """Return the given placement, for a scheduler with its own rules.
 
-    Return None if neither name nor options are given.
-
-    Options without a name are for ``lowest``. PolicyError as in `make_placement`.
+    Return None if neither name nor options are given. Options without a name are for ``lowest``. PolicyError as in
+    `make_placement`.
     """
     return make_placement(placement or "lowest", options) if placement is not None or options else None
 
@@ -224,7 +237,7 @@ def _options(own: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[st
 
 
 def _preset(name: str) -> Preset | None:
-    """Return the preset of this name or file; None if the name is not a preset's."""
+    """Return the preset with this name or in this file; None if there is none."""
     if name in library_names():
         return library_preset(name)
     return read_preset(Path(name)) if name.endswith(SUFFIX) else None

@@ -27,7 +27,7 @@ _FRUITLESS = 500
 
 
 class Calls(Kept):
-    """Asks the server for a wake-up call when something may have changed; at most one call is pending.
+    """Requests wake-up calls for times at which a job may start; at most one call is pending.
 
     Args:
         rejects_negative: whether jobs with negative priorities may not start.
@@ -101,7 +101,10 @@ class Calls(Kept):
             self._view.call_me_later(following, f"maui {self._count}")
 
     def _rising(self, rows: Rows, now: float) -> list[float]:
-        """Return the times (s) at which negative priorities reach 0; reject jobs whose priority never rises."""
+        """Return the times (s) at which negative priorities reach 0.
+
+        Jobs whose priority never rises are rejected.
+        """
         if not len(rows):
             return []
         rises = {code: self._priorities.ever_rises(code) for code in np.unique(self._queue.code[rows]).tolist()}
@@ -115,14 +118,14 @@ class Calls(Kept):
         rising = slopes > 0.0
         if not rising.any():
             return []
-        # Truncated, it is 0 from above -1 on.
+        # Maui truncates priorities: any value above -1 counts as 0.
         wait = float(((-1.0 - totals[rising]) / slopes[rising]).min())
         return [nextafter(now + max(wait, 1e-3), inf)]
 
     def _growing_caps(self, rows: Rows, now: float) -> list[float]:
-        """Return the earliest time (s) at which a job of ``rows`` fits its fairshare caps; [] if there is none.
+        """Return the earliest time (s) at which a job of ``rows`` fits its fairshare caps.
 
-        It is assumed that no job starts or ends before.
+        The result has one time, or none if no job ever fits. It is assumed that no job starts or ends before.
         """
         queue = self._queue
         need = queue.size[rows] * queue.walltime[rows]
@@ -160,7 +163,7 @@ class Calls(Kept):
             ahead, faster = totals[at] - totals[len(first) :], slopes[len(first) :] - slopes[at]
             behind = np.flatnonzero((ranks[rows] <= ranks[first[at]]) & (faster > 0.0))
             if len(behind):
-                # Truncated, it passes when the priorities are equal, or at the latest when it has 1 more.
+                # Priorities are truncated: a job passes when they are equal, or at the latest when its own is 1 higher.
                 missing = np.where(ahead > 0.0, ahead, ahead + 1.0)[behind]
                 times.append(now + max(float((missing / faster[behind]).min()), _LEAST))
         return times

@@ -1,4 +1,4 @@
-"""What the Maui policy needs of a machine: sizes of jobs, the plan, starts and backfilling."""
+"""The interface between the Maui policy and a machine: job sizes, plan and starts."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -15,7 +15,7 @@ _Place = TypeVar("_Place")
 
 
 class Filling(NamedTuple):
-    """How jobs are backfilled: the parameters BACKFILLPOLICY, BACKFILLMETRIC and BACKFILLDEPTH."""
+    """The parameters of backfilling: BACKFILLPOLICY, BACKFILLMETRIC and BACKFILLDEPTH."""
 
     policy: str
     metric: str
@@ -23,13 +23,13 @@ class Filling(NamedTuple):
 
 
 class Backfilled(NamedTuple):
-    """The jobs that may be backfilled.
+    """The jobs that may be backfilled, one row of the queue per job.
 
     Attributes:
         start: starts the job of a row if it fits; returns whether the job started.
-        eligible: the rows of jobs that may be backfilled; rows of started jobs are removed.
-        ranks: priorities of the rows, highest first.
-        allowed: returns the rows that no limit holds back; None: all rows.
+        eligible: which rows may be backfilled; rows of started jobs are removed.
+        ranks: priorities of the rows; the highest comes first.
+        allowed: returns which rows no limit holds back; None: all rows.
         changed: whether jobs started since ``eligible`` was computed, so that limits may now exclude other jobs.
     """
 
@@ -42,11 +42,12 @@ class Backfilled(NamedTuple):
 
 
 class PlannedMachine(Protocol[_Taken, _Place]):
-    """The machine of the Maui policy, and its plan.
+    """A machine as the Maui policy uses it, with the plan of its future.
 
     What a job takes is a set of units, or parts of nodes that jobs share. A place is what a running or planned job
-    takes, with its ``begin`` and ``end`` (s). Times are in seconds; an access is a set of reservations that admits a
-    job.
+    takes, with its ``begin`` and ``end`` (s). All times are in seconds. An access is the number of a set of
+    reservations
+    that admit a job.
     """
 
     #: processors per node, by which a job of n processors has n / processors_per_node nodes, rounded up
@@ -55,7 +56,7 @@ class PlannedMachine(Protocol[_Taken, _Place]):
     processors: Sequence[int] | None
 
     def size(self, job: SchedulerJob) -> int:
-        """Return the number of processors of a job, which limits, priorities and fairshare count."""
+        """Return a job's number of processors, as limits, priorities and fairshare count it."""
 
     @property
     def in_service(self) -> int:
@@ -72,19 +73,22 @@ class PlannedMachine(Protocol[_Taken, _Place]):
         """Return the running jobs and the times as plain values."""
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a state."""
+        """Restore the state that `state` returned."""
 
     def plain(self, taken: _Taken) -> Any:
         """Return what a job takes as plain values."""
 
     def parse(self, told: Any) -> _Taken:
-        """Return what `plain` returned."""
+        """Convert the result of `plain` back to what a job takes."""
 
     def follow(self, now: float, unavailable: NodeSet) -> None:
         """Advance to ``now``; ``unavailable`` units or nodes are out of service."""
 
     def begin(self, restrictions: Sequence[Restriction], reservations: int) -> None:
-        """Begin a decision: apply the closures. At most ``reservations`` reservations may be made after that."""
+        """Begin a decision: apply the restrictions of units.
+
+        At most ``reservations`` reservations may be made before the next call.
+        """
 
     def started(self, job: SchedulerJob, taken: _Taken, end: float) -> None:
         """Add a job that starts now; ``end`` is its latest end."""
@@ -105,16 +109,19 @@ class PlannedMachine(Protocol[_Taken, _Place]):
         """Return what a job of this walltime takes now; None if it does not fit."""
 
     def fit_without(self, access: int, job: SchedulerJob, walltime: float, gone: Sequence[int]) -> _Taken | None:
-        """Return what a job would take now if the running jobs ``gone`` (numbers) had ended; None if it cannot start.
+        """Return what a job would take now if some running jobs had ended, or None.
 
-        These jobs must have started before this instant.
+        None means that the job does not fit even then.
+
+        Args:
+            gone: numbers of these running jobs, which must have started before this instant.
         """
 
     def find(self, access: int, job: SchedulerJob, walltime: float) -> _Place | None:
-        """Return the earliest possible place of a job; None if it fits nowhere."""
+        """Return the place at which a job can start earliest; None if it fits nowhere."""
 
     def reserve(self, access: int, job: SchedulerJob, walltime: float) -> _Place | None:
-        """Reserve the earliest possible place of a job, and return it; None if it fits nowhere."""
+        """Reserve the place at which a job can start earliest; return it, or None if none exists."""
 
     def keep(self, place: _Place) -> None:
         """Reserve a place, so that no other job gets it until the next `begin`."""

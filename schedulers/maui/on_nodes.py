@@ -1,4 +1,4 @@
-"""The machine of the Maui policy whose nodes have cores, memory and GPUs, which jobs share."""
+"""Nodes whose cores, memory and GPUs jobs share, as the Maui policy plans them."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -52,7 +52,7 @@ class PlannedNodes(NodeSearch):
         self.processors_per_node = max(self.processors or [1])
         #: {number of a running job: its place}
         self._running: dict[int, NodePlace] = {}
-        #: {number of a waiting job: places kept for it now}
+        #: places that are reserved until the next decision
         self._kept_now: list[NodePlace] = []
         self._restrictions: Sequence[Restriction] = ()
         #: {access: the nodes that are open at some time, and the periods in which some are closed}
@@ -91,7 +91,7 @@ class PlannedNodes(NodeSearch):
         return {"now": self.slices.now, "running": [[number, plain(one)] for number, one in self._running.items()]}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a state."""
+        """Restore the state that `state` returned."""
         self._running = {number: message_of(told) for number, told in state["running"]}
         self._kept_now = []
         self.slices = self.empty(state["now"])
@@ -99,11 +99,11 @@ class PlannedNodes(NodeSearch):
             self.slices.take(place.rows, state["now"], place.end)
 
     def plain(self, taken: Takes) -> list[Any]:
-        """Return takes as plain values."""
+        """Return what a job takes as plain values."""
         return plain_takes(taken)
 
     def parse(self, told: Any) -> Takes:
-        """Return what `plain` returned."""
+        """Convert the result of `plain` back to what a job takes."""
         return parsed_takes(told)
 
     def started(self, job: SchedulerJob, taken: Takes, end: float) -> None:
@@ -138,7 +138,7 @@ class PlannedNodes(NodeSearch):
         self.slices.advance(now)
 
     def begin(self, restrictions: Sequence[Restriction], reservations: int) -> None:
-        """Begin a decision, with these closures and at most ``reservations`` reservations."""
+        """Begin a decision with these restrictions and at most ``reservations`` reservations."""
         for place in self._kept_now:
             self.slices.give_back(place.rows, place.begin, place.end)
         self._kept_now, self._open = [], {}
@@ -160,7 +160,10 @@ class PlannedNodes(NodeSearch):
         self._kept_now.append(place)
 
     def _access(self, access: int) -> tuple[Ints, list[Period]]:
-        """Return the nodes that jobs with this access may ever use, and the periods in which some are closed."""
+        """Return the nodes that jobs with this access may ever use, and the nodes' closed periods.
+
+        In such a period, some of the nodes are closed.
+        """
         found = self._open.get(access)
         if found is None:
             allowed, periods = self.shared.open(self.view.gone), []
@@ -215,11 +218,11 @@ class PlannedNodes(NodeSearch):
         return None if found is None else found.rows.takes
 
     def find(self, access: int, job: SchedulerJob, walltime: float) -> NodePlace | None:
-        """Return the earliest possible place of a job; None if it fits nowhere."""
+        """Return the place at which a job can start earliest; None if it fits nowhere."""
         return self._search(access, job, walltime, inf)
 
     def reserve(self, access: int, job: SchedulerJob, walltime: float) -> NodePlace | None:
-        """Reserve the earliest possible place of a job, and return it; None if it fits nowhere."""
+        """Reserve the place at which a job can start earliest; return it, or None if none exists."""
         place = self.find(access, job, walltime)
         if place is not None:
             self.keep(place)
@@ -256,7 +259,7 @@ class PlannedNodes(NodeSearch):
         return place.rows.takes
 
     def is_lost(self, taken: Takes) -> bool:
-        """Return whether one of the nodes is out of service."""
+        """Return whether any of the nodes that a job would take is out of service."""
         return any(take.node in self.view.unavailable for take in taken)
 
     def is_free_now(self, job: SchedulerJob, taken: Takes) -> bool:

@@ -1,4 +1,4 @@
-"""The machine of the Maui policy whose units each have at most one job."""
+"""Units that hold at most one job each, as the Maui policy plans them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -81,7 +81,7 @@ class PlannedUnits:
         return mask_of(NodeSet.parse(told))
 
     def begin(self, restrictions: Sequence[Restriction], reservations: int) -> None:
-        """Begin a decision, with these closures and at most ``reservations`` reservations."""
+        """Begin a decision with these restrictions and at most ``reservations`` reservations."""
         self._plan.begin(restrictions, reservations)
 
     def started(self, job: SchedulerJob, taken: int, end: float) -> None:
@@ -97,7 +97,10 @@ class PlannedUnits:
         return self._plan.units_now(access, job, walltime) or None
 
     def fit_without(self, access: int, job: SchedulerJob, walltime: float, gone: Sequence[int]) -> int | None:
-        """Return the units that a job would take now without some running jobs; None if it does not fit."""
+        """Return the units that a job would take now if the jobs ``gone`` had ended.
+
+        Return None if it does not fit even then.
+        """
         return self._plan.units_without(access, job, walltime, gone) or None
 
     def place(self, job: SchedulerJob, taken: int, begin: float, end: float) -> Place:

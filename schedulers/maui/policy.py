@@ -20,7 +20,7 @@ from pipistrelle.schedulers.policy.view import View
 
 
 class MauiPolicy:
-    """The scheduler ``maui``: decides by a maui.cfg; docs/reference/maui.md has the rules.
+    """The scheduler ``maui``, which follows a maui.cfg; docs/reference/maui.md has the rules.
 
     Args:
         settings: the configuration; None: Maui's defaults.
@@ -47,7 +47,7 @@ class MauiPolicy:
         self._scheduler: MauiScheduler | None = None
 
     def learn(self, machine: Machine) -> None:
-        """Pass the machine to the placement; PipistrelleError if it is unsuitable."""
+        """Pass the machine to the placement; PipistrelleError if the machine does not suit it."""
         learn(self._placement, machine)
 
     def decide(self, view: View) -> None:
@@ -81,7 +81,7 @@ class MauiPolicy:
         return scheduler.breakdown(job) if scheduler is not None and job.number in scheduler.queue.row_of else None
 
     def ahead(self, job: SchedulerJob) -> tuple[int, SchedulerJob] | None:
-        """Return how many queued jobs have a higher priority, and the job with the highest.
+        """Return how many queued jobs rank before a job, and the job that ranks first.
 
         Return None if the job is not queued.
         """
@@ -110,7 +110,7 @@ class MauiPolicy:
 
 
 def since_sunday(config: Mapping[str, Any]) -> float:
-    """Return the seconds from a Sunday's midnight, local time, to time 0.
+    """Return the seconds from the last Sunday's midnight (local time) to time 0.
 
     Args:
         config: the server's configuration. Its ``epoch`` is the Unix time of time 0; if it is missing, the result is 0.

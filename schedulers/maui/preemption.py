@@ -17,10 +17,10 @@ _MODES: Final[dict[str, PreemptMode]] = {"REQUEUE": "requeue", "CHECKPOINT": "ch
 
 
 class KeptForJob(NamedTuple):
-    """The units or node parts kept free for a waiting job until the jobs preempted for it have ended.
+    """What is kept free for a waiting job until the jobs preempted for it have ended.
 
     Attributes:
-        taken: what the job will take.
+        taken: what the job will take: units, or parts of nodes.
         victims: ids of the jobs that are preempted for it.
     """
 
@@ -29,7 +29,7 @@ class KeptForJob(NamedTuple):
 
 
 class MauiPreemption:
-    """Decides which running jobs are preempted for which waiting jobs, in one simulation."""
+    """The choice of running jobs to preempt for waiting jobs, in one simulation."""
 
     def __init__(
         self, view: View, settings: MauiSettings, credentials: Credentials, machine: PlannedMachine[Any, Any]
@@ -52,7 +52,7 @@ class MauiPreemption:
         return {"priorities": [list(one) for one in self._priorities.items()], "kept": kept}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a state."""
+        """Restore the state that `state` returned."""
         self._priorities = {int(number): priority for number, priority in state["priorities"]}
         self.kept = {
             int(number): KeptForJob(self._machine.parse(told), tuple(victims))
@@ -78,7 +78,10 @@ class MauiPreemption:
             self._machine.keep(self._machine.place(job, one.taken, now, end_of(now, walltime)))
 
     def ready(self, job_of: Callable[[int], tuple[SchedulerJob, float]]) -> list[tuple[int, KeptForJob]]:
-        """Return the numbers of the jobs for which everything kept is free now; drop jobs that can no longer start."""
+        """Return the waiting jobs (by number) for which everything kept is free now.
+
+        Jobs for which something kept is out of service lose what was kept for them.
+        """
         found = []
         for number, one in list(self.kept.items()):
             if self._machine.is_lost(one.taken):
@@ -88,7 +91,10 @@ class MauiPreemption:
         return found
 
     def make_room(self, job: SchedulerJob, code: int, access: int, walltime: float, priority: float) -> bool:
-        """Preempt enough running jobs for a job that may preempt; return whether that worked."""
+        """Preempt enough running jobs for a waiting job to start.
+
+        Return False if that is impossible, or if the job may not preempt others.
+        """
         view, machine, now = self._view, self._machine, self._view.now
         if PREEMPTOR not in self._settings.flags(self._credentials.combinations[code]):
             return False

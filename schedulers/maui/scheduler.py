@@ -35,7 +35,7 @@ from pipistrelle.schedulers.policy.view import View
 
 
 class MauiScheduler(Kept):
-    """Makes the decisions of the Maui policy for one simulation.
+    """The decisions of the Maui policy in one simulation.
 
     Args:
         midnight: seconds from a Sunday's midnight, local time, to time 0, for standing reservations.
@@ -263,10 +263,10 @@ class MauiScheduler(Kept):
         return self.queue.job(row), float(self.queue.walltime[row])
 
     def _unforeseen_begins(self) -> Iterable[float]:
-        """Yield the begins (s) of those reservations that begin when no running job is planned to end."""
+        """Yield the begins (s) of reservations at which no running job is planned to end."""
         ends = {place.end for place in self.reserved.values()}
         for place in self.reserved.values():
-            # At the end of a job there is an event.
+            # A planned end brings an event, so no call is needed then.
             if place.begin not in ends and not self._plan.is_end(place.begin):
                 yield place.begin
 
@@ -300,9 +300,11 @@ class MauiScheduler(Kept):
         return ready
 
     def _selected(self, ready: Bools, ranks: Floats, now: float, *, hard: bool, use: str) -> Bools:
-        """Return which of the ready rows are within the soft or ``hard`` limits on running and waiting jobs.
+        """Return which of the ready rows respect the limits on running and waiting jobs.
 
-        ``use`` is that of `Limits.considered`.
+        Args:
+            hard: whether to apply the hard limits; else the soft ones.
+            use: as in `Limits.considered`.
         """
         allowed = self.limits.allowed(self.queue, now, hard=hard)
         selected = ready.copy() if allowed is None else ready & allowed
@@ -313,7 +315,10 @@ class MauiScheduler(Kept):
         return selected
 
     def _note_blocked(self, ready: Bools, ranks: Floats, now: float) -> None:
-        """Record the jobs that accrue no queue time until the next decision (JOBPRIOACCRUALPOLICY)."""
+        """Record the jobs that accrue no queue time until the next decision.
+
+        JOBPRIOACCRUALPOLICY determines these jobs.
+        """
         if not self._tracks_blocked:
             return
         waiting = self.queue.live
@@ -325,7 +330,7 @@ class MauiScheduler(Kept):
     # ------------------------------------------------------------------ in the order of priority
 
     def _start_in_order(self, eligible: Bools, ranks: Floats, now: float, *, hard: bool = False) -> bool:
-        """Start the first jobs by rank while they fit, and reserve for jobs that do not.
+        """Start the first jobs by rank while they fit; reserve for those that do not fit.
 
         With ``hard`` limits no reservation is made, and the first job that does not fit ends the loop. Return whether
         any job started; if so, rows that were eligible may now exceed a limit.
@@ -391,7 +396,10 @@ class MauiScheduler(Kept):
         return started
 
     def _stacks(self) -> Ints:
-        """Return which group of reservations (RESERVATIONDEPTH[X]) each combination of credentials uses; -1: none."""
+        """Return the group of reservations of each combination of credentials; -1: none.
+
+        A group is the index X of RESERVATIONDEPTH[X], as a number.
+        """
         numbers = self._stack_numbers
         for names in self._credentials.combinations[len(numbers.array()) :]:
             stacks = self._settings.stacks.values()
@@ -399,7 +407,7 @@ class MauiScheduler(Kept):
         return numbers.array()
 
     def _drop_blocked(self, eligible: Bools, rows: Rows, keys: Floats, now: float, *, hard: bool) -> None:
-        """Remove from ``eligible`` those of ``rows`` that exceed a limit because another job has started."""
+        """Remove from ``eligible`` the ``rows`` that now exceed a limit because a job has started."""
         allowed = self.limits.allowed(self.queue, now, hard=hard, rows=rows)
         if allowed is not None:
             beyond = np.flatnonzero(~allowed)

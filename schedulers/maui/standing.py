@@ -42,10 +42,10 @@ class StandingReservations:
         return len(self._all)
 
     def _mask(self, standing: Standing, machine: Machine) -> int:
-        """Return the units of a standing reservation.
+        """Return the units of a standing reservation, as a bit mask.
 
         These are the units of its hosts, or all units if it names no hosts. If it has tasks, it gets only the units
-        that they need: the highest ones, and those of hosts before others.
+        that they need: the highest ones, and units of its hosts before other units.
         """
         every = mask_of(machine.all_units)
         hosts = every
@@ -67,7 +67,10 @@ class StandingReservations:
         return sum(self._processors[unit] for unit in units_of(mask))
 
     def _highest(self, mask: int, wanted: int) -> int:
-        """Return the highest units in ``mask`` that together have ``wanted`` processors, or all if too few."""
+        """Return the highest units in ``mask`` that together have ``wanted`` processors.
+
+        Return all units if they have too few processors.
+        """
         count = wanted
         if self._processors is not None:
             sizes = accumulate(self._processors[unit] for unit in sorted(units_of(mask), reverse=True))
@@ -75,7 +78,10 @@ class StandingReservations:
         return mask & ~lowest(mask, mask.bit_count() - count) if count < mask.bit_count() else mask
 
     def lets_in(self, job: SchedulerJob, names: Names, walltime: float) -> tuple[bool, ...]:
-        """Return for each standing reservation whether it admits a job, by a list of credentials or the time limit."""
+        """Return for each standing reservation whether it admits a job.
+
+        It does so if it lists one of the job's credentials, or if the walltime (s) is within its time limit.
+        """
         if not self._all:
             return ()
         who = dict(zip(KINDS, names, strict=True))
@@ -85,7 +91,10 @@ class StandingReservations:
         )
 
     def described(self, now: float) -> list[str]:
-        """Return a text for each standing reservation that is in force or begins next: name, units and times (s)."""
+        """Return a text for each standing reservation, with name, units and times (s).
+
+        The times are those of the current period, or of the next one.
+        """
         found = dict(reversed(self.closed(now)))
         return [
             f"SRCFG[{self._all[number].name}] (units {units_of(units)}, {span(begin, end)})"
@@ -93,9 +102,9 @@ class StandingReservations:
         ]
 
     def closed(self, now: float) -> list[tuple[int, Closure]]:
-        """Return (number of the standing reservation, closed units and times) for each period of each reservation.
+        """Return (number of the standing reservation, closed units and times) for each period.
 
-        The periods of a reservation are DEPTH periods from the present one on, and an earlier one if it has not ended.
+        The periods of a reservation are DEPTH periods from the current one on, and an earlier one if it has not ended.
         """
         day = floor((now + self._midnight) / DAY)
         if not self._all:

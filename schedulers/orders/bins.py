@@ -53,7 +53,7 @@ class BinsOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab
 
 
 class Bins(Stateless):
-    """Jobs by time waited plus their bin's boost, longest first.
+    """The queue order ``bins``: by time waited plus the bin's boost, longest first.
 
     All jobs age equally, so submit time minus boost ranks them, and waiting jobs never pass each other. A job smaller
     than every bin has no boost and no limit.
@@ -74,7 +74,7 @@ class Bins(Stateless):
         return self._bins[at - 1] if at else None
 
     def rank(self, job: SchedulerJob) -> float:
-        """Return the submit time minus the boost of the job's bin (s); the lowest value is first in the queue."""
+        """Return the submit time minus the boost of the job's bin (s); the lowest is first."""
         at = bisect_right(self._begins, job.processors)
         return job.submit - self._boosts[at - 1] if at else job.submit
 

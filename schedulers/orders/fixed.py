@@ -5,7 +5,7 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 
 class Fcfs(Stateless):
-    """First come, first served."""
+    """The queue order ``fcfs``: first come, first served."""
 
     arrivals_last = True
 
@@ -15,7 +15,7 @@ class Fcfs(Stateless):
 
 
 class Sjf(Stateless):
-    """Shortest job first, by requested walltime."""
+    """The queue order ``sjf``: shortest job first, by requested walltime."""
 
     arrivals_last = False
 

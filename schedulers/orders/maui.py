@@ -1,4 +1,4 @@
-"""Maui's priority as an order for any backfilling rule: ``order = "maui"``."""
+"""Maui's priorities as a queue order for any backfilling rule: ``order = "maui"``."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,9 +25,10 @@ class MauiOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab
 
 
 class MauiOrder(Kept):
-    """Jobs by Maui priority, highest first.
+    """The queue order ``maui``: by Maui's priority, highest first.
 
-    Limits, reservations and everything else but the priority are ignored. BYPASS is always 0, queue time counts from
+    Everything except the priority is ignored, such as limits and reservations. BYPASS is always 0, queue time counts
+    from
     submission (JOBPRIOACCRUALPOLICY ALWAYS), and a node is a unit.
 
     Args:
@@ -43,7 +44,7 @@ class MauiOrder(Kept):
         self.begin()
 
     def begin(self) -> None:
-        """Forget everything, for a new simulation."""
+        """Clear all data, for a new simulation."""
         self._credentials = Credentials()
         self._fairshare = Fairshare(self._settings, self._credentials)
         self._priorities = Priorities(self._settings, self._credentials, self._fairshare)
@@ -53,7 +54,10 @@ class MauiOrder(Kept):
         self._priorities.class_priorities = priorities
 
     def attributes(self, job: SchedulerJob) -> Sequence[float]:
-        """Return what determines a job's priority: size, walltime (s), submit time (s), number of its credentials."""
+        """Return the job's size, walltime (s), submit time (s) and number of its credentials.
+
+        These determine its priority.
+        """
         return (job.processors, self._settings.walltime(job), job.submit, self._code(job))
 
     def ranks(self, table: Floats, now: float) -> Floats:
@@ -82,7 +86,7 @@ class MauiOrder(Kept):
 
 
 def configured(options: MauiOptions) -> MauiOrder:
-    """Return the order described by a maui.cfg."""
+    """Return the order that a maui.cfg describes; without a file, with Maui's defaults."""
     return (
         MauiOrder()
         if options.config is None

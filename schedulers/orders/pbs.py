@@ -1,4 +1,4 @@
-"""Jobs in the order of a formula, as in PBS Professional (``job_sort_formula``)."""
+"""The queue order of PBS Professional: by a formula (``job_sort_formula``)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
@@ -55,7 +55,11 @@ class PbsOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"
 
 
 class PbsOrder(Kept):
-    """Jobs by the value of a formula, highest first; FormulaError if the formula is invalid."""
+    """The queue order ``pbs``: by the value of a formula, highest first.
+
+    Raises:
+        FormulaError: the formula is invalid.
+    """
 
     _kept = ("_tree",)
     dynamic: Literal[True] = True
@@ -67,7 +71,7 @@ class PbsOrder(Kept):
         self.begin()
 
     def begin(self) -> None:
-        """Forget everything, for a new simulation."""
+        """Clear all data, for a new simulation."""
         options = self.options
         self._priorities: Mapping[str, float] = options.queue_priorities
         self._tree = FairshareTree(
@@ -82,18 +86,21 @@ class PbsOrder(Kept):
         self._priorities = {**priorities, **self.options.queue_priorities}
 
     def attributes(self, job: SchedulerJob) -> Sequence[float]:
-        """Return the values that a job's formula uses: submit time (s), size, walltime (s), queue priority, entity."""
+        """Return the job's submit time (s), size, walltime (s), queue priority and entity.
+
+        The variables of the formula are computed from these. The entity is a number in the fairshare tree.
+        """
         queue = job.description.queue if job.description is not None else None
         priority = self._priorities.get(queue or "", 0.0)
         return (job.submit, job.processors, job.walltime, priority, self._entity(job))
 
     def ranks(self, table: Floats, now: float) -> Floats:
-        """Return the negative values of the formula at ``now`` (s), so that the highest value sorts first."""
+        """Return the negative formula values at ``now`` (s), so that the highest sorts first."""
         values = self.values(table, now)
         return np.negative(values, out=values)
 
     def values(self, table: Floats, now: float) -> Floats:
-        """Return the values of the formula at ``now`` (s); ``table`` has the queue's layout."""
+        """Return the values of the formula at ``now`` (s); ``table`` is as in `ranks`."""
         return self._formula.values(self._columns(table, now), table.shape[1])
 
     def terms(self, job: SchedulerJob, now: float) -> dict[str, float]:

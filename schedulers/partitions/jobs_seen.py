@@ -1,4 +1,7 @@
-"""Statistics of the jobs that a scheduler has seen, by job size, from which partitions are computed."""
+"""Statistics of the jobs that a scheduler has seen, by job size.
+
+The sizes of partitions are computed from these statistics.
+"""
 
 from collections.abc import Iterable
 from math import fsum
@@ -11,13 +14,13 @@ from pipistrelle.protocol.base.state import Kept, plain
 from pipistrelle.schedulers.policy.interfaces import PastStep
 from pipistrelle.schedulers.policy.view import View
 
-#: classes are first computed after this many jobs have ended, and again whenever that number has doubled
+#: classes are first computed after this many jobs have ended, and again whenever the number of ended jobs has doubled
 FIRST_CLASSES: Final = 32
 _MOST: Final = 0.95
 
 
 class JobsSeen(Kept):
-    """The jobs seen so far, by powers of two of their size."""
+    """The jobs seen so far, grouped by size, rounded up to a power of two."""
 
     _kept = ("_begin", "_came", "_took", "_asked", "_running", "_due")
 
@@ -39,12 +42,12 @@ class JobsSeen(Kept):
         return {**super().state(), "_took": plain({power: list(took) for power, took in self._took.items()})}
 
     def restore(self, state: Any, *made: Any, **more: Any) -> None:
-        """Restore a state."""
+        """Restore the state that `state` returned."""
         super().restore(state)
         self._took = {power: SortedList(took) for power, took in self._took.items()}
 
     def learn(self, steps: Iterable[PastStep]) -> None:
-        """Record the starts and ends under another scheduler."""
+        """Record the starts and ends of jobs under an earlier scheduler."""
         for time, job, starts in steps:
             if starts:
                 self._begin = min(self._begin, job.submit) if self._came else job.submit
@@ -83,7 +86,10 @@ class JobsSeen(Kept):
         self._asked[power] = self._asked.get(power, 0.0) + size * took
 
     def classes(self, now: float, units: int) -> tuple[RankedClass, ...]:
-        """Return the classes of the ended jobs; none if no time has passed."""
+        """Return the job classes, with rates and run times of the ended jobs.
+
+        Return none if no time has passed.
+        """
         hours = (now - self._begin) / HOUR
         found = []
         for power, took in sorted(self._took.items()):

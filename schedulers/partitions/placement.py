@@ -1,4 +1,7 @@
-"""Restrict each job to a partition of nodes; another placement picks the units within the partition."""
+"""A placement that restricts each job to a partition of nodes.
+
+Another placement picks the units within the partition.
+"""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -30,7 +33,7 @@ class PartitionOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class ByPartition:
-    """Places a job in its class's partition, or if that is full, in a more reliable partition.
+    """A placement in the job's own partition, or in a more reliable one if that is full.
 
     Jobs of a class without a partition try the least reliable partition first. A job that fits no allowed partition
     uses the whole machine, most reliable partitions first.
@@ -51,7 +54,7 @@ class ByPartition:
         self._begins: dict[int, int | None] = {}
 
     def learn(self, machine: Machine) -> None:
-        """Pass the machine to the inner placement; PipistrelleError if it is unsuitable."""
+        """Pass the machine to the inner placement; PipistrelleError if it does not suit that."""
         learn(self._inner, machine)
 
     def divide(self, classes: tuple[RankedClass, ...], parts: Sequence[Partition]) -> None:
@@ -59,11 +62,14 @@ class ByPartition:
         self._classes, self.parts, self._begins = classes, parts, {}
 
     def assign(self, job: SchedulerJob, units: NodeSet, machine: Machine) -> None:
-        """Choose the first partition to try for a job; ``units`` are all units that the job may use."""
+        """Choose the first partition to try for a job.
+
+        ``units`` are all units that the job may use.
+        """
         self._begins[job.number] = self._begin(job, units, machine)
 
     def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
-        """Return units from the first partition with enough units for the job; None if it does not fit now."""
+        """Return units from the first allowed partition in which the job fits, or None."""
         if job.number not in self._begins:
             self.assign(job, machine.all_units, machine)
         place = self._begins[job.number]

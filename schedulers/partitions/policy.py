@@ -1,4 +1,4 @@
-"""A policy on partitions by reliability, which are updated by failures and jobs."""
+"""A policy on partitions by reliability, which are updated after failures and job ends."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -27,7 +27,7 @@ from pipistrelle.schedulers.policy.view import View
 
 
 class PartitionedPolicy(Kept):
-    """Divides the machine into partitions by reliability, and runs a policy on them.
+    """A policy that runs another policy on partitions by reliability.
 
     Args:
         policy: takes the decisions; its placement picks units within a partition from now on.
@@ -67,19 +67,23 @@ class PartitionedPolicy(Kept):
         return self._policy.reservation(job)
 
     def learn(self, machine: Machine) -> None:
-        """Read the machine; PipistrelleError if classes or placement do not fit it."""
+        """Check that the classes and the placement suit the machine.
+
+        Raises:
+            PipistrelleError: they do not.
+        """
         partition_sizes(self.classes, machine.units, self._options.blocking)
         self._policy.learn(machine)
 
     def learn_past(self, view: View, steps: Sequence[PastStep]) -> None:
-        """Record the past starts and ends of jobs, and pass them to the policy that takes the decisions."""
+        """Record the past starts and ends of jobs, and pass them to the inner policy."""
         self._past = steps
         self._policy.learn_past(view, steps)
 
     def decide(self, view: View) -> None:
         """Update the partitions after failures or with new statistics, then let the policy decide.
 
-        With the admission ``block``, reject the jobs that could not start.
+        With the admission ``block``, reject the jobs that cannot start at once.
         """
         fresh = view is not self._view
         if fresh:

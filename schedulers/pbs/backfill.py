@@ -33,7 +33,7 @@ class DepthOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="keba
 
 
 class Depth(KeepsBegins):
-    """Backfilling rule: the first ``depth`` jobs that do not fit get reservations.
+    """The backfilling rule ``depth``: the first jobs that do not fit get reservations.
 
     Reservations are new at each decision. Other jobs start if they delay none of these reservations. A reservation is a
     number of units; with windows (announced maintenance), or if jobs hold units out of service, it is a set of units.
@@ -55,7 +55,7 @@ class Depth(KeepsBegins):
         return ReservingOnNodes(self._depth) if rule is None else rule.on_nodes()
 
     def schedule(self, view: View, placement: Placement) -> None:
-        """Start jobs in queue order, make reservations for the first that do not fit, then backfill."""
+        """Start jobs in queue order, reserve for the first that do not fit, then backfill."""
         self._begins = {}
         rule = self._liberal or self._strict
         if rule is not None:
@@ -145,7 +145,7 @@ class _Profile:
         return self._times[at] if at < len(self._times) else inf
 
     def take(self, job: SchedulerJob, begin: float) -> None:
-        """Reserve the job's units from ``begin`` (s) for its walltime; inf reserves nothing."""
+        """Reserve the job's units from ``begin`` (s) for its walltime; if inf, do nothing."""
         if begin == inf:
             return
         first, after = self._cut(begin), self._cut(end_of(begin, job.occupies))

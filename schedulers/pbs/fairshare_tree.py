@@ -95,7 +95,10 @@ class FairshareTree(Kept):
         return self._usage / total if total > 0.0 else np.zeros(len(self._usage))
 
     def fairshare(self) -> Floats:
-        """Return 10^6 (1 - u/U) for each entity, with its usage u and the usage U of all (10^6 if U = 0)."""
+        """Return 10^6 (1 - u/U) for each entity, where u is its usage and U the total usage.
+
+        Without any usage the value is 10^6.
+        """
         return MOST * (1.0 - self._part())
 
     def perc(self) -> Floats:

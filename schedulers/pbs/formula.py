@@ -1,6 +1,7 @@
-"""PBS's formulas over columns of numbers, parsed here without executing code.
+"""Parse and evaluate PBS's formulas over columns of numbers, without executing code.
 
-Grammar, loosest first; all values are doubles, a comparison gives 1 or 0, and all but 0 is true::
+Grammar, from loosest to tightest binding. All values are doubles. A comparison gives 1 or 0. Every value except 0 is
+true::
 
     formula    = choice
     choice     = either [ "if" either "else" choice ]
@@ -14,7 +15,8 @@ Grammar, loosest first; all values are doubles, a comparison gives 1 or 0, and a
     power      = atom [ "**" sign ]
     atom       = NUMBER | NAME | NAME "(" choice { "," choice } ")" | "(" choice ")"
 
-Precedence, association and chained comparisons (``0 < ncpus <= 64``) are Python's, which evaluates PBS's formulas.
+Precedence, association and chained comparisons (``0 < ncpus <= 64``) are Python's, because PBS evaluates its formulas
+in Python.
 """
 
 import re
@@ -57,7 +59,10 @@ class _Token(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """One step in evaluating a formula: push a value, or apply ``do`` to the last ``takes`` values."""
+    """A step of evaluating a formula with a stack of values.
+
+    It pushes a value, or replaces the last ``takes`` values by the result of ``do``.
+    """
 
     takes: int
     do: Callable[..., Floats] | None = None

@@ -29,7 +29,7 @@ def choose(if_true: Floats, condition: Floats, if_false: Floats) -> Floats:
 
 
 def compare(operator: Callable[[Floats, Floats], NDArray[np.bool_]], a: Floats, b: Floats) -> Floats:
-    """Return 1 for each row where the comparison is true, else 0."""
+    """Return 1 for each row where the comparison is true, else 0; NaN if a value is NaN."""
     return np.where(np.isnan(a) | np.isnan(b), np.nan, operator(a, b))
 
 

@@ -38,7 +38,10 @@ class Chances:
         self._log_target = -log(target)
 
     def most(self, job: SchedulerJob) -> float:
-        """Return the highest sum of failure rates (1/s) that a job's nodes may have; inf without a walltime."""
+        """Return the highest sum of failure rates (1/s) that a job's nodes may have.
+
+        It is inf for a walltime of 0, and 0 without a walltime.
+        """
         return self._log_target / job.walltime if job.walltime > 0 else inf
 
     def rates(self, line: Line) -> NDArray[np.float64]:

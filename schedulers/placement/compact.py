@@ -23,7 +23,7 @@ class CompactOptions(LineOptions, frozen=True, forbid_unknown_fields=True, renam
 
 
 class Compact(BestFit):
-    """Picks units whose nodes are few network hops apart on average.
+    """The placement ``compact``: nodes that are few network hops apart on average.
 
     It compares several candidate sets and picks the one with the fewest mean hops over all pairs of nodes. A candidate
     has the units nearest to a centre, ties by position in the line. The centres are open positions, evenly spaced along

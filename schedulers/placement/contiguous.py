@@ -22,7 +22,10 @@ class ContiguousOptions(LineOptions, frozen=True, forbid_unknown_fields=True, re
 
 
 class Contiguous(InLine):
-    """Picks the first units of a run of adjacent open units; without a long enough run, the job waits."""
+    """The placement ``contiguous``: the first units of a run of adjacent open units.
+
+    If no run is long enough, the job waits.
+    """
 
     _by_count = False
 
@@ -62,7 +65,7 @@ class Contiguous(InLine):
 
 
 class BestFit(InLine):
-    """Picks the shortest sufficient run of open units, or else several runs.
+    """The placement ``best-fit``: the shortest sufficient run of open units.
 
     If several runs are needed, whole runs are used, longest first. The remaining units come from the shortest run that
     has enough.
@@ -86,7 +89,11 @@ class BestFit(InLine):
 
 
 def _runs(open_at: NDArray[np.bool_]) -> tuple[Positions, Positions]:
-    """Return begins and lengths of runs of open positions, shapes (runs,)."""
+    """Return the begins and lengths of the runs of open positions.
+
+    Returns:
+        Two arrays of shape (runs,).
+    """
     edges = np.zeros(len(open_at) + 2, dtype=np.bool_)
     edges[1:-1] = open_at
     bounds = np.flatnonzero(edges[1:] != edges[:-1])

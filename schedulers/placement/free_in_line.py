@@ -1,4 +1,7 @@
-"""The set of free units by position in the line of nodes, for placements that take from its ends."""
+"""The set of free units by position in the line of nodes.
+
+Placements that take units from an end of the line use it.
+"""
 
 from typing import Final
 

@@ -47,7 +47,10 @@ class Line(NamedTuple):
         return cls(units, nodes, position, first_kind)
 
     def by_age(self, stable: NDArray[np.bool_]) -> "Line":
-        """Return a line with the stable nodes first, otherwise in the same order; ``stable`` has shape (nodes,)."""
+        """Return a line with the stable nodes first; apart from that, the order is the same.
+
+        ``stable`` says which nodes are stable, shape (nodes,).
+        """
         first = stable[self.nodes]
         at = np.concatenate((np.flatnonzero(first), np.flatnonzero(~first)))
         return self._of(self.units[at], self.nodes[at], int(first.sum()))

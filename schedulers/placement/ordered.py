@@ -1,4 +1,4 @@
-"""Base class of placements along a line of units, and the placement that takes the first."""
+"""Base class of placements along a line of units, and the placement ``lowest``."""
 
 from typing import Annotated, Literal
 
@@ -54,9 +54,9 @@ class InLine:
         self._from_end = Selection(_texts(options.dual_ended), "dual-ended")
         self._in_base = Selection(_texts(options.base_order), "base-order")
         self.fits_by_count = self._by_count and options.reliability_target is None
-        #: protocol features that it needs: the labels of jobs
+        #: protocol features that the placement needs: the labels of jobs
         self.features = ("labels",) if self._from_end.asks_labels or self._in_base.asks_labels else ()
-        #: by machine, because requests by nodes use a second one whose units are nodes
+        #: by machine: requests for units per node use a second machine, whose units are nodes
         self._known: dict[Machine, tuple[_Lines, Chances | None]] = {}
 
     def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
@@ -77,7 +77,8 @@ class InLine:
     def learn(self, machine: Machine) -> None:
         """Prepare the machine's lines of units.
 
-        Raise PlatformError or PolicyError if necessary data are missing.
+        Raises:
+            PlatformError, PolicyError: necessary data are missing.
         """
         if machine in self._known:
             return

@@ -1,4 +1,4 @@
-"""Pick the units of a job with a placement, also if the job requests units per node."""
+"""Pick a job's units with a placement, even if the job requests units per node."""
 
 from typing import Literal, Protocol, runtime_checkable
 
@@ -38,7 +38,7 @@ def picked(placement: Placement, job: SchedulerJob, open_units: NodeSet, machine
     """Return the units that a placement picks among open units; None if it refuses.
 
     For a job with units per node, the placement first picks nodes with enough open units, as if nodes were units. Then
-    it picks the node for the remaining units. The job gets the lowest units of each node.
+    it picks one more node if some units remain. The job gets the lowest units of each node.
     """
     request = job.request
     if request is None or request.units_per_node is None or isinstance(placement, RequestPlacement):
@@ -57,7 +57,10 @@ def picked(placement: Placement, job: SchedulerJob, open_units: NodeSet, machine
 
 
 def pick(placement: Placement, units: int, job: SchedulerJob, machine: Machine) -> int:
-    """Return the units that a placement picks among ``units``, both as bit masks; 0 if it refuses."""
+    """Return the units that a placement picks among ``units``; 0 if it refuses the job.
+
+    Both sets of units are bit masks.
+    """
     if takes_lowest(placement) and not job.by_nodes:  # the same result, faster
         return lowest(units, job.size)
     found = picked(placement, job, units_of(units), machine)

@@ -23,7 +23,7 @@ class RandomOptions(LineOptions, frozen=True, forbid_unknown_fields=True, rename
 
 
 class Random(InLine):
-    """Picks open units at random.
+    """The placement ``random``: draws open units pseudorandomly.
 
     Units of the line's preferred part (`Line.first_kind`) are picked before all others. Each unit gets a pseudorandom
     number from the seed and the job's number, and the open units with the lowest numbers are picked. So the result does
@@ -52,7 +52,10 @@ class Random(InLine):
 
 
 def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return pseudorandom numbers: each bit of a result depends on all bits of the input number."""
+    """Return pseudorandom numbers, one per input number.
+
+    Each bit of a result depends on all bits of its input number.
+    """
     for shift, step in ((30, _STEPS[1]), (27, _STEPS[2])):
         numbers = (numbers ^ (numbers >> np.uint64(shift))) * np.uint64(step)
     return numbers ^ (numbers >> np.uint64(31))

@@ -1,4 +1,4 @@
-"""Placements that use as few or as many nodes as possible, by the nodes' open units."""
+"""Placements that use as few or as many nodes as possible."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 
 class WithinNodes(InLine):
-    """Base class of placements that take nodes by their number of open units."""
+    """Base class of placements that choose nodes by their number of open units."""
 
     def __init__(self, options: LineOptions | None = None) -> None:
         super().__init__(options or LineOptions())
@@ -44,8 +44,11 @@ class WithinNodes(InLine):
     def _first(self, free: Ints, later: NDArray[np.bool_]) -> Ints:
         """Return nodes in the order in which jobs with units per node take them.
 
-        Nodes are numbered by their position in the line. ``free`` is the number of open units on each (at least 1).
-        Nodes in ``later`` come after all others; ties by position.
+        Nodes are numbered by their position in the line. Ties are broken by position.
+
+        Args:
+            free: number of open units of each node, at least 1.
+            later: which nodes come after all others.
         """
         raise NotImplementedError
 
@@ -55,7 +58,7 @@ class WithinNodes(InLine):
 
 
 class Pack(WithinNodes):
-    """Picks units on as few nodes as possible.
+    """The placement ``pack``: units on as few nodes as possible.
 
     The nodes with the most open units are used whole, until one node has enough for the rest. The rest comes from the
     node with the fewest open units that suffices.
@@ -76,7 +79,11 @@ class Pack(WithinNodes):
 
 
 class Spread(WithinNodes):
-    """Picks units on as many nodes as possible: one unit of each node in turn, nodes with most open units first."""
+    """The placement ``spread``: units on as many nodes as possible.
+
+    Each round takes one unit of each node. If too few units are left to take, nodes with the most open units come
+    first.
+    """
 
     def _first(self, free: Ints, later: NDArray[np.bool_]) -> Ints:
         return np.lexsort((-free, later))
@@ -91,9 +98,9 @@ class Spread(WithinNodes):
         return wanted
 
     def _rounds(self, size: int, free: Ints) -> Ints:
-        """Return how many units to take of each node, shape (nodes,), if each round takes one unit per node.
+        """Return how many units to take of each node, if each round takes one unit per node.
 
-        The numbers add up to ``size`` units, or to all free units if there are fewer.
+        The numbers, shape (nodes,), add up to ``size`` units, or to all free units if there are fewer.
         """
         low, high = 0, int(free.max(initial=0))  # number of complete rounds
         while low < high:

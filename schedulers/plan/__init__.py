@@ -1,1 +1,1 @@
-"""Plans of which units will be free at which time, given running jobs, reservations and windows."""
+"""Plans of when units will be free, given running jobs, reservations and windows."""

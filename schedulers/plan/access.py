@@ -20,8 +20,8 @@ from pipistrelle.schedulers.policy.windows import Closure, Window
 class Restriction(NamedTuple):
     """Units that are closed for some time, except to jobs with certain accesses.
 
-    An access is a set of reservations that admit a job. ``counts`` says whether the closure counts as a reservation of
-    its units. A closure for a class's pools does not.
+    An access is the number of a set of reservations that admit a job. ``counts`` says whether the closure counts as a
+    reservation of its units. A closure for a class's pools does not.
     """
 
     closure: Closure
@@ -30,7 +30,10 @@ class Restriction(NamedTuple):
 
 
 class Accesses(Kept):
-    """Gives a number, called an access, to each set of reservations and windows that admits some job."""
+    """Numbers for the sets of reservations and windows that admit jobs.
+
+    Each number is called an access.
+    """
 
     _kept = ("_changes", "_numbers")
 
@@ -45,7 +48,7 @@ class Accesses(Kept):
         return len(self._numbers)
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a state; the view may have new windows since the state was saved."""
+        """Restore the state that `state` returned; the view may have new windows since then."""
         self.renew()
         super().restore(state)
 
@@ -98,7 +101,7 @@ class Accesses(Kept):
 class AccessPlan(Kept):
     """Free units over time, for each access (a set of reservations that admit a job).
 
-    Running jobs are kept from one decision to the next. Closures and reservations are added again at each decision.
+    Running jobs are kept from one decision to the next. Restrictions and reservations are added again at each decision.
 
     Args:
         units: number of units of the machine.
@@ -128,7 +131,7 @@ class AccessPlan(Kept):
         self._loads: list[int] = []
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a state."""
+        """Restore the state that `state` returned."""
         super().restore(state)
         self._ends = SortedList((place.end, number) for number, place in self._running.items())
         self._rebuild()
@@ -172,7 +175,10 @@ class AccessPlan(Kept):
             self._base.advance(now)
 
     def begin(self, restrictions: Sequence[Restriction], reservations: int) -> None:
-        """Begin a decision: apply the closures. At most ``reservations`` reservations may be made after that."""
+        """Begin a decision: apply the restrictions of units.
+
+        At most ``reservations`` reservations may be made before the next call.
+        """
         self._restrictions = restrictions
         self._tables, self._steps, self._taken = {}, {}, []
         self._loads = []
@@ -204,7 +210,10 @@ class AccessPlan(Kept):
         return table
 
     def _laid(self, access: int, table: TimeSlices) -> TimeSlices:
-        """Apply an access's closures, and the reservations made since `begin`, to ``table``, and return it."""
+        """Return ``table`` after applying an access's closures and all current reservations.
+
+        The current reservations are those made since `begin`.
+        """
         for (begin, end, units), open_to, _ in self._restrictions:
             if access not in open_to:
                 table.take(units, begin, end)
@@ -213,11 +222,14 @@ class AccessPlan(Kept):
         return table
 
     def units_without(self, access: int, job: SchedulerJob, walltime: float, gone: Sequence[int]) -> int:
-        """Return the units (a bit mask) that a job would get now if some running jobs had ended; 0 if it cannot start.
+        """Return the units that a job would get now if some running jobs had ended.
 
         Args:
-            walltime: the job's walltime (s).
+            walltime: the job's walltime, s.
             gone: numbers of the running jobs that are treated as ended; they must have started before this instant.
+
+        Returns:
+            A bit mask of units; 0 if the job cannot start.
         """
         table = self._base.copy()
         for number in gone:
@@ -226,7 +238,7 @@ class AccessPlan(Kept):
         return self._pick(job, self._laid(access, table).steps(self._now), end_of(self._now, walltime), 0)
 
     def steps(self, access: int) -> list[FreeStep]:
-        """Return the units that are free now for jobs with this access, and until when they stay free."""
+        """Return the units that are free now for jobs with this access, and until when."""
         steps = self._steps.get(access)
         if steps is None:
             steps = self._table(access).steps(self._now)
@@ -238,7 +250,10 @@ class AccessPlan(Kept):
         return steps
 
     def units_now(self, access: int, job: SchedulerJob, walltime: float) -> int:
-        """Return the units (a bit mask) that a job of this walltime (s) takes now; 0 if it does not fit."""
+        """Return the units (a bit mask) that a job takes now; 0 if it does not fit.
+
+        ``walltime`` is in seconds.
+        """
         return self._pick(job, self.steps(access), end_of(self._now, walltime), 0)
 
     def _pick(self, job: SchedulerJob, steps: list[FreeStep], end: float, first: int) -> int:
@@ -246,14 +261,17 @@ class AccessPlan(Kept):
         return self._picker(job, lasting, first) if lasting and lasting[0].width >= job.size else 0
 
     def reserve(self, access: int, job: SchedulerJob, walltime: float) -> Place | None:
-        """Reserve the earliest possible units and time for a job; None if it fits nowhere."""
+        """Reserve units for a job at the earliest possible time; return the reservation or None.
+
+        None means that the job fits nowhere.
+        """
         place = self.find(access, job, walltime)
         if place is not None:
             self.keep(place)
         return place
 
     def find(self, access: int, job: SchedulerJob, walltime: float) -> Place | None:
-        """Return the earliest possible units and time for a job; None if it fits nowhere."""
+        """Return units and the earliest possible time for a job; None if it fits nowhere."""
         table, usable = self._table(access), self._usable()
 
         def choose(begin: float, units: int) -> int:
@@ -265,7 +283,7 @@ class AccessPlan(Kept):
         return None if fit is None else Place(fit.begin, end_of(fit.begin, walltime), fit.units)
 
     def keep(self, place: Place) -> None:
-        """Reserve the units of a place for its time; no other job gets them until the next `begin`."""
+        """Reserve the units of a place for its time, until the next `begin`."""
         self._taken.append(place)
         self._steps = {}
         for table in self._tables.values():

@@ -1,4 +1,4 @@
-"""Starts and reservations by single units, when maintenance windows exclude some jobs."""
+"""Starts and reservations by sets of units, when windows exclude jobs from units."""
 
 from functools import reduce
 from math import inf
@@ -8,6 +8,7 @@ from typing import NamedTuple
 from pipistrelle.protocol.units.free import FreeUnits
 from pipistrelle.protocol.units.masks import mask_of, units_of
 from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.schedulers.placement.lowest import takes_lowest
 from pipistrelle.schedulers.placement.pickers import pick, picked
 from pipistrelle.schedulers.policy.ends_and_shadow import Releases, end_of, held_until, is_late, opening, spares
 from pipistrelle.schedulers.policy.interfaces import Placement
@@ -24,19 +25,22 @@ class UnitReservation(NamedTuple):
 
 
 class OpenUnits:
-    """The units that are free during one decision, and which of them each job may use."""
+    """The units that are free during a decision, and which of them each job may use."""
 
     def __init__(self, view: View, placement: Placement) -> None:
         self._view = view
         self._placement = placement
+        #: whether the placement always picks the lowest units
+        self.takes_lowest = takes_lowest(placement)
         self._free: NodeSet | None = None
         #: {units closed to a job: the other free units}
         self._open: dict[NodeSet, NodeSet] = {}
-        #: the jobs started so far
-        self.started: list[SchedulerJob] = []
 
     def to(self, job: SchedulerJob) -> NodeSet:
-        """Return the free units that no window closes to a job; empty if the job cannot fit anyway."""
+        """Return the free units that no window closes to a job.
+
+        Return the empty set if the job cannot fit anyway.
+        """
         free = self._free
         if free is None:
             free = self._free = self._view.free.snapshot()
@@ -58,7 +62,6 @@ class OpenUnits:
         """Start a job now on free units."""
         self._view.free.remove(alloc)
         self._view.start(job, alloc, why)
-        self.started.append(job)
         self._free = None
         self._open.clear()
 
@@ -92,7 +95,7 @@ class OpenUnits:
         view = self._view
         shadow: float | None = None
         reserved = NodeSet.EMPTY
-        #: {id() of a set of open units, which lives until the next start: number of unreserved ones}
+        #: {id() of a set of open units: how many of them are not reserved}; the sets live until the next start
         beside_count: dict[int, int] = {}
         for job in jobs:
             units = self.to(job)
@@ -121,7 +124,10 @@ class OpenUnits:
             beside_count.clear()
 
     def by_count(self, job: SchedulerJob, units: NodeSet, first: SchedulerJob, reserved: NodeSet) -> NodeSet | None:
-        """Return units for a job that ends after the reserved start but leaves ``first`` enough reserved units."""
+        """Return units for a job that will run past the reserved start of ``first``; else None.
+
+        The job leaves ``first`` enough of the reserved units.
+        """
         alloc = self.pick(job, units)
         if alloc is None or len(alloc & reserved) <= len(reserved) - first.size:
             return alloc
@@ -132,7 +138,10 @@ class OpenUnits:
         return beside | FreeUnits(units & reserved).take_lowest(missing)
 
     def _beside(self, job: SchedulerJob, units: NodeSet, first: SchedulerJob, reserved: NodeSet) -> NodeSet | None:
-        """Return units for a job that ends after the reserved start, if ``first`` can still be placed without them."""
+        """Return units for a job that will run past the reserved start of ``first``; else None.
+
+        It must still be possible to place ``first`` on the remaining reserved units.
+        """
         alloc = self.pick(job, units)
         if alloc is None or self.pick(first, reserved - alloc) is not None:
             return alloc
@@ -143,7 +152,7 @@ class OpenUnits:
 
 
 def reserve(view: View, job: SchedulerJob, placement: Placement) -> UnitReservation:
-    """Return when a job can start, and all units that are open to it from then on for its walltime.
+    """Return when a job can start, and all units that are then open to it for its walltime.
 
     Running jobs are expected to use their full walltime, unless maintenance kills them earlier. Units under maintenance
     return at its announced end; other units out of service never return.
@@ -155,7 +164,8 @@ def reserve(view: View, job: SchedulerJob, placement: Placement) -> UnitReservat
         if early is not None:
             return early
     if placement.fits_by_count and not (job.by_nodes or view.lost or view.has_timed_windows):
-        shadow, open_then = reserve_beside_pools(view, job)
+        closed_to = mask_of(view.closed_pools(job))
+        shadow, open_then = reserve_beside_pools(view, job, mask_of(view.free.snapshot()), closed_to)
         return UnitReservation(shadow, units_of(open_then))
 
     closed = closed_by(view.windows.against(job, view.now))
@@ -172,31 +182,36 @@ def reserve(view: View, job: SchedulerJob, placement: Placement) -> UnitReservat
     return UnitReservation(inf, NodeSet.EMPTY)
 
 
-def reserve_beside_pools(view: View, job: SchedulerJob) -> tuple[float, int]:
-    """Return a job's latest start (s), and the units open to it then as a bit mask; (inf, 0) if unknown.
+def reserve_beside_pools(view: View, job: SchedulerJob, free: int, closed: int) -> tuple[float, int]:
+    """Return a job's latest start (s) and the units that are then open to it.
+
+    ``free`` are the free units, ``closed`` the units that the job may never use, both as bit masks.
 
     All windows must be permanent, any units that are open to the job must suit it, and no job may hold units that are
     out of service.
+
+    Returns:
+        The start and a bit mask of units; (inf, 0) if unknown.
     """
-    in_service = ((1 << view.units) - 1) & ~mask_of(view.gone)
-    allowed = in_service & ~mask_of(view.closed_pools(job))
-    found = mask_of(view.free.snapshot()) & allowed
+    closed |= mask_of(view.gone)
+    found, size = free & ~closed, job.size
     count, time = found.bit_count(), view.now
     for end, mask in view.running.releases(view.now):
-        if count >= job.size and end > time:
+        if count >= size and end > time:
             break
         time = end
-        found |= mask & allowed
-        count += (mask & allowed).bit_count()
-    if count < job.size:
+        more = mask & ~closed
+        found |= more
+        count += more.bit_count()
+    if count < size:
         return inf, 0
     return time, found
 
 
 def _before_windows(view: View, job: SchedulerJob) -> UnitReservation | None:
-    """Return a job's reservation if the job would end before the first window, or else None.
+    """Return a job's reservation if the job would end before the first window; else None.
 
-    If the job ends before the first window, no unit is closed to it, so the number of free units alone gives its start.
+    Then no unit is closed to it, so the number of free units alone gives its start.
     """
     shadow = view.running.reserve(job.size, view.free.count).shadow
     if end_of(shadow, job.occupies) > next((window.begin for window in view.windows.against(job, view.now)), inf):

@@ -1,9 +1,9 @@
-"""Free units over time, stored as arrays, and the queued jobs that can move when units are freed.
+"""Free units over time, stored as arrays, and the reservations of queued jobs.
 
-`Reservations` keeps this plan. numba can compile these functions without changes
-(`pipistrelle.schedulers.plan.compiled`). Only scans over all gaps or jobs have two forms with equal results. One form
-has operations on whole arrays. The other form (``..._loop``) is a loop, several times faster when compiled. Times are
-indices into `Book.times`.
+A gap is a run of units that are all free for some time. `Reservations` keeps this plan. numba can compile these
+functions without changes (`pipistrelle.schedulers.plan.compiled`). Only scans over all gaps or jobs have two forms with
+equal results. One form has operations on whole arrays. The other form (``..._loop``) is a loop, several times faster
+when compiled. Times are indices into `Book.times`.
 """
 
 from collections.abc import Sequence
@@ -60,7 +60,7 @@ _COLUMN: Final = 2**32 - 1
 
 
 class Book(NamedTuple):
-    """The plan as arrays with spare columns; all functions of this module share them.
+    """The plan as arrays with spare columns; all functions of this module use it.
 
     Attributes:
         times: times in s, ascending, from now to inf; what began earlier begins now.
@@ -74,7 +74,7 @@ class Book(NamedTuple):
             before its begin).
         lengths: durations of the waiting jobs, s.
         runs: one column per run of units: lowest and highest.
-        scratch: meaningless between two calls; at least as many columns as times, gaps and jobs.
+        scratch: working space, meaningless between two calls; at least as many columns as times, gaps and jobs.
         counts: number of `TIMES`, of columns of `GAPS`, of `EMPTY` ones among these, of columns of `JOBS`, and of runs
             (`USED`); the next `TURN` in `place_all`; numbers of gaps (`MANY_GAPS`) and times (`MANY_TIMES`) from which
             the arrays need tidying; how often a job was placed (`LOOKS`).
@@ -93,7 +93,10 @@ class Book(NamedTuple):
 
 
 def covering(book: Book, begin: int, end: int) -> Ints:
-    """Return the gaps (units free for some time) that last from begin to end, lowest units first."""
+    """Return the gaps that last from begin to end, lowest units first.
+
+    A gap is a run of units that are free for some time; the result has the gaps' columns.
+    """
     gaps = book.gaps[:, : book.counts[GAPS]]
     found = ((gaps[BEGIN] <= begin) & (gaps[END] >= end)).nonzero()[0]
     result: Ints = found[gaps[LOW][found].argsort()]
@@ -101,7 +104,7 @@ def covering(book: Book, begin: int, end: int) -> Ints:
 
 
 def covering_loop(book: Book, begin: int, end: int) -> Ints:
-    """Return the gaps (units free for some time) that last from begin to end, lowest units first."""
+    """Return the same as `covering`, by a loop that numba compiles."""
     gaps, keys = book.gaps, book.scratch[0]
     found = 0
     for gap in range(book.counts[GAPS]):
@@ -120,7 +123,7 @@ def lowest_free(book: Book, begin: int, end: int) -> int:
 
 
 def lowest_free_loop(book: Book, begin: int, end: int) -> int:
-    """Return the lowest unit that is free from begin to end; `NEVER` if there is none."""
+    """Return the same as `lowest_free`, by a loop that numba compiles."""
     begins, ends, low = book.gaps[BEGIN], book.gaps[END], book.gaps[LOW]
     lowest = NEVER
     for gap in range(book.counts[GAPS]):
@@ -130,9 +133,11 @@ def lowest_free_loop(book: Book, begin: int, end: int) -> int:
 
 
 def bordering(book: Book, line: int, time: int, first: int, last: int) -> Ints:
-    """Return the gaps that begin (``line`` is `BEGIN`) or end (`END`) at a time, lowest units first.
+    """Return the gaps that begin or end at a time, lowest units first.
 
-    Only gaps near the runs of units from column ``first`` to before ``last`` are returned.
+    Args:
+        line: `BEGIN` or `END`.
+        first, last: only gaps near the runs of units in columns ``first`` to before ``last`` are returned.
     """
     gaps, runs = book.gaps[:, : book.counts[GAPS]], book.runs
     found = (gaps[line] == time).nonzero()[0]
@@ -142,7 +147,7 @@ def bordering(book: Book, line: int, time: int, first: int, last: int) -> Ints:
 
 
 def bordering_loop(book: Book, line: int, time: int, first: int, last: int) -> Ints:
-    """Return the gaps near some runs of units that begin (``line`` is `BEGIN`) or end (`END`) at a time."""
+    """Return the same as `bordering`, by a loop that numba compiles."""
     gaps, runs, keys = book.gaps, book.runs, book.scratch[0]
     lowest, highest = runs[0, first], runs[1, last - 1]
     found = 0
@@ -174,7 +179,7 @@ def most_free(book: Book, length: float, first: int, before: int) -> Ints:
 
 
 def changes_loop(book: Book, length: float, before: int) -> Ints:
-    """Return the change, at each start time, in the number of units that are free for ``length`` s."""
+    """Return the change, at each start time, in the number of units free for ``length`` s."""
     times, counts = book.times, book.counts
     closed: Ints = book.scratch[0]
     changes: Ints = book.scratch[1]
@@ -199,7 +204,7 @@ def changes_loop(book: Book, length: float, before: int) -> Ints:
 
 
 def most_free_loop(book: Book, length: float, first: int, before: int) -> Ints:
-    """Return the most units that are free for ``length`` s from a single start time; see `most_free`."""
+    """Return the same as `most_free`, by a loop that numba compiles."""
     most = changes_loop(book, length, before)
     units, highest = 0, 0
     for at in range(before):
@@ -217,7 +222,7 @@ def earliest(book: Book, size: int, length: float, before: int) -> int:
 
 
 def earliest_loop(book: Book, size: int, length: float, before: int) -> int:
-    """Return the time from which ``size`` units are free for ``length`` s; at most ``before``."""
+    """Return the same as `earliest`, by a loop that numba compiles."""
     changes = changes_loop(book, length, before)
     units = 0
     for begin in range(before):
@@ -228,14 +233,14 @@ def earliest_loop(book: Book, size: int, length: float, before: int) -> int:
 
 
 def free_before(book: Book, begin: int, first: int, last: int) -> int:
-    """Return how many units in the runs from column ``first`` to before ``last`` are free just before ``begin``."""
+    """Return how many units of the runs in columns ``first`` to before ``last`` are free just before ``begin``."""
     near, (low, high) = bordering(book, END, begin, first, last), book.runs[:, first:last]
     lows, highs = book.gaps[LOW][near, None], book.gaps[HIGH][near, None]
     return int((np.minimum(highs, high) - np.maximum(lows, low) + 1).clip(0).sum())
 
 
 def free_before_loop(book: Book, begin: int, first: int, last: int) -> int:
-    """Return how many units in the runs from column ``first`` to before ``last`` are free just before ``begin``."""
+    """Return the same as `free_before`, by a loop that numba compiles."""
     gaps, runs = book.gaps, book.runs
     lowest, highest = runs[0, first], runs[1, last - 1]
     found = 0
@@ -273,7 +278,7 @@ def doubtful(book: Book, count: int) -> Ints:
 
 
 def doubtful_loop(book: Book, count: int) -> Ints:
-    """Mark the jobs that can move to lower units; return those that may begin sooner."""
+    """Do the same as `doubtful`, by a loop that numba compiles."""
     times, jobs, scratch = book.times, book.jobs, book.scratch
     least, most, units, unsure = scratch[5], scratch[6], scratch[7], scratch[8]
     doubts = 0
@@ -305,9 +310,10 @@ def doubtful_loop(book: Book, count: int) -> Ints:
 
 
 def longer_ones(book: Book, unsure: Ints, first: int, last: int) -> Ints:
-    """Mark the ``unsure`` jobs of the shortest length that may begin sooner; return the longer jobs to check.
+    """Mark the shortest ``unsure`` jobs that may begin sooner; return the longer ones.
 
-    A longer job is dropped if too few units for it are free even for the shortest length.
+    Start times count from ``first`` to before ``last``. A longer job is not returned if too few units for it are free
+    even for the shortest length.
     """
     jobs, none = book.jobs, book.counts[TIMES] - 1
     lengths, begins = book.lengths[unsure], jobs[BEGIN, unsure]
@@ -322,7 +328,7 @@ def longer_ones(book: Book, unsure: Ints, first: int, last: int) -> Ints:
 
 
 def longer_ones_loop(book: Book, unsure: Ints, first: int, last: int) -> Ints:
-    """Mark the ``unsure`` jobs of the shortest length that may begin sooner; return the longer jobs to check."""
+    """Do the same as `longer_ones`, by a loop that numba compiles."""
     jobs, lengths = book.jobs, book.lengths
     none = book.counts[TIMES] - 1
     shortest, before = inf, 0
@@ -344,13 +350,13 @@ def longer_ones_loop(book: Book, unsure: Ints, first: int, last: int) -> Ints:
 
 
 def next_marked(book: Book, order: Ints, turn: int) -> int:
-    """Return the position of the next marked job from ``turn`` on; the length of ``order`` if none."""
+    """Return the position of the next marked job from ``turn`` on; the length of ``order`` if there is none."""
     marked = book.jobs[MARKED][order[turn:]].nonzero()[0]
     return turn + int(marked[0]) if len(marked) else len(order)
 
 
 def next_marked_loop(book: Book, order: Ints, turn: int) -> int:
-    """Return the position of the next marked job from ``turn`` on; the length of ``order`` if none."""
+    """Return the same as `next_marked`, by a loop that numba compiles."""
     marked = book.jobs[MARKED]
     while turn < len(order) and not marked[order[turn]]:
         turn += 1
@@ -358,17 +364,17 @@ def next_marked_loop(book: Book, order: Ints, turn: int) -> int:
 
 
 def count_up(times: Ints, columns: int, at: int) -> None:
-    """Add 1 to all indices of times that are at least ``at``, because a time was inserted there."""
+    """Add 1 to all indices of times from ``at`` on, because a time was inserted there."""
     times[:columns] += times[:columns] >= at
 
 
 def count_up_loop(times: Ints, columns: int, at: int) -> None:
-    """Add 1 to all indices of times that are at least ``at``, because a time was inserted there."""
+    """Do the same as `count_up`, by a loop that numba compiles."""
     for column in range(columns):
         times[column] += times[column] >= at
 
 
-# All that follows has one form
+# The remaining functions have one form
 
 
 def slot(book: Book, time: float) -> int:
@@ -414,7 +420,7 @@ def first_begin(book: Book) -> float:
 
 
 def drop(book: Book, gap: int) -> None:
-    """Remove a gap (units free for some time) from the plan."""
+    """Remove a gap (a run of units that are free for some time) from the plan."""
     gaps, counts = book.gaps, book.counts
     gaps[BEGIN, gap] = NEVER
     gaps[END, gap] = 0
@@ -424,9 +430,9 @@ def drop(book: Book, gap: int) -> None:
 
 
 def put(book: Book, begin: int, end: int, low: int, high: int, fresh: int, beside: int) -> int:
-    """Add a gap, or extend the gap ``beside`` if it has the same times; return the column of that gap.
+    """Add a gap (a run of units free from begin to end); return its column, or -1 if it has no duration.
 
-    Without a duration (``begin`` not before ``end``) nothing is added, and the result is -1.
+    If the gap ``beside`` has the same times, it is extended instead.
     """
     gaps, counts = book.gaps, book.counts
     if begin >= end:
@@ -484,7 +490,7 @@ def take(book: Book, begin: int, end: int, size: int) -> tuple[int, int]:
 
 
 def claim(book: Book, begin: int, end: int, lowest: int, highest: int) -> None:
-    """Take a run of units, all of them free, from begin to end."""
+    """Take a run of units, which must all be free, from begin to end."""
     gaps = book.gaps
     for gap in covering(book, begin, end):
         opens, closes, low, high = gaps[BEGIN, gap], gaps[END, gap], gaps[LOW, gap], gaps[HIGH, gap]
@@ -501,9 +507,9 @@ def claim(book: Book, begin: int, end: int, lowest: int, highest: int) -> None:
 
 
 def cut_out(book: Book, line: int, time: int, first: int, last: int, into: int) -> int:
-    """Remove some runs of units from the gaps that begin (``line`` is `BEGIN`) or end (`END`) at a time.
+    """Remove the runs in columns ``first`` to before ``last`` from the gaps that begin or end at a time.
 
-    A gap is a run of units that is free for some time.
+    ``line`` is `BEGIN` or `END`. A gap is a run of units that are free for some time.
 
     Returns:
         the number of removed parts. Three lines of the scratch, from ``into`` on, have the other end of each part's
@@ -537,7 +543,7 @@ def cut_out(book: Book, line: int, time: int, first: int, last: int, into: int) 
 
 
 def give_back(book: Book, begin: int, end: int, first: int, last: int) -> None:
-    """Free the runs of units from ``first`` to before ``last``, which were taken from begin to end."""
+    """Free the runs in columns ``first`` to before ``last``, taken from begin to end."""
     runs, scratch = book.runs, book.scratch
     leading = cut_out(book, END, begin, first, last, 1) if begin > 0 else 0
     following = cut_out(book, BEGIN, end, first, last, 4)
@@ -566,10 +572,10 @@ def give_back(book: Book, begin: int, end: int, first: int, last: int) -> None:
 
 
 def mark(book: Book, begin: int, end: int) -> None:
-    """Mark the jobs that may move because units are free from begin to end; see `Reservations`."""
+    """Mark the jobs that may move because units were freed from begin to end."""
     gaps, counts = book.gaps, book.counts
     since, until, lowest = book.scratch[2], book.scratch[3], book.scratch[4]
-    # of the units that are free until a time: the lowest, the highest, and their number
+    # for each time, of the units that are free until then: the lowest, the highest, and their number
     least, most, units = book.scratch[5], book.scratch[6], book.scratch[7]
     least[: counts[TIMES]] = NEVER
     most[: counts[TIMES]] = -1
@@ -601,7 +607,7 @@ def mark(book: Book, begin: int, end: int) -> None:
 
 
 def mark_movable(book: Book, unsure: Ints, first: int, last: int) -> None:
-    """Mark the jobs from ``first`` to before ``last`` that could begin sooner."""
+    """Mark the ``unsure`` jobs that may begin at one of the start times from ``first`` to before ``last``."""
     while len(unsure) > _FEW:
         unsure = longer_ones(book, unsure, first, last)
     for job in unsure:
@@ -651,7 +657,7 @@ def place(book: Book, job: int) -> bool:
 
 
 def is_untidy(book: Book) -> bool:
-    """Return whether the plan may have far more gaps or times than necessary, so that it should be tidied."""
+    """Return whether the plan may have far more gaps or times than necessary."""
     counts = book.counts
     return bool(counts[GAPS] - counts[EMPTY] >= counts[MANY_GAPS] or counts[TIMES] >= counts[MANY_TIMES])
 

@@ -20,13 +20,16 @@ def has_compiler() -> bool:
 
 
 def source_of(module: ModuleType) -> Path:
-    """Return a module's source file, also if mypyc has compiled the module."""
+    """Return a module's source file, even if mypyc has compiled the module."""
     return Path(str(module.__file__)).with_name(f"{module.__name__.rpartition('.')[2]}.py")
 
 
 @cache
 def as_python(module: ModuleType) -> ModuleType:
-    """Return a module with plain Python functions, which numba can compile, even if mypyc compiled the module."""
+    """Return a module with plain Python functions, even if mypyc compiled the module.
+
+    numba can compile only plain functions.
+    """
     source = source_of(module)
     if module.__file__ == str(source):
         return module
@@ -38,7 +41,7 @@ def as_python(module: ModuleType) -> ModuleType:
 
 
 def compiled_by_numba(function: Callable[..., Any], files: Iterable[Path], **options: bool) -> Any:
-    """Return the function, compiled at its first call or read from the cache.
+    """Return a function that is compiled at its first call, or read from the cache.
 
     Compiled functions contain code of functions in other files, but numba checks only a function's own file for
     changes. So the name of the cache's folder has a digest of all ``files``. If no folder is writable, each process
@@ -60,7 +63,7 @@ def compiled_by_numba(function: Callable[..., Any], files: Iterable[Path], **opt
 
 @cache
 def replaced(function: Callable[..., Any], by: Callable[..., Any]) -> None:
-    """Make numba compile ``by`` instead of ``function`` wherever compiled code calls ``function``."""
+    """Make compiled code call ``by`` instead of ``function``."""
     from numba.extending import overload
 
     overload(function, strict=False)(lambda *_: by)

@@ -1,4 +1,7 @@
-"""Pick units for planned jobs among those that stay free long enough; sets of units are bit masks."""
+"""Pick units for planned jobs among the units that stay free long enough.
+
+Sets of units are bit masks.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -10,8 +13,8 @@ from pipistrelle.schedulers.plan.slices import FreeStep
 from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
-#: picks units (a mask; 0: refused) for a job among the first step's, which are all free long enough. The later steps
-#: are subsets that are free longer; the last argument is a mask of preferred units.
+#: picks units (a mask; 0: refused) for a job among the units of the first step, which are all free long enough. Later
+#: steps are subsets that are free longer. The last argument is a mask of preferred units.
 Picker = Callable[[SchedulerJob, Sequence[FreeStep], int], int]
 
 

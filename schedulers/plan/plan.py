@@ -1,4 +1,4 @@
-"""The plan of which units are free at which time, for the backfilling rules that reserve single units."""
+"""The plan of when units will be free, for rules that reserve single units."""
 
 from collections.abc import Sequence
 from math import inf
@@ -54,11 +54,14 @@ class Plan(Kept):
         )
 
     def state(self) -> dict[str, Any]:
-        """Return the plan without reservations of waiting jobs, which the backfilling rules restore."""
+        """Return the plan as plain values, without the waiting jobs' reservations.
+
+        The backfilling rules save and restore these.
+        """
         return {**super().state(), "now": self.slices.now}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a state."""
+        """Restore the state that `state` returned."""
         super().restore(state)
         self.slices = self._sliced(state["now"])
 
@@ -100,7 +103,7 @@ class Plan(Kept):
         self._next_end = windows.next_end(self._view.now) if windows else inf
 
     def _ends_at(self, job: SchedulerJob) -> float:
-        """Return when (s) a running job ends at the latest; record whether maintenance kills it."""
+        """Return the latest end (s) of a running job, and record whether maintenance kills it."""
         end = self._view.windows.ends_at(job, self._view.now)
         if end < job.expected_end:
             self._killed[job.id] = end
@@ -136,7 +139,7 @@ class Plan(Kept):
         )
 
     def start_if_fits(self, job: SchedulerJob) -> None:
-        """Start a job if enough units are free from now on for its whole length."""
+        """Start a job if enough units are free from now on for its full walltime."""
         view = self._view
         if job.size > view.free.count:
             return
@@ -145,7 +148,7 @@ class Plan(Kept):
             self.start(job, units)
 
     def take(self, job: SchedulerJob, begin: float, units: int) -> Place:
-        """Reserve ``units``, which are free long enough, for a job from ``begin`` (s) on."""
+        """Reserve ``units``, which must be free long enough, for a job from ``begin`` (s) on."""
         place = Place(begin, end_of(begin, job.occupies), units)
         self.slices.take(units, place.begin, place.end)
         return place
@@ -155,7 +158,7 @@ class Plan(Kept):
         self.slices.give_back(place.units, place.begin, place.end)
 
     def start(self, job: SchedulerJob, units: int) -> None:
-        """Start a job now on ``units`` that are free long enough."""
+        """Start a job now on ``units``, which must be free long enough."""
         view = self._view
         first = view.waiting.first
         alloc = units_of(units)

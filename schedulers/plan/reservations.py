@@ -1,4 +1,7 @@
-"""Conservative backfilling on the lowest units; after a change it plans only the jobs that can move."""
+"""Conservative backfilling on the lowest units.
+
+After a change, only the jobs that can move are planned again.
+"""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
@@ -38,7 +41,10 @@ class Holds:
             self._until[job.id] = (end, (job.alloc - self.gone).intervals if self.gone else job.alloc.intervals)
 
     def free(self) -> list[tuple[float, int, int]]:
-        """Return (time in s, lowest unit, highest unit) of units that become free and stay free."""
+        """Return (time in s, lowest unit, highest unit) of each run of units that become free.
+
+        Each run then stays free, because waiting jobs are ignored.
+        """
         gaps = [(self._view.now, lo, hi) for lo, hi in self._view.free.snapshot().intervals]
         gaps += [(end, lo, hi) for end, runs in self._until.values() if end < inf for lo, hi in runs]
         return gaps
@@ -48,13 +54,16 @@ class Holds:
         return view is self._view and view.gone == self.gone and view.running.next_end > view.now
 
     def ended(self) -> list[tuple[float, Runs]]:
-        """Return (planned end in s, units) of newly ended jobs whose planned end is still ahead."""
+        """Return (planned end in s, units) of the jobs that ended since the last call.
+
+        Jobs whose planned end is not in the future are left out.
+        """
         running = self._view.running.by_id
         ended = [self._until.pop(job_id) for job_id in [job_id for job_id in self._until if job_id not in running]]
         return [one for one in ended if one[0] > self._view.now]
 
     def start(self, job: SchedulerJob, runs: Runs, end: float) -> None:
-        """Start a job now on these free units, planned to hold them until ``end`` (s)."""
+        """Start a job now on free units, which it is planned to hold until ``end`` (s)."""
         view = self._view
         first = view.waiting.first
         alloc = NodeSet(runs)
@@ -167,7 +176,10 @@ class Reservations:
         return bool(self._columns)
 
     def state(self) -> dict[str, Any]:
-        """Return the reservations and the units out of service; `restore` marks every job."""
+        """Return the reservations and the units out of service.
+
+        After `restore`, every job is planned again at the next decision.
+        """
         return {"places": plain(self.places()), "gone": str(self._holds.gone)}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -175,11 +187,18 @@ class Reservations:
         self._holds.gone = NodeSet.parse(state["gone"])
 
     def holds_for(self, view: View) -> bool:
-        """Return whether the plan is valid (see `Plan.holds_for`) and no planned start was missed."""
+        """Return whether the plan is still valid and no planned start was missed.
+
+        `Plan.holds_for` says when a plan is valid.
+        """
         return self._holds.last(view) and self.form.first_begin(self._book) >= view.now
 
     def schedule(self, *, anew: bool) -> None:
-        """Reserve for new jobs in queue order; after units were freed (``anew``), plan affected jobs again."""
+        """Start new jobs, or reserve units for them, in the order of the queue.
+
+        Args:
+            anew: whether units were freed; then all affected jobs are planned again.
+        """
         view = self._view
         self.form.advance(self._book, view.now)
         arrivals = view.waiting.in_order(view.arrivals)
@@ -230,7 +249,10 @@ class Reservations:
         self.form.mark(self._book, -1, int(self._book.counts[loops.TIMES]))
 
     def _forget(self, waiting: set[int]) -> None:
-        """Drop the reservations of jobs that left the queue without having started."""
+        """Drop the reservations of jobs that left the queue without starting.
+
+        ``waiting`` has the numbers of the jobs that are still queued.
+        """
         for number, column in list(self._columns.items()):
             if number in waiting:
                 continue

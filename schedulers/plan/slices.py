@@ -1,4 +1,4 @@
-"""Free units over time, as a list of time slices, for plans that reserve single units."""
+"""Free units over time, as a list of time slices, for rules that reserve single units."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
@@ -128,7 +128,7 @@ class TimeSlices:
         self._join(first)
 
     def steps(self, begin: float, among: int = -1) -> list[FreeStep]:
-        """Return the units that are free from ``begin`` on, and until when they stay free, most units first.
+        """Return the units that are free from ``begin`` on, and until when; most units first.
 
         ``begin`` is now or the begin of a slice. Only the units in ``among`` (a mask; -1: all) count.
         """
@@ -163,7 +163,9 @@ class TimeSlices:
         own_begin: float = inf,
         closures: Sequence[Closure] = (),
     ) -> Fit | None:
-        """Return the first time at which ``size`` units are free for ``walltime``, and these units; None if never.
+        """Return the first time at which ``size`` units are free for ``walltime``, and the units.
+
+        Return None if there is no such time.
 
         Args:
             choose: returns the job's units, given a possible start (s) and the free units; 0 continues the search.
@@ -195,7 +197,7 @@ class TimeSlices:
     def _through(
         self, at: int, size: int, walltime: float, own: int, mine: int, closures: Sequence[Closure]
     ) -> tuple[int, int]:
-        """Return (units free for ``walltime`` from slice ``at`` on, slice at which to try next).
+        """Return the units free for ``walltime`` from slice ``at`` on, and the slice to try next.
 
         If too few units are free, the first value is 0. Only then does the second value matter. From slice ``mine`` on,
         the units ``own`` count as free.

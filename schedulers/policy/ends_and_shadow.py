@@ -41,7 +41,7 @@ def in_time(now: float, walltimes: NDArray[np.float64], shadow: float) -> NDArra
 
 
 def spares(size: int, beside: int, reserved: int, wanted: int) -> bool:
-    """Return whether backfilling a job leaves enough reserved units to the first job of the queue.
+    """Return whether backfilling a job leaves enough reserved units for the queue's first job.
 
     The backfilled job needs ``size`` units and takes ``beside`` of them from units that are not reserved. The first job
     needs ``wanted`` of the ``reserved`` units.
@@ -82,7 +82,7 @@ def reservation_of(ends: Iterable[tuple[float, int, int]], size: int, free: int)
 
 
 class Span(NamedTuple):
-    """A window from ``begin`` to ``end`` (s) that closes the set of units with number ``which``."""
+    """A window from ``begin`` to ``end`` (s); it closes the set of units numbered ``which``."""
 
     begin: float
     end: float
@@ -90,7 +90,7 @@ class Span(NamedTuple):
 
 
 class Closed(NamedTuple):
-    """Windows by begin, and the sets of units that they close.
+    """Windows, sorted by begin, and the sets of units that they close.
 
     A set of units has a fixed number of words with a bit per unit: in Python one integer of any length, in the kernel
     several int64. Set k begins at word k * (words per set).
@@ -117,9 +117,11 @@ def bits_in(word: int) -> int:
 
 
 def cut_short(end: float, now: float, held: Sequence[int], base: int, words: int, closed: Closed) -> float:
-    """Return when (s) a running job releases its units: at ``end``, or when the first maintenance kills it.
+    """Return when (s) a running job releases its units.
 
-    The job's units are the ``words`` words of ``held`` that begin at index ``base``.
+    This is ``end`` (s), or the begin of the first maintenance that kills the job. The job's units are the ``words``
+    words
+    of ``held`` that begin at index ``base``.
     """
     for window in closed.windows:
         if window.begin >= end:

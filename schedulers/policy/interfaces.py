@@ -12,7 +12,7 @@ from pipistrelle.schedulers.policy.view import View
 
 
 class Placement(Protocol):
-    """Picks units for a job, or refuses the job.
+    """A placement: picks units for a job, or refuses the job.
 
     Backfilling rules also use placements to plan reservations, so the result must depend only on the arguments. If a
     job can be placed on some units, it must also be placed when more units are open.
@@ -34,7 +34,7 @@ class Backfill(Protocol):
 
 
 class Policy(Protocol):
-    """Takes the scheduling decisions; a policy needs no base class.
+    """A scheduling policy: makes all decisions; it needs no base class.
 
     Three methods are optional. ``reservations()`` returns one text per reservation, which the error quotes if a run
     stalls. ``learn_past(view, steps)`` is called when the policy takes over a run. It gets each start and end so far as
@@ -54,7 +54,7 @@ class Policy(Protocol):
 
 
 class PastStep(NamedTuple):
-    """The start or the end, at ``time`` (s), of a job that an earlier scheduler of the run started."""
+    """The start or end, at ``time`` (s), of a job that an earlier scheduler started."""
 
     time: float
     job: SchedulerJob
@@ -86,7 +86,7 @@ class KeepsBegins(Kept):
 
 
 def state_of(part: object, kind: str) -> Any:
-    """Return the state of a policy's part; PolicyError if the part has no state.
+    """Return the state of a policy's part; PolicyError if the part cannot save its state.
 
     ``kind`` is what the message calls the part.
     """

@@ -15,7 +15,7 @@ class SchedulerJob(Struct, eq=False):
     """A waiting or running job; times are seconds of simulated time.
 
     Attributes:
-        number: position in the order of submission, from 0; it settles every tie.
+        number: position in the order of submission, from 0; it breaks all ties.
         occupies: longest time that the job holds its units: walltime, prologue and epilogue. Plans use this.
         expected_end: start + occupies; inf without a walltime, NaN while the job waits.
         description: the job as submitted, with user, group, account, queue and QOS; None for jobs made in code.
@@ -40,7 +40,10 @@ class SchedulerJob(Struct, eq=False):
 
     @property
     def by_nodes(self) -> bool:
-        """Return whether the job asks for units per node, so that counting free units is not enough."""
+        """Return whether the job asks for a number of units per node.
+
+        Then counting free units does not show whether the job fits.
+        """
         return self.request is not None and self.request.units_per_node is not None
 
     @property
@@ -71,7 +74,13 @@ class SchedulerJob(Struct, eq=False):
 
     @classmethod
     def submitted(cls, description: JobDescription, number: int, now: float, beside: float = 0.0) -> "SchedulerJob":
-        """Return the job that a submission describes; ``beside`` is its prologue plus epilogue (s)."""
+        """Return the job that a submission describes.
+
+        Args:
+            number: position in the order of submission, from 0.
+            now: time of the submission, s; used if the description has no submit time.
+            beside: the job's prologue plus epilogue, s.
+        """
         walltime = inf if description.walltime is None else description.walltime
         submit = now if description.subtime is None else description.subtime
         asks = description.constraint is not None or description.units_per_node is not None
@@ -91,7 +100,10 @@ class SchedulerJob(Struct, eq=False):
 
 
 class EndedJob(NamedTuple):
-    """A job that ended at ``end`` (s) in a state such as ``COMPLETED_SUCCESSFULLY``, after ``end - job.start`` s."""
+    """A job that ended at ``end`` (s) in a state such as ``COMPLETED_SUCCESSFULLY``.
+
+    It held its units for ``end - job.start`` seconds.
+    """
 
     job: SchedulerJob
     end: float

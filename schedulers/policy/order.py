@@ -23,14 +23,16 @@ class FixedOrder(Protocol):
     """
 
     def rank(self, job: SchedulerJob) -> float:
-        """Return the job's rank, which stays fixed while it waits; the job with the lowest rank is first."""
+        """Return the job's rank, which stays fixed while it waits; the lowest rank is first."""
 
 
 class DynamicOrder(Protocol):
-    """An order that ranks all waiting jobs at each decision; ties by submission.
+    """A queue order that ranks all waiting jobs at each decision.
 
-    The queue keeps a table with attributes of each job. The order computes the ranks from whole columns, so 60,000
-    waiting jobs cost a few array operations. Ranks are computed only when the queue is read.
+    Ties go to the job submitted first. The queue keeps a table with attributes of each job. The order computes the
+    ranks
+    from whole columns, so 60,000 waiting jobs cost a few array operations. Ranks are computed only when the queue is
+    read.
     """
 
     dynamic: Literal[True]

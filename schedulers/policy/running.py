@@ -57,7 +57,10 @@ class RunningJobs:
         return job
 
     def releases(self, now: float) -> Iterator[tuple[float, int]]:
-        """Iterate over (planned end in s, units as a mask) of the running jobs with a walltime, by ascending end."""
+        """Iterate over (planned end in s, units as a bit mask), earliest end first.
+
+        Running jobs without a walltime are left out.
+        """
         masks = self._masks
         if len(masks) != len(self.by_id):
             for job in self.by_id.values():
@@ -78,15 +81,17 @@ class RunningJobs:
             self.add(jobs[job_id])
 
     def reserve(self, size: int, free: int) -> Reservation:
-        """Return the reservation of a job that needs ``size`` units while only ``free`` units are free."""
+        """Return the reservation of a job of ``size`` units while only ``free`` units are free."""
         return reservation_of(self._by_end, size, free)
 
 
 class HeldTimes:
-    """The longest time (prologue plus epilogue) that jobs hold units beside their walltime, by class of jobs.
+    """The longest prologue plus epilogue of jobs, by job class.
 
-    This is the class's own prologue and epilogue, plus the longest prologue and the longest epilogue of the pools that
-    the class may use. The longest count because a waiting job's pools are not yet known.
+    A job holds its units for this time beyond its walltime. It is the class's own prologue and epilogue, plus the
+    longest
+    prologue and the longest epilogue of the pools that the class may use. The longest ones are used because a waiting
+    job's pools are not known yet.
     """
 
     def __init__(self, begins: SimulationBeginsData) -> None:
@@ -107,5 +112,5 @@ class HeldTimes:
         return (before + longest[0]) + (after + longest[1])
 
     def of(self, queue: str | None) -> float:
-        """Return the longest prologue + epilogue (s) of jobs of a class; None: of no class."""
+        """Return the longest prologue + epilogue (s) of a class's jobs; None means no class."""
         return self.usual if queue is None else self._classes.get(queue, self.usual)

@@ -1,4 +1,4 @@
-"""The view that policies have of nodes that jobs share: free resources, and what each job takes."""
+"""The policies' view of nodes that jobs share: free resources, and what each job takes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -23,7 +23,7 @@ _ONE_CORE = Request(tasks=1)
 
 
 class SharedView:
-    """Nodes with cores, memory and GPUs: what is free of these, and what each running job takes.
+    """Nodes with cores, memory and GPUs: what is free, and what each running job takes.
 
     Attributes:
         nodes: what the nodes have.
@@ -46,7 +46,7 @@ class SharedView:
         self.by_weight: Amounts = np.lexsort((np.arange(len(nodes)), nodes.weights)).astype(np.int64)
         #: each node's position in that order
         self.rank: Amounts = np.argsort(self.by_weight)
-        #: whether that is the order of their numbers
+        #: whether the order by weight is the order by number
         self.in_order = bool((np.diff(self.by_weight) == 1).all())
         self._every: Bools = np.ones(len(nodes), dtype=np.bool_)
         self._every.flags.writeable = False
@@ -54,7 +54,7 @@ class SharedView:
         self._last_open: tuple[NodeSet, Bools] = NodeSet.EMPTY, self._every
 
     def shape(self, job: SchedulerJob) -> Shape:
-        """Return a job's request in the resource columns of this machine.
+        """Return a job's request, converted to amounts per resource of this machine.
 
         Raises:
             PlatformError: no node has a resource or GPU model that the request names.
@@ -110,9 +110,9 @@ class SharedView:
         return self.propose(shape.choose(order, most, self.free.amounts, self.free.gpus))
 
     def propose(self, takes: Takes | None) -> Takes | None:
-        """Record that ``takes`` (tasks and GPUs by node) satisfy a job's request, so that `take` need not check them.
+        """Record that ``takes`` satisfies a job's request, and return ``takes``.
 
-        Returns ``takes``.
+        ``takes`` has the job's tasks and GPUs per node; None if the job does not fit. `take` does not check it again.
         """
         self._proposed = takes
         return takes
@@ -158,9 +158,12 @@ class SharedView:
         return self._rows_of[number]
 
     def rows(self, job: SchedulerJob, takes: Takes) -> tuple[Amounts, Amounts]:
-        """Return the nodes in ``takes``, shape (takes,), and the amounts taken there, shape (takes, columns).
+        """Return the nodes in ``takes``, and the amounts taken on each.
 
-        The columns are the resources and then the GPUs by number, as in `table`.
+        The columns of the amounts are the resources and then the GPUs by number, as in `table`.
+
+        Returns:
+            The nodes, shape (takes,), and the amounts, shape (takes, columns).
         """
         nodes, amounts, gpus = self.shape(job).rows(takes)
         return nodes, np.concatenate([amounts, gpus], axis=1)
@@ -175,7 +178,11 @@ class SharedView:
         return table[:, :width], table[:, width:]
 
     def told(self, takes: Takes) -> tuple[NodeSet, tuple[NodeTake, ...]]:
-        """Return ``takes`` in the protocol's form: the nodes, and one entry per group of nodes with equal amounts."""
+        """Return ``takes`` in the protocol's form.
+
+        Returns:
+            The nodes, and one entry per group of nodes with equal amounts.
+        """
         return NodeSet.of([take.node for take in takes]), told_takes(takes)
 
     def adopt(self, job: SchedulerJob, told: Iterable[NodeTake]) -> None:
@@ -208,6 +215,6 @@ class SharedView:
         return {job: plain_takes(held[0]) for job, held in self._held.items()}
 
     def restore(self, state: Mapping[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Restore a state; ``jobs`` has the running jobs by id."""
+        """Restore the state that `state` returned; ``jobs`` has the running jobs by id."""
         for job_id, some in state.items():
             self.take(jobs[job_id], parsed_takes(some))

@@ -13,18 +13,18 @@ from pipistrelle.protocol.resources.amounts import CORES, GPU, MEMORY, amount_te
 
 
 class Shortage(NamedTuple):
-    """A resource that is short for a job: its name, and the free and requested amounts as text."""
+    """A resource of which too little is free: its name, and the amounts as text."""
 
     resource: str
     text: str
 
 
 def shortage(shape: Shape, free: FreeResources, allowed: NDArray[np.bool_]) -> Shortage | None:
-    """Return the resource of which too little is free for a job now; None if the job fits.
+    """Return the resource that keeps a job from starting now; None if the job fits.
 
     The resources are tested in this order: licences, cores, memory, the other resources, GPUs. The result is the first
-    resource for which this is true: if all of it were free, the job would fit. If there is no such resource, the result
-    says that several resources are short together.
+    resource that, if all of it were free, would let the job fit. If there is no such resource, the result says that
+    several resources are short together. For a job that asks for whole nodes, the result is licences or idle nodes.
 
     Args:
         allowed: which nodes the job may use, shape (nodes,).
@@ -66,7 +66,10 @@ def _licenses(wanted: Mapping[str, int], free: FreeResources) -> Shortage | None
 
 
 def _text(name: str, column: int, free: FreeResources, others: NDArray[np.bool_]) -> str:
-    """Return what was free, such as ``41 cores were free on 12 nodes, but at most 8 GiB`` for memory."""
+    """Return how much of a resource was free, as text.
+
+    Example for memory: ``41 cores were free on 12 nodes, but at most 8 GiB on one``.
+    """
     there = free.amounts[others, column]
     most = amount_text(name, int(there.max(initial=0)))
     unit = "" if name == MEMORY else f" {name}"

@@ -152,7 +152,7 @@ class View(Kept):
         return self.pick(job) is not None
 
     def pick(self, job: SchedulerJob) -> NodeSet | Takes | None:
-        """Return the lowest free units on which a waiting job can start now; None if it does not fit.
+        """Return the lowest free units on which a waiting job can start now; None if none.
 
         The units suit the job's class and its request for nodes, and no maintenance begins on them before the job's
         latest end. They stay free until `start` takes them. On nodes that jobs share, the result says what the job
@@ -169,9 +169,12 @@ class View(Kept):
         return FreeUnits(units).take_lowest(job.size) if job.size <= len(units) else None
 
     def shut(self, job: SchedulerJob, begin: float | None = None) -> NodeSet:
-        """Return the nodes that are out of service or closed to a job.
+        """Return the nodes that a job cannot use: nodes out of service, and nodes closed to it.
 
-        The job starts at ``begin`` (s; None: now).
+        Args:
+            begin: when the job starts, s; None: now. If given, nodes under maintenance with a known end count as in
+            service;
+                the maintenance window closes them until then.
         """
         if begin is not None:
             out = self.gone
@@ -231,7 +234,10 @@ class View(Kept):
         self.decisions.append(ExecuteJob(self.now, data))
 
     def _check(self, job: SchedulerJob, alloc: NodeSet | None) -> None:
-        """Raise ValueError if a class limit keeps a job out of the queue, or if it may not use units of ``alloc``."""
+        """Raise ValueError if the job may not start on ``alloc``.
+
+        A class limit may keep the job out of the queue, or its class or request may exclude units of ``alloc``.
+        """
         if self.limits is not None and job in self.limits:
             raise ValueError(f"{job.id} is set aside: {self.limits.held_back_by(job)}")
         if alloc is not None:
@@ -307,7 +313,7 @@ class View(Kept):
             self._learn(job.request)
 
     def _unmet(self, job: SchedulerJob, request: NodeRequest) -> str | None:
-        """Return why the machine cannot satisfy a node request; if it can, record the request and return None."""
+        """Return why the machine cannot satisfy a job's node request; if it can, record the request and return None."""
         book = self.machine.requests
         why = book.refusal(request, job.size)
         if why is not None:
@@ -322,7 +328,10 @@ class View(Kept):
         return None if enough else f"its class's pools have too few such nodes: it asks for {job.size} units, {request}"
 
     def _learn(self, request: NodeRequest) -> None:
-        """Record which units do not satisfy a node request; jobs with this request may never use these units."""
+        """Record which units do not satisfy a node request.
+
+        Jobs with this request may never use these units.
+        """
         if request in self._unasked:
             return
         self.by_nodes |= request.units_per_node is not None
@@ -348,7 +357,7 @@ class View(Kept):
         return closed | unasked if closed else unasked
 
     def let_in(self) -> None:
-        """Move the jobs that were set aside to the queue if the limits of their class now admit them."""
+        """Move jobs that were set aside to the queue, if the limits of their class now admit them."""
         fresh = [] if self.limits is None else self.limits.let_in()
         for job in fresh:
             self.waiting.add(job)
@@ -489,12 +498,15 @@ class View(Kept):
 
     @property
     def plain(self) -> bool:
-        """Whether all units are equal: there are no windows and no shared nodes, and no job holds failed units."""
+        """Whether counting free units is enough to schedule jobs.
+
+        This is so if there are no windows and no shared nodes, and no job holds failed units.
+        """
         return not (self._lost.count or self.windows.by_id or self.shared is not None)
 
     @property
     def has_timed_windows(self) -> bool:
-        """Whether some window is not permanent: a maintenance, or a restriction of units for some time."""
+        """Whether any window is temporary, such as maintenance."""
         return len(self.windows) > self._pool_windows
 
     def closed(self, job: SchedulerJob, begin: float | None = None) -> NodeSet:

@@ -104,7 +104,7 @@ class Waiting(Protocol):
 
 
 class QueueLimits(Protocol):
-    """The limits of job classes: decide which jobs join the queue, and store the others."""
+    """The limits of job classes: they admit jobs to the queue and set aside all other jobs."""
 
     #: time (s) of the last change since the last `let_in`; None if there was none
     pending: float | None
@@ -114,7 +114,7 @@ class QueueLimits(Protocol):
     def __contains__(self, job: SchedulerJob) -> bool: ...
 
     def each(self) -> Iterator[SchedulerJob]:
-        """Iterate over the jobs set aside, in storage order."""
+        """Iterate over the jobs set aside (kept out of the queue), in storage order."""
 
     def windows(self) -> list[Window]:
         """Return, for each class with its own pools, the window on all other units.
@@ -129,7 +129,10 @@ class QueueLimits(Protocol):
         """Return why a submitted job can never run; None if it can."""
 
     def set_aside(self, job: SchedulerJob, now: float) -> bool:
-        """Set aside a job submitted at ``now`` (s); return False if its class has no limits."""
+        """Keep a job submitted at ``now`` (s) out of the queue.
+
+        Return False, and do nothing, if its class has no limits.
+        """
 
     def admit(self, job: SchedulerJob) -> None:
         """Count an already running job against its class's limits."""
@@ -141,7 +144,10 @@ class QueueLimits(Protocol):
         """Remove a job from the jobs that were set aside; return whether it was among them."""
 
     def let_in(self) -> list[SchedulerJob]:
-        """Move the jobs that were set aside to the queue, as far as their class's limits allow, and return them."""
+        """Return the jobs set aside that now may join the queue, and stop setting them aside.
+
+        They are as many as the limits of their classes allow.
+        """
 
     def held_back_by(self, job: SchedulerJob) -> str | None:
         """Return the limit (as text) that keeps a job out of the queue; None if it is queued."""

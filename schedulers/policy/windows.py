@@ -59,7 +59,7 @@ class Windows:
         #: {id: window}
         self.by_id: dict[str, Window] = {}
         self._by_begin: SortedList[tuple[float, float, str]] = SortedList()
-        #: the maintenance; None until it is needed
+        #: the maintenance windows as `cut_short` takes them; None until needed
         self._maintenance: Closed | None = None
         #: number of windows added and removed so far
         self.changes = 0
@@ -126,7 +126,10 @@ class Windows:
                 yield window
 
     def closed(self, job: SchedulerJob, begin: float) -> NodeSet:
-        """Return the units that ``job`` must not hold if it starts at ``begin`` (s), because windows exclude it."""
+        """Return the units closed to ``job`` during its whole run, if it starts at ``begin`` (s).
+
+        These are the units of all windows that exclude the job and overlap its time.
+        """
         found = NodeSet.EMPTY
         if self._by_begin:
             for window in self.against(job, begin, end_of(begin, job.occupies)):
@@ -134,7 +137,7 @@ class Windows:
         return found
 
     def ends_at(self, job: SchedulerJob, now: float) -> float:
-        """Return when (s) a running job ends at the latest: by its walltime, or killed by maintenance."""
+        """Return the latest end (s) of a running job: by its walltime, or killed by maintenance."""
         if not self._by_begin:
             return job.expected_end
         if self._maintenance is None:
@@ -145,10 +148,7 @@ class Windows:
 
 
 def closed_by(windows: Iterable[Window]) -> Closed:
-    """Convert windows, sorted by begin, to the form that `opening` takes.
-
-    Sets of units become bit masks.
-    """
+    """Convert windows, sorted by begin, to a `Closed` with bit masks for their units."""
     closures = [window.closure for window in windows]
     spans = [Span(closure.begin, closure.end, which) for which, closure in enumerate(closures)]
     return Closed(spans, [closure.units for closure in closures])

@@ -1,4 +1,4 @@
-"""What a job could take of shared nodes once some running jobs have ended."""
+"""What a waiting job could take of shared nodes once some running jobs have ended."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,10 @@ from pipistrelle.schedulers.policy.view import View
 
 
 def fit_without(view: View, job: SchedulerJob, gone: Sequence[SchedulerJob]) -> Takes | None:
-    """Return what a waiting job would take if some running jobs had ended; None if it does not fit."""
+    """Return what a waiting job would take if the jobs ``gone`` had ended, or None.
+
+    None means that the job would not fit even then.
+    """
     shared = view.shared
     assert shared is not None
     table, shape = shared.table(), shared.shape(job)
@@ -29,7 +32,7 @@ def fit_without(view: View, job: SchedulerJob, gone: Sequence[SchedulerJob]) -> 
 
 
 def is_free(view: View, job: SchedulerJob, takes: Takes) -> bool:
-    """Return whether all that a waiting job would take is free now."""
+    """Return whether everything that a waiting job would take is free now."""
     shared = view.shared
     assert shared is not None
     if shared.free.missing_license(shared.shape(job).request.licenses) is not None:

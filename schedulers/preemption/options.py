@@ -92,7 +92,11 @@ class PreemptionRules:
             raise PolicyError("no job may be preempted", where=where, expected="a --preempt-mode other than off")
 
     def learn_classes(self, tiers: Mapping[str, float]) -> None:
-        """Use the given tier of each queue for which no option sets a tier; PolicyError if all tiers are equal."""
+        """Use the given tier of each queue for which no option sets a tier.
+
+        Raises:
+            PolicyError: all tiers are equal, so that no queue may preempt another.
+        """
         if self._by_qos:
             return
         self.tiers = {**tiers, **self.tiers}
@@ -115,7 +119,7 @@ class PreemptionRules:
         return self.tier(job) > min((USUAL_TIER, *self.tiers.values()))
 
     def may(self, job: SchedulerJob, other: SchedulerJob) -> bool:
-        """Return whether a job may preempt another."""
+        """Return whether ``job`` may preempt ``other``."""
         if self._by_qos:
             found = self._name(other) in self._lists.get(self._name(job) or "", ())
         else:

@@ -23,7 +23,7 @@ _SOON: Final = 1.0
 
 
 class KeptUnits(NamedTuple):
-    """The units or node parts kept free for a queued job until the jobs preempted for it have ended.
+    """What is kept free for a queued job until the jobs preempted for it have ended.
 
     Attributes:
         units: the units, or the nodes that jobs share.
@@ -38,7 +38,7 @@ class KeptUnits(NamedTuple):
 
 
 class Preempting:
-    """Preempts running jobs for waiting jobs, then applies a backfilling rule.
+    """A backfilling rule that first preempts running jobs, then applies another rule.
 
     Waiting jobs that may preempt are tried first: highest tier first, then in the order of the queue. Such a job starts
     on free units if there are enough, even on units that the rule has reserved. Otherwise running jobs are preempted
@@ -92,7 +92,7 @@ class Preempting:
         view.wake = None  # any arrival may preempt a job
 
     def reservation(self, job: SchedulerJob) -> float | None:
-        """Return the latest expected start (s) of a waiting job; None if the rule does not know it."""
+        """Return the latest expected start (s) of a waiting job; None if the rule has none for it."""
         tell = getattr(self.rule, "reservation", None)
         when: float | None = None if tell is None else tell(job)
         return when
@@ -175,7 +175,10 @@ class Preempting:
     # -- waiting jobs -----------------------------------------------------------------------------------------------
 
     def _help_all(self, view: View, placement: Placement) -> bool:
-        """Start the jobs that may preempt, or preempt others for them; return whether anything changed."""
+        """Start the jobs that may preempt, or preempt other jobs for them.
+
+        Return whether anything changed.
+        """
         for number in [number for number, job in self._able.items() if not job.waits]:
             del self._able[number]
         if not self._able:
@@ -210,7 +213,7 @@ class Preempting:
         return True
 
     def _question(self, view: View, placement: Placement, job: SchedulerJob) -> Fits:
-        """Return a function that tells whether the job fits if the given candidates are preempted."""
+        """Return a function that says whether the job fits if the given candidates are preempted."""
         by_count = placement.fits_by_count and not job.by_nodes
         missing = job.size - len(view.open_to(job))
 
@@ -222,7 +225,10 @@ class Preempting:
         return fits
 
     def _fit(self, view: View, placement: Placement, job: SchedulerJob, some: Sequence[Candidate]) -> KeptUnits | None:
-        """Return what a job would take once the given candidates have ended; None if it would not fit."""
+        """Return what a job would take once the given candidates have ended, or None.
+
+        None means that the job would not fit.
+        """
         units = view.open_to(job)
         for one in some:
             units |= one.units
@@ -232,7 +238,10 @@ class Preempting:
         return None if found is None else KeptUnits(job, found, tuple(one.job.id for one in some))
 
     def _start(self, view: View, job: SchedulerJob, promise: KeptUnits, why: str | None = None) -> bool:
-        """Start a job on what is kept for it, if all of that is free; return whether the job was started."""
+        """Start a job on what is kept for it, and return True, if all of that is free.
+
+        Otherwise return False.
+        """
         if view.free.missing(promise.units):
             return False
         view.free.remove(promise.units)
@@ -240,7 +249,10 @@ class Preempting:
         return True
 
     def _worth(self, job: SchedulerJob, units: NodeSet) -> int:
-        """Return how many units, or cores of shared nodes, become free if a job on these units is preempted."""
+        """Return how many units become free if a job on these units is preempted.
+
+        On shared nodes the result is a number of cores.
+        """
         return len(units)
 
     def _candidates(self, view: View, job: SchedulerJob) -> list[Candidate]:

@@ -1,1 +1,1 @@
-"""Run a policy: update its view from the server's events, call it, and return its decisions."""
+"""Run a policy: pass it the server's events, and return its decisions."""

@@ -1,4 +1,4 @@
-"""Polling: let a policy decide only at fixed intervals, as many centres do."""
+"""Polling: let a policy decide only at fixed intervals, as schedulers of many centres do."""
 
 from collections.abc import Sequence
 from math import floor, inf
@@ -15,7 +15,7 @@ from pipistrelle.schedulers.runtime.takeover import tell_past
 
 #: id of the call that polling requests; a policy's own calls have other ids
 CALL: Final = "pipistrelle poll"
-#: largest number of intervals so far; beyond it, an interval is below the precision of the time
+#: from this many intervals since time 0 on, an interval is below the precision of the time
 _FINEST: Final = 2.0**52
 
 
@@ -24,7 +24,7 @@ class PollingError(PipistrelleError):
 
 
 class Polling(Kept):
-    """Lets a policy decide only at multiples of an interval, counted from time 0.
+    """A policy that lets another policy decide only at multiples of an interval from time 0.
 
     Events in between are collected until the next multiple. The policy handles events at a multiple at once. It makes
     no decision at a multiple without events, so jobs that a dynamic order moves forward start only at a later event. If

@@ -1,4 +1,4 @@
-"""Run a policy: update its view from the server's events, call it, and return its decisions."""
+"""Run a policy: update its view from the server's events, and return its decisions."""
 
 import traceback
 from collections.abc import Callable, Sequence
@@ -54,9 +54,9 @@ _SAID: Final = 500
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Runtime(Kept):
-    """Runs one policy in one simulation: takes the server's notices and returns replies, without input or output.
+    """One policy in one simulation: takes the server's notices and returns replies.
 
-    The runtime is used behind a socket or in the server's process.
+    The runtime does no input or output. It is used behind a socket or in the server's process.
 
     Args:
         policy: takes the decisions; its optional attribute ``features`` names further protocol features that it needs
@@ -186,9 +186,10 @@ class Runtime(Kept):
             raise self._failed(notice, error) from error
 
     def _take_over(self, view: View, notice: Notice) -> list[Event]:
-        """Restore the running jobs, and pass the past starts and ends to the policy; return the other events.
+        """Restore the running jobs and tell the policy the past starts and ends.
 
-        The runtime handles the other events as usual, which restores the queue and the units out of service.
+        Return all other events. The runtime handles them as usual, which restores the queue and the units out of
+        service.
         """
         try:
             past = past_of(notice.events, lambda event: self._numbered(view, event))
@@ -385,7 +386,10 @@ def _window(view: View, name: str) -> Window | None:
 
 
 def _wrong(notice: Notice, event: Event, error: Exception) -> RemoteProtocolError:
-    """Return the error for an event that contradicts the machine or the view; its text says where the event is."""
+    """Return the error for an event that contradicts the machine or the view.
+
+    The error says where the event is in the notice.
+    """
     place = next(index for index, one in enumerate(notice.events) if one is event)
     return RemoteProtocolError(
         f"an event makes no sense: {legible(str(error), _SAID)}",

@@ -1,4 +1,7 @@
-"""Read the past of a run, for a scheduler that takes over a run of another one (SPEC.md, "Taking over")."""
+"""Read the past of a run, for a scheduler that takes over the run from another one.
+
+Source: SPEC.md, "Taking over".
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple

@@ -1,4 +1,4 @@
-"""The waiting jobs on shared nodes, as arrays that tell which of them may start."""
+"""The waiting jobs on shared nodes, as arrays that show which of them may start."""
 
 from math import inf
 from typing import Final
@@ -19,9 +19,10 @@ _FEW: Final = 8
 class NodeCandidates(WaitingRows):
     """The waiting jobs, and which of them are known not to fit until more is free.
 
-    A job that did not fit can only fit once something was freed on a node that has room for a part of it. So when jobs
+    A job that did not fit can only fit once something was freed on a node that has room for a part of the job. So when
+    jobs
     have ended, it is enough to compare what is free on their nodes with what each waiting job takes of one node. Nodes
-    that change otherwise, such as failed ones, make all jobs candidates again.
+    that change for another reason, such as failures, make all jobs candidates again.
     """
 
     columns = ("_least", "_total", "_occupies", "_alone", "_licensed", "_unfit")
@@ -35,7 +36,7 @@ class NodeCandidates(WaitingRows):
         self._least: Amounts = np.zeros((width + 1, 0), dtype=np.int64)
         self._total: Amounts = np.zeros((width + 1, 0), dtype=np.int64)
         self._occupies = np.zeros(0)
-        #: whether it needs idle nodes, whether it needs licences, and whether it is known not to fit
+        #: whether a job needs idle nodes, whether it needs licences, and whether it is known not to fit
         self._alone: Bools = np.zeros(0, dtype=np.bool_)
         self._licensed: Bools = np.zeros(0, dtype=np.bool_)
         self._unfit: Bools = np.zeros(0, dtype=np.bool_)
@@ -43,7 +44,10 @@ class NodeCandidates(WaitingRows):
         self._changes = -1
 
     def follow(self) -> None:
-        """Add the arrived jobs, drop the cancelled ones, and take account of what was freed since the last decision."""
+        """Update the candidates for the events since the last decision.
+
+        Arrived jobs are added and cancelled jobs are dropped. Jobs that may fit what was freed become candidates again.
+        """
         super().follow()
         view = self.view
         whole = view.free.count == view.units and not view.has_timed_windows
@@ -74,7 +78,7 @@ class NodeCandidates(WaitingRows):
             self._unfit[row] = True
 
     def _freed(self, nodes: Amounts) -> None:
-        """Make jobs candidates again that may fit since something was freed on these nodes."""
+        """Make jobs candidates again that may fit because something was freed on these nodes."""
         unfit = np.flatnonzero(self._unfit)
         if not len(unfit) or not len(nodes):
             return
@@ -101,7 +105,7 @@ class NodeCandidates(WaitingRows):
         return self.still(np.flatnonzero(self.waits & ~self._unfit), shadow, spare)
 
     def still(self, rows: Amounts, shadow: float = inf, spare: Amounts | None = None) -> Amounts:
-        """Return those of the given rows whose jobs may start now; other arguments as for `rows`."""
+        """Return the given rows whose jobs may start now; ``shadow`` and ``spare`` as in `rows`."""
         if not len(rows):
             return rows
         free = self._shared.free

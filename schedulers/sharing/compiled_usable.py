@@ -1,4 +1,4 @@
-"""Compile the function `pipistrelle.schedulers.sharing.usable.usable` with numba, if it is installed."""
+"""Compile the function `usable` of `pipistrelle.schedulers.sharing.usable` with numba."""
 
 from functools import cache
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""EASY backfilling, and the two rules without reservations (`none`, `firstfit`), on nodes that jobs share."""
+"""EASY backfilling, and the two rules without reservations (``none`` and ``firstfit``), on nodes that jobs share."""
 
 from math import inf
 from typing import Any
@@ -13,7 +13,7 @@ from pipistrelle.schedulers.sharing.reserved import FirstReserved
 
 
 class NoBackfillOnNodes(Stateless):
-    """Starts jobs strictly in the order of the queue."""
+    """No backfilling on nodes that jobs share: jobs start strictly in the order of the queue."""
 
     def __init__(self) -> None:
         self._open: OpenNodes | None = None
@@ -26,7 +26,7 @@ class NoBackfillOnNodes(Stateless):
 
 
 class FirstFitOnNodes(Stateless):
-    """Starts every job that fits, in the order of the queue."""
+    """First fit on nodes that jobs share: every job that fits starts, in queue order."""
 
     def __init__(self) -> None:
         self._open: OpenNodes | None = None
@@ -51,9 +51,9 @@ class FirstFitOnNodes(Stateless):
 
 
 class EasyOnNodes:
-    """EASY backfilling on nodes that jobs share: one reservation, for the first job in the queue.
+    """EASY backfilling on nodes that jobs share: only the queue's first job has a reservation.
 
-    The shadow time is the earliest time at which the first job fits if every running job takes its whole walltime. All
+    The shadow time is the earliest time at which the first job fits if every running job takes its full walltime. All
     resources count. Another job may pass in two cases: it ends by the shadow time, or both jobs fit at that time. The
     reservation is constant until resources are freed, so until then only arrivals are tested.
 
@@ -70,7 +70,7 @@ class EasyOnNodes:
         self._reserved: FirstReserved | None = None
 
     def reservation(self, job: SchedulerJob) -> float | None:
-        """Return the latest expected start (s) of the first job in the queue; None for every other job."""
+        """Return the latest expected start (s) of the queue's first job; None for other jobs."""
         return self._shadow if job is self._reserved_for else None
 
     def earliest(self, view: View, job: SchedulerJob, placement: Placement) -> float:
@@ -82,7 +82,7 @@ class EasyOnNodes:
         return {"first": None if self._reserved_for is None else self._reserved_for.id, "shadow": self._shadow}
 
     def restore(self, state: dict[str, Any], view: View, placement: Placement) -> None:
-        """Restore a state, into a view restored to the same instant."""
+        """Restore a saved state; `view` must already be restored to the same instant."""
         self._open = OpenNodes(view, placement)
         self._shadow = state["shadow"]
         known = (*view.waiting.each(), *view.cancelled)
@@ -119,7 +119,7 @@ class EasyOnNodes:
             self._try(nodes, first, reserved, job)
 
     def _pass_over(self, nodes: OpenNodes, first: SchedulerJob, reserved: FirstReserved, rows: Amounts) -> None:
-        """Start those candidates in ``rows`` that do not delay the first job."""
+        """Start the candidates in ``rows`` that do not delay the first job."""
         known = nodes.candidates
         jobs = [job for job in known.in_order(rows) if job is not first]
         if self._shortest_first:
@@ -135,7 +135,10 @@ class EasyOnNodes:
                 jobs = [job for job, row in zip(jobs, rows.tolist(), strict=True) if row in may]
 
     def _try(self, nodes: OpenNodes, first: SchedulerJob, reserved: FirstReserved, job: SchedulerJob) -> bool:
-        """Start a job if it fits and does not delay the first one; return whether it was started."""
+        """Start a job, and return True, if it fits and does not delay the first job.
+
+        Otherwise return False.
+        """
         takes = nodes.pick(job)
         if takes is None:
             return False

@@ -10,12 +10,15 @@ Gpus = tuple[int, ...]
 
 
 def fullest(free: Ints, request: OneNodeRequest) -> Gpus:
-    """Return the GPUs with the least free capacity that suffices; of equal ones, those with the lowest numbers."""
+    """Return the GPUs with the least free capacity that suffices for the request.
+
+    Ties go to the lowest numbers.
+    """
     return _first(np.argsort(free, kind="stable"), free, request)
 
 
 def emptiest(free: Ints, request: OneNodeRequest) -> Gpus:
-    """Return the GPUs with the most free capacity; of equal ones, those with the lowest numbers."""
+    """Return the GPUs with the most free capacity; ties go to the lowest numbers."""
     return _first(np.argsort(-free, kind="stable"), free, request)
 
 

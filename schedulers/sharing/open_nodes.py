@@ -1,4 +1,4 @@
-"""The nodes that jobs share during decisions: which job fits now, and where."""
+"""The nodes that jobs share, as backfilling rules use them during decisions."""
 
 from itertools import compress
 
@@ -13,7 +13,7 @@ from pipistrelle.schedulers.sharing.placing import NodePlacer, placer_of
 
 
 class OpenNodes:
-    """The jobs and the shared nodes during decisions: which job fits now, and where."""
+    """The waiting jobs and shared nodes of a view: which job fits now, and on which nodes."""
 
     def __init__(self, view: View, placement: Placement) -> None:
         assert view.shared is not None
@@ -37,7 +37,10 @@ class OpenNodes:
         return found
 
     def start_in_order(self) -> SchedulerJob | None:
-        """Start jobs from the front while they fit; return the first that does not."""
+        """Start jobs from the front of the queue while they fit.
+
+        Return the first job that does not fit; None if the queue is empty.
+        """
         waiting = self.view.waiting
         while (first := waiting.first) is not None:
             takes = self.pick(first)
@@ -52,7 +55,7 @@ class OpenNodes:
         self.candidates.drop(job)
 
     def could_fit(self, jobs: list[SchedulerJob]) -> list[SchedulerJob]:
-        """Return the jobs that may fit.
+        """Return the jobs that may fit; the other jobs certainly do not.
 
         For each single resource, some node has enough for one task of such a job.
         """
@@ -62,7 +65,7 @@ class OpenNodes:
 def opened(known: OpenNodes | None, view: View, placement: Placement) -> OpenNodes:
     """Return ``known`` if it belongs to the view, or else a new object.
 
-    Tell the placement which jobs have just arrived.
+    Also tell the placement which jobs have just arrived.
     """
     found = known if known is not None and known.view is view else OpenNodes(view, placement)
     for job in view.arrivals:

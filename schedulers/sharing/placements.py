@@ -27,7 +27,7 @@ _BEST: Final = 100
 
 
 class SharedPlacement(ABC):
-    """Base class of placements for shared nodes: they choose the node with the highest score.
+    """Base class of placements for shared nodes, which choose the node with the highest score.
 
     Of nodes with equal scores the first is chosen. The scores for a request are stored. When an equal request arrives,
     only the nodes that have changed since then get new scores.
@@ -103,7 +103,9 @@ class SharedPlacement(ABC):
 
 
 class FirstFitShared(SharedPlacement):
-    """Chooses the first node that fits, by weight and number, and its GPUs with the lowest numbers.
+    """The placement ``first-fit``: the first node that fits, by weight and number.
+
+    The request gets the node's GPUs with the lowest numbers.
 
     Args:
         weights: the nodes' weights, shape (nodes,); the lowest comes first, as in Slurm. None: all are equal.
@@ -127,7 +129,7 @@ class FirstFitShared(SharedPlacement):
 
 
 class BestFitShared(SharedPlacement):
-    """Chooses the node with the least free resources after the request is placed.
+    """The placement ``best-fit``: the node with the least free resources after placing.
 
     Cores and GPUs count half each, as fractions of the largest node's. The score is floor(100 (1 - cores left / (2
     most cores) - GPUs left / (2 most GPUs))), where "most" means the largest number on any node.
@@ -143,9 +145,10 @@ class BestFitShared(SharedPlacement):
 
 
 class WorstFit(SharedPlacement):
-    """Chooses the node with the most free resources after placing, and its emptiest GPUs.
+    """The placement ``worst-fit``: the node with the most free resources after placing.
 
-    The score is the free milli-cores plus 100 times the free thousandths of GPUs.
+    The request gets the node's emptiest GPUs. The score is the free milli-cores plus 100 times the free thousandths of
+    GPUs.
     """
 
     purpose = "the node with the most cores and GPUs left"
@@ -159,7 +162,7 @@ class WorstFit(SharedPlacement):
 
 
 class DotProduct(SharedPlacement):
-    """Chooses the node with the smallest dot product of free and requested resources.
+    """The placement ``dot-product``: the smallest dot product of free and requested resources.
 
     Free and requested amounts are fractions of the largest node's. The score is floor(100 (1 - (free cores x requested
     cores + free GPUs x requested GPUs) / 2)).
@@ -175,11 +178,13 @@ class DotProduct(SharedPlacement):
 
 
 class GpuPacking(SharedPlacement):
-    """Chooses GPUs that are in use already; else idle GPUs of nodes in use; else a node whose GPUs are all idle.
+    """The placement ``gpu-packing``, which prefers GPUs that are already in use.
 
-    A node whose chosen GPUs are all in use scores 100 minus a tenth of the sum of their free percentages, at least 50.
-    A node that is in use scores 50 minus the number of chosen GPUs that are idle, at least 33. A node whose n GPUs are
-    all idle scores 33 - n, at least n. If the request has no GPUs, all nodes score the same.
+    Next come idle GPUs of nodes in use, and last nodes whose GPUs are all idle. A node whose chosen GPUs are all in use
+    scores 100 minus a tenth of the sum of their free percentages, at least 50. A node that is in use scores 50 minus
+    the
+    number of chosen GPUs that are idle, at least 33. A node whose n GPUs are all idle scores 33 - n, at least n. If the
+    request has no GPUs, all nodes score the same.
     """
 
     purpose = "GPUs in use, then idle GPUs of nodes in use, then idle nodes"
@@ -201,7 +206,7 @@ class GpuPacking(SharedPlacement):
 
 
 class GpuClustering(SharedPlacement):
-    """Chooses a node that already runs requests for the same number of GPUs.
+    """The placement ``gpu-clustering``: nodes that run requests for the same number of GPUs.
 
     A node scores 75 if all its requests are for that number, 50 if some are, 25 if it is idle, and 0 otherwise. Each
     node also scores floor(25 x (GPUs of the largest node - the node's free GPUs) / GPUs of the largest node). All
@@ -223,7 +228,7 @@ class GpuClustering(SharedPlacement):
 
 
 class RandomFit(SharedPlacement):
-    """Chooses a node at random among those that fit, and GPUs at random among its GPUs that fit.
+    """The placement ``random``: a random node that fits, and random GPUs of that node.
 
     Args:
         rng: the generator of the choices.
@@ -247,7 +252,7 @@ class RandomFit(SharedPlacement):
 
 
 class FragmentationGradient(SharedPlacement):
-    """Chooses the node on which the request causes the smallest growth of fragmentation.
+    """The placement ``fgd``: the node on which the request increases fragmentation least.
 
     The score is floor(100 / (1 + exp(-d / 1000))), where d is the decrease of the node's fragment (`TypicalRequests`)
     in thousandths of a GPU. For a share of a GPU, the GPU is chosen by the same score. For whole GPUs, the fullest GPUs
@@ -300,7 +305,13 @@ class FragmentationGradient(SharedPlacement):
         return scores
 
     def _scored(self, rows: Ints, row: Ints, after: Ints, request: OneNodeRequest) -> Ints:
-        """Return a score per possible choice; choice i leaves node ``rows[row[i]]`` the free GPUs ``after[i]``."""
+        """Return a score for each possible choice, shape (choices,).
+
+        Args:
+            rows: the nodes.
+            row: for each choice, the index of its node in ``rows``.
+            after: for each choice, the GPUs of the node that it would leave free.
+        """
         typical = self._typical
         cores, models = typical.cores(self._free, rows), self._free.nodes.model_of[rows]
         before = typical.usable(cores, self._free.gpus[rows], models)

@@ -43,7 +43,7 @@ class OnSharedNodes:
         self.seed = seed
 
     def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
-        """Raise PolicyError, because the machine's nodes have no resources."""
+        """Raise PolicyError: this placement cannot pick units on nodes without resources."""
         raise self._unsuitable()
 
     def learn(self, machine: Machine) -> None:
@@ -68,7 +68,7 @@ fgd: Final = partial(OnSharedNodes, "fgd")
 
 
 class NodePlacer:
-    """Chooses what a job takes of shared nodes, by the scores of a placement.
+    """The choice of what jobs take of shared nodes, by the scores of a placement.
 
     The scores always come from all that is free now, even if a job may use only a part of it.
     """
@@ -86,7 +86,10 @@ class NodePlacer:
             self._scores = FirstFitShared(shared.free, shared.nodes.weights)
 
     def saw(self, job: SchedulerJob) -> None:
-        """Count a submitted job; the placement `fgd` derives the typical requests from all jobs so far."""
+        """Count a submitted job, for the placement ``fgd``.
+
+        That placement derives the typical requests from all jobs so far.
+        """
         if self._name == "fgd":
             one = self._one(self._shared.shape(job))
             self._seen[one] = self._seen.get(one, 0) + 1
@@ -116,11 +119,11 @@ class NodePlacer:
 
     @property
     def is_steady(self) -> bool:
-        """Whether a choice depends only on what is free, and not on how often the placement was asked."""
+        """Whether a choice depends only on what is free, not on earlier calls."""
         return self._name not in ("random", "fgd")
 
     def _preferred(self, shape: Shape, fits: Bools) -> int:
-        """Return the preferred one of the nodes that fit; -1 if none does."""
+        """Return the preferred node among the nodes that fit; -1 if none fits."""
         shared = self._shared
         if self._name != _FIRST_FIT:
             if not fits.any():
@@ -143,7 +146,7 @@ class NodePlacer:
         return order
 
     def _one(self, shape: Shape) -> OneNodeRequest:
-        """Return what a job would take of one node; nodes are scored by this request."""
+        """Return what a job would take of one node, as a request by which nodes are scored."""
         tasks = shape.exact or (shape.tasks if shape.high == 1 and shape.tasks else 1)
         counts = shape.gpus_on_node(tasks, shape.low)
         if shape.request.exclusive:

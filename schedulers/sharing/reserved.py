@@ -1,6 +1,10 @@
-"""The first waiting job's reservation on nodes that jobs share, and which later jobs may start before it."""
+"""The first waiting job's reservation on nodes that jobs share.
 
-from collections.abc import Mapping
+It decides which later jobs may start before the first.
+"""
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from math import inf
 from operator import itemgetter
 from typing import Final
@@ -14,15 +18,17 @@ from pipistrelle.schedulers.policy.ends_and_shadow import held_until
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.sharing.open_nodes import OpenNodes
 
-#: number of running jobs to look at first, by expected end
+#: a running job: expected end (s), number, and a third value that does not matter here
+_Running = tuple[float, int, int]
+#: number of running jobs to examine first, by expected end
 _FIRST: Final = 64
 
 
 class FirstReserved:
-    """The reservation of the first job.
+    """The reservation of the queue's first job on nodes that jobs share.
 
     Attributes:
-        shadow: the earliest time (s) at which the job fits, if every running job takes its whole walltime; inf: never.
+        shadow: the earliest time (s) at which the job fits, if every running job takes its full walltime; inf: never.
         spare: upper bound of what the first job will leave free at that time on all nodes together, shape (resources +
             1,); the last number is for GPUs.
     """
@@ -31,6 +37,8 @@ class FirstReserved:
         self._nodes = nodes
         self._view, self._shared = nodes.view, nodes.shared
         self._first, self._shape = first, nodes.shared.shape(first)
+        #: the earliest time at which a running job can be expected to end (s)
+        self._soonest = held_until(-inf, nodes.view.now)
         #: what is free at the shadow time beside the jobs that run or have passed, shape (nodes, columns)
         self._then: Amounts = self._shared.table()
         self.shadow = inf
@@ -48,29 +56,35 @@ class FirstReserved:
         view, now = self._view, self._view.now
         if view.has_timed_windows:
             windows = view.windows
-            running = [(held_until(windows.ends_at(job, now), now), job.number) for job in view.running]
-            running = sorted((pair for pair in running if pair[0] < inf), key=itemgetter(0))
+            held = ((windows.ends_at(job, now), job.number, 0) for job in view.running)
+            running: Sequence[_Running] = sorted((one for one in held if one[0] < inf), key=itemgetter(0))
         else:
             by_end = view.running.by_end
-            running = [(held_until(end, now), number) for end, number, _ in by_end if end < inf]
+            running = by_end[: bisect_left(by_end, (inf, -1, 0))]
         if view.has_timed_windows or self._shape.single is None or self._shape.request.licenses:
             self._search(running)
         else:
             self._walk(running)
 
-    def _released(self, running: list[tuple[float, int]]) -> tuple[NDArray[np.float64], Amounts, Amounts]:
-        """Return the times (s), nodes and amounts of all releases by the running jobs: one row per job and node."""
-        rows = [self._shared.rows_of(number) for _, number in running]
+    def _released(self, running: Sequence[_Running]) -> tuple[NDArray[np.float64], Amounts, Amounts]:
+        """Return the times (s), nodes and amounts of all releases by the given running jobs.
+
+        Each array has a row per job and node.
+        """
+        rows = [self._shared.rows_of(number) for _, number, _ in running]
         if not rows:
             return np.zeros(0), np.zeros(0, dtype=np.int64), self._then[:0]
         counts = [len(nodes) for nodes, _ in rows]
-        ends = np.array([end for end, _ in running])
+        ends = np.maximum([end for end, _, _ in running], self._soonest)
         if len(counts) < sum(counts):
             ends = np.repeat(ends, counts)
         return ends, np.concatenate([nodes for nodes, _ in rows]), np.concatenate([some for _, some in rows])
 
-    def _walk(self, running: list[tuple[float, int]]) -> None:
-        """Find the shadow time of a job that needs one node: the first time at which some node has enough free."""
+    def _walk(self, running: Sequence[_Running]) -> None:
+        """Find the shadow time of a job that needs one node.
+
+        This is the first time at which some node has enough free.
+        """
         shape, shared = self._shape, self._shared
         single = shape.single
         assert single is not None
@@ -82,7 +96,7 @@ class FirstReserved:
         at, count = 0, _FIRST
         while at < len(running):
             upto = min(at + count, len(running))
-            while upto < len(running) and running[upto][0] == running[upto - 1][0]:
+            while upto < len(running) and running[upto][0] <= max(running[upto - 1][0], self._soonest):
                 upto += 1
             ends, nodes, taken = self._released(running[at:upto])
             # what each node has free after each of its releases
@@ -105,12 +119,12 @@ class FirstReserved:
             np.add.at(self._then, nodes, taken)
             at, count = upto, 2 * count
 
-    def _search(self, running: list[tuple[float, int]]) -> None:
-        """Find the shadow time of any kind of job, by trying times at which something is released."""
+    def _search(self, running: Sequence[_Running]) -> None:
+        """Find the shadow time of any job by trying the times at which something is released."""
         view, now, free = self._view, self._view.now, self._then
         timed = view.has_timed_windows
         ends, nodes, taken = self._released(running)
-        times = sorted({now, *(end for end, _ in running), *(w.end for w in view.windows if now < w.end < inf)})
+        times = sorted({now, *ends.tolist(), *(w.end for w in view.windows if now < w.end < inf)})
 
         def table_at(time: float) -> Amounts:
             until = int(np.searchsorted(ends, time, side="right"))
@@ -145,7 +159,10 @@ class FirstReserved:
         return self._shared.open(self._view.shut(self._first, time))
 
     def _short_of_licenses(self, wanted: Mapping[str, int], time: float) -> bool:
-        """Return whether too few licences are free once all jobs that end by ``time`` (s) have ended."""
+        """Return whether too few licences are free at ``time`` (s).
+
+        The licences of all jobs that end by then count as free.
+        """
         view, shared = self._view, self._shared
         free = dict(shared.free.licenses)
         for job in view.running:
@@ -180,14 +197,20 @@ class FirstReserved:
         self._most = self._rest = None
 
     def _fitting(self) -> Amounts:
-        """Return how many of the first job's tasks fit on each node at the shadow time, shape (nodes,)."""
+        """Return how many tasks of the first job fit on each node at the shadow time.
+
+        The result has shape (nodes,).
+        """
         if self._most is None:
             amounts, gpus = self._shared.split(self._then)
             self._most = np.where(self._allowed(self.shadow), self._shape.most_tasks(amounts, gpus), 0)
         return self._most
 
     def _beside_first(self) -> Amounts | None:
-        """Return what is free at the shadow time beside the first job, shape (nodes, columns); None if nothing is."""
+        """Return what is free at the shadow time beside the first job, shape (nodes, columns).
+
+        Return None if the first job does not fit then.
+        """
         if self._rest is None:
             kept = self._shape.choose(self._shared.by_weight, self._fitting(), *self._shared.split(self._then))
             if kept is None:

@@ -1,4 +1,7 @@
-"""Sum the free GPU capacity that typical requests can use: with numpy, and as a loop for numba."""
+"""Sum the free GPU capacity that typical requests can use.
+
+There are two forms: with numpy, and as a loop for numba.
+"""
 
 from typing import Any
 
@@ -22,7 +25,7 @@ def usable(cores: Ints, gpus: Ints, model_of: Ints, *tables: NDArray[Any]) -> In
         counts, shares: how many GPUs the requests of a class need, and how many thousandths of each.
         begins: shape (1 + classes,), where each class begins in ``steps`` and ``weights``.
         steps: the cores that requests of a class need, ascending in each class.
-        weights: the number of requests of the class that need at most so many cores.
+        weights: the number of requests of the class that need at most the cores in ``steps``.
     """
     accepts, counts, shares, begins, steps, weights = tables
     total = np.zeros(len(cores), dtype=np.int64)

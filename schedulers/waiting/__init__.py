@@ -1,1 +1,1 @@
-"""The queue of waiting jobs, and the limits of job classes that keep jobs out of it."""
+"""The queue of waiting jobs, and the limits of job classes that hold jobs back."""

@@ -1,8 +1,8 @@
 """Limits of job classes, enforced for all policies by keeping jobs out of the queue.
 
 A job of a limited class joins the queue only if its class's running and queued jobs then stay within the limits. So no
-policy can exceed a limit. A job over a limit is set aside and does not block others. It joins at its position in queue
-order after a job of its class or user has left.
+policy can exceed a limit. A job over a limit is set aside (kept out of the queue) and does not block other jobs. After
+a job of its class or user has left, it may join at its position in queue order.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -154,7 +154,7 @@ class _Class(Kept):
 
 
 class ClassLimits(Kept):
-    """Decides which waiting jobs are in the queue, by the limits of their classes.
+    """The limits of all job classes, and the jobs that they keep out of the queue.
 
     Call `let_in` after each change, before the queue is read.
 
@@ -179,7 +179,7 @@ class ClassLimits(Kept):
         return cls(platform, begins.nb_resources, order) if platform is not None and platform.classes else None
 
     def each(self) -> Iterator[SchedulerJob]:
-        """Iterate over the jobs set aside, in storage order."""
+        """Iterate over the jobs set aside (kept out of the queue), in storage order."""
         for one in self._classes.values():
             yield from one.aside.each()
 
@@ -226,12 +226,15 @@ class ClassLimits(Kept):
         return NodeSet.EMPTY if one is None else one.closed
 
     def refusal(self, job: SchedulerJob) -> str | None:
-        """Return the class limit because of which the job can never run; None if it can run."""
+        """Return the class limit that keeps the job from ever running; None if it can run."""
         one = self._of(job)
         return None if one is None else one.refusal(job)
 
     def set_aside(self, job: SchedulerJob, now: float) -> bool:
-        """Set aside a job submitted at ``now`` (s); return False if its class has no limits."""
+        """Keep a job submitted at ``now`` (s) out of the queue, until `let_in` returns it.
+
+        Return False, and do nothing, if its class has no limits.
+        """
         one = self._of(job)
         if one is None or not one.limited:
             return False
@@ -259,7 +262,7 @@ class ClassLimits(Kept):
                 self.pending = now
 
     def forget(self, job: SchedulerJob) -> bool:
-        """Remove a job from those set aside; return whether it was one of them."""
+        """Remove a job from the jobs set aside; return whether it was one of them."""
         one = self._of(job)
         if one is None or job not in one.aside:
             return False
@@ -267,7 +270,10 @@ class ClassLimits(Kept):
         return True
 
     def let_in(self) -> list[SchedulerJob]:
-        """Move jobs that were set aside to the queue, as far as their class's limits allow, and return them."""
+        """Return the jobs set aside that now may join the queue, and stop setting them aside.
+
+        They are as many as the limits of their classes allow.
+        """
         found: list[SchedulerJob] = []
         now = self.pending
         if now is None:

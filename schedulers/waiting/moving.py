@@ -1,4 +1,7 @@
-"""The queue under an order that changes with time: an unsorted table, sorted only when necessary."""
+"""The queue under an order that changes with time.
+
+It is an unsorted table, sorted only when necessary.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf
@@ -106,7 +109,7 @@ class MovingQueue(WaitingQueue):
         return sorted(jobs, key=lambda job: ranks[self._rows[job.number]])
 
     def ranks_of(self, jobs: list[SchedulerJob]) -> list[Rank]:
-        """Return the current keys (rank, job's number) by which the queue sorts these waiting jobs."""
+        """Return the current keys (rank, number) by which the queue sorts these waiting jobs."""
         ranks = self._ranked()
         return [(float(ranks[self._rows[job.number]]), job.number) for job in jobs]
 

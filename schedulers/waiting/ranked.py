@@ -91,7 +91,7 @@ class WaitingQueue:
         return sorted(jobs, key=lambda job: (self._rank(job), job.number))
 
     def ranks_of(self, jobs: list[SchedulerJob]) -> list[Rank]:
-        """Return the keys (rank, job's number) by which the queue sorts these waiting jobs."""
+        """Return the keys (rank, number) by which the queue sorts these waiting jobs."""
         return [(self._rank(job), job.number) for job in jobs]
 
     def add(self, job: SchedulerJob) -> None:
@@ -157,7 +157,7 @@ class WaitingQueue:
         now: float = 0.0,
         shortest_first: bool = False,
     ) -> None:
-        """Start jobs behind the first one in the queue, as long as one can start; see `Waiting.pass_over`."""
+        """Start jobs behind the first one, as long as one can start; see `Waiting.pass_over`."""
         begin, end = self._head, len(self._jobs)
         if end - begin <= self._shallow:
             behind = [job for job in self._jobs[begin + 1 :] if job is not None and job.size <= most_units]
@@ -198,7 +198,10 @@ class WaitingQueue:
         return self._head
 
     def _foremost(self, places: NDArray[np.intp]) -> int:
-        """Return the index in ``places`` (ascending positions) of the job that is first in the queue."""
+        """Return the index in ``places`` of the job that is first in the queue.
+
+        ``places`` has positions in ascending order.
+        """
         return 0
 
     def _job(self, place: int) -> SchedulerJob:
@@ -221,7 +224,7 @@ class WaitingQueue:
             self._synced = end
 
     def _shift(self, place: int, job: SchedulerJob) -> None:
-        """Insert a job that joined in the middle of the queue into the arrays, at position ``place``."""
+        """Insert a job into the arrays at position ``place``, in the middle of the queue."""
         synced = self._synced
         if place < synced < len(self._sizes):
             self._sizes[place + 1 : synced + 1] = self._sizes[place:synced]

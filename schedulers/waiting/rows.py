@@ -15,7 +15,9 @@ _ROOM: Final = 64
 
 
 class WaitingRows(ABC):
-    """The waiting jobs of a view, each in a row of some arrays; rows of jobs that left are reused.
+    """The waiting jobs of a view, each in a row of some arrays.
+
+    Rows of jobs that left are used again.
 
     Attributes:
         columns: names of the arrays that a subclass adds, each of shape (..., rows).
@@ -36,7 +38,7 @@ class WaitingRows(ABC):
         """Write a job's values to its row of the arrays."""
 
     def follow(self) -> None:
-        """Add the jobs that have arrived, and drop those that no longer wait."""
+        """Add the jobs that have arrived, and drop the jobs that no longer wait."""
         view = self.view
         for job in view.cancelled:
             self.drop(job)

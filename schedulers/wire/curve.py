@@ -26,7 +26,7 @@ _MONITOR: Final = "inproc://server"
 
 
 class CurveConnection:
-    """An encrypted connection to a ROUTER socket; each message has one part.
+    """An encrypted connection to a server's ROUTER socket; each message has one part.
 
     Args:
         endpoint: ``tcp://HOST:PORT`` or ``ipc://PATH``.
@@ -91,7 +91,10 @@ class CurveConnection:
         raise TimeoutError("timed out: the peer may not be a ZeroMQ socket" if reached else "timed out")
 
     def limit(self, deadline: float) -> None:
-        """Let waits raise `TimeoutError` after ``deadline``, a time of `time.monotonic`; inf: never."""
+        """Make waits raise `TimeoutError` after ``deadline``.
+
+        ``deadline`` is a time of `time.monotonic`; inf means never.
+        """
         self._deadline = deadline
 
     def send(self, message: bytes) -> None:

@@ -7,7 +7,7 @@ from typing import Self
 
 
 class Interrupts:
-    """Defers the first Ctrl-C, or request to terminate, while `held`.
+    """A context that defers the first Ctrl-C or request to terminate while `held` is true.
 
     The first signal then only sets `struck`, which the program checks. A second signal, or one that arrives while
     signals are not held, raises KeyboardInterrupt at once. Signals that are ignored or end the process are unchanged.

@@ -1,4 +1,4 @@
-"""A scheduler that connects to a server and serves one simulation."""
+"""Connect a scheduler to a server and serve one simulation, in the native dialect."""
 
 import json
 import os
@@ -84,7 +84,7 @@ class ServerAddress:
         )
 
     def nobody(self, timeout: float, endpoint: str | None, found: str) -> ServerGone:
-        """Return the error which says that no server answered in time; ``endpoint`` was tried last."""
+        """Return the error that no server answered in time; ``endpoint`` was tried last."""
         if endpoint is None:
             return ServerGone(
                 f"no connection file was written within {timeout:g} s",
@@ -100,7 +100,10 @@ class ServerAddress:
 
 
 def _written_endpoint(connect: str) -> str | None:
-    """Return the connection file's endpoint; None if the file, or the Unix socket that it names, is missing."""
+    """Return the connection file's endpoint; None if the file does not exist.
+
+    Return None too if the file names a Unix socket that does not exist.
+    """
     path = _connection_file(connect)
     if not os.path.isfile(path):  # Path.is_file raises an error if the name is too long
         return None
@@ -171,7 +174,10 @@ def serve_simulation(
 
 
 def leaving(seq: int, error: KeyboardInterrupt | PolicyFailed) -> Reply:
-    """Return the last reply of a scheduler that ends the session after notice ``seq``, with the reason."""
+    """Return the reply with which a scheduler ends the session after notice ``seq``.
+
+    The reply states the reason.
+    """
     return Reply(seq, 0.0, leaves="interrupted" if isinstance(error, KeyboardInterrupt) else "error")
 
 

@@ -1,4 +1,4 @@
-"""A scheduler's state as sent to the server: JSON with the scheduler's identity."""
+"""A scheduler's state as it is sent to the server: JSON with the scheduler's identity."""
 
 from math import isfinite
 from typing import Any, Final
@@ -90,7 +90,10 @@ def _wrong(what: str, expected: str | None = None, found: str | None = None) -> 
 
 
 def _without(value: Any) -> Any:
-    """Replace numbers that JSON cannot express, such as NaN, by objects that contain them as text."""
+    """Replace numbers that JSON cannot express, such as NaN, by objects.
+
+    Each object contains the number as text.
+    """
     if isinstance(value, float):
         return value if isfinite(value) else {_NUMBER: repr(value)}
     if isinstance(value, list | tuple):

@@ -47,7 +47,7 @@ class HandshakeRefused(ConnectionLost):
 
 
 class ZmtpConnection:
-    """A connection to a ROUTER or REP socket; each message has one part.
+    """A connection to a server's ROUTER or REP socket; each message has one part.
 
     Args:
         endpoint: ``tcp://HOST:PORT`` or ``ipc://PATH``.
@@ -128,7 +128,10 @@ class ZmtpConnection:
         self._answer()
 
     def limit(self, deadline: float) -> None:
-        """Let waits raise `TimeoutError` after ``deadline``, a time of `time.monotonic`; inf: never."""
+        """Make waits raise `TimeoutError` after ``deadline``.
+
+        ``deadline`` is a time of `time.monotonic`; inf means never.
+        """
         self._deadline = deadline
         self._socket.settimeout(None if deadline == inf else max(deadline - time.monotonic(), 1e-3))
 
@@ -226,9 +229,11 @@ def _broken(error: OSError) -> ConnectionLost:
 
 
 def _hopeless(error: OSError | UnicodeError, family: int) -> bool:
-    """Return whether connecting can never succeed: the name is invalid, or the file is unusable.
+    """Return whether connecting can never succeed.
 
-    Retrying may help if a file is missing or a server's queue is full.
+    This is so if the name is invalid or the file is unusable. Retrying may help if a file is missing or a server's
+    queue
+    is full.
     """
     if family != socket.AF_UNIX:
         return isinstance(error, UnicodeError)

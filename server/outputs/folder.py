@@ -194,7 +194,7 @@ def check_outputs(folder: Path) -> None:
     """
     try:
         summary = msgspec.json.decode(read_whole(folder / SUMMARY_FILE))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return
     told = summary.get("sha256") if isinstance(summary, dict) else None
     if not isinstance(told, dict):  # written by an older version
@@ -216,7 +216,10 @@ def _digests(folder: Path) -> dict[str, str]:
         path = folder / name
         if not path.is_file():
             continue
-        with suppress(OSError, ValueError, LookupError, AttributeError, TypeError), path.open("rb") as file:
+        with (
+            suppress(OSError, ValueError, LookupError, AttributeError, TypeError, RecursionError),
+            path.open("rb") as file,
+        ):
             if name == CONFIG_FILE:
                 config = msgspec.json.decode(file.read())
                 jobs = [(prefix, workload["sha256"]) for prefix, workload in config["workloads"].items()]
@@ -237,7 +240,7 @@ def _inputs_digest(folder: Path) -> str | None:
         inputs = {key: value for key, value in config.items() if key not in _NO_INPUTS}
         inputs["platform"] = _unnamed(config["platform"])
         inputs["workloads"] = {prefix: _unnamed(one) for prefix, one in config["workloads"].items()}
-    except (OSError, ValueError, LookupError, AttributeError):
+    except (OSError, ValueError, LookupError, AttributeError, RecursionError):
         return None
     return _digest_of(inputs)
 

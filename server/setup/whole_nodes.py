@@ -1,16 +1,19 @@
-"""Check whether a scheduler without the feature `resources` can run jobs on shared nodes."""
+"""Decide whether any job of a run shares its nodes; if none does, the run is simpler."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.resources.shape import Shape
 from pipistrelle.platforms.resources.shared_nodes import SharedNodes, shared_nodes_of
 from pipistrelle.protocol.base.errors import quoted
 from pipistrelle.protocol.fields import Feature
-from pipistrelle.protocol.resources.amounts import CORES
+from pipistrelle.protocol.resources.amounts import CORES, MILLI
 from pipistrelle.protocol.resources.request import Request
 from pipistrelle.server.setup.shared_requests import job_request
 from pipistrelle.traces.workload import Workload
@@ -43,6 +46,31 @@ def needed_features(platform: Platform, workloads: Mapping[str, Workload]) -> di
     return {_RESOURCES: f"{shared:,} of {total:,} jobs take parts of nodes, or suit only some of them ({first})"}
 
 
+def as_units(platform: Platform, workloads: Mapping[str, Workload]) -> tuple[Platform, dict[str, Workload]] | None:
+    """Return the machine and the jobs without resources, if each node is one core and no job takes less; else None.
+
+    On such a machine a request for cores is a number of units, and rules for units are many times faster.
+    """
+    nodes = shared_nodes_of(platform.info)
+    if nodes is None or nodes.resources != (CORES,) or nodes.gpus.any() or np.ptp(nodes.weights):
+        return None
+    if (nodes.amounts != MILLI).any():
+        return None
+    requests = {request for one in workloads.values() for request in one.requests or ()}
+    if not all(request is not None and _takes_one_each(request, Shape(request, nodes)) for request in requests):
+        return None
+    pools = tuple(replace(pool, resources=UNSET, weight=UNSET) for pool in platform.pools)
+    plain = {prefix: dataclasses.replace(workload, requests=None) for prefix, workload in workloads.items()}
+    return replace(platform, pools=pools, licenses=UNSET), plain
+
+
+def _takes_one_each(request: Request, shape: Shape) -> bool:
+    """Return whether a request on nodes of one core takes each of its nodes whole, and a fixed number of them."""
+    if request.licenses or not (request.exclusive or request.cores_per_task == MILLI):
+        return False
+    return shape.low == shape.high or (shape.tasks is not None and not request.exclusive)
+
+
 def takes_whole_nodes(request: Request, nodes: SharedNodes) -> bool:
     """Return whether a job can run on any idle nodes, and never shares one of them.
 
@@ -52,13 +80,16 @@ def takes_whole_nodes(request: Request, nodes: SharedNodes) -> bool:
     shape = Shape(request, nodes)
     if request.licenses:
         return False
+    each, rest = (shape.exact, 0) if shape.tasks is None else divmod(shape.tasks, shape.low)
+    if not request.exclusive:  # before the search on all nodes, because most jobs share nodes
+        column = nodes.column(CORES)
+        if rest or shape.low != shape.high or column is None or request.gpus % shape.low:
+            return False
+        if (nodes.amounts[:, column] != each * request.cores_per_task).any():
+            return False
     most = np.sort(shape.most_tasks(nodes.amounts, nodes.gpus))
     if len(most) < shape.low or not most[0]:
         return False
     if request.exclusive:
         return shape.tasks is None or int(most[: shape.low].sum()) >= shape.tasks
-    each, rest = (shape.exact, 0) if shape.tasks is None else divmod(shape.tasks, shape.low)
-    column = nodes.column(CORES)
-    if rest or shape.low != shape.high or most[0] < each or column is None or request.gpus % shape.low:
-        return False
-    return bool((nodes.amounts[:, column] == each * request.cores_per_task).all())
+    return int(most[0]) >= each

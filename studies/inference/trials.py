@@ -22,7 +22,7 @@ SECONDS: Final = "_seconds"
 #: the columns of replica numbers and of seeds
 REPLICA, SEED = "replica", "seed"
 #: metrics that are reported by default
-USUAL: Final = ("mean_wait", "mean_bounded_slowdown", "utilisation")
+USUAL: Final = ("mean_wait", "mean_bounded_slowdown", "utilisation", "allocated_100", "fragmented_100")
 #: columns that describe how a trial was made
 _ORIGIN: Final = (
     "point",

@@ -5,7 +5,7 @@ from typing import Final, Literal, NamedTuple
 
 from pipistrelle.studies.measures.job_classes import LABELS
 
-Unit = Literal["s", "share", "unit seconds", "node seconds", "kWh", ""]
+Unit = Literal["s", "share", "%", "unit seconds", "node seconds", "kWh", ""]
 
 
 class MetricWords(NamedTuple):
@@ -69,6 +69,9 @@ def words_of(metric: str) -> MetricWords:
         kind, _, name = rest.partition("_")
         if kind in LABELS and name:
             return found._replace(name=f"{found.name}, {kind} {name}")
+    if match := re.fullmatch(r"(allocated|fragmented)_(\d+)", metric):
+        better: Literal["less", "more"] = "more" if match[1] == "allocated" else "less"
+        return MetricWords(f"GPUs {match[1]} at {match[2]} % requested", "%", better)
     name = _WORDS.get(metric, metric.replace("_", " "))
     unit = _UNITS.get(metric, "")
     for suffix, of_suffix in _SUFFIXES.items():

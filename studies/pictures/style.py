@@ -26,6 +26,7 @@ _TIMES: Final = ((3 * 86400.0, 86400.0, "days"), (3 * 3600.0, 3600.0, "hours"), 
 _SCALES: Final = {
     "s": (*_TIMES, (0.0, 1.0, "seconds")),
     "share": ((0.0, 0.01, "%"),),
+    "%": ((0.0, 1.0, "%"),),
     "node seconds": ((0.0, 3600.0, "node-hours"),),
     "unit seconds": ((0.0, 3600.0, "unit-hours"),),
     "kWh": ((3000.0, 1000.0, "MWh"), (0.0, 1.0, "kWh")),

@@ -19,6 +19,7 @@ from pipistrelle.studies.measures.figures import figure_names
 from pipistrelle.studies.measures.job_classes import ALL, class_names
 from pipistrelle.studies.measures.window import WindowError
 from pipistrelle.studies.trials.axes import column_of
+from pipistrelle.studies.trials.fills import check_fill
 from pipistrelle.studies.trials.study import Point, Study
 from pipistrelle.studies.trials.trial import Trial
 
@@ -30,7 +31,7 @@ class Prepared:
     Attributes:
         point: the point; its run includes the digests of input files.
         seeded: whether the run's failures are random.
-        engine: ``reference`` or ``kernel``.
+        engine: ``reference``, ``kernel`` or ``fill``.
         why: why the engine is not the kernel; empty if it is.
     """
 
@@ -50,7 +51,7 @@ def prepared(study: Study) -> tuple[Prepared, ...]:
     """
     if study.rule is not None:
         t_quantile(study.rule.least)  # if scipy is missing, this fails before the first trial
-        if not study.metrics.by:  # else names of queues and users must be read first
+        if not study.metrics.by and not study.fills:  # else the inputs must be read first
             _check_metric(study, figure_names(study.metrics, {}))
     found = []
     reader = _Reader(study)
@@ -60,7 +61,7 @@ def prepared(study: Study) -> tuple[Prepared, ...]:
         except PipistrelleError as error:
             raise _refusal(study, point, error) from None
     _check_names(study, reader.names)
-    if study.rule is not None:
+    if study.rule is not None and not study.fills:
         _check_metric(study, figure_names(study.metrics, {label: sorted(some) for label, some in reader.names.items()}))
     if (study.count > 1 or study.rule is not None) and not any(one.seeded or one.point.drawing for one in found):
         raise StudyError(
@@ -111,6 +112,11 @@ class _Reader:
             self._digests[names] = with_digests(point.spec).files
         spec = replace(point.spec, files=self._digests[names])
         point = dataclasses.replace(point, spec=spec)
+        if self._study.fills:
+            known = check_fill(spec)
+            if self._study.rule is not None:
+                _check_metric(self._study, known)
+            return Prepared(point, seeded=True, engine="fill", why="")
         objects = self._study.objects
         setup = objects.setup(spec)
         policy = spec.key(Decides.POLICY)

@@ -172,7 +172,7 @@ def read_journal(path: Path) -> tuple[list[Outcome], int]:
     for number, line in enumerate(lines, 1):
         try:
             outcomes.append(_decoder.decode(line))
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (ValueError, RecursionError) as error:
             raise StudyError(
                 "a line of the journal is damaged",
                 where=f"{path}, line {number}",

@@ -40,7 +40,10 @@ _COUNTS: Final = frozenset(
 #: metrics of classes of jobs that are whole numbers
 _COUNT: Final = re.compile(r"jobs_.+", re.DOTALL)
 #: columns of the short table, if they exist
-_SHOWN: Final = ("mean_wait", "mean_bounded_slowdown", "utilisation", "node_failures")
+_SHOWN: Final = (
+    *("mean_wait", "mean_bounded_slowdown", "utilisation", "node_failures"),
+    *("allocated_100", "fragmented_100"),
+)
 _MOST_SHOWN: Final = 40
 
 

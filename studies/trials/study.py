@@ -33,10 +33,12 @@ _TIMED: Final = frozenset(unit[-1] for unit in UNITS)
 #: default maximum of replicas per point with a precision
 _AT_MOST: Final = 1000
 _MOST_TRIALS: Final = 100_000_000
+#: the options of a trial that fills a cluster with pods
+FILL_OPTIONS: Final = ("workload", "platform", "placement", "until", "seed")
 #: columns that the results of every study have
 _ALWAYS: Final = ("scheduler", "workload", "platform", "reliability-factor", "repair")
 
-Engine = Literal["auto", "reference", "kernel"]
+Engine = Literal["auto", "reference", "kernel", "fill"]
 #: a value in a column that describes a trial
 Label = str | int | float | bool | None
 
@@ -99,7 +101,7 @@ class Study:
         replicas: number of replicas, or the table ``replicas`` of a study's file.
         metrics: the table ``metrics`` of a study's file.
         engine: ``auto`` uses the kernel where possible, ``reference`` never; ``kernel`` raises an error where the
-            kernel cannot run a trial.
+            kernel cannot run a trial. With ``fill``, trials are no runs: each fills a cluster of GPU nodes with pods.
         where: the study's name in errors.
 
     Raises:
@@ -178,10 +180,34 @@ class Study:
                 found="a precision" if told.count is None else f"count = {told.count}",
             )
         self._check_names()
+        self._check_fill()
         self.metrics.check(f"{where}: metrics")
         _ = self.rule
         if (count := self.size * self.count) > _MOST_TRIALS:
             raise StudyError(f"a study has at most {_MOST_TRIALS:,} trials", where=where, found=f"{count:,}")
+
+    def _check_fill(self) -> None:
+        """Raise StudyError if trials are fills, and the description has something that a fill does not have."""
+        if not self.fills:
+            return
+        for option in dict.fromkeys([*self.run, *(name for axis in self.axes for name in axis.options)]):
+            if option not in FILL_OPTIONS:
+                raise StudyError(
+                    "a study that fills a cluster does not have this option",
+                    where=f"{self.where}: {printable(option)}",
+                    expected=f"one of {', '.join(FILL_OPTIONS)}",
+                )
+        if self.metrics != Measures() or self.objects:
+            raise StudyError(
+                "a study that fills a cluster has its own metrics, and reads files",
+                where=self.where,
+                hint="Remove [metrics], and give names of files.",
+            )
+
+    @property
+    def fills(self) -> bool:
+        """Whether each trial fills a cluster with pods instead of simulating a run."""
+        return self.engine == "fill"
 
     def _check_names(self) -> None:
         """Raise StudyError if different objects on an axis have the same name."""
@@ -203,7 +229,7 @@ class Study:
     @property
     def metric(self) -> str:
         """Return the metric whose mean must have the requested precision."""
-        return self.replicas.metric or "mean_wait"
+        return self.replicas.metric or ("allocated_100" if self.fills else "mean_wait")
 
     @property
     def rule(self) -> Rule | None:
@@ -275,7 +301,7 @@ class Study:
                 )
             values = msgspec.to_builtins(spec)
             variants = set(labels)  # an axis of variants may have the name of a column, such as policy
-            for option in dict.fromkeys([*_ALWAYS, *settings]):
+            for option in dict.fromkeys([*(FILL_OPTIONS if self.fills else _ALWAYS), *settings]):
                 if (
                     option != "seed"
                     and column_of(option) not in variants

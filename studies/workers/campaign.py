@@ -127,7 +127,7 @@ def estimate(study: Study, out: str | Path | None = None) -> StudyEstimate:
     outcomes = {} if out is None else look_into(Path(out), study, grid)
     replication = replication_of(study, outcomes)
     points = sorted({0, len(grid) - 1})
-    for point in points:
+    for point in () if study.fills else points:
         study.objects.setup(make(point, 0).spec)  # a worker reads inputs only once, so this does not count
     starts, times = zip(*(_timed(make(point, 0), study.objects) for point in points), strict=True)
     seconds = sum(times) / len(points)

@@ -50,7 +50,7 @@ def read_events(path: PathText, *, unknown: bool = True) -> tuple[ExternalEvent,
     """Read the external events of a Batsim file, in the order in which they happen.
 
     The lines may be in any order; blank lines are skipped, and the file may be empty. At equal times, events that make
-    machines available come first, then those that make machines unavailable, then all others. Events of one kind keep
+    machines available come first, then events that make machines unavailable, then all others. Events of one kind keep
     their file order.
 
     Args:

@@ -14,7 +14,11 @@ _PATH = re.compile(r" - at `(?:key in )?(.*)`$")
 
 @contextmanager
 def json_faults(data: bytes | msgspec.Raw, where: str, top: str = "") -> Iterator[None]:
-    """Turn decoding errors of `data` into TraceErrors; the paths of values in them begin with `top`."""
+    """Convert decoding errors of `data` to TraceErrors.
+
+    Args:
+        top: the beginning of each value's path in messages.
+    """
     try:
         yield
     except msgspec.ValidationError as error:

@@ -196,7 +196,10 @@ class ProfileTable:
 
 
 def _plain_delay(name: str, raw: msgspec.Raw) -> Delay | None:
-    """Parse a profile of the most frequent type, a plain delay; None if it is another type or not valid."""
+    """Parse a plain delay, the most frequent type of profile.
+
+    Return None if the profile has another type or is invalid.
+    """
     try:
         spec = _DECODER.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # reported later, with the place

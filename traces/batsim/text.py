@@ -42,7 +42,7 @@ def job_text(workload: Workload, row: int, job_id: str) -> bytes:
 
 
 def with_members(raw: bytes, **changes: float | str | bool | list[str] | Request) -> bytes:
-    """Return a JSON object with changed members; a member with an infinite value is removed."""
+    """Return a JSON object with some members changed; a member set to inf is removed."""
     members = _MEMBERS.decode(raw)
     for name, value in changes.items():
         if value == inf:
@@ -131,7 +131,7 @@ class _Profiles:
                 self._need(part_name, runtime_of(part), row)
 
     def _read(self, name: str, runtime: float) -> Profile | None:
-        """Return the profile from the file; None if the job's run time is no longer that of the profile."""
+        """Return the profile from the file, if it still gives the job's run time; else None."""
         profile = self._table.get(name)
         return profile if profile is not None and _same(runtime_of(profile), runtime) else None
 
@@ -173,7 +173,10 @@ def _chunks(workload: Workload, profiles: dict[str, str]) -> Iterator[bytes]:
 
 
 def _further(workload: Workload, labels: dict[str, list[str]], row: int) -> str:
-    """Return those members of a job's JSON object that have no column, with the job's current labels."""
+    """Return the members of a job's JSON object that have no column of their own.
+
+    The members have the job's current labels.
+    """
     wanted = {name: texts[row] for name, texts in labels.items() if texts[row]}
     if workload.job_json is None:
         told = {**wanted, **request_of(workload, row)}

@@ -62,7 +62,7 @@ class _Texts(msgspec.Struct):
 
 
 class RegisteredJob(msgspec.Struct, frozen=True):
-    """A job that a scheduler registers. Times are in seconds; inf stands for no limit."""
+    """A job that a scheduler registers; times are in seconds, and inf means no limit."""
 
     name: str
     submit: float
@@ -152,7 +152,10 @@ def parse_batsim(data: bytes, path: PathText) -> Workload:
 
 
 def _unknown_members(jobs: list[_Job], texts: list[msgspec.Raw]) -> list[str]:
-    """Return a message for each unknown member of the jobs' requests: name, number of jobs, and a similar name."""
+    """Return a message for each unknown member of the jobs' requests.
+
+    The message has the member's name, the number of jobs that have it, and a similar known name.
+    """
     known = list(Request.__struct_fields__)
     counts: dict[str, int] = {}
     for job, text in zip(jobs, texts, strict=True):
@@ -169,7 +172,8 @@ def _unknown_members(jobs: list[_Job], texts: list[msgspec.Raw]) -> list[str]:
 def job_of_json(raw: bytes | msgspec.Raw, where: str) -> RegisteredJob:
     """Parse a job that a scheduler registers, and check it like the jobs of a file.
 
-    The walltime must be above 0, or -1 for no limit. In a file a walltime of 0 is no error: `clean` drops such jobs.
+    The walltime must be above 0, or -1 for no limit. In a file, a walltime of 0 is allowed because `clean` drops such
+    jobs.
     """
     with json_faults(raw, where):
         job = _JOB.decode(raw)

@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Iterable, Iterator
+from itertools import chain, repeat
 from typing import Final
 
 from pipistrelle.protocol.base.errors import quoted
@@ -12,7 +13,7 @@ HINT: Final = "Correct or remove the line."
 
 
 class Cells(dict[str, str]):
-    """A row of a table as {column: text}, with the number of its first line."""
+    """A row of a table as {column: cell}, with the number of its first line."""
 
     def __init__(self, columns: list[str], texts: list[str], where: str, line: int, hint: str = HINT) -> None:
         super().__init__(zip(columns, texts, strict=False))
@@ -29,28 +30,36 @@ class Cells(dict[str, str]):
 
 
 class CsvLines:
-    """The rows of a CSV file; TraceError if one of the `needed` columns is missing."""
+    """The rows of a CSV file.
+
+    Args:
+        where: the file's name, for messages.
+        needed: columns that the file must have.
+        expected: the expected header, for messages.
+
+    Raises:
+        TraceError: a needed column is missing.
+    """
 
     def __init__(
         self, stream: Iterable[bytes], where: str, needed: tuple[str, ...] = (), expected: str = "", hint: str = HINT
     ) -> None:
         self._where = where
         self._hint = hint
-        self._reader = csv.reader(text for _, text in text_lines(stream))
+        self._reader = csv.reader(map(_decoded, stream, chain(["utf-8-sig"], repeat("utf-8"))))
         self.columns = next(self._next(), (1, []))[1]
         require_columns(needed, self.columns, f"{where}, line 1", expected, ",".join(self.columns))
 
     def _next(self) -> Iterator[tuple[int, list[str]]]:
-        while True:
-            line = self._reader.line_num + 1
-            try:
-                cells = [cell.strip() for cell in next(self._reader)]
-            except StopIteration:
-                return
-            except csv.Error as error:
-                raise self._fault(line, "the row is not CSV", "cells with commas between", error) from None
-            if any(cells):
-                yield line, cells
+        line = self._reader.line_num + 1
+        try:
+            for row in self._reader:
+                cells = [cell.strip() for cell in row] if row else row
+                if any(cells):
+                    yield line, cells
+                line = self._reader.line_num + 1
+        except csv.Error as error:
+            raise self._fault(line, "the row is not CSV", "cells with commas between", error) from None
 
     def __iter__(self) -> Iterator[Cells]:
         for line, cells in self._next():
@@ -67,10 +76,14 @@ class CsvLines:
         return line_fault(f"{self._where}, line {line}", what, expected, found, self._hint)
 
 
+def _decoded(line: bytes, encoding: str) -> str:
+    return line.decode(encoding, "replace")
+
+
 def text_lines(stream: Iterable[bytes]) -> Iterator[tuple[int, str]]:
     """Yield (line number from 1, text) of each line of a file."""
     for number, line in enumerate(stream, 1):
-        yield number, line.decode("utf-8-sig" if number == 1 else "utf-8", "replace")
+        yield number, _decoded(line, "utf-8-sig" if number == 1 else "utf-8")
 
 
 def require_columns(needed: tuple[str, ...], columns: list[str], where: str, expected: str, found: str) -> None:

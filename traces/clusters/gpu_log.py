@@ -1,4 +1,4 @@
-"""The common part of the readers of job logs of GPU clusters."""
+"""Base class of readers of GPU clusters' job logs."""
 
 import re
 from typing import Any, Final
@@ -25,7 +25,11 @@ NONE: Final = -1.0
 
 
 def whole_cell(cells: Cells, column: str, *, most: int = MOST) -> int:
-    """Parse the whole number in a cell, 0 if the cell is empty; TraceError if malformed or above ``most``."""
+    """Parse the whole number in a cell; an empty cell is 0.
+
+    Raises:
+        TraceError: the cell is malformed or above ``most``.
+    """
     text = cells.get(column, "")
     if not text:
         return 0
@@ -64,7 +68,10 @@ class GpuLog(JobLog):
 
 
 def spread(nodes: int, cores: int, gpus: int) -> dict[str, int]:
-    """Return the fields of a request for these cores and GPUs, per node if the number of nodes divides them."""
+    """Return the fields of a request for a job's nodes, cores and GPUs.
+
+    Cores and GPUs are given per node if the number of nodes divides them; otherwise they are totals.
+    """
     tasks = max(cores, nodes)
     each = {"tasks_per_node": tasks // nodes} if tasks % nodes == 0 else {}
     held = {"gpus": gpus} if gpus % nodes else {"gpus_per_node": gpus // nodes}

@@ -38,8 +38,10 @@ _PHILLY_JOB: Final = msgspec.json.Decoder(_PhillyJob)
 class PhillyLog(GpuLog):
     """The jobs of Microsoft's Philly cluster: ``cluster_job_log``, a list in JSON.
 
-    The last attempt counts: its GPUs, its nodes, and its start and end. The log has no cores and no memory: a job takes
-    one core for each GPU. A job that never started has unknown GPUs and is left out. Jobs have no time limit.
+    Only the last attempt with GPUs counts: its GPUs, its nodes, and its start and end. The log has no cores and no
+    memory:
+    a job takes one core for each GPU. A job that never started has unknown GPUs and is left out. Jobs have no time
+    limit.
     """
 
     format = "Philly JSON"
@@ -48,7 +50,7 @@ class PhillyLog(GpuLog):
         """Read the jobs of a file; TraceError if it is not a list of jobs."""
         try:
             jobs = _PHILLY.decode(stream.read().removeprefix(b"\xef\xbb\xbf"))
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (ValueError, RecursionError) as error:
             raise TraceError("is not a list of jobs in JSON", where=where, found=quoted(error)) from None
         for number, raw in enumerate(jobs):
             place = f"{where}, $[{number}]"
@@ -60,7 +62,7 @@ class PhillyLog(GpuLog):
     def _job(self, raw: msgspec.Raw, place: str) -> Record:
         try:
             job = _PHILLY_JOB.decode(raw)
-        except msgspec.DecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise TraceError("the job cannot be read", where=place, found=quoted(error)) from None
         submit = self._date(job.submitted_time, place)
         last = next((attempt for attempt in reversed(job.attempts) if attempt.detail), None)

@@ -79,7 +79,7 @@ class HaizeaLog(JobLog):
 
 
 class _Reader(XmlReader):
-    """Reads XML elements in order and builds each lease until its end tag."""
+    """A parser that reads XML elements in order and builds each lease until its end tag."""
 
     error = TraceError
     subject = "a trace"

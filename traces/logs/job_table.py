@@ -147,17 +147,27 @@ class JobLog(ABC):
         self.header: dict[str, str] = {}
         #: turns texts into labels; equal labels share one object
         self.names = cache(as_label)
-        self._faults: list[TraceError] = []
+        #: messages about records that are left out; an error would keep the record and more in memory
+        self._faults: list[str] = []
+        self._first_fault: TraceError | None = None
 
     @abstractmethod
     def read(self, stream: io.BufferedReader, where: str) -> None:
-        """Read a file, called `where` in messages; TraceError if a line cannot be read."""
+        """Read a file, called `where` in messages.
+
+        Raises:
+            TraceError: a line cannot be read.
+        """
 
     def leave_out(self, fault: TraceError) -> None:
-        """Leave out an unreadable record; in strict reading raise `fault` instead."""
+        """Leave out an unreadable record; raise `fault` instead if reading is strict.
+
+        Formats that are not `lenient` are always read strictly.
+        """
         if self.options.strict or not self.lenient:
             raise fault
-        self._faults.append(fault)
+        self._first_fault = self._first_fault or fault
+        self._faults.append(str(fault))
 
     @abstractmethod
     def records(self) -> list[Record]:
@@ -186,7 +196,7 @@ class JobLog(ABC):
             header=self.header,
             format=self.format,
             left_out={BAD_RECORD: len(self._faults)} if self._faults else {},
-            faults=tuple(map(str, self._faults)),
+            faults=tuple(self._faults),
         )
 
     def _usable(self, records: list[Record], path: PathText) -> list[Record]:
@@ -208,14 +218,17 @@ class JobLog(ABC):
                 )
             usable[record.id] = record
         if not usable:
-            if self._faults:
-                raise self._faults[0]
+            if self._first_fault is not None:
+                raise self._first_fault
             raise TraceError("has no jobs", where=str(path), expected=f"jobs of {self.format}", hint="Check the file.")
         return list(usable.values())
 
     @classmethod
     def parse(cls, stream: io.BufferedReader, path: PathText, options: LogOptions | None = None) -> Workload:
-        """Read a log that is a single file; `path` gives its name. Jobs are sorted by submit time."""
+        """Read a log that is a single file; `path` gives its name.
+
+        Jobs are sorted by submit time.
+        """
         log = cls(options)
         log.read(stream, str(path))
         return log.workload(path)
@@ -260,6 +273,8 @@ def numbered_lines(stream: io.BufferedReader, where: str) -> Iterator[tuple[str,
     Bytes that are not UTF-8 become escapes such as ``\\xe4``.
     """
     for number, line in enumerate(stream, start=1):
+        if line == b"\n":
+            continue
         if b"\0" in line:
             raise binary_file(f"{where}, line {number}")
         text = line.decode("utf-8-sig" if number == 1 else "utf-8", "backslashreplace").rstrip("\r\n")

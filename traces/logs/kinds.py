@@ -1,4 +1,4 @@
-"""Recognize the formats of job logs, and list the units that each format can count sizes in."""
+"""Recognize the formats of workload files, and define the units that job sizes can count."""
 
 import re
 from typing import Final, Literal
@@ -42,7 +42,7 @@ _LEAST_FIELDS: Final = 30  # recognizes truncated lines of Maui workload traces;
 
 
 def kind_of(head: bytes, *, columns: bool = False) -> Kind:
-    """Return the format of a workload file by its beginning; SWF if no other one fits.
+    """Return the format of a workload file from its beginning; SWF if nothing else fits.
 
     If `columns` are given, lines with bars are sacct output even without a header.
     """

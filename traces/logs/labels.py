@@ -1,4 +1,4 @@
-"""Return a workload's text fields in one form, for formats that can hold text."""
+"""Return a workload's text fields, for formats that can hold text."""
 
 import re
 from typing import Final
@@ -18,7 +18,7 @@ def named_column(workload: Workload, name: str) -> list[str] | None:
     """Return a text field of each job, with names from the header instead of numbers.
 
     For example, the SWF header line ``; Queue: 3 batch`` turns queue 3 into ``batch``. If two numbers share a name or
-    one number has two names, all numbers stay. For all else see `label_column`.
+    one number has two names, all numbers stay. Otherwise the result is that of `label_column`.
     """
     texts = label_column(workload, name)
     if texts is None or name not in DIRECTIVES or name not in workload.columns:
@@ -45,7 +45,10 @@ def dependency_column(workload: Workload) -> list[str] | None:
 
 
 def state_column(workload: Workload) -> list[str] | None:
-    """Return each job's final state, from its label or from SWF's status."""
+    """Return each job's final state as text, from its label or from SWF's status.
+
+    The result is None if the workload records no states.
+    """
     texts = workload.labels.get("state")
     column = workload.columns.get("status")
     if column is None:

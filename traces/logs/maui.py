@@ -137,7 +137,10 @@ def _size(nodes: int, tasks: int, tasks_per_node: int, processors: int, options:
 
 
 def _qos(text: str) -> str:
-    """Return the delivered QOS of ``requested:delivered``, or the requested one if no QOS was delivered."""
+    """Return the delivered QOS of ``requested:delivered``.
+
+    If no QOS was delivered, return the requested one.
+    """
     requested, _, delivered = text.partition(":")
     return _text(delivered) or _text(requested)
 
@@ -189,7 +192,7 @@ def loses_constraints(workload: Workload) -> bool:
 
 
 def _features(constraint: str) -> str:
-    """Return a constraint as ``[a][b]``; "" if it is not just a list of features."""
+    """Return a constraint as ``[a][b]``; "" if it is more than a list of features."""
     words = [word.strip() for word in constraint.split("&")]
     return "".join(f"[{word}]" for word in words) if all(map(_FEATURE.fullmatch, words)) else ""
 

@@ -42,8 +42,8 @@ _WORD: Final = re.compile(r"[^\s&|()=,\[\]{}*^\"']+")
 class Chunks(NamedTuple):
     """The chunks of a job: their number, all their GPUs, and what each chunk requests.
 
-    ``processors``, ``gpus`` and ``memory`` (MiB) are per chunk, -1 if chunks differ. The other numbers are of all
-    chunks together. ``constraint`` is "" if any node will do.
+    ``processors``, ``gpus`` and ``memory`` (MiB) are per chunk, -1 if chunks differ. The other numbers are totals of
+    all chunks. ``constraint`` is "" if any node will do.
     """
 
     chunks: int
@@ -94,7 +94,10 @@ def asked_of_nodes(values: Mapping[str, str], place: str) -> Chunks:
 
 
 def _memory(text: str, place: str, key: str) -> int:
-    """Return an amount of memory in MiB: ``64gb``, ``2000mb``, ``500kb``, or bytes without a unit."""
+    """Return an amount of memory in MiB.
+
+    Examples are ``64gb``, ``2000mb``, ``500kb``; a number without a unit is in bytes.
+    """
     form = text.lower().removesuffix("w").removesuffix("b")
     try:
         return parse_memory(form, letter="B") if text else 0
@@ -103,11 +106,13 @@ def _memory(text: str, place: str, key: str) -> int:
 
 
 def request_of_chunks(values: Mapping[str, str], place: str) -> Request | None:
-    """Return what a job's chunks take of shared nodes; None if it has no ``select`` or ``nodes``.
+    """Return what a job's chunks take of shared nodes, as a request.
 
-    Each chunk becomes one task. ``place=scatter`` puts each chunk on its own node, ``pack`` puts all chunks on one
-    node, and ``excl`` makes the job share no node. If chunks differ, the job becomes tasks of one core each, with the
-    cores, GPUs and memory of all chunks together.
+    Return None if the job has no ``select`` or ``nodes``. Each chunk becomes one task. ``place=scatter`` puts each
+    chunk on
+    its own node, ``pack`` puts all chunks on one node, and ``excl`` makes the job share no node. If chunks differ, the
+    job
+    becomes tasks of one core each, with the cores, GPUs and memory of all chunks together.
     """
     asked = asked_of_nodes(values, place)
     if not asked.chunks:
@@ -192,7 +197,7 @@ def _chunks(text: str, place: str, key: str) -> tuple[int, int]:
 
 
 def allocated_units(text: str, units: Units) -> int:
-    """Return how many units exec_host lists; -1 if it is empty.
+    """Return how many units ``exec_host`` lists; -1 if it is empty.
 
     Forms: ``n1/0*24+n2/0*24`` (PBS Pro), ``n1/0+n1/1`` or ``n1/0-5,7`` (Torque).
     """
@@ -258,7 +263,7 @@ class _Job:
         self.rerun = False
 
     def merge(self) -> None:
-        """Update `values` by the accounting records that have been read but not merged yet."""
+        """Update `values` from the accounting records in `texts`, and clear these."""
         for text in self.texts:
             self.values.update(_values(text))
         self.texts.clear()
@@ -361,7 +366,10 @@ class PbsLog(JobLog):
 
 
 def _values(text: str) -> dict[str, str]:
-    """Return the pairs whose keys the reader knows; a word without a key extends the value before it."""
+    """Return {key: value} of the keys that the reader knows, from a record's text.
+
+    A word without a key extends the value before it.
+    """
     values: dict[str, str] = {}
     last = ""
     for word in text.split():
@@ -387,7 +395,10 @@ class _Sizes(NamedTuple):
 
 
 def _sizes(values: Mapping[str, str], got: int, units: Units, place: str) -> _Sizes:
-    """Return a job's sizes; `got` is its number of allocated units, or of nodes if ``units`` is ``gpus``."""
+    """Return a job's sizes.
+
+    `got` is its number of allocated units, or of allocated nodes if ``units`` is ``gpus``.
+    """
     asked = asked_of_nodes(values, place)
     arrangement = values.get(_PLACE, "").split(":")
     alone = 1 if units != "nodes" and not {"excl", "exclhost"}.isdisjoint(arrangement) else -1
@@ -403,7 +414,7 @@ def _sizes(values: Mapping[str, str], got: int, units: Units, place: str) -> _Si
 
 
 class _Maker:
-    """Builds job records from accounting records; parses repeated texts once."""
+    """A converter from accounting records to job records; it parses repeated texts once."""
 
     def __init__(self, units: Units, names: Callable[[str], str], *, short: bool) -> None:
         self._units = units

@@ -74,7 +74,7 @@ def parse_swf(stream: io.BufferedReader, path: PathText, *, sort: bool = False) 
 
 
 class _Reader:
-    """Reads the header and the fields of an SWF file, one block of lines at a time."""
+    """A parser that reads the header and fields of an SWF file, one block of lines at a time."""
 
     def __init__(self, where: str) -> None:
         self.where = where
@@ -144,7 +144,7 @@ class _Reader:
         return next(fault for fault in faults if fault)
 
     def _check(self, index: int, text: bytes, number: int) -> TraceError | None:
-        """Return the error of a field of a line; None if the field is valid."""
+        """Return the error in a field of a line; None if the field is valid."""
         expected = "a whole number" if FIELDS[index].whole else "a number"
         if index in _NOT_NEGATIVE:
             expected += " that is not negative"
@@ -335,7 +335,7 @@ def _epoch(header: dict[str, str]) -> float | None:
 
 
 def swf_chunks(workload: Workload) -> Iterator[bytes]:
-    """Return SWF text in pieces; errors are raised before the first piece.
+    """Return a workload as SWF text, in pieces; errors are raised before the first piece.
 
     A job without a time limit gets the requested time -1. Profile names are lost. Names of users, groups, queues and
     partitions become numbers, which the header explains. Only one preceding job of each job's dependencies is kept.
@@ -370,7 +370,7 @@ def _chunks(workload: Workload) -> Iterator[bytes]:
 
 
 def _header_text(workload: Workload) -> str:
-    """Return the header's lines; machine size, epoch and time zone are the workload's."""
+    """Return the header's lines; machine size, epoch and time zone are the current ones."""
     header = dict(workload.header)
     for key, now, old in (
         ("MaxProcs", workload.machine_size, _machine_size(header)),

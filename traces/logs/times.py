@@ -13,7 +13,7 @@ _PARTS: Final = (1, 60, 3600, 86400)
 
 
 class Clock:
-    """Converts dates in one time zone to Unix times.
+    """A converter from dates in one time zone to Unix times.
 
     When clocks are set back, some local times occur twice: they count as the first of the two. When clocks are set
     forward, some local times do not exist: they get the offset before the change.
@@ -25,16 +25,22 @@ class Clock:
         self._minutes: dict[tuple[str, str], float | None] = {}
 
     def iso(self, text: str) -> float | None:
-        """Return the Unix time (s) of an ISO date, or of a number of seconds since 1970; None for other texts."""
+        """Return the Unix time (s) of an ISO date; None for other texts.
+
+        A number is returned as it is: seconds since 1970.
+        """
         return float(text) if _NUMBER.fullmatch(text) else self.date(text)
 
     def date(self, text: str) -> float | None:
-        """Return the Unix time (s) of an ISO date such as ``2024-01-31 08:00``; None for other texts."""
+        """Return the Unix time (s) of a date such as ``2024-01-31 08:00``; None for other texts."""
         found = _ISO.fullmatch(text)
         return self._time(found, found[4] or "") if found else None
 
     def american(self, text: str) -> float | None:
-        """Return the Unix time (s) of a date such as ``01/31/2024 08:00:00``; None for other texts."""
+        """Return the Unix time (s) of a date such as ``01/31/2024 08:00:00``, or None.
+
+        None means that the text has another form.
+        """
         found = _AMERICAN.fullmatch(text)
         return self._time(found, "") if found else None
 

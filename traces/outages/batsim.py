@@ -12,15 +12,17 @@ _BEGINS, _ENDS = "machine_unavailable", "machine_available"
 
 
 def read_batsim_outages(path: PathText) -> OutageLog:
-    """Read the outages of a Batsim events file; unfinished ones never end."""
+    """Read the outages of a Batsim events file; unfinished outages never end."""
     return outages_of_events(read_events(path), path)
 
 
 def outages_of_events(events: Iterable[ExternalEvent], path: PathText) -> OutageLog:
-    """Return the outages in events, which must be sorted by time; the log's name is that of `path`.
+    """Return the outages in events that are sorted by time; `path` gives the log's name.
 
     An outage lasts from a machine_unavailable to the next machine_available. Its line number is the position of its
-    machine_unavailable among all events, from 1. Other events, repeated ones and outages of length 0 are left out.
+    machine_unavailable among all events, from 1. Events of other types, repeated events and outages of length 0 are
+    left
+    out.
     """
     rows: list[Row] = []
     since: dict[int, Row] = {}

@@ -29,10 +29,13 @@ def parse_lanl(stream: io.BufferedReader, path: PathText) -> OutageLog:
     """Parse LANL's table of failures.
 
     A node is called SYSTEM/NUMBER, with the number in nodenumz, which counts from 0. A system without node numbers is
-    one node. Each system is a class of nodes. If the column `nodes` gives more nodes than those that failed, the
-    others have no failures and get the lowest unused numbers. A node is watched from its production month, or its first
-    failure if earlier, to the end of its decommissioning month, or else to the last repair in the table. A failure
-    fixed in the minute in which it begins lasts one minute. Local times are taken as UTC.
+    one node. Each system is a class of nodes. If the column `nodes` gives more nodes than failed, the other nodes have
+    no
+    failures and get the lowest unused numbers. A node is watched from its production month, or its first failure if
+    that is
+    earlier, to the end of its decommissioning month. Without such a month it is watched to the last repair in the
+    table. A
+    failure fixed in the minute in which it begins lasts one minute. Local times are taken as UTC.
     """
     where = str(path)
     rows: list[Row] = []
@@ -57,7 +60,7 @@ def parse_lanl(stream: io.BufferedReader, path: PathText) -> OutageLog:
 
 
 class _System:
-    """Collects when each node of one system was watched, from the rows of the table."""
+    """One system of LANL's table: when each of its nodes was watched."""
 
     def __init__(self) -> None:
         #: {node number: (first, last) time of its watch; None: the last repair in the table}

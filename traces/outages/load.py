@@ -1,4 +1,4 @@
-"""Read an outage log of any supported format; the content decides which."""
+"""Read an outage log of any supported format, which is recognized by its content."""
 
 import io
 from collections.abc import Callable

@@ -17,7 +17,9 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Lives:
-    """Periods in which nodes or GPUs were observed (watched), each up to a failure or to the end of observation.
+    """Periods in which nodes or GPUs were observed (watched).
+
+    Each period ends with a failure or with the end of observation.
 
     Args:
         entered, left: the age of the node or GPU at the start and end of the period (s), entered < left, shape (n,).
@@ -40,7 +42,10 @@ class Lives:
         return Lives(self.entered[keep], self.left[keep], self.failed[keep], self.begin[keep], self.group[keep])
 
     def within(self, begin: float, end: float) -> "Lives":
-        """Return the parts of watched periods between two times (s); a part cut off at `end` is censored."""
+        """Return the parts of watched periods between two times (s) on the log's clock.
+
+        A part that is cut off at `end` is censored.
+        """
         over = self.begin + (self.left - self.entered)
         first, last = np.maximum(self.begin, begin), np.minimum(over, end)
         cut = Lives(
@@ -130,7 +135,11 @@ class OutageLog:
         )
 
     def numbered(self, numbers: NodeSet) -> "OutageLog":
-        """Return the part of the log for nodes whose names end in one of these numbers."""
+        """Return the part of the log for nodes whose names end in one of these numbers.
+
+        Raises:
+            TraceError: no node has such a number, or the log has its own watched periods.
+        """
         wanted = set(numbers)
         ends = [re.search("[0-9]{1,15}$", name) for name in self.nodes]
         keep = np.array([end is not None and int(end[0]) in wanted for end in ends], dtype=np.bool_)
@@ -183,6 +192,9 @@ class OutageLog:
         """Add nodes without outages, so that the log has `nodes` nodes.
 
         The new nodes are watched from the earliest start to the latest end of any node's watch.
+
+        Raises:
+            TraceError: the log has more nodes, several classes, or its own watched periods.
         """
         more = nodes - len(self.nodes)
         if more < 0 or len(self.classes) > 1 or self.lives is not None:
@@ -217,8 +229,9 @@ class OutageLog:
     def watched(self) -> Lives:
         """Return the periods in which nodes were up and observed; each period starts at age 0.
 
-        The first period of a node begins with its observation, the others at the end of an outage, or at the outage's
-        start if its end is unknown. Announced outages end a period without a failure.
+        The first period of a node begins with its observation. Each later period begins at the end of an outage, or at
+        the
+        outage's start if its end is unknown. Announced outages end a period without a failure.
         """
         if self.lives is not None:
             return self.lives

@@ -22,12 +22,18 @@ OUTAGE_HINT: Final = "Correct or remove the line; 'pipistrelle help outages' has
 
 
 def iso_time(text: str) -> float | None:
-    """Return the Unix time (s) of a text such as "2017-01-29 08:00" in UTC; None for other texts."""
+    """Return the Unix time (s) of a UTC date such as "2017-01-29 08:00", or None.
+
+    None means that the text has another form.
+    """
     return Clock(UTC).date(text)
 
 
 def american_time(text: str) -> float | None:
-    """Return the Unix time (s) of a text such as "1/29/2017 8:00" in UTC; None for other texts."""
+    """Return the Unix time (s) of a UTC date such as "1/29/2017 8:00", or None.
+
+    None means that the text has another form.
+    """
     return Clock(UTC).american(text)
 
 
@@ -46,7 +52,10 @@ def unix_time(year: int, month: int, day: int, hour: int = 0, minute: int = 0, s
 
 @dataclass(slots=True)
 class Row:
-    """One outage of a file; `group` is a class of nodes, None for the class of the outage's node."""
+    """An outage in a file.
+
+    `group` is its class of nodes; None means the class of the outage's node.
+    """
 
     line: int
     node: str
@@ -127,7 +136,7 @@ def natural(text: str) -> tuple[tuple[int, int, str], ...]:
 
 
 def names_of(text: str, most: int) -> list[str] | None:
-    """Return the names that a pattern such as "n[001-016,20],login" gives.
+    """Return the names that a pattern such as "n[001-016,20],login" stands for.
 
     The last range varies fastest. The result is None for an invalid pattern, or one of more than ``most`` names.
     """
@@ -146,7 +155,7 @@ def names_of(text: str, most: int) -> list[str] | None:
 
 
 def _numbered(text: str, most: int) -> list[str]:
-    """Return the numbers of "001-016,20" with zeros; [] if invalid or too many."""
+    """Return the numbers in "001-016,20", with leading zeros; [] if invalid or too many."""
     numbers: list[str] = []
     for part in text.split(","):
         found = _RANGE.fullmatch(part.strip())

@@ -20,7 +20,7 @@ _KEY: Final = re.compile(r"(?:^|\s)([A-Za-z][A-Za-z_]*)=")
 
 
 def parse_sacctmgr(stream: io.BufferedReader, path: PathText) -> OutageLog:
-    """Parse the output of ``sacctmgr show event``, also with ``-P`` or ``-p``.
+    """Parse the output of ``sacctmgr show event``, with or without ``-P`` or ``-p``.
 
     The columns NodeName, TimeStart, TimeEnd and State are required; Reason is the cause. Rows without a node concern
     the cluster and are left out. An event without an end never ends. Local times are taken as UTC.
@@ -57,7 +57,7 @@ def parse_sacctmgr(stream: io.BufferedReader, path: PathText) -> OutageLog:
 
 
 def parse_scontrol(stream: io.BufferedReader, path: PathText) -> OutageLog:
-    """Parse the nodes that are down in ``scontrol show node``, also with ``-o``.
+    """Parse the nodes that are down in ``scontrol show node``, with or without ``-o``.
 
     A node is down if its State says so. The outage begins at the time in brackets in Reason and never ends.
     """

@@ -1,1 +1,1 @@
-"""Slurm's logs: read and write its accounting, parse options of sbatch, read files of events."""
+"""Slurm's logs: accounting, options of sbatch, and files of events."""

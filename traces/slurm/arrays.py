@@ -1,4 +1,4 @@
-"""Parse indices of job arrays as sbatch takes them: ``0-7%2``, ``1,3,5-9:2``."""
+"""Parse indices of job arrays as sbatch accepts them: ``0-7%2``, ``1,3,5-9:2``."""
 
 import re
 from typing import Final

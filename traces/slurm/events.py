@@ -85,10 +85,10 @@ def read_events(stream: io.BufferedReader, where: str) -> Iterator[EventLine | s
 
 
 class EventsLog(JobLog):
-    """Reader of files of events.
+    """Reader of files of Slurm events.
 
-    - If the names of all jobs have the form ``jobid_N``, the id of a job is N, else its number in the order of
-      submissions, as Slurm counts.
+    - If the names of all jobs have the form ``jobid_N``, the id of a job is N. Otherwise it is the job's number in the
+      order of submissions, as Slurm counts.
     - Each task of an array is a job ``ARRAY_TASK``, such as ``34_0``.
     - With ``-sim-walltime -1`` the job runs until its time limit. 0 is read as 0.001 s.
     - Options that only the scheduler uses become the label ``options``; ``--dependency`` becomes ``dependency``.
@@ -146,7 +146,10 @@ class EventsLog(JobLog):
         return found
 
     def workload(self, path: PathText) -> Workload:
-        """Return the workload, with times of cancellations and with warnings about ignored options."""
+        """Return the workload, with the times of cancellations.
+
+        Its remarks warn about ignored options and events.
+        """
         made = super().workload(path)
         measures = dict(made.measures)
         cancelled = self._cancellations(made)
@@ -202,7 +205,7 @@ class EventsLog(JobLog):
 
         Args:
             values: all options, by long name.
-            rest: the options about nodes that a `Request` cannot hold; they are passed, too.
+            rest: the options about nodes that a `Request` cannot hold; these are passed too.
         """
         passed = {
             name: value
@@ -217,7 +220,7 @@ class EventsLog(JobLog):
         return passed | rest
 
     def _delay(self, text: str, event: EventLine) -> int:
-        """Return the time (s) from submission to ``--begin``, in whole seconds."""
+        """Return the time (s) from submission to the date of ``--begin``, in whole seconds."""
         found = _BEGIN.fullmatch(text)
         if found is not None:
             return int(found[1] or 0) * _UNITS[(found[2] or "second").lower()]
@@ -252,8 +255,9 @@ class EventsLog(JobLog):
         return max(seconds, LEAST_RUNTIME)
 
     def _cancellations(self, made: Workload) -> "np.ndarray[tuple[int], np.dtype[np.float64]] | None":
-        """Return the time (s) from each job's submission to its cancellation, -1 for others; None if no job is
-        cancelled.
+        """Return the time (s) from each job's submission to its cancellation, shape (n,).
+
+        It is -1 for jobs that are not cancelled. The result is None if no event cancels jobs.
         """
         if not self._cancelled:
             return None

@@ -1,4 +1,4 @@
-"""Read what jobs requested of nodes from the columns of Slurm's accounting."""
+"""Read what jobs requested of nodes from Slurm's accounting."""
 
 import re
 from collections.abc import Callable
@@ -56,7 +56,7 @@ def gpu_models(tres: dict[str, str]) -> list[str]:
 
 
 def scaled_number(text: str, place: str, column: str) -> int:
-    """Return a whole number; ``2K`` is 2000 and ``1.5K`` is 1500, as sacct prints large numbers."""
+    """Return a whole number as sacct prints it: ``2K`` is 2000 and ``1.5K`` is 1500."""
     found = _SCALED.fullmatch(text)
     if found is None or len(text) > 15:
         return whole_number(text, place, column)
@@ -68,7 +68,7 @@ def scaled_number(text: str, place: str, column: str) -> int:
 
 
 class SacctRequests:
-    """Reads the requests of jobs; jobs with equal requests share one object."""
+    """A converter from rows of sacct to requests; jobs with equal requests share one object."""
 
     def __init__(self) -> None:
         self._known: dict[Request, Request] = {}
@@ -156,7 +156,7 @@ class SacctRequests:
     def _gpus(tres: dict[str, str], nodes: int, fields: dict[str, Any], place: str, column: str) -> dict[str, Any]:
         """Return the fields of `Request` that hold the job's number of GPUs and their model.
 
-        ``gpus_per_task`` of ``fields`` is removed unless it gives the number in TRES.
+        ``gpus_per_task`` is removed from ``fields`` unless it gives the same number as TRES.
         """
         gpus = gpu_count(tres, place, column)
         if not gpus:
@@ -171,7 +171,10 @@ class SacctRequests:
 
 
 def tres_text(request: Request) -> tuple[str, str]:
-    """Return a request as (ReqTRES, SubmitLine); SubmitLine has options for what ReqTRES cannot express."""
+    """Return a request as (ReqTRES, SubmitLine).
+
+    SubmitLine has the options for everything that ReqTRES cannot express.
+    """
     nodes, cores = request.least_nodes, request.cores
     gpus = request.gpus or request.gpus_per_node * nodes or request.gpus_per_task * request.all_tasks
     memory = 0

@@ -43,7 +43,7 @@ LABEL_COLUMNS: Final = {
     "constraint": "Constraints",
     NODE_LIST: "NodeList",
 }
-#: columns of a job's size, allocated ones first, because a requested size may be a minimum: one node for many tasks
+#: columns of a job's size; allocated sizes come first, because a requested size may be a minimum: one node, many tasks
 _SIZES: Final = {"nodes": ("AllocNodes", "NNodes", "ReqNodes"), "processors": ("AllocCPUS", "NCPUS", "ReqCPUS")}
 _REQUESTED: Final = {"nodes": ("ReqNodes", "NNodes", "AllocNodes"), "processors": ("ReqCPUS", "NCPUS", "AllocCPUS")}
 _GOT: Final = {"nodes": ("AllocNodes", "NNodes"), "processors": ("AllocCPUS", "NCPUS")}
@@ -230,10 +230,9 @@ class SacctLog(JobLog):
         )
 
     def _gpus(self, cell: Callable[[str], str], labels: dict[str, str], place: str, *, started: bool) -> dict[str, int]:
-        """Return a job's size and allocation in GPUs as {column: number}; add its GPU model to its constraint in
-        ``labels``.
+        """Return a job's size and allocation in GPUs, as {column: number}.
 
-        For a job without GPUs, size and allocation are in nodes.
+        For a job without GPUs, both are in nodes. The job's GPU model is added to its constraint in ``labels``.
         """
         tres = {name: parse_tres(cell(name)) for name in _TRES}
         found = [(count, name) for name in _TRES if (count := gpu_count(tres[name], place, name))]

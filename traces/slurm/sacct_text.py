@@ -73,7 +73,10 @@ def _chunks(workload: Workload) -> Iterator[bytes]:
 
 
 def _state(text: str, ran: bool) -> str:
-    """Return the job's state in Slurm's words; replace it if it contradicts ``ran``, whether the job ran."""
+    """Return a job's state as Slurm names it.
+
+    A state that contradicts ``ran``, whether the job ran, is replaced.
+    """
     word = _WORDS.get(text.upper(), text.upper())
     if word in _ENDED or (word in GOING_ON and not ran):
         return word

@@ -1,6 +1,6 @@
 """Split a command line of sbatch into its options.
 
-Source: manual of sbatch, Slurm 22.05. Long options may be abbreviated, and a later option overrides an earlier one.
+Source: manual of sbatch, Slurm 22.05. Long options may be abbreviated, and a later option overrides an earlier option.
 """
 
 import re
@@ -26,7 +26,10 @@ class OptionRole(Enum):
 
 
 class SbatchOption(NamedTuple):
-    """An option of sbatch; ``value`` is "VALUE", "[VALUE]" if the value is optional, or "" if there is none."""
+    """An option of sbatch.
+
+    ``value`` is "VALUE", "[VALUE]" if the value is optional, or "" if the option has none.
+    """
 
     name: str
     role: OptionRole
@@ -77,7 +80,7 @@ class SbatchCall:
     script: str = ""
 
     def take(self, option: SbatchOption, value: str) -> None:
-        """Add an option."""
+        """Add an option; a repeated option gets the new value."""
         name = _ALIASES.get(option.name, option.name)
         self.values.pop(name, None)
         self.values[name] = value
@@ -89,7 +92,7 @@ def parse_sbatch(words: Sequence[str], where: str) -> SbatchCall:
     """Return the options of a command line, which ends at the name of the script.
 
     Raises:
-        TraceError: if an option lacks its value or has one that it does not take, or if an abbreviation is ambiguous.
+        TraceError: an option lacks its value or has a value that it does not accept, or an abbreviation is ambiguous.
     """
     found = SbatchCall()
     rest = list(words)

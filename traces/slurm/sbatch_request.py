@@ -18,13 +18,13 @@ _GPU: Final = "gpu"
 def request_of_options(values: Mapping[str, str], where: str) -> tuple[Request, dict[str, str]]:
     """Return what a job requests, and the options that a `Request` cannot hold.
 
-    As in sbatch, a job gets no more nodes than it has tasks. A job that gives neither number has one task.
+    As in sbatch, a job gets no more nodes than it has tasks. A job without a number of tasks or nodes has one task.
 
     Args:
         values: {long name of an option of sbatch: value}.
 
     Raises:
-        TraceError: if a value is malformed, or the values contradict each other.
+        TraceError: a value is malformed, or the values contradict each other.
     """
     rest: dict[str, str] = {}
     least, most = _nodes(values["nodes"], where) if "nodes" in values else (None, None)

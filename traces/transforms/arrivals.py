@@ -73,7 +73,10 @@ def shuffle_submits(workload: Workload, rng: np.random.Generator, window: float 
 
 
 def redraw_submits(workload: Workload, gaps: Gaps, rng: np.random.Generator) -> Workload:
-    """Return the workload with new submit times; the first submit time and the order of the jobs stay."""
+    """Return the workload with new submit times, drawn from `gaps`.
+
+    The first submit time and the order of the jobs stay.
+    """
     order = np.argsort(workload.submit, kind="stable")
     submit = np.empty_like(workload.submit)
     submit[order] = gaps.times(float(workload.submit.min()), len(workload), rng)

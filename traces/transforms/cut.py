@@ -1,4 +1,4 @@
-"""Select jobs of workloads, and update what depends on jobs. Pure functions."""
+"""Select jobs of workloads, and update everything that depends on them. Pure functions."""
 
 import re
 from collections.abc import Set
@@ -24,7 +24,7 @@ def changed(workload: Workload, **columns: Any) -> Workload:
     """Return the workload with new columns, also in the jobs' JSON objects.
 
     Raises:
-        TraceError: if a submit time would be negative, or a number above 2^53.
+        TraceError: a submit time would be negative, or a number would be above 2^53.
     """
     for name in ("submit", "walltime", "runtime", "size"):
         if name in columns:
@@ -58,7 +58,7 @@ def keep(workload: Workload, which: NDArray[np.bool_] | Ints) -> Workload:
 
 
 def sample(workload: Workload, count: int, rng: np.random.Generator) -> Workload:
-    """Return `count` random jobs, or all if there are fewer, in their order."""
+    """Return `count` random jobs in their order, or all jobs if there are fewer."""
     order = np.argsort(rng.random(len(workload)), kind="stable")
     return keep(workload, np.sort(order[:count]).astype(np.int64))
 
@@ -79,7 +79,7 @@ def resubmitted(workload: Workload, submit: Floats) -> Workload:
 def recounted(workload: Workload, *, moved: bool = False) -> Workload:
     """Return the workload with the job counts in its header updated.
 
-    The dates of the first and last job are removed if the count changed or submit times have `moved`.
+    The dates of the first and last job are removed if the count changed or if submit times have `moved`.
     """
     header = dict(workload.header)
     count = str(len(workload))
@@ -142,7 +142,10 @@ def forget_in(text: str, gone: Set[str]) -> str:
 
 
 def _left(part: str, gone: Set[str]) -> str | None:
-    """Return one part of a dependency text without the jobs in `gone`; None if no job is left in it."""
+    """Return one part of a dependency text without the jobs in `gone`.
+
+    Return None if no job is left in it.
+    """
     kind, colon, listed = part.partition(":")
     jobs = listed.split(":")
     plain = [names[0] if names else None for job in jobs for _, names in parse_dependency(f"{kind}:{job}")]

@@ -84,7 +84,8 @@ def copies(
 ) -> Workload:
     """Return the workload with each job `count` times, by submit time.
 
-    At equal times the originals come first, then the first copies, and so on. For ids see `copy_ids`. A copy depends on
+    At equal times the originals come first, then the first copies, and so on. `copy_ids` gives the ids. A copy depends
+    on
     the copies of the jobs on which its original depends. Otherwise it equals its original.
 
     Args:
@@ -232,7 +233,10 @@ def _order(parts: list[Workload]) -> NDArray[np.int64]:
 
 
 def _joined(parts: list[Workload]) -> Workload:
-    """Return one workload with all jobs by submit time; its other attributes are those of the first workload."""
+    """Return one workload with all jobs by submit time.
+
+    Its other attributes are those of the first workload.
+    """
     if len(parts) == 1:
         return resubmitted(parts[0], parts[0].submit)
     columns: dict[str, Any] = {

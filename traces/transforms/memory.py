@@ -1,4 +1,4 @@
-"""Make requests from the memory per processor in a log, and multiply the memory that requests name."""
+"""Make requests from the memory per processor in a log, and scale requested memory."""
 
 from dataclasses import replace
 from typing import Final
@@ -17,11 +17,14 @@ _MEMORY: Final = ("memory_per_node", "memory_per_core", "memory_per_gpu")
 
 
 def scale_memory(workload: Workload, factor: float) -> tuple[Workload, int]:
-    """Return the workload with a request for memory for each job, and the number of jobs without known memory.
+    """Return the workload with a memory request for each job, scaled by `factor`.
 
-    The memory that a request names is multiplied by `factor`. A job without a request takes its processors, each with
+    The memory in a request is multiplied by `factor`. A job without a request takes its processors, each with
     the log's memory per processor times `factor`: the requested memory (SWF's field 10), or else the used memory (field
     7). The result is rounded up to MiB.
+
+    Returns:
+        The workload, and the number of jobs without known memory.
 
     Raises:
         TraceError: no memory is known of any job, or an amount is too large.

@@ -1,4 +1,4 @@
-"""Unite the profiles of several workloads."""
+"""Give jobs profiles, and unite the profiles of several workloads."""
 
 from dataclasses import replace
 
@@ -12,7 +12,10 @@ from pipistrelle.traces.workload import Workload
 
 
 def with_profiles(workload: Workload) -> Workload:
-    """Return the workload with a profile for each job; a job from a log gets a delay profile of its run time."""
+    """Return the workload with a profile for each job.
+
+    A job from a log gets a delay profile of its run time.
+    """
     if workload.profiles is not None:
         return workload
     names = [workload.profile_of(row) for row in range(len(workload))]

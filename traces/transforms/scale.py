@@ -17,9 +17,9 @@ from pipistrelle.traces.profiles import Composed, Delay, Profile, ranks_of, runt
 from pipistrelle.traces.transforms.cut import changed, recounted
 from pipistrelle.traces.workload import LARGEST, Floats, Ints, Workload, decimal_text
 
-#: one job stretches a workload if the others would have this share of the time, or less
+#: one job stretches a workload if all other jobs would need at most this share of the time
 _STRETCHED: Final = 0.5
-#: fewest jobs of which one can be said to stretch the time of the others
+#: in a workload with fewer jobs, no job counts as stretching it
 _LEAST_JOBS: Final = 10
 
 
@@ -58,10 +58,11 @@ def scale_to_load(workload: Workload, load: float, units: int | None = None) -> 
 def stretch_remark(workload: Workload, units: int | None = None) -> str | None:
     """Return a warning if one job makes the offered load of a workload meaningless.
 
-    The load is work divided by capacity during the submissions. So it says little if for most of the time only one job
-    is there. Such a job is submitted long before or after all others, or ends long after all others could have ended.
-    "Long" means: at least half of the whole time. Jobs are those of `offered_load`; a job ends at most its
-    requested time after its submission.
+    The load is work divided by the machine's capacity during the submissions. It says little if only one job is there
+    for
+    most of the time. Such a job is submitted long before or after all other jobs, or ends long after all of them could
+    have ended. "Long" means at least half of the whole time. Only jobs that can be simulated count. A job is assumed to
+    end at most its requested time after its submission.
 
     Args:
         units: size of the machine; None: the trace's machine.
@@ -105,7 +106,7 @@ def stretch_remark(workload: Workload, units: int | None = None) -> str | None:
 def scale_runtimes(workload: Workload, factor: float) -> Workload:
     """Return the workload with run times multiplied by `factor`, not rounded.
 
-    In Batsim's JSON the delays of profiles are multiplied, also inside composed profiles.
+    In Batsim's JSON the delays of profiles are multiplied, including delays in composed profiles.
     """
     _require_factor(factor, "run times")
     _require_runtimes(workload, "multiplied")

@@ -43,7 +43,7 @@ class WithoutEffect(NotSupported):
 
 
 def read_time(text: str) -> float:
-    """Return a time in seconds; inf for INFINITY. Raise BadValue for other text."""
+    """Return a time in seconds: inf for INFINITY, -1 for -1. Raise BadValue for other text."""
     if text.upper() in _ENDLESS:
         return inf
     if text == "-1":
@@ -88,7 +88,12 @@ def read_names(text: str) -> tuple[str, ...]:
 
 
 def read_value(parameter: Parameter, text: str) -> Value:
-    """Parse the value of a parameter; BadValue if it is wrong, NotSupported if only Maui supports it."""
+    """Parse the value of a parameter.
+
+    Raises:
+        BadValue: the value is wrong.
+        NotSupported: Maui supports the value, but Pipistrelle does not.
+    """
     if parameter.kind is Kind.CHOICE:
         upper = SYNONYMS.get(parameter.name, {}).get(text.upper(), text.upper())
         if upper in parameter.lacking:
@@ -136,7 +141,7 @@ _METRICS: Final = {
 
 
 def _read_limit(text: str) -> float:
-    """Return a limit; 0, -1 and INFINITY mean none (inf)."""
+    """Return a limit; 0, -1 and INFINITY mean no limit (inf)."""
     if text.upper() in _ENDLESS:
         return inf
     value = read_number(text, whole=True)
@@ -246,7 +251,10 @@ _ACCESS: Final = {f"{kind}LIST": kind for kind in KINDS}
 
 
 def standing_attribute(standing: Standing, attribute: str, value: str) -> Standing:
-    """Return a standing reservation with one attribute added; raise the errors of `credential_attribute`."""
+    """Return a standing reservation with one attribute added.
+
+    Raises the errors of `credential_attribute`.
+    """
     _refuse(attribute, _STANDING_IDLE, _STANDING_LACKING)
     if attribute in _ACCESS:
         names = read_names(value)

@@ -15,7 +15,7 @@ from pipistrelle.protocol.base.errors import did_you_mean, shown
 from pipistrelle.protocol.units.nodesets import NodeSet
 
 _NUMBERS: Final = re.compile(r"(\d{1,10})(?:-(\d{1,10}))?")
-#: a range of names; useless as a bracket expression, because of a repeated character or a descending range
+#: a range of names; as a regular expression its brackets would repeat a character or have a descending range
 _RANGE: Final = re.compile(r"[A-Za-z0-9._-]*\[(\d{2,9}-\d{1,9}|\d-\d{2,9})\][A-Za-z0-9._-]*")
 #: {POSIX character class: the same in Python}
 _POSIX: Final = {

@@ -36,7 +36,10 @@ Value = int | float | bool | str | tuple[str, ...]
 
 
 class Parameter(NamedTuple):
-    """A parameter of maui.cfg; ``lacking`` lists the values that Maui supports but Pipistrelle does not."""
+    """A parameter of maui.cfg.
+
+    ``lacking`` lists the values that Maui supports but Pipistrelle does not.
+    """
 
     name: str
     kind: Kind
@@ -62,7 +65,7 @@ SYNONYMS: Final[dict[str, dict[str, str]]] = TABLES["synonyms"]
 
 
 def reasons(table: Mapping[str, str]) -> dict[str, str]:
-    """Return {name: reason} from a table {reason: names}."""
+    """Return {name: reason} from a table {reason: names separated by spaces}."""
     return {name: why for why, names in table.items() for name in names.split()}
 
 

@@ -132,7 +132,7 @@ def _without_comment(line: str) -> str:
 
 
 class _Reader:
-    """Collects settings in the order of the file; later values replace earlier ones."""
+    """A parser that collects settings line by line; later values replace earlier ones."""
 
     def __init__(self, where: str) -> None:
         self._where = where

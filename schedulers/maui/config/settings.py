@@ -143,11 +143,14 @@ class MauiSettings:
         return None if name is None else self.credentials.get(kind, {}).get(name)
 
     def default(self, kind: str) -> Credential | None:
-        """Return the attributes that DEFAULT sets for credentials of a kind; None if the file has no DEFAULT."""
+        """Return the attributes that DEFAULT sets for credentials of a kind; None without DEFAULT."""
         return self.credentials.get(kind, {}).get(DEFAULT)
 
     def flags(self, names: Names) -> frozenset[str]:
-        """Return the flags of all credentials of a job; a credential without flags has those of DEFAULT."""
+        """Return the flags of all credentials of a job.
+
+        A credential without its own flags has those of DEFAULT.
+        """
         found: frozenset[str] = frozenset()
         for kind, name in zip(KINDS, names, strict=True):
             own = self.own(kind, name)
@@ -163,7 +166,7 @@ class MauiSettings:
         return both and self.text("PREEMPTPOLICY") != "NONE"
 
     def walltime(self, job: SchedulerJob) -> float:
-        """Return the walltime (s) that the scheduler plans for a job."""
+        """Return a job's walltime (s), or the default walltime if it has none."""
         return job.walltime if job.walltime != inf else self.number("SYSTEMDEFAULTJOBWALLTIME")
 
     def names(self, job: SchedulerJob) -> Names:

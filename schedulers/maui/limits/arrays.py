@@ -1,4 +1,4 @@
-"""Find the queued jobs that Maui's limits allow to start; update the result at each change.
+"""The queued jobs that Maui's limits allow to start, updated at each change.
 
 Queues can be long. When a job starts or ends, only queued jobs that share a limited credential with it are checked
 again.
@@ -25,8 +25,8 @@ JOB, UNITS, NODES = range(3)
 class Slots:
     """A table of the counters and limits that apply to each combination of credentials.
 
-    Each column is a combination. There are as many rows as the largest number of limits that any combination has.
-    Counter 0 is unlimited.
+    A counter is the number of a limited credential, whose running jobs are counted. Each column is a combination. There
+    are as many rows as the largest number of limits that any combination has. Counter 0 is unlimited.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,11 @@ class Slots:
         self.limits: tuple[list[Floats], list[Floats]] = ([], [])
 
     def add(self, code: int, entries: Sequence[Entry]) -> None:
-        """Add a combination of credentials (``code``) with its limits: (counter, metric, soft, hard)."""
+        """Add a combination of credentials, numbered ``code``, with its limits.
+
+        Args:
+            entries: (counter, metric, soft limit, hard limit) of each limit.
+        """
         every: tuple[list[Any], ...] = (self.counters, self.metrics, *self.limits)
         for place, (lines, empty) in enumerate(zip(every, (0, 0, inf, inf), strict=True)):
             lines += [np.full(code, empty) for _ in range(len(lines), len(entries))]
@@ -46,7 +50,7 @@ class Slots:
 
 
 class AllowedRows:
-    """The queued jobs (rows of the queue) whose start respects the limits on running jobs, units and nodes.
+    """The queued jobs that the limits on running jobs, units and nodes allow to start.
 
     Args:
         units_per_node: a job of n units has n / units_per_node nodes, rounded up.
@@ -78,7 +82,7 @@ class AllowedRows:
         self._refresh_codes(np.array([code]))
 
     def set_usage(self, counter: int, usage: Sequence[int]) -> None:
-        """Store a counter's present numbers of running jobs, units and nodes."""
+        """Store a counter's current numbers of running jobs, units and nodes."""
         if counter in self._by_counter.codes:  # other counters have no limits here
             self._usage[counter] = usage
             self._dirty.add(counter)
@@ -129,11 +133,12 @@ def _joined(lists: Mapping[int, GrowingInts], counters: Sequence[int]) -> Ints:
 class OutstandingRooms:
     """The outstanding work (MAXPS) and time (MAXWC) that the limits still allow.
 
-    Both allowances grow as jobs run.
+    Outstanding is what running jobs may still use until their latest ends. It shrinks as they run, so the allowances
+    grow.
     """
 
     def __init__(self) -> None:
-        #: of work (0) and of time (1)
+        #: limits of work (0) and of time (1)
         self._slots = (Slots(), Slots())
         self._codes = 0
         #: {limited counter: {number of a running job: (units, end in s)}}
@@ -142,9 +147,10 @@ class OutstandingRooms:
         self._rooms: dict[tuple[float, int], tuple[Floats, Floats]] = {}
 
     def add_code(self, code: int, entries: Sequence[Entry]) -> None:
-        """Add the next combination of credentials, with its limits: (counter from 1, metric, soft, hard).
+        """Add the next combination of credentials, with its limits.
 
-        The metric is 0 for work and 1 for time.
+        Args:
+            entries: (counter from 1, metric, soft limit, hard limit); the metric is 0 for work and 1 for time.
         """
         for metric, slots in enumerate(self._slots):
             mine = [entry for entry in entries if entry[1] == metric]
@@ -156,7 +162,12 @@ class OutstandingRooms:
         self._rooms.clear()
 
     def started(self, counter: int, number: int, units: int, end: float) -> None:
-        """Count the outstanding work of a running job for a counter; ``end`` (s) is the job's latest end."""
+        """Count the outstanding work of a running job for a counter.
+
+        Args:
+            number: the job's number.
+            end: the job's latest end, s.
+        """
         if counter in self._running:
             self._running[counter][number] = (units, end)
             self._rooms.clear()
@@ -181,9 +192,13 @@ class OutstandingRooms:
         return work.astype(np.float64), time.astype(np.float64)
 
     def rooms(self, now: float, level: int) -> tuple[Floats, Floats]:
-        """Return the work (units x s) and time (s) that each combination of credentials may start now.
+        """Return the work and time that jobs of each combination of credentials may still add.
 
-        ``level`` is 0 for soft limits, 1 for hard limits.
+        Args:
+            level: 0 for soft limits, 1 for hard limits.
+
+        Returns:
+            The work (units x s) and the time (s), by combination.
         """
         found = self._rooms.get((now, level))
         if found is None:

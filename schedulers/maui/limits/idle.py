@@ -20,7 +20,7 @@ _PART: Final = 2048
 
 
 class IdleRows:
-    """Chooses the waiting jobs that MAXIJOB puts in the idle queue; one row per job.
+    """The waiting jobs that MAXIJOB puts in the idle queue; one row per job.
 
     The limits are numbered from 1; a limit's number is called its counter. Counter 0 is for combinations of credentials
     without a limit. If no combination has several limits, rows are chosen again only if a chosen job left the queue or
@@ -54,7 +54,12 @@ class IdleRows:
         self._single &= len(numbers) < 2
 
     def considered(self, queue: MauiQueue, eligible: Bools, ranks: Floats, level: int, use: str) -> Bools:
-        """Return which eligible rows the soft (``level`` 0) or hard (1) limits put in the idle queue."""
+        """Return which eligible rows the limits put in the idle queue.
+
+        Args:
+            level: 0 for soft limits, 1 for hard limits.
+            use: the caller's purpose; the last result is kept for each.
+        """
         if not self._single:
             return self._considered_by_several(queue, eligible, ranks, level)
         self._by_counter.follow(queue)
@@ -118,7 +123,7 @@ class IdleRows:
         others = every[np.flatnonzero(eligible[every] & ~chosen[every])]
         mine = every[np.flatnonzero(chosen[every])]
         keys = ranks[others]
-        # Usually one or two are missing or were passed, so they are replaced one by one.
+        # Usually only one or two rows change, so they are replaced one by one.
         for _ in range(_FEW):
             at = int(np.argmax(keys)) if len(keys) else -1
             if at < 0 or keys[at] == -inf:

@@ -26,7 +26,7 @@ from pipistrelle.schedulers.maui.priority.credentials import Credentials
 from pipistrelle.schedulers.maui.priority.waiting import Bools, MauiQueue
 from pipistrelle.schedulers.policy.order import Floats
 
-#: kind of credential (or SYS), its name, and the kind and name within it that have their own limits, or None
+#: kind and name of a credential (SYS: all jobs); kind and name of a second one that the jobs must also have, or None
 Counter = tuple[str, str, str | None, str | None]
 
 
@@ -41,7 +41,7 @@ class _Usage(Struct):
 
 
 class _Limit(NamedTuple):
-    """One limit that applies to a combination of credentials; ``said`` is its name in maui.cfg."""
+    """A limit that applies to a combination of credentials; ``said`` is its name in maui.cfg."""
 
     counter: Counter
     metric: str
@@ -99,7 +99,7 @@ def _for(credentials: Iterable[tuple[str | None, str | None]]) -> str:
 
 
 class Limits:
-    """Maui's limits: usage of the limited credentials, and which queued jobs may start.
+    """Maui's limits: the usage of limited credentials, and which queued jobs may start.
 
     Args:
         credentials: the numbers of the combinations of credentials.
@@ -148,9 +148,9 @@ class Limits:
                 self._idle_rows.add_code(waiting)
 
     def _numbered(self, limits: tuple[_Limit, ...], metrics: Mapping[str, int]) -> list[Entry]:
-        """Return (counter, metric, soft limit, hard limit), all as numbers, for each limit of these metrics.
+        """Return (counter, metric, soft limit, hard limit) of the limits with these metrics.
 
-        Limits on all jobs together are left out, except those on outstanding work and time.
+        All are numbers. Limits on all jobs together are left out, except those on outstanding work and time.
         """
         return [
             (self._usage[limit.counter].number, metrics[limit.metric], limit.soft, limit.hard)
@@ -196,7 +196,13 @@ class Limits:
                 yield kind, name, self._settings.own(kind, name), self._settings.default(kind)
 
     def started(self, job: int, size: int, code: int, end: float) -> None:
-        """Count a job (by number) of ``size`` processors that starts; ``end`` (s) is its latest end."""
+        """Count a job that starts.
+
+        Args:
+            job: the job's number.
+            size: its number of processors.
+            end: its latest end, s.
+        """
         self._extend()
         for number in self._count(size, code, 1):
             self._outstanding.started(number, job, size, end)
@@ -207,7 +213,10 @@ class Limits:
             self._outstanding.ended(number, job)
 
     def _count(self, size: int, code: int, sign: int) -> list[int]:
-        """Add a job to its counters (``sign`` 1), or remove it (-1); return the numbers of the counters."""
+        """Add a job to its counters (``sign`` 1), or remove it from them (-1).
+
+        Return the numbers of the counters; [] if no limit is on outstanding work or time.
+        """
         if not self._counters[code]:
             return []
         usages = {counter: self._usage[counter] for counter in self._counters[code]}
@@ -232,7 +241,7 @@ class Limits:
         return {"JOB": 1, "PROC": size, "NODE": self._nodes(size), "PS": size * walltime, "WC": walltime}
 
     def blocked(self, code: int, size: int, walltime: float, now: float, *, hard: bool) -> Blocked | None:
-        """Return the first limit that a job of these credentials would exceed; None if it exceeds none."""
+        """Return the first limit that a job of these credentials would exceed, or None."""
         self._extend()
         needs = self._needs(size, walltime)
         for limit in self._limits[code]:
@@ -252,9 +261,13 @@ class Limits:
         )
 
     def allowed(self, queue: MauiQueue, now: float, *, hard: bool, rows: Rows | None = None) -> Bools | None:
-        """Return which jobs the limits on running jobs allow to start, shape (rows,); None means all of them.
+        """Return which jobs the limits on running jobs allow to start; None means all of them.
 
-        ``rows`` are the rows of the jobs to check in the queue; None means all rows.
+        Args:
+            rows: the rows of the jobs in the queue; None: all rows.
+
+        Returns:
+            An array of shape (rows,), or None.
         """
         if not self.active:
             return None
@@ -271,7 +284,10 @@ class Limits:
         return allowed
 
     def _system_room(self, hard: bool) -> float:
-        """Return the most units that a job may have under the limits on all jobs together; -1: no job may start."""
+        """Return the size (units) of the largest job that the limits on all jobs together allow.
+
+        Return -1 if no job may start.
+        """
         usage = self._usage.get(_SYSTEM, _Usage(0))
         room = inf
         for limit in self._system:
@@ -281,7 +297,7 @@ class Limits:
         return min(room, 2.0**53)  # less than an empty row
 
     def considered(self, queue: MauiQueue, eligible: Bools, ranks: Floats, *, hard: bool, use: str = "") -> Bools:
-        """Return the eligible rows that MAXIJOB admits: those that rank first for their credential.
+        """Return the eligible rows that MAXIJOB admits: those ranked first for their credential.
 
         ``use`` names the caller's purpose. The last result is kept per use, which makes the next call faster.
         """
@@ -291,8 +307,9 @@ class Limits:
     def next_room(self, queue: MauiQueue, rows: Rows, now: float) -> float:
         """Return when (s) MAXPS and MAXWC first allow one of these rows; inf if unknown.
 
-        Outstanding work shrinks while jobs run, so a limit can come to allow a job although none has started or ended.
-        Rows that may start now do not count.
+        Outstanding work shrinks while jobs run, so a job may come to fit its limits although no job starts or ends.
+        Rows that
+        may start now do not count.
         """
         self._extend()
         return self._outstanding.next_room(queue.size[rows], queue.walltime[rows], queue.code[rows], now)

@@ -1,4 +1,4 @@
-"""Number the names of credentials (users, groups, ...), and the combinations that jobs have."""
+"""Numbers for names of credentials (users, groups, ...) and for their combinations."""
 
 from collections.abc import Sequence
 
@@ -10,10 +10,10 @@ from pipistrelle.schedulers.maui.priority.waiting import longer
 
 
 class Credentials:
-    """Numbers for names of credentials (users, groups, ...) and for combinations of them, by first appearance.
+    """Numbers for names of credentials and for their combinations, by first appearance.
 
     Attributes:
-        names: {kind of credential: names}.
+        names: the names of each kind of credential (user, group, ...).
         combinations: the combinations of names, one name or None per kind.
         parts: for each combination the numbers of its names by kind, -1 for none.
     """
@@ -42,7 +42,7 @@ class Credentials:
         return [list(names) for names in self.combinations]
 
     def restore(self, state: Sequence[Sequence[str | None]]) -> None:
-        """Restore a state."""
+        """Restore the state that `state` returned."""
         for names in state:
             self.code(Names(*names))
 

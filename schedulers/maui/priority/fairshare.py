@@ -17,7 +17,7 @@ _ROOM = 16
 
 
 class _Targets(NamedTuple):
-    """The fairshare targets of all credentials of one kind, such as users, and the type of each target."""
+    """The fairshare targets of all credentials of one kind, such as users, with their types."""
 
     values: Floats
     floors: Bools
@@ -41,7 +41,10 @@ class _Targets(NamedTuple):
 
 
 class _Counters(Kept):
-    """Usage (unit x s) of all credentials of one kind, such as users; shape (windows newest first, names)."""
+    """Usage (unit x s) of all credentials of one kind, such as users.
+
+    ``usage`` has the shape (windows newest first, names).
+    """
 
     _kept = ("usage", "rates", "older")
 
@@ -96,7 +99,7 @@ class Fairshare(Kept):
         return {**super().state(), "kinds": [counters.state() for counters in self._counters]}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a state; the credentials are restored already."""
+        """Restore a saved state; the credentials must already be restored."""
         super().restore(state)
         for counters, known in zip(self._counters, state["kinds"], strict=True):
             counters.restore(known)
@@ -201,7 +204,10 @@ class Fairshare(Kept):
         return factors
 
     def _ready(self, index: int) -> _Counters:
-        """Return the usage of one kind of credential, extended so that each name has an entry and a target."""
+        """Return the usage of one kind of credential.
+
+        Its arrays are first extended so that each name has an entry and a target.
+        """
         counters = self._counters[index]
         names = self._credentials.names[index]
         counters.grow(len(names))
@@ -226,11 +232,16 @@ class Fairshare(Kept):
         )
 
     def rooms(self, now: float) -> list[tuple[Floats, Floats]]:
-        """Return the usage (unit x s) that the caps still allow a new job, and the growth of this usage per s.
+        """Return how much usage the caps still allow a new job, and how fast this grows.
 
-        There are two arrays for each kind of credential. Each has a value per name (inf without a cap), and one for
-        jobs without a name of this kind. A job's full walltime counts (source: MFSCheckCap, Maui 3.2). The growth is
-        valid until a job starts or ends or the next window begins.
+        A job's full walltime counts (source: MFSCheckCap, Maui 3.2). The growth is valid until a job starts or ends or
+        the
+        next window begins.
+
+        Returns:
+            For each kind of credential the usage (unit x s) and its growth (units). Each array has a value per name
+            (inf
+            without a cap), and a last value for jobs without a name of this kind.
         """
         total = self.total(now)
         found = []
@@ -251,7 +262,10 @@ class Fairshare(Kept):
         return found
 
     def room(self, code: int, now: float) -> tuple[float, str]:
-        """Return the usage (unit x s) that the caps still allow a new job (inf without caps), and the tightest cap."""
+        """Return the usage (unit x s) that the caps still allow a new job, and the tightest cap.
+
+        The usage is inf without caps.
+        """
         numbers, names = self._credentials.parts[code], self._credentials.combinations[code]
         rooms = [float(room[number]) for (room, _), number in zip(self.rooms(now), numbers, strict=True)]
         least = min(range(len(rooms)), key=rooms.__getitem__)

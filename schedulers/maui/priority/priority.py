@@ -17,7 +17,7 @@ from pipistrelle.schedulers.maui.priority.fairshare import Fairshare
 from pipistrelle.schedulers.maui.priority.waiting import FixedColumn, Ints, MauiQueue, longer
 from pipistrelle.schedulers.policy.order import Floats
 
-#: nearer than this to a target counts as this
+#: a smaller distance from a target counts as this distance
 _NEAREST: Final = 0.0001
 #: components whose factors depend on the credentials alone
 _BY_CODE: Final = ("CRED", "FS")
@@ -37,10 +37,10 @@ class Term(NamedTuple):
 
 
 class Breakdown(NamedTuple):
-    """The terms of a job's priority whose weight is not 0, the components' values, and their sum.
+    """A job's priority: its terms, the components' values, and their sum.
 
-    ``rank`` is the value by which jobs are ordered: the sum truncated to an integer. Unless ENABLENEGJOBPRIORITY is
-    set, it is at least 1.
+    Terms with weight 0 are left out. ``rank`` is the value by which jobs are ordered: the sum truncated to an integer.
+    Unless ENABLENEGJOBPRIORITY is set, it is at least 1.
     """
 
     terms: tuple[Term, ...]
@@ -49,7 +49,7 @@ class Breakdown(NamedTuple):
     rank: float
 
     def values(self) -> dict[str, float]:
-        """Return the rank as ``priority``, and each term's value as ``SERV.QUEUETIME``."""
+        """Return {name: value}: the rank as ``priority``, and each term as ``SERV.QUEUETIME``."""
         return {"priority": self.rank} | {f"{term.component}.{term.subcomponent}": term.value for term in self.terms}
 
 
@@ -73,7 +73,7 @@ def _some(columns: Columns, rows: slice | NDArray[np.intp]) -> Lines:
 
 
 class _Table(NamedTuple):
-    """Values that depend only on a job's credentials, with one row per combination of credentials."""
+    """Values that depend only on a job's credentials; one row per combination of these."""
 
     priorities: Floats  # (combinations, kinds)
     queue_time_weight: Floats
@@ -137,7 +137,7 @@ class Priorities:
 
     @property
     def grow_alike(self) -> bool:
-        """Return whether all priorities grow at the same rate, so that jobs do not pass each other."""
+        """Return whether all priorities grow at the same rate, so that no job passes another."""
         service = all(name == "QUEUETIME" for name in self._active["SERV"]) and not self._qos_weights
         capped = self._cap["QUEUETIME"] != inf or self._component_cap["SERV"] != inf
         moving = self._active["TARG"] or (self._active["FS"] and self._fairshare.active)
@@ -175,7 +175,7 @@ class Priorities:
         return Breakdown(tuple(terms), components, float(total[0]), float(self._rank(total)[0]))
 
     def ever_rises(self, code: int) -> bool:
-        """Return whether a priority with these credentials may rise with time."""
+        """Return whether the priority of a job with these credentials may rise with time."""
         names = self._credentials.combinations[code]
         qos = self._settings.own("QOS", names.qos)
         queue_time, xfactor = self._weight["QUEUETIME"], self._weight["XFACTOR"]
@@ -189,9 +189,11 @@ class Priorities:
         return total if self._negative else np.maximum(total, 1.0, out=total)
 
     def _total(self, rows: Columns, now: float, at: float) -> Floats:
-        """Return the sums of the components' values; CRED and FS are added as one.
+        """Return each row's priority: the sum of its components, not truncated.
 
-        For a queue, values that are constant while a job waits are computed once.
+        CRED and FS are first added to each other. For a whole queue, values that are constant while a job waits are
+        computed
+        once.
         """
         generation, code = rows.generation, rows.code
         total = np.zeros(len(code))
@@ -273,7 +275,10 @@ class Priorities:
         return queue_time / base + 1.0
 
     def _nearness(self, targets: Floats, reached: Floats, code: Ints) -> Floats:
-        """Return (target - reached)^-2 for each job, 0 without a target."""
+        """Return (target - reached)^-2 for each job; 0 without a target.
+
+        A target that was passed counts as nearly reached.
+        """
         known = targets[: self._known]
         if len(known) and (known == known[0]).all():  # the usual case
             if known[0] <= 0.0:

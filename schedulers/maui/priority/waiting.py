@@ -19,7 +19,10 @@ _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
 def longer(column: NDArray[_Scalar], length: int, empty: float = 0) -> NDArray[_Scalar]:
-    """Return the column; if it is shorter than ``length``, return a copy of at least twice its length."""
+    """Return a column of at least ``length`` values.
+
+    This is the column itself if it is long enough; else a copy of at least twice its length.
+    """
     if length <= len(column):
         return column
     more = np.full((max(length - len(column), len(column)), *column.shape[1:]), empty, dtype=column.dtype)
@@ -111,7 +114,10 @@ class MauiQueue:
         ]
 
     def restore(self, state: Sequence[Sequence[Any]], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Restore a state; ``jobs`` has all waiting or just cancelled jobs by id."""
+        """Restore the state that `state` returned.
+
+        ``jobs`` has all jobs by id that wait or were just cancelled.
+        """
         for job_id, walltime, code, access, since, bypass, held in state:
             self.add(jobs[job_id], walltime=walltime, code=code, access=access, since=since)
             self.bypass[-1], self.held[-1] = bypass, held
@@ -174,7 +180,10 @@ class MauiQueue:
 
 
 class FixedColumn(Generic[_Scalar]):
-    """A column of the queue with values that stay constant while a job waits; each is computed only once."""
+    """A column of the queue whose values do not change while a job waits.
+
+    Each value is computed only once.
+    """
 
     def __init__(self, kind: type[_Scalar]) -> None:
         self._generation = -1

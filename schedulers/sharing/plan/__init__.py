@@ -1,1 +1,1 @@
-"""The plan of shared nodes over time, and the backfilling rules that make reservations in it."""
+"""The plan of shared nodes over time, and the backfilling rules that use it."""

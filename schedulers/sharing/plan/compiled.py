@@ -1,4 +1,7 @@
-"""The functions of `pipistrelle.schedulers.sharing.plan.loops` as loops that numba compiles, with equal results."""
+"""The functions of `pipistrelle.schedulers.sharing.plan.loops`, as loops for numba.
+
+The results are equal.
+"""
 
 from functools import cache
 from pathlib import Path
@@ -35,7 +38,7 @@ def enough_loop(table: Ints, row: int, node: int, has: Ints, need: Need) -> bool
 
 
 def room_loop(table: Ints, row: int, node: int, need: Need) -> int:
-    """Return how many tasks fit on a node, without regard to GPUs."""
+    """Return how many tasks fit on a node; GPUs are ignored."""
     found = need.most
     for column in range(len(need.each)):
         if need.each[column]:

@@ -16,10 +16,12 @@ from pipistrelle.schedulers.sharing.plan.slices import NodePlace
 
 
 class ConservativeOnNodes:
-    """Gives every waiting job a reservation on fixed nodes, never delayed by other jobs.
+    """Conservative backfilling on nodes that jobs share: every waiting job has a reservation.
 
-    A new job gets a reservation that delays no earlier reservation. When a job ends, the waiting jobs are planned
-    again, one by one in the order of the queue. Meanwhile all other jobs keep their reservations. A job changes its
+    A new job gets a reservation on fixed nodes that delays no earlier reservation. When a job ends, the waiting jobs
+    are
+    planned again, one by one in the order of the queue. Meanwhile all other jobs keep their reservations. A job changes
+    its
     reservation only if it can start earlier, or at the same time on preferred nodes. Jobs that cannot gain from the
     freed resources are skipped.
     """
@@ -33,11 +35,11 @@ class ConservativeOnNodes:
         return inf if self._plan is None else self._plan.begin(job)
 
     def state(self) -> Any:
-        """Return the plan and all reservations; None if no job can be waiting."""
+        """Return the plan and all reservations; None if there is no plan."""
         return None if self._plan is None else self._plan.state()
 
     def restore(self, state: Any, view: View, placement: Placement) -> None:
-        """Restore a state, into a view restored to the same instant."""
+        """Restore a saved state; `view` must already be restored to the same instant."""
         if state is None:
             return
         self._open = OpenNodes(view, placement)
@@ -61,7 +63,7 @@ class ConservativeOnNodes:
 
 
 class _Reserved(NodePlan):
-    """The reservations of all waiting jobs."""
+    """The plan with the reservations of all waiting jobs."""
 
     def __init__(self, nodes: OpenNodes) -> None:
         super().__init__(nodes.view, nodes.placer)
@@ -80,7 +82,7 @@ class _Reserved(NodePlan):
         return {**super().state(), "places": places, "marks": self._marks.state()}
 
     def restore(self, state: Any) -> None:
-        """Restore a state."""
+        """Restore the state that `state` returned."""
         super().restore(state)
         jobs = {job.number: job for job in (*self.view.waiting.each(), *self.view.cancelled)}
         for number, told in state["places"]:
@@ -94,7 +96,7 @@ class _Reserved(NodePlan):
         return super().holds_for(view) and not any(place.begin < view.now for place in self._places.values())
 
     def schedule(self, *, anew: bool) -> None:
-        """Reserve for new jobs in queue order.
+        """Start new jobs, or reserve for them, in queue order.
 
         Args:
             anew: whether to also plan again the jobs that may move because something was freed.
@@ -177,7 +179,10 @@ class _Reserved(NodePlan):
             self.start(job, fit.takes)
 
     def _better(self, job: SchedulerJob, old: NodePlace) -> NodeFit | None:
-        """Return an earlier reservation of a job, or one at the same time on preferred nodes; None if none exists."""
+        """Return a better reservation of a job; None if there is none.
+
+        It begins earlier, or at the same time on preferred nodes.
+        """
         nodes, single = self._marks.nodes(job), self.shared.shape(job).high == 1
         among: Ints | None = None
         if single and nodes is not None:
@@ -198,7 +203,7 @@ class _Reserved(NodePlan):
 
 
 class _Marks:
-    """The waiting jobs that may move because resources were freed, and the nodes of these resources.
+    """The waiting jobs that may move because resources were freed, and on which nodes.
 
     Args:
         nodes: number of nodes.
@@ -216,7 +221,7 @@ class _Marks:
         self._nodes: Bools = np.zeros((0, nodes), dtype=np.bool_)
 
     def state(self) -> list[list[Any]]:
-        """Return the marked jobs by number, with the nodes."""
+        """Return the number of each marked job, with the nodes on which resources were freed."""
         return [
             [number, np.flatnonzero(self._nodes[row]).tolist()]
             for number, row in self._column.items()
@@ -274,7 +279,7 @@ class _Marks:
             self._nodes[row] = False
 
     def mark_all(self) -> None:
-        """Mark every job on every node."""
+        """Mark every job, with all nodes."""
         self._marked[self._ends > -inf] = True
         self._nodes[self._marked] = True
 

@@ -1,4 +1,4 @@
-"""Choose jobs to start on nodes that jobs share, by Maui's backfill policies."""
+"""Choose jobs to start on nodes that jobs share, by Maui's BACKFILLPOLICY."""
 
 from collections.abc import Callable, Sequence
 from itertools import islice
@@ -6,7 +6,7 @@ from typing import Final, Literal, TypeVar
 
 #: Maui's BACKFILLPOLICY
 FillPolicy = Literal["firstfit", "bestfit", "greedy"]
-#: most checks by ``greedy`` of whether a job fits beside others
+#: limit of checks by ``greedy`` of whether a job fits beside the jobs already chosen
 _MOST_QUESTIONS: Final = 1000
 _Item = TypeVar("_Item")
 #: removes a temporary reservation

@@ -1,8 +1,8 @@
-"""The loops over the free resources of time slices, with numpy; `compiled` has the same for numba.
+"""Loops over the free resources of time slices, with numpy.
 
-A table has shape (rows, nodes, columns). Each row is one slice of time and holds what is free on each node during it.
-The columns are the resources, then the GPUs of a node by number.
-``order`` has the row of each slice, the earliest slice first.
+`compiled` has the same functions for numba. A table has shape (rows, nodes, columns). Each row is one slice of time and
+holds what is free on each node during it. The columns are the resources, then the GPUs of a node by number. ``order``
+has the row of each slice, the earliest slice first.
 """
 
 from typing import NamedTuple
@@ -77,7 +77,7 @@ def suffices(free: Ints, has: Ints, need: Need) -> Bools:
 
 
 def room(free: Ints, good: Bools, need: Need) -> int:
-    """Return how many tasks fit on the nodes ``good`` together, without regard to GPUs.
+    """Return how many tasks fit on the nodes ``good`` together; GPUs are ignored.
 
     Args:
         free: free amounts, shape (nodes, columns).
@@ -91,7 +91,7 @@ def room(free: Ints, good: Bools, need: Need) -> int:
 def first_begin(
     table: Ints, order: Ints, begins: Floats, has: Ints, need: Need, among: Ints, shut: Shut, at: int, last: int
 ) -> tuple[int, Bools]:
-    """Return the first slice, from ``at`` to ``last``, in which a job may start, and the job's nodes; -1 if none.
+    """Return the first slice in which a job may start, and which nodes it may use.
 
     Each of these nodes has enough free resources in every slice until the job ends. The caller must check two more
     things: that a node has the same GPUs free in all slices, and that all the tasks fit.
@@ -99,6 +99,10 @@ def first_begin(
     Args:
         has: all amounts of the nodes, shape (nodes, columns).
         among: the nodes that may be used.
+        at, last: the first and the last slice to try.
+
+    Returns:
+        The slice, -1 if there is none; and for each node of ``among`` whether the job may use it.
     """
     count, upto = len(order), at
     bad: Ints = np.full(len(among), -1, dtype=np.int64)
@@ -138,9 +142,11 @@ def extreme_free(table: Ints, order: Ints, first: int, after: int, nodes: Ints, 
 
 
 def change(table: Ints, order: Ints, first: int, after: int, nodes: Ints, taken: Ints) -> None:
-    """Add ``taken``, shape (nodes, columns), to what is free in the slices from ``first`` to before ``after``.
+    """Add ``taken`` to what is free in the slices from ``first`` to before ``after``.
 
-    ``nodes`` has no node twice.
+    Args:
+        nodes: the nodes, none of them twice.
+        taken: amounts, shape (nodes, columns).
     """
     table[order[first:after, None], nodes] += taken
 

@@ -50,7 +50,7 @@ class Period(NamedTuple):
 
 
 class NodeSearch:
-    """Finds the earliest time at which a job fits on shared nodes.
+    """A search for the earliest time at which a job fits on shared nodes.
 
     Attributes:
         slices: what is free over time.
@@ -69,7 +69,7 @@ class NodeSearch:
         self.slices = self.empty(view.now)
 
     def empty(self, now: float) -> NodeSlices:
-        """Return slices of the time from ``now`` (s) on, without any job."""
+        """Return time slices from ``now`` (s) on in which no job runs."""
         nodes = self.shared.nodes
         has = np.hstack([nodes.amounts, nodes.gpus])
         licenses = np.array(list(nodes.licenses.values()), dtype=np.int64)
@@ -112,7 +112,7 @@ class NodeSearch:
     def earliest(
         self, job: SchedulerJob, need: Need, among: Ints, periods: Sequence[Period] = (), before: float = inf
     ) -> NodeFit | None:
-        """Return the earliest time at which a job fits, and what it takes then; None if there is none.
+        """Return the earliest time at which a job fits, and what it takes; None if there is none.
 
         Args:
             among: the nodes that may be used.
@@ -148,11 +148,11 @@ class NodeSearch:
         return shape.choose(self.order(shape, at, length, good), most, amounts, gpus)
 
     def order(self, shape: Shape, at: int, length: float, good: Ints) -> Ints:
-        """Return all nodes, preferred nodes first, for a job that would start with slice ``at``."""
+        """Return all nodes, preferred nodes first, for a job that would start in slice ``at``."""
         return self.shared.by_weight if at else self.placer.order(shape)
 
     def _shut(self, shape: Shape, periods: Sequence[Period]) -> Shut:
-        """Convert periods to slices, and add the slices in which too few licences are free for a job."""
+        """Convert periods to slices; add the slices in which the job lacks licences."""
         slices = self.slices
         periods = [one for one in periods if one.end > slices.now]
         for one in periods:
@@ -198,7 +198,7 @@ class NodePlan(NodeSearch):
         self.windows_changed = True
 
     def _sliced(self, now: float) -> NodeSlices:
-        """Return slices of the time from ``now`` (s) on that contain only the running jobs."""
+        """Return time slices from ``now`` (s) on that contain only the running jobs."""
         slices = self.empty(now)
         # The latest end first: each job then changes only slices that exist already.
         for place in sorted(self._running.values(), key=lambda one: -one.end):
@@ -206,7 +206,10 @@ class NodePlan(NodeSearch):
         return slices
 
     def state(self) -> dict[str, Any]:
-        """Return the plan without reservations of waiting jobs, which the backfilling rules restore."""
+        """Return the plan as plain values, without the waiting jobs' reservations.
+
+        The backfilling rules save and restore these.
+        """
         return {
             "now": self.slices.now,
             "gone": str(self._gone),
@@ -217,7 +220,7 @@ class NodePlan(NodeSearch):
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Restore a state."""
+        """Restore the state that `state` returned."""
         self._gone = NodeSet.parse(state["gone"])
         self._running = {job: message_of(place) for job, place in state["running"].items()}
         self._killed = dict(state["killed"])
@@ -239,7 +242,10 @@ class NodePlan(NodeSearch):
         )
 
     def follow(self) -> list[NodePlace]:
-        """Advance to the view's time, remove the jobs that ended, and return what they held."""
+        """Advance to the view's time and remove the jobs that ended.
+
+        Return what those jobs held that ended before their planned end.
+        """
         view, ended = self.view, []
         self.slices.advance(view.now)
         if view.released:
@@ -258,12 +264,12 @@ class NodePlan(NodeSearch):
         return ended
 
     def look_ahead(self) -> None:
-        """Record the next window's end; call this after all decisions."""
+        """Record when the next window ends; call this after all decisions."""
         windows = self.view.windows
         self._next_end = windows.next_end(self.view.now) if windows else inf
 
     def _ends_at(self, job: SchedulerJob) -> float:
-        """Return when (s) a running job ends at the latest; record whether maintenance kills it."""
+        """Return the latest end (s) of a running job, and record whether maintenance kills it."""
         end = self.view.windows.ends_at(job, self.view.now)
         if end < job.expected_end:
             self._killed[job.id] = end
@@ -302,7 +308,7 @@ class NodePlan(NodeSearch):
         self.forget_need(job)
 
     def fit(self, job: SchedulerJob, before: float = inf, among: Ints | None = None) -> NodeFit | None:
-        """Return the earliest time at which a job fits, and what it takes then; None if there is none.
+        """Return the earliest time at which a job fits, and what it takes; None if there is none.
 
         Args:
             before: the latest time to try, s.
@@ -320,7 +326,7 @@ class NodePlan(NodeSearch):
         return fit is not None
 
     def take(self, job: SchedulerJob, begin: float, takes: Takes) -> NodePlace:
-        """Reserve what a job takes from ``begin`` (s) on."""
+        """Reserve what a job takes from ``begin`` (s) until its latest end."""
         place = NodePlace(begin, end_of(begin, job.occupies), self.rows(job, takes))
         self.slices.take(place.rows, place.begin, place.end)
         return place
@@ -330,7 +336,7 @@ class NodePlan(NodeSearch):
         self.slices.give_back(place.rows, place.begin, place.end)
 
     def start(self, job: SchedulerJob, takes: Takes) -> None:
-        """Start a job now; the caller ensures that what it takes is free for its whole length."""
+        """Start a job now; what it takes must be free for its full walltime."""
         view = self.view
         first = view.waiting.first
         self._running[job.id] = self.take(job, view.now, takes)

@@ -1,4 +1,7 @@
-"""Backfilling around a few reservations on nodes that jobs share: the rules easy-slices, depth and fill."""
+"""Backfilling around a few reservations on nodes that jobs share.
+
+The rules are ``easy-slices``, ``depth`` and ``fill``.
+"""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -27,7 +30,7 @@ METRICS: Final[dict[str, Metric]] = {
 
 
 class EasySlicesOnNodes:
-    """EASY backfilling with one reservation on chosen nodes, in time slices.
+    """EASY backfilling on shared nodes, with one reservation on chosen nodes.
 
     A job that would run beyond the reserved start cannot use the reserved resources, even if the first job could then
     start on other resources.
@@ -40,17 +43,17 @@ class EasySlicesOnNodes:
         self._place: NodePlace | None = None
 
     def reservation(self, job: SchedulerJob) -> float | None:
-        """Return the latest expected start (s) of the first job in the queue; None for any other job."""
+        """Return the latest expected start (s) of the queue's first job; None for other jobs."""
         return self._place.begin if self._place is not None and job.number == self._reserved_for else None
 
     def state(self) -> Any:
-        """Return the plan, and the first job's number and reservation."""
+        """Return the plan, and the first job's number and reservation; None if there is no plan."""
         if self._plan is None:
             return None
         return {"plan": self._plan.state(), "reserved_for": self._reserved_for, "place": plain(self._place)}
 
     def restore(self, state: Any, view: View, placement: Placement) -> None:
-        """Restore a state, into a view restored to the same instant."""
+        """Restore a saved state; `view` must already be restored to the same instant."""
         if state is None:
             return
         self._open = OpenNodes(view, placement)
@@ -82,7 +85,10 @@ class EasySlicesOnNodes:
             plan.start_if_fits(job)
 
     def _front(self, view: View, plan: NodePlan) -> SchedulerJob | None:
-        """Start jobs from the front while they fit; make a reservation for the first that does not, and return it."""
+        """Start jobs from the front of the queue while they fit.
+
+        Make a reservation for the first job that does not fit, and return that job.
+        """
         if self._place is not None:
             plan.clear(self._place)
             self._place = None
@@ -97,9 +103,9 @@ class EasySlicesOnNodes:
 
 
 class ReservingOnNodes(KeepsBegins):
-    """Reserves for the first jobs that do not fit, and starts other jobs around these reservations.
+    """Backfilling on shared nodes, with reservations for the first jobs that do not fit.
 
-    The reservations are computed again at each decision.
+    The reservations are computed again at each decision. Other jobs start around them.
 
     Args:
         depth: number of jobs that get a reservation.
@@ -128,7 +134,7 @@ class ReservingOnNodes(KeepsBegins):
         self._places: list[NodePlace] = []
 
     def schedule(self, view: View, placement: Placement) -> None:
-        """Start jobs in queue order, make reservations for the first that do not fit, then backfill."""
+        """Start jobs in queue order, reserve for the first that do not fit, then backfill."""
         self._begins = {}
         self._open = opened(self._open, view, placement)
         if not view.waiting:

@@ -132,7 +132,10 @@ class NodeSlices:
         self._count = end
 
     def cut(self, time: float) -> int:
-        """Return the index of the slice that begins at ``time`` (s); split a slice if necessary. 0 for past times."""
+        """Return the index of the slice that begins at ``time`` (s); 0 for past times.
+
+        A slice is split if necessary.
+        """
         if time == inf:
             return self._count
         at = int(np.searchsorted(self.begins, time))
@@ -184,27 +187,35 @@ class NodeSlices:
             self._shift(at + 1, at)
 
     def first_begin(self, need: Need, among: Ints, shut: Shut, at: int, last: int) -> tuple[int, Ints]:
-        """Return the first slice, from ``at`` to ``last``, in which a job may fit, and the job's nodes; see `loops`."""
+        """Return the first slice, from ``at`` to ``last``, in which a job may fit, and its nodes.
+
+        The slice is -1 if there is none. `loops.first_begin` describes the arguments.
+        """
         found, good = self.form.first_begin(
             self._table, self.order, self._begins, self.has, need, among, shut, at, min(last, self._count - 1)
         )
         return found, among[good]
 
     def least_free(self, at: int, length: float, nodes: Ints) -> Ints:
-        """Return what is free on some nodes for ``length`` seconds from slice ``at`` on, shape (nodes, columns)."""
+        """Return what stays free on some nodes for ``length`` seconds from slice ``at`` on.
+
+        The result has shape (nodes, columns).
+        """
         end = end_of(float(self._begins[at]), length)
         after = int(np.searchsorted(self.begins, end))
         found: Ints = self.form.extreme_free(self._table, self.order, at, max(after, at + 1), nodes, False)
         return found
 
     def enough_until(self, length: float, nodes: Ints, least: Ints) -> Ints:
-        """Return until when each of some nodes keeps enough free, from ``length`` seconds after now.
+        """Return until when each node keeps enough free, from ``length`` seconds after now on.
 
         Args:
             least: the amounts that count as enough, for the first columns.
 
         Returns:
-            The first later slice in which the node has too little, or the number of slices; shape (nodes,).
+            The first later slice in which the node has too little, or the number of slices; shape (nodes,). All values
+            are
+            0 if no slice begins that late.
         """
         after = int(np.searchsorted(self.begins, end_of(float(self._begins[0]), length)))
         free = self._table[self.order[after:]][:, nodes, : len(least)]
@@ -213,7 +224,10 @@ class NodeSlices:
         return found
 
     def most_free(self, begin: float, end: float, nodes: Ints) -> Ints:
-        """Return the most that is ever free on some nodes from ``begin`` until ``end`` (s), shape (nodes, columns)."""
+        """Return the most that is ever free on some nodes from ``begin`` until ``end`` (s).
+
+        The result has shape (nodes, columns).
+        """
         first = max(int(np.searchsorted(self.begins, begin, side="right")) - 1, 0)
         after = max(int(np.searchsorted(self.begins, end)), first + 1)
         found: Ints = self.form.extreme_free(self._table, self.order, first, after, nodes, True)

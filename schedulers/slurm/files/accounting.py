@@ -7,6 +7,7 @@ files of commands such as ``add account bio Fairshare=20``.
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, Final
 
 from msgspec import Struct
@@ -22,6 +23,8 @@ ROOT: Final = "root"
 _DUMP: Final = re.compile(r"\s*(Cluster|Parent|Account|User|QOS)\s+-\s+(.*)", re.IGNORECASE)
 #: most characters of a file; a million characters of commands take two seconds
 _LONGEST: Final = 4_000_000
+#: number of lines by which a file's kind is recognised
+_FIRST_LINES: Final = 1000
 _VERBS: Final = ("add", "create", "modify")
 _IDLE_VERBS: Final = ("list", "show", "exit", "quit", "verbose", "version", "reconfigure", "dump", "load", "clear")
 _WORDS: Final = re.compile(r"\b(add|create|modify)\s+(account|cluster|qos|user|association)s?\b", re.IGNORECASE)
@@ -47,14 +50,12 @@ class Accounting(Struct, frozen=True):
 
 
 def is_accounting(text: str) -> bool:
-    """Return whether a text is a dump, a listing or commands of sacctmgr."""
-    for line in text.splitlines():
-        if line.strip() and not line.lstrip().startswith("#"):
-            if _DUMP.match(line) or (_is_header(line) and "JobID" not in line):
-                return True
-            if _WORDS.search(line):
-                return True
-    return False
+    """Return whether a text is a dump, a listing or commands of sacctmgr, by its first lines that say something."""
+    lines = (line for line in text.splitlines() if line and not line.isspace() and not line.lstrip().startswith("#"))
+    return any(
+        _DUMP.match(line) or (_is_header(line) and "JobID" not in line) or _WORDS.search(line)
+        for line in islice(lines, _FIRST_LINES)
+    )
 
 
 def read_accounting(files: Sequence[tuple[str, str]], cluster: str = "") -> Accounting:

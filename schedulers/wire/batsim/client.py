@@ -126,7 +126,10 @@ class _Conversation(Generic[_C]):
         return True
 
     def _send(self, frame: bytes, patience: float | None) -> None:
-        """Send a frame; give up if the server is gone or blocks for ``patience`` s (None: no limit)."""
+        """Send a frame; give up if the server is gone or blocks for ``patience`` seconds.
+
+        ``patience`` None means no limit.
+        """
         if self._connection.send_frame(frame):
             return
         deadline = None if patience is None else time.monotonic() + patience

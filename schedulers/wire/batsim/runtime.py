@@ -145,7 +145,10 @@ class BatsimRuntime(Runtime):
         )
 
     def _translated(self, view: View) -> list[Decision]:
-        """Return the decisions in Batsim's form, with the policy's decisions on jobs that it just registered."""
+        """Return the decisions in Batsim's form.
+
+        If Batsim does not acknowledge jobs that the policy just registered, the policy decides on these too.
+        """
         sent: list[Decision] = []
         seen = 0
         while seen < len(view.decisions):

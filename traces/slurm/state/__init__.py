@@ -1,1 +1,1 @@
-"""Read the state of a live Slurm cluster: what squeue, scontrol, sinfo, sshare and sacct print."""
+"""Read the state of a live Slurm cluster from the output of Slurm's commands."""

@@ -1,4 +1,7 @@
-"""Make jobs from what squeue, scontrol and sacct print, given as {name of a field: text}."""
+"""Make jobs from the output of squeue, scontrol and sacct.
+
+The input of this module is {name of a field: text} for each job.
+"""
 
 import re
 from collections.abc import Mapping
@@ -27,7 +30,10 @@ _PARTITION_LIMIT: Final = frozenset(("Partition_Limit", "NOT_SET"))
 
 
 class JobTexts:
-    """The fields of one job as texts, parsed on demand; TraceError names file, line and field."""
+    """The fields of one job as texts, which are parsed on demand.
+
+    A malformed field raises a TraceError that names file, line and field.
+    """
 
     def __init__(self, place: str, texts: Mapping[str, str], clock: Clock) -> None:
         self.place = place
@@ -35,7 +41,7 @@ class JobTexts:
         self._clock = clock
 
     def text(self, name: str) -> str:
-        """Return the text of a field; "" if it is missing or says that there is no value."""
+        """Return the text of a field; "" if the field is missing or states that it has no value."""
         found = self._texts.get(name, "").strip()
         return "" if found in NOTHING else found
 
@@ -185,7 +191,7 @@ def _nodes(texts: JobTexts) -> tuple[int, int]:
 
 
 def _amounts(job: LiveJob, texts: JobTexts) -> None:
-    """Set CPUs, tasks, memory and gres."""
+    """Set a job's CPUs, tasks, memory and gres from its fields."""
     place = texts.place
     tres = parse_tres((texts.text("tres_allocated") if job.holds else "") or texts.text("tres"))
     if job.holds and texts.count("nodes_allocated"):
@@ -227,7 +233,10 @@ def _amounts(job: LiveJob, texts: JobTexts) -> None:
 
 
 def _gres(text: str) -> dict[str, int]:
-    """Parse ``gres:gpu:2``, ``gres/gpu:a100=2`` or ``gpu:2(IDX:0-1)``, several separated by commas."""
+    """Parse one or more generic resources, separated by commas, as {name: count}.
+
+    Forms: ``gres:gpu:2``, ``gres/gpu:a100=2``, ``gpu:2(IDX:0-1)``.
+    """
     found: dict[str, int] = {}
     for part in re.split(r",(?![^()]*\))", text):
         match = _GRES.fullmatch(re.sub(r"\([^()]*\)", "", part).removeprefix("gres:").removeprefix("gres/"))

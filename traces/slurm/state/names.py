@@ -1,4 +1,4 @@
-"""Map the names that squeue, scontrol and sacct give to the fields of jobs to our names.
+"""Map the field names of squeue, scontrol and sacct to Pipistrelle's names.
 
 Fields with the same meaning get the same name.
 

@@ -1,4 +1,4 @@
-"""Make nodes, reservations and shares from what scontrol, sinfo and sshare print."""
+"""Make nodes, reservations and shares from the output of scontrol, sinfo and sshare."""
 
 import re
 from collections.abc import Mapping
@@ -14,10 +14,13 @@ _USAGE: Final = re.compile(r"\d{1,20}(?:\.\d{1,9})?")
 
 
 def node_is_out(state: str, place: str) -> bool:
-    """Return whether a node in this state takes no new jobs; TraceError if the text is no state.
+    """Return whether a node in this state takes no new jobs.
 
     Args:
         state: the state that scontrol or sinfo prints, in capitals: ``IDLE+DRAIN``, ``DRAIN*``.
+
+    Raises:
+        TraceError: the text is no state.
     """
     if _STATE.fullmatch(state) is None:
         raise line_fault(f"{place}, state", "this is no state of a node", "as IDLE+DRAIN or down*", state)

@@ -1,4 +1,4 @@
-"""Read the files that describe a live cluster, and merge what they say."""
+"""Read the files that describe a live cluster, and merge their content."""
 
 import io
 import re
@@ -24,7 +24,7 @@ from pipistrelle.traces.slurm.state.tables import LiveRow, rows_of
 
 #: largest JSON file (bytes): that of about 100,000 jobs
 LARGEST_JSON: Final = 512 << 20
-#: a line before the table that tells when it was made
+#: a line before the table with the time at which it was made
 _MADE: Final = re.compile(r"#?\s*(\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d)?\S*)\s*")
 _WHAT: Final = "output of squeue, scontrol, sinfo, sshare or sacct"
 _COMMANDS: Final = "output of squeue, scontrol show, sinfo, sshare -l or sacct -P"
@@ -35,10 +35,11 @@ _STATE_COLUMNS: Final = ("STATE", "STATE_COMPACT", "STATECOMPLETE")
 def read_state(files: Sequence[PathText], timezone: str | None = None) -> ClusterState:
     """Read files that squeue, scontrol, sinfo, sshare or sacct printed.
 
-    The content tells which command printed a file.
-
-    A row that cannot be read is skipped and listed in ``faults``. If several files have a job, the last file counts.
-    Fields that it lacks come from earlier files. But a record of scontrol counts more than a row of squeue.
+    The content of a file shows which command printed it. A row that cannot be read is skipped and listed in ``faults``.
+    If
+    several files have a job, the last file counts, and fields that it lacks come from earlier files. However, a record
+    of
+    scontrol takes precedence over a row of squeue.
 
     Args:
         timezone: time zone of dates without an offset; None: UTC.
@@ -54,7 +55,7 @@ def read_state(files: Sequence[PathText], timezone: str | None = None) -> Cluste
 
 
 class _Reading:
-    """Collects what the files say."""
+    """The state collected from the files read so far."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -64,7 +65,7 @@ class _Reading:
         self._skipped: Counter[str] = Counter()
 
     def file(self, stream: io.BufferedReader, where: str) -> None:
-        """Read a file."""
+        """Read a file: JSON, records of scontrol, or a table."""
         if stream.peek(1).lstrip()[:1] == b"{":
             data = stream.read(LARGEST_JSON + 1)
             if len(data) > LARGEST_JSON:
@@ -86,7 +87,7 @@ class _Reading:
                 return
 
     def _table(self, place: str, header: str, lines: Iterator[tuple[str, str]]) -> None:
-        """Read a table by the names in its header."""
+        """Read a table; the names in its header show which command printed it."""
         bars = "|" in header
         names = {name.strip() for name in (header.split("|") if bars else header.split())}
         if "RawUsage" in names and "Account" in names:
@@ -117,7 +118,7 @@ class _Reading:
         self._rows((kind, row) for row in rows_of(lines, header))
 
     def _rows(self, rows: Iterable[tuple[str, LiveRow | TraceError]]) -> None:
-        """Add rows, given as (kind, row); list the messages of faulty rows."""
+        """Add rows, given as (kind, row), to the state; list the messages of faulty rows."""
         for kind, row in rows:
             if isinstance(row, TraceError):
                 self._state.faults.append(str(row))
@@ -189,7 +190,7 @@ class _Reading:
         self._jobs[job.key] = job if known is None else _merged(known, job)
 
     def result(self) -> ClusterState:
-        """Return the state."""
+        """Return the state, with the jobs sorted by submit time."""
         state = self._state
         if self._moments:
             state.now = max(self._moments)
@@ -199,7 +200,7 @@ class _Reading:
 
 
 def _named(records: Iterable[tuple[str, LiveRow]]) -> Iterator[tuple[str, LiveRow]]:
-    """Yield records of scontrol with their keys renamed to our names."""
+    """Yield records of scontrol with their keys replaced by Pipistrelle's names."""
     for kind, row in records:
         if kind == "job":
             yield kind, LiveRow(row.place, _renamed(row.cells, SCONTROL))
@@ -211,7 +212,10 @@ def _named(records: Iterable[tuple[str, LiveRow]]) -> Iterator[tuple[str, LiveRo
 
 
 def _renamed(cells: dict[str, str], names: dict[str, str]) -> dict[str, str]:
-    """Return {our name: text}; of several columns with one meaning, the first non-empty one."""
+    """Return {Pipistrelle's name: text}.
+
+    If several columns have the same meaning, the first one that is not empty counts.
+    """
     found: dict[str, str] = {}
     for name, text in cells.items():
         ours = names.get(name)
@@ -221,9 +225,11 @@ def _renamed(cells: dict[str, str], names: dict[str, str]) -> dict[str, str]:
 
 
 def _merged(known: LiveJob, job: LiveJob) -> LiveJob:
-    """Return one record of a job from two: the later record, with the fields that only the earlier one has.
+    """Return one record of a job, merged from two.
 
-    A record of scontrol counts as the later one, even if a table that is read after it lists the job, too.
+    The result is the later record, with fields that only the earlier record has. A record of scontrol counts as the
+    later
+    one, even if a table that is read after it has the job too.
     """
     if known.ranged and not job.ranged:
         known, job = job, known

@@ -25,7 +25,7 @@ class NodeShare(Struct, frozen=True):
 
 
 class LiveJob(Struct, kw_only=True):
-    """A job of the queue. Dates are in seconds since 1970, durations in seconds, memory in MiB.
+    """A job of the queue. Dates are in seconds since 1970, durations in s, memory in MiB.
 
     Attributes:
         place: file and line, for messages.
@@ -33,12 +33,12 @@ class LiveJob(Struct, kw_only=True):
         tasks_of_array: array indices of this record; None: no array.
         array_limit: how many tasks may run at once, the N of ``%N``; 0 for no limit.
         state: Slurm's name of the state in capitals.
-        limit: time limit; inf for no limit, None if the files do not say it.
-        used: run time so far; None if the files do not say it.
+        limit: time limit; inf for no limit, None if the files do not have it.
+        used: run time so far; None if the files do not have it.
         nodes, max_nodes: least and greatest number of nodes; ``max_nodes`` is 0 if no greatest number is known.
-        ranged: whether the file shows if the number of nodes was requested or computed by Slurm.
+        ranged: whether the file distinguishes requested numbers of nodes from numbers that Slurm computed.
         node_list: nodes that the job holds, as Slurm writes them.
-        memory_kind: whether ``memory`` is per "node" or per "cpu"; "" if the files do not say it.
+        memory_kind: whether ``memory`` is per "node" or per "cpu"; "" if the files do not say.
         gres: {name: count per node}; ``gpus`` is the number of GPUs of the whole job.
         failed: whether a dependency can never be met.
     """
@@ -98,12 +98,12 @@ class LiveJob(Struct, kw_only=True):
 
     @property
     def key(self) -> tuple[int, tuple[int, ...], int]:
-        """What identifies the record among those of other files."""
+        """What identifies the job's record in all files: number, tasks of the array, component."""
         return self.number, tuple(self.tasks_of_array or ()), self.component
 
 
 class LiveNode(Struct, frozen=True):
-    """A node and its state; ``out`` tells whether it takes no new jobs."""
+    """A node and its state; ``out`` says whether it takes no new jobs."""
 
     name: str
     state: str
@@ -111,7 +111,7 @@ class LiveNode(Struct, frozen=True):
 
 
 class LiveReservation(Struct, frozen=True, kw_only=True):
-    """A reservation; times are s since 1970."""
+    """A reservation; times are in seconds since 1970."""
 
     place: str
     name: str

@@ -1,4 +1,4 @@
-"""Convert the JSON of squeue, scontrol, sinfo and sshare to rows as their tables give them.
+"""Convert the JSON of squeue, scontrol, sinfo and sshare to rows, as tables have them.
 
 Source: output of ``--json`` of Slurm 22.05. Newer releases print numbers as objects ``{"set", "infinite", "number"}``
 and states as lists. Both forms are read.
@@ -19,7 +19,7 @@ KINDS: Final = {"jobs": "job", "nodes": "node", "reservations": "reservation", "
 def json_rows(data: bytes, where: str) -> tuple[float | None, list[tuple[str, LiveRow]]]:
     """Return the time at which the file was made, and its rows as (kind, row).
 
-    The time is in seconds since 1970; None if the file does not say it.
+    The time is in seconds since 1970; None if the file does not have it.
 
     Raises:
         TraceError: the file is not JSON of these commands.

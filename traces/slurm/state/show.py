@@ -1,4 +1,4 @@
-"""Split what ``scontrol show job``, ``show node`` and ``show reservation`` print into records.
+"""Split the output of ``scontrol show job``, ``node`` and ``reservation`` into records.
 
 A record is KEY=VALUE pairs on one line (``-o``), or on several lines that end with a blank line.
 """
@@ -51,7 +51,7 @@ def records_of(lines: Iterable[tuple[str, str]]) -> Iterator[tuple[str, LiveRow]
 
 
 def _add(cells: dict[str, str], line: str, kind: str) -> None:
-    """Add the pairs of a line; the first value of a key counts."""
+    """Add the pairs of a line to ``cells``; if a key is repeated, its first value counts."""
     text = line.strip()
     single = kind == "job" and " JobState=" in text
     at = 0

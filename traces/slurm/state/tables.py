@@ -28,7 +28,7 @@ class LiveRow(NamedTuple):
 
 
 class LiveTable:
-    """Splits rows by a header.
+    """A parser of rows, by the header of their table.
 
     Args:
         header: the line with the names of the columns.
@@ -46,9 +46,9 @@ class LiveTable:
         self._ends = [one.end() for one in found]
 
     def underlined(self, line: str) -> bool:
-        """Return whether a line underlines the names with dashes; take the columns' widths from it.
+        """Return whether a line underlines the column names with dashes, as in sshare's table.
 
-        The table of sshare has such a line.
+        If so, the columns' widths are taken from the line.
         """
         if self.bars or _DASHES.fullmatch(line) is None:
             return False
@@ -95,12 +95,15 @@ class LiveTable:
 
     @staticmethod
     def _fits(bounds: list[int], line: str) -> bool:
-        """Return whether columns may begin at these positions: each has a blank there or just before."""
+        """Return whether columns may begin at these positions.
+
+        The line must have a blank at each position or just before it.
+        """
         return all(at >= len(line) or at == 0 or line[at - 1].isspace() or line[at].isspace() for at in bounds)
 
 
 def _distinct(names: list[str]) -> list[str]:
-    """Return names in which the second "PRIORITY" is "PRIORITY 2"."""
+    """Return the names with repeated names numbered: the second "PRIORITY" is "PRIORITY 2"."""
     seen: dict[str, int] = {}
     found = []
     for name in names:
@@ -110,7 +113,10 @@ def _distinct(names: list[str]) -> list[str]:
 
 
 def rows_of(lines: Iterator[tuple[str, str]], header: str) -> Iterator[LiveRow | TraceError]:
-    """Yield the rows below a header, or the error of a row that cannot be read; repeated headers are skipped."""
+    """Yield the rows below a header, or the error of each row that cannot be read.
+
+    Repeated headers are skipped.
+    """
     table = LiveTable(header)
     for place, line in lines:
         text = line.rstrip("\r\n")
