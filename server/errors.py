@@ -16,7 +16,7 @@ class SetupError(PipistrelleError):
 
 
 class RunError(PipistrelleError):
-    """Base of errors that end a run early; outputs written so far are kept."""
+    """Base class of errors that end a run early; outputs written so far are kept."""
 
     reason: EndReason = "error"
 

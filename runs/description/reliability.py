@@ -41,7 +41,7 @@ def load_reliability(spec: RunSpec, machine: "Platform | SimGridPlatform", workl
     """Return the failures and maintenance of a machine during a workload.
 
     Return None if nodes never fail and are never maintained. Log a warning if failures make it unlikely that all jobs
-    ever end. Hosts in a file of outages are hosts of ``machine``.
+    ever end. Host names in a file of outages refer to hosts of ``machine``.
 
     Raises:
         PipistrelleError: an option is wrong or has no effect, a file is unreadable, or inputs do not suit the machine.

@@ -108,8 +108,8 @@ class WithChild(_OverZeroMQ):
 
     Attributes:
         verbose: number of `-v` options to pass to a built-in scheduler.
-        name: the scheduler's name, because a scheduler cannot send its name in the batsim dialect; None: the name of
-            the policy or program.
+        name: name of the scheduler, which it cannot send itself in the batsim dialect; None: the name of the policy or
+            program.
     """
 
     verbose: int = 0

@@ -147,9 +147,9 @@ def run(spec: RunSpec, options: RunOptions = RunOptions()) -> Result:
 
 
 def _unoccupied(spec: RunSpec, options: RunOptions) -> AbstractContextManager[None]:
-    """Check that the output folder has no results of another run.
+    """Raise FolderOccupied if the output folder has results of another run.
 
-    Call this once the folder is locked, before the scheduler starts.
+    Call this once the folder is locked, before the scheduler starts. The returned context does nothing.
     """
     if options.out is not None and not options.overwrite:
         check_unoccupied(options.out, spec)

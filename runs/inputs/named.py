@@ -192,7 +192,7 @@ def clock_zone(name: str, timezone: str | None, columns: str | None) -> str | No
 
 
 def begins_as_log(name: str, columns: str | None) -> bool:
-    """Return whether a file begins as a log; ``columns`` are the columns of sacct, if given."""
+    """Return whether a file begins like a log; ``columns`` are the columns of sacct, if given."""
     if name in workloads.names() or not os.path.exists(name):
         return False
     return kind_of(beginning(name), columns=columns is not None) not in ("swf", "batsim")

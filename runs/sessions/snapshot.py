@@ -54,7 +54,7 @@ _LITTLE: Final = 512 << 20
 
 
 class SnapshotError(PipistrelleError):
-    """No snapshot to continue from exists, or it has another version."""
+    """A snapshot is missing, damaged or of another version, or the run cannot continue from it."""
 
 
 class SnapshotHeader(Struct, frozen=True, kw_only=True):

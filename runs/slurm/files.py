@@ -48,7 +48,7 @@ class SlurmFiles(Struct, frozen=True):
 
 
 def is_slurm_file(name: str) -> bool:
-    """Return whether a file begins as a slurm.conf; False if it cannot be read."""
+    """Return whether a file begins like a slurm.conf; False if it cannot be read."""
     return is_slurm_conf(beginning(name).decode("utf-8-sig", "replace"))
 
 

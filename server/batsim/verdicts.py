@@ -41,7 +41,10 @@ _DECLARED: Final[dict[str, Step]] = {
 
 
 class BatsimVerdicts(Verdicts):
-    """The engine part that carries out decisions by Batsim's rules, including those only Batsim has."""
+    """The engine part that carries out decisions by Batsim's rules.
+
+    Some of these decisions exist only in Batsim's dialect.
+    """
 
     _kept = (*Verdicts._kept, "_asked_to_die")
 

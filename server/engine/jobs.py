@@ -254,9 +254,9 @@ class JobSource(Protocol):
 class JobIds:
     """A growing set of job ids.
 
-    A million ids of the form ``PREFIX!NUMBER`` take less than a megabyte. Each is one bit. Ids for which bits would
-    waste space, such as very large numbers, are kept as text. New ids are added in batches, at the latest when the set
-    is read.
+    A million ids of the form ``PREFIX!NUMBER`` take less than a megabyte, because each is stored as one bit. Ids for
+    which bits would waste space, such as very large numbers, are stored as text. New ids are collected, and stored in
+    batches or when the set is read.
     """
 
     __slots__ = ("_bits", "_count", "_newest", "_others")

@@ -66,7 +66,7 @@ class Overheads:
     def of(self, job: Job) -> tuple[float, float]:
         """Return a job's prologue and epilogue (s).
 
-        Each is the longest of the job's pools plus that of the job's class.
+        Each is the longest time of the pools that the job uses, plus the time of the job's class.
         """
         before, after = self._classes.get(job.queue or "", _NO_TIME)
         longest = [0.0, 0.0]

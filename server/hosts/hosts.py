@@ -121,7 +121,10 @@ class Hosts(Part):
         raise KeyError(pstate)
 
     def switch_time(self, host: int, pstate: int) -> float:
-        """Return the time (s) that a host stays in a switch state: one flop at the state's speed."""
+        """Return the time (s) that a host stays in a switch state.
+
+        This is the time of one flop at the state's speed.
+        """
         return 1.0 / self._hosts[host].speeds[pstate]
 
     def set_load(self, now: float, host: int, load: float) -> None:
@@ -166,7 +169,7 @@ class Hosts(Part):
         self._speed = [host.speeds[pstate] for host, pstate in zip(self._hosts, self._pstate, strict=True)]
 
     def power(self, units: NodeSet | None = None) -> float:
-        """Return the present power of these hosts (W); without units, of all hosts."""
+        """Return the present power (W) of these hosts, or of all hosts."""
         if units is None:
             return self._all_watts.value
         return fsum(watts for low, high in units.intervals for watts in self._watts[low : high + 1].tolist())
@@ -176,7 +179,7 @@ class Hosts(Part):
         return self._least_watts.value
 
     def energy(self, now: float, units: NodeSet | None = None) -> float:
-        """Return the energy (J) of these hosts from 0 to ``now`` (s); without units, of all."""
+        """Return the energy (J) of these hosts, or of all hosts, from 0 to ``now`` (s)."""
         if units is None:
             return self._all_joules.value + self._all_watts.value * (now - self._all_since)
         return fsum(self._joules_of(now, units))

@@ -37,7 +37,7 @@ class Reliability(AttemptRules):
     described: dict[str, Any] = field(default_factory=dict)
 
     def streams(self) -> "list[Stream]":
-        """Return the streams of outages that are not announced, from time 0 on."""
+        """Return the streams of unannounced outages, from time 0 on."""
         made: list[Stream] = []
         if self.failures is not None:
             made.append(self.failures.stream(self.seed))

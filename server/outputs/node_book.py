@@ -128,7 +128,7 @@ class NodeBook(Kept, Observer):
             self._down_times[node][-1][1] = now
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
-        """Add running jobs and unfinished outages up to the end of the run."""
+        """Add the times of running jobs and unfinished outages up to the end of the run."""
         self._end = now
         for job in self._running.values():
             self._add(job, now)

@@ -30,10 +30,10 @@ _LAST_READS: Final = 64
 
 
 class RouterConnection:
-    """A connection that the server has accepted.
+    """A connection that the server has accepted; `close` also closes its socket.
 
-    `close` closes its socket. Reads do not block until `serve` is called. Until then, ``longest`` is the length (bytes)
-    of the longest message accepted.
+    Reads do not block until `serve` is called. Until then, ``longest`` is the length (bytes) of the longest message
+    accepted.
     """
 
     __slots__ = ("_before", "_socket", "_stream", "_unsent", "heard", "lost")

@@ -227,7 +227,7 @@ class TrialTable:
     def only(self, conditions: Sequence[tuple[str, str]]) -> "TrialTable":
         """Return only the trials that meet conditions (axis, value).
 
-        Of several values for one axis, any suffices.
+        If one axis has several conditions, a trial must meet one of them.
         """
         wanted: dict[str, set[Value]] = {}
         for name, text in conditions:

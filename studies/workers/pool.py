@@ -65,7 +65,7 @@ class _Worker:
 
 
 class LocalCrew:
-    """Worker processes; if one dies, another replaces it and repeats its trial.
+    """Worker processes; if a worker dies, another worker replaces it and repeats its trial.
 
     Workers are started when they are needed. They never outlive this process.
 
