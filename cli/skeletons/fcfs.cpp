@@ -1,9 +1,9 @@
-// A scheduler for Pipistrelle: first come, first served. It needs C++17 and POSIX sockets alone.
+// A scheduler for Pipistrelle: first come, first served. It needs only C++17 and POSIX sockets.
 //
 //     g++ -std=c++17 -O2 -o ./scheduler scheduler.cpp
 //     pipistrelle run --strict --scheduler ./scheduler {endpoint}
 //
-// 'pipistrelle help write-your-scheduler' says more, 'pipistrelle help protocol' shows all messages.
+// 'pipistrelle help write-your-scheduler' explains it; 'pipistrelle help protocol' shows all messages.
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -24,10 +24,10 @@
 #include <utility>
 #include <vector>
 
-// -- JSON, as far as it is needed: texts and numbers stay as they stand there -----------------------------------------
+// -- the necessary part of JSON: texts and numbers are kept as JSON ---------------------------------------------------
 
 struct Value {
-    std::string raw;                                    // of a text or number
+    std::string raw;                                    // of a text or a number
     std::vector<Value> items;                           // of a list
     std::vector<std::pair<std::string, Value>> pairs;   // of an object
 
@@ -71,13 +71,13 @@ class Parser {
     }
 
   private:
-    // Returns the next character that is no blank, without taking it.
+    // Returns the next character that is not blank, without consuming it.
     char peek() {
         while (std::isspace(static_cast<unsigned char>(text_.at(at_)))) ++at_;
         return text_[at_];
     }
 
-    // Tells whether there is another item before `close`; takes what stands between.
+    // Returns whether another item precedes `close`, and consumes the separator.
     bool more(char close) {
         if (peek() == ',') ++at_;
         if (peek() != close) return true;
@@ -89,11 +89,11 @@ class Parser {
     size_t at_ = 0;
 };
 
-// -- the scheduler: yours to change -----------------------------------------------------------------------------------
+// -- the scheduler: change this part ----------------------------------------------------------------------------------
 
 class Scheduler {
   public:
-    // Returns what shall be done, as JSON, after all that happened up to `now` (s of simulated time, never of a clock).
+    // Processes the events up to `now` (simulated time, s) and returns the decisions as JSON.
     std::string decide(const std::string &now, const std::vector<Value> &events) {
         for (const Value &event : events) {
             const std::string type = event["type"].text();
@@ -104,7 +104,7 @@ class Scheduler {
                 queue_.push_back({data["job"]["id"].raw, data["job"]["res"].number()});
             else if (type == "JOB_COMPLETED")
                 give_back(data["alloc"].text());
-            else if (type == "DECISION_REJECTED") {  // never of a scheduler that is right
+            else if (type == "DECISION_REJECTED") {  // a correct scheduler never gets this event
                 std::cerr << data["message"].text() << '\n';
                 std::exit(1);
             }
@@ -125,11 +125,11 @@ class Scheduler {
 
   private:
     struct Job {
-        std::string id;  // as it stands in JSON, quotes and all
+        std::string id;  // as JSON, with quotes
         long res;
     };
 
-    // Takes the `count` lowest free units and returns them as text: "0-3 8".
+    // Takes the `count` lowest free units and returns them as text, such as "0-3 8".
     std::string take_lowest(long count) {
         std::string taken;
         while (count > 0) {
@@ -146,7 +146,7 @@ class Scheduler {
         return taken;
     }
 
-    // Gives units back: "0-3 8".
+    // Frees the units in a text such as "0-3 8".
     void give_back(const std::string &text) {
         std::istringstream pieces(text);
         for (std::string piece; pieces >> piece;) {
@@ -169,7 +169,7 @@ class Scheduler {
     std::deque<std::pair<long, long>> free_;  // free units: intervals, ascending, never adjacent
 };
 
-// -- the connection: a REQ socket of ZeroMQ's, by ZMTP 3.0; it can stay as it is --------------------------------------
+// -- the connection: a ZeroMQ REQ socket (ZMTP 3.0); no changes needed ------------------------------------------------
 
 class Server {
   public:

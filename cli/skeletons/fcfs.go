@@ -1,9 +1,9 @@
-// A scheduler for Pipistrelle: first come, first served. It needs Go's own packages alone.
+// A scheduler for Pipistrelle: first come, first served. It needs only Go's standard library.
 //
 //	go build -o ./scheduler scheduler.go
 //	pipistrelle run --strict --scheduler ./scheduler {endpoint}
 //
-// 'pipistrelle help write-your-scheduler' says more, 'pipistrelle help protocol' shows all messages.
+// 'pipistrelle help write-your-scheduler' explains it; 'pipistrelle help protocol' shows all messages.
 package main
 
 import (
@@ -18,16 +18,16 @@ import (
 	"strings"
 )
 
-// -- the scheduler: yours to change -----------------------------------------------------------------------------------
+// -- the scheduler: change this part ----------------------------------------------------------------------------------
 
-// Job is a job that waits; Walltime (s) is nil without one.
+// Job is a queued job; Walltime (s) is nil if the job has none.
 type Job struct {
 	ID       string   `json:"id"`
 	Res      int      `json:"res"`
 	Walltime *float64 `json:"walltime"`
 }
 
-// Event is what happened; which fields of Data it has depends on its type.
+// Event is an event; its type decides which fields of Data are set.
 type Event struct {
 	Type string `json:"type"`
 	Data struct {
@@ -38,23 +38,23 @@ type Event struct {
 	} `json:"data"`
 }
 
-// Start is what EXECUTE_JOB says.
+// Start is the data of EXECUTE_JOB.
 type Start struct {
 	JobID string `json:"job_id"`
 	Alloc string `json:"alloc"`
 }
 
-// Decision is what shall be done.
+// Decision is a decision of the scheduler.
 type Decision struct {
 	Timestamp json.Number `json:"timestamp"`
 	Type      string      `json:"type"`
 	Data      Start       `json:"data"`
 }
 
-var queue []Job   // jobs that wait
+var queue []Job   // queued jobs
 var free [][2]int // free units: intervals {first, last}, ascending, never adjacent
 
-// takeLowest takes the count lowest free units and returns them as text: "0-3 8".
+// takeLowest takes the count lowest free units and returns them as text, such as "0-3 8".
 func takeLowest(count int) string {
 	var taken []string
 	for count > 0 {
@@ -78,7 +78,7 @@ func takeLowest(count int) string {
 	return strings.Join(taken, " ")
 }
 
-// giveBack gives units back: "0-3 8".
+// giveBack frees the units in a text such as "0-3 8".
 func giveBack(text string) {
 	all := append([][2]int{}, free...)
 	for _, piece := range strings.Fields(text) {
@@ -99,7 +99,7 @@ func giveBack(text string) {
 	}
 }
 
-// decide returns what shall be done, after all that happened up to now (s of simulated time, never of a clock).
+// decide processes the events up to now (simulated time, s) and returns the decisions.
 func decide(now json.Number, events []Event) []Decision {
 	for _, event := range events {
 		switch event.Type {
@@ -111,7 +111,7 @@ func decide(now json.Number, events []Event) []Decision {
 			giveBack(event.Data.Alloc)
 		case "DECISION_REJECTED":
 			fmt.Fprintln(os.Stderr, event.Data.Message)
-			os.Exit(1) // it never happens to a scheduler that is right
+			os.Exit(1) // a correct scheduler never gets this event
 		}
 	}
 	decisions, count := []Decision{}, 0
@@ -127,7 +127,7 @@ func decide(now json.Number, events []Event) []Decision {
 	return decisions
 }
 
-// -- the connection: a REQ socket of ZeroMQ's, by ZMTP 3.0; it can stay as it is --------------------------------------
+// -- the connection: a ZeroMQ REQ socket (ZMTP 3.0); no changes needed ------------------------------------------------
 
 type message struct {
 	Type   string          `json:"type"`

@@ -1,17 +1,17 @@
-// A scheduler for Pipistrelle: first come, first served. It needs Node alone.
+// A scheduler for Pipistrelle: first come, first served. It needs only Node.
 //
 //     pipistrelle run --strict --scheduler node scheduler.js {endpoint}
 //
-// 'pipistrelle help write-your-scheduler' says more, 'pipistrelle help protocol' shows all messages.
+// 'pipistrelle help write-your-scheduler' explains it; 'pipistrelle help protocol' shows all messages.
 "use strict";
 const net = require("node:net");
 
-// -- the scheduler: yours to change -----------------------------------------------------------------------------------
+// -- the scheduler: change this part ----------------------------------------------------------------------------------
 
-const queue = []; // jobs that wait: {id, res, walltime, ...}
+const queue = []; // queued jobs: {id, res, walltime, ...}
 let free = []; // free units: intervals [first, last], ascending, never adjacent
 
-/** Takes the `count` lowest free units and returns them as text: "0-3 8". */
+/** Takes the `count` lowest free units and returns them as text, such as "0-3 8". */
 function takeLowest(count) {
   const taken = [];
   while (count > 0) {
@@ -25,7 +25,7 @@ function takeLowest(count) {
   return taken.join(" ");
 }
 
-/** Gives units back: "0-3 8". */
+/** Frees the units in a text such as "0-3 8". */
 function giveBack(text) {
   const back = text.split(" ").filter(Boolean).map((piece) => {
     const [first, last] = piece.split("-").map(Number);
@@ -39,14 +39,14 @@ function giveBack(text) {
   free = merged;
 }
 
-/** Returns what shall be done, after all that happened up to `now` (s of simulated time, never of a clock). */
+/** Processes the events up to `now` (simulated time, s) and returns the decisions. */
 function decide(now, events) {
   for (const { type, data } of events) {
     if (type === "SIMULATION_BEGINS") free = [[0, data.nb_resources - 1]];
     else if (type === "JOB_SUBMITTED") queue.push(data.job);
     else if (type === "JOB_COMPLETED") giveBack(data.alloc ?? "");
     else if (type === "DECISION_REJECTED") {
-      console.error(data.message); // never of a scheduler that is right
+      console.error(data.message); // a correct scheduler never gets this event
       process.exit(1);
     }
   }
@@ -60,7 +60,7 @@ function decide(now, events) {
   return decisions;
 }
 
-// -- the connection: a REQ socket of ZeroMQ's, by ZMTP 3.0; it can stay as it is --------------------------------------
+// -- the connection: a ZeroMQ REQ socket (ZMTP 3.0); no changes needed ------------------------------------------------
 
 const endpoint = process.argv[2] ?? process.env.PIPISTRELLE_ENDPOINT ?? "";
 const [, host, port] = /^tcp:\/\/\[?([^\]]*)\]?:(\d+)$/.exec(endpoint) ?? [];
@@ -74,7 +74,7 @@ socket.on("error", (error) => {
   process.exit(1);
 });
 
-/** Yields the frames that the server sends: [flags, content]; first of all its greeting. */
+/** Yields the server's frames as [flags, content]; the first is its greeting. */
 async function* frames() {
   let bytes = Buffer.alloc(0);
   let greeted = false;

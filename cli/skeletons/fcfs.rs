@@ -1,17 +1,17 @@
-// A scheduler for Pipistrelle: first come, first served. It needs Rust's standard library alone, of Rust 1.63 or later.
+// A scheduler for Pipistrelle: first come, first served. It needs only the standard library, of Rust 1.63 or later.
 //
 //     rustc -O -o ./scheduler scheduler.rs
 //     pipistrelle run --strict --scheduler ./scheduler {endpoint}
 //
-// 'pipistrelle help write-your-scheduler' says more, 'pipistrelle help protocol' shows all messages.
+// 'pipistrelle help write-your-scheduler' explains it; 'pipistrelle help protocol' shows all messages.
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 
-// -- the scheduler: yours to change -----------------------------------------------------------------------------------
+// -- the scheduler: change this part ----------------------------------------------------------------------------------
 
-/// A job that waits; its id is kept as it stands in JSON, quotes and all.
+/// A queued job; its id is kept as JSON, with quotes.
 struct Job {
     id: String,
     res: u64,
@@ -25,7 +25,7 @@ struct Scheduler {
 }
 
 impl Scheduler {
-    /// Takes the `count` lowest free units and returns them as text: "0-3 8".
+    /// Takes the `count` lowest free units and returns them as text, such as "0-3 8".
     fn take_lowest(&mut self, mut count: u64) -> String {
         let mut taken = Vec::new();
         while count > 0 {
@@ -40,7 +40,7 @@ impl Scheduler {
         taken.join(" ")
     }
 
-    /// Gives units back: "0-3 8".
+    /// Frees the units in a text such as "0-3 8".
     fn give_back(&mut self, text: &str) {
         for piece in text.split_whitespace() {
             let (first, last) = piece.split_once('-').unwrap_or((piece, piece));
@@ -57,7 +57,7 @@ impl Scheduler {
         self.free = merged;
     }
 
-    /// Returns what shall be done, as JSON, after all that happened up to `now` (s of simulated time, never of a clock).
+    /// Processes the events up to `now` (simulated time, s) and returns the decisions as JSON.
     fn decide(&mut self, now: &str, events: &[Value]) -> String {
         for event in events {
             let data = event.get("data");
@@ -69,7 +69,7 @@ impl Scheduler {
                 }
                 "JOB_COMPLETED" => self.give_back(data.get("alloc").text()),
                 "DECISION_REJECTED" => {
-                    eprintln!("{}", data.get("message").text()); // never of a scheduler that is right
+                    eprintln!("{}", data.get("message").text()); // a correct scheduler never gets this event
                     std::process::exit(1)
                 }
                 _ => {}
@@ -89,7 +89,7 @@ impl Scheduler {
     }
 }
 
-// -- JSON, as far as it is needed: texts and numbers stay as they stand there -----------------------------------------
+// -- the necessary part of JSON: texts and numbers are kept as JSON ---------------------------------------------------
 
 enum Value {
     Scalar(String),
@@ -136,7 +136,7 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    /// Returns the next byte that is no blank, without taking it.
+    /// Returns the next byte that is not blank, without consuming it.
     fn peek(&mut self) -> u8 {
         while self.text[self.at].is_ascii_whitespace() {
             self.at += 1;
@@ -144,7 +144,7 @@ impl Parser<'_> {
         self.text[self.at]
     }
 
-    /// Tells whether there is another item before `close`; takes what stands between.
+    /// Returns whether another item precedes `close`, and consumes the separator.
     fn more(&mut self, close: u8) -> bool {
         if self.peek() == b',' {
             self.at += 1;
@@ -194,7 +194,7 @@ impl Parser<'_> {
     }
 }
 
-// -- the connection: a REQ socket of ZeroMQ's, by ZMTP 3.0; it can stay as it is --------------------------------------
+// -- the connection: a ZeroMQ REQ socket (ZMTP 3.0); no changes needed ------------------------------------------------
 
 trait Socket: Read + Write {}
 impl<T: Read + Write> Socket for T {}
