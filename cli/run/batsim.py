@@ -162,7 +162,9 @@ def _own(*names: str) -> Callable[[_C], _C]:
         default="out",
         help="Start of the path of every output file.",
     ),
-    click.option("--disable-schedule-tracing", is_flag=True, help="No effect: no Pajé trace is written."),
+    click.option(
+        "--disable-schedule-tracing", is_flag=True, help="No effect, because Pipistrelle never writes Pajé traces."
+    ),
     click.option("--disable-machine-state-tracing", is_flag=True, help="Do not write PREFIX_machine_states.csv."),
     click.option(
         "-v",

@@ -60,10 +60,12 @@ class Calendar:
     timezone: str | None
 
     def read(self, words: list[str], what: str, *, last: bool = False) -> tuple[Moment, int]:
-        """Return the time at the start of ``words``, and the number of its words.
+        """Return the time with which ``words`` begins, and how many of the words it takes up.
 
-        A date without a time of day means the start of that day, or its end if `last` is true. Messages call the time
-        `what`.
+        A date without a time of day means the start of that day, or its end if `last` is true.
+
+        Args:
+            what: the name of the time in error messages, such as ``begin``.
 
         Raises:
             PlatformError: if there is no valid time: no such day, a time that the zone's clock skips, an unknown zone,
