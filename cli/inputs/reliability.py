@@ -68,7 +68,7 @@ def _numbers(kind: type[float] | type[int]) -> Any:
     default=0.7,
     help="Weibull shape parameter of the nodes' times to failure.",
 )
-@click.option("--dump", metavar="TIME", default="10min", help="Time to write a checkpoint.")
+@click.option("--dump", metavar="TIME", default="10min", help="How long a checkpoint takes to write.")
 @json_option
 @click.option("--picture", type=SvgFile(), help="Also draw an .svg picture.")
 def plan_command(

@@ -18,7 +18,9 @@ from pipistrelle.traces.resilience import parse_resilience
 @click.command(cls=Command)
 @click.option("--nodes", required=True, type=click.IntRange(1, MOST_NODES), help="Number of nodes in the allocation.")
 @click.option("--mtbf", required=True, metavar="TIME", help="Mean time between failures of a node, such as 20y.")
-@click.option("--dump", required=True, metavar="TIME", help="Time to write a checkpoint of all nodes, such as 2min.")
+@click.option(
+    "--dump", required=True, metavar="TIME", help="How long all nodes take to write a checkpoint, such as 2min."
+)
 @click.option("--read", metavar="TIME", show_default="same as --dump", help="Time to read a checkpoint.")
 @click.option(
     "--checkpoint",

@@ -106,7 +106,7 @@ def report_command(
 @click.command("order", cls=Command)
 @_run_argument
 @click.option("--node-order", type=Choice(_ORDERS), required=True, help="Node order to evaluate instead of the run's.")
-@click.option("--age-aware", is_flag=True, help="Put stable nodes (those that fail rarely) first in the new order.")
+@click.option("--age-aware", is_flag=True, help="Put nodes that fail rarely first in the other order of nodes.")
 @_own_list
 @all_json_option
 def order_command(

@@ -80,7 +80,9 @@ def _size(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple
 )
 @target_option
 @click.option("--axis", metavar="AXIS", help="With --kind sizes: varied parameter whose two --values are compared.")
-@click.option("--values", metavar="A,B", show_default="the only two", help="With --kind sizes: two values of --axis.")
+@click.option(
+    "--values", metavar="A,B", show_default="the only two", help="The two values of --axis that --kind sizes compares."
+)
 @where_option
 @level_option
 @click.option("--font", type=Choice(["sans", "stix", "cm"]), default="sans", help="Font: stix or cm suit LaTeX.")

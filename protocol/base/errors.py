@@ -1,4 +1,4 @@
-"""Errors that a user can correct, with the same fields for every message.
+"""Errors that a user can correct; all have the same fields: what, where, expected, found and hint.
 
 Each layer derives its own classes. Only the command line turns an error into terminal text and an exit code.
 """

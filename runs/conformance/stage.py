@@ -80,7 +80,7 @@ class Stage:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The features that the scheduler's HELLO names; empty if it sent none that can be read."""
+        """The features that the scheduler's HELLO names; empty without a HELLO that can be read."""
         with suppress(PipistrelleError, StopIteration):
             first = next(text for sender, text in self.log if sender == SCHEDULER)
             return tuple(decode_hello(first.encode()).data.features)

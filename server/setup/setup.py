@@ -41,7 +41,7 @@ class BatsimOptions:
     Attributes:
         dynamic_jobs: whether a scheduler may register jobs and profiles, until its ``registration_finished``.
         acknowledge_dynamic_jobs: whether registered jobs are announced with JOB_SUBMITTED.
-        profile_reuse: whether registered jobs may use a workload's profile after its jobs have ended.
+        profile_reuse: whether registered jobs may use a workload's profile after all other jobs with it have ended.
         forward_profiles: whether JOB_SUBMITTED has the job's profile.
         forward_unknown_events: whether events of unknown types are sent to the scheduler.
         compute_sharing: whether several jobs may run on one host.
