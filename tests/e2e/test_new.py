@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.e2e.test_shared_nodes import make, rows
+from tests.e2e.test_shared_nodes import run as run_shared
 
 ROWS = ((1, 0, 100, 3, 100), (2, 1, 50, 4, 50), (3, 2, 60, 1, 90), (4, 3, 100, 1, 200), (5, 4, 30, 2, 60))
 TOOLS = {"python": None, "js": "node", "go": "go", "rust": "rustc", "cpp": "g++"}
@@ -39,6 +41,13 @@ def test_a_skeleton_decides_as_fcfs_does(shell, language):
         shell.run("run", *common, "--out", out, *listening, *words).ok()
         for name in ("out_jobs.csv", "out_machine_states.csv"):
             assert (shell.folder / out / name).read_bytes() == (shell.folder / "ours" / name).read_bytes()
+    # the same program on nodes that jobs share
+    make(shell, jobs=60)
+    run_shared(shell, "ours-shared", "--in-process", policy="fcfs").ok()
+    shared = ("-p", "shared.toml", "-w", "jobs.json", "--out", "shared", "--quiet")
+    shell.run("run", *shared, *words).ok()
+    starts = [[(row["job_id"], row["starting_time"]) for row in rows(shell, out)] for out in ("shared", "ours-shared")]
+    assert starts[0] == starts[1]
 
 
 @pytest.mark.skipif(not Path(DEBIANS_RUST).is_file(), reason=f"no {DEBIANS_RUST} on this machine")
