@@ -7,12 +7,12 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from pipistrelle.platforms.description import Platform, Pool, homogeneous
+from pipistrelle.platforms.description import homogeneous
 from pipistrelle.platforms.failures.outage import Outage, Outages
 from pipistrelle.platforms.maintenance.plan import MaintenancePlan
 from pipistrelle.platforms.maintenance.text import parse_maintenance
 from pipistrelle.protocol.decisions import Decision
-from pipistrelle.protocol.fields import TAKEOVER, EndReason
+from pipistrelle.protocol.fields import EndReason
 from pipistrelle.protocol.messages import Notice, Reply
 from pipistrelle.runs.description.setup import Inputs
 from pipistrelle.runs.description.spec import RunSpec
@@ -31,7 +31,6 @@ class ScriptJob(NamedTuple):
     Attributes:
         walltime: requested walltime; None: no limit.
         cancelled_after: time from submission until the user cancels the job; None: never.
-        request: what the job takes of shared nodes, as in a workload's JSON; None: nothing in particular.
     """
 
     name: str
@@ -40,7 +39,6 @@ class ScriptJob(NamedTuple):
     walltime: float | None
     runtime: float
     cancelled_after: float | None = None
-    request: Mapping[str, Any] | None = None
 
 
 @dataclass(slots=True)
@@ -76,7 +74,6 @@ class Script:
         situation: a sentence: what happens, and what the scheduler must do.
         jobs: the workload; may be empty.
         nodes: number of identical nodes.
-        pools: pools of nodes that jobs share, instead of identical nodes; the test needs the feature ``resources``.
         absent: {dialect: why the test does not apply to this dialect of the protocol}.
         outages, maintenance: outages of nodes, and rules as for ``--maintenance``.
         until: when the server ends the run (s); None: after the last job.
@@ -96,7 +93,6 @@ class Script:
     situation: str
     jobs: tuple[ScriptJob, ...]
     nodes: int = 4
-    pools: tuple[Pool, ...] = ()
     absent: Mapping[Dialect, str] = field(default_factory=dict)
     outages: tuple[Outage, ...] = ()
     maintenance: tuple[str, ...] = ()
@@ -111,11 +107,6 @@ class Script:
     again: bool = False
     hand_over: bool = False
 
-    @property
-    def feature(self) -> str | None:
-        """The feature without which the test does not apply to a scheduler; None: it applies to all."""
-        return TAKEOVER if self.hand_over else "resources" if self.pools else None
-
     def spec(self, words: Sequence[str], dialect: Dialect) -> RunSpec:
         """Return the description of the run that tests this scheduler command.
 
@@ -126,7 +117,7 @@ class Script:
 
     def inputs(self) -> Inputs:
         """Return the jobs, the machine, the outages and the maintenance of the test."""
-        platform = Platform(name="machine", pools=self.pools) if self.pools else homogeneous(self.nodes, "machine")
+        platform = homogeneous(self.nodes, "machine")
         reliability = None
         if self.outages or self.maintenance:
             rules = (
@@ -155,7 +146,6 @@ def workload_json(jobs: Sequence[ScriptJob], nodes: int) -> bytes:
             "res": job.nodes,
             "profile": repr(job.runtime),
             **({} if job.walltime is None else {"walltime": job.walltime}),
-            **({} if job.request is None else {"request": job.request}),
         }
         for job in jobs
     ]

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import Any, Final
 
-from pipistrelle.platforms.description import Pool
 from pipistrelle.platforms.failures.outage import Outage
 from pipistrelle.protocol.decisions import (
     CallMeLater,
@@ -163,19 +162,10 @@ def _generated(name: str) -> list[tuple[str, float, int, float, float]]:
 
 
 def _script(told: dict[str, Any]) -> Script:
-    requests = told.pop("requests", {})
     rows = _generated(told["jobs"]) if isinstance(told["jobs"], str) else told["jobs"]
     jobs = (
-        ScriptJob(
-            _ODD_NAME if name == "odd" else name,
-            submit,
-            nodes,
-            None if walltime == "none" else walltime,
-            runtime,
-            cancelled[0] if cancelled else None,
-            requests.get(name),
-        )
-        for name, submit, nodes, walltime, runtime, *cancelled in rows
+        ScriptJob(_ODD_NAME if name == "odd" else name, submit, nodes, None if walltime == "none" else walltime, *rest)
+        for name, submit, nodes, walltime, *rest in rows
     )
     made: dict[str, Any] = {
         "jobs": tuple(jobs),
@@ -184,7 +174,6 @@ def _script(told: dict[str, Any]) -> Script:
         "alter": {dialect: _ALTER[name] for dialect, name in told.get("alter", {}).items()},
         "meddle": _MEDDLE[told["meddle"]] if "meddle" in told else None,
         "rejects": frozenset(told.get("rejects", ())),
-        "pools": tuple(Pool(**pool) for pool in told.get("pools", ())),
     }
     return Script(**(told | made))
 

@@ -2,16 +2,14 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any, Final
 
 from msgspec.structs import replace
 
-from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.batsim.codec import encode_notice
 from pipistrelle.protocol.batsim.session import BatsimServerSession
-from pipistrelle.protocol.codec import decode_hello
 from pipistrelle.protocol.decisions import Decision
 from pipistrelle.protocol.events import DecisionRejectedData, SimulationEnds
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
@@ -77,14 +75,6 @@ class Stage:
     def heard(self, frame: bytes) -> None:
         """Log a message from the scheduler."""
         self.log.append((SCHEDULER, frame.decode("utf-8", "backslashreplace")))
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        """The features that the scheduler's HELLO names; empty without a HELLO that can be read."""
-        with suppress(PipistrelleError, StopIteration):
-            first = next(text for sender, text in self.log if sender == SCHEDULER)
-            return tuple(decode_hello(first.encode()).data.features)
-        return ()
 
     def replied(self, reply: Reply) -> Reply:
         """Record the scheduler's reply; return the reply that the server carries out."""
@@ -194,8 +184,6 @@ class Staged:
             kind = _StagedBatsim if self.stage.dialect == "batsim" else _StagedNative
             transport = kind(self.stage, place, **waits)
             stack.callback(transport.close)
-            if isinstance(transport, _StagedNative):
-                transport.needed = setup.needed
             children.append(stack.enter_context(Child(self.words, transport.endpoint, printed=self.printed)))
             try:
                 yield transport

@@ -58,7 +58,7 @@ def play_script(script: Script, words: Sequence[str], *, dialect: Dialect = "nat
             problems = _played(stage, words, limit, printed)
         said = _end_of(printed)
     if problems is None:
-        why = f"its HELLO does not name the feature '{script.feature}'"
+        why = "its HELLO does not name the feature 'takeover'"
         return ScriptOutcome(script.name, script.situation, "skipped", [why], [])
     return ScriptOutcome(script.name, script.situation, "failed" if problems else "passed", problems, stage.log, said)
 
@@ -72,8 +72,6 @@ def _played(stage: Stage, words: Sequence[str], limit: float, printed: IO[bytes]
     try:
         result = run(spec, options)
     except RunError as error:  # the simulation has not begun
-        if script.pools and "resources" not in stage.features:
-            return None
         return refusal_problems(stage, limit) if script.refuses else [failure_text(error, words)]
     if isinstance(result.failure, Interrupted):
         raise KeyboardInterrupt from result.failure

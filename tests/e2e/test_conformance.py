@@ -43,8 +43,6 @@ FAULTS = {
     "nodes-first": "failure-at-an-end",
     "any-repair-is-whole": "repaired-in-maintenance",
     "no-maintenance": "maintenance",
-    "counts-cores": "shared-memory",
-    "ignores-gpus": "shared-gpus",
     "draws-lots": "told-again",
     "ignores-starts": "taken-over",
     "waits-for-its-jobs": "ends-early",

@@ -35,7 +35,6 @@ TYPES = {
 AWARE = FAULT in ("aware", "starts-on-failed-nodes", "nodes-first", "any-repair-is-whole", "no-maintenance")
 FEATURES = ["failures"] * AWARE + ["takeover"] * (FAULT in ("aware", "ignores-starts"))
 FEATURES += ["cancellations"] * (FAULT in ("aware", "keeps-cancelled-jobs"))
-FEATURES += ["resources"] * (FAULT in ("counts-cores", "ignores-gpus"))
 Message = dict[str, Any]
 
 
@@ -160,7 +159,7 @@ class Broken:
                 found.append({"timestamp": now, "type": "REJECT_JOB", "data": {"job_id": name}})
             elif size <= len(free) or (FAULT == "overcommits" and size <= self.size):
                 units = sorted(free)[:size]
-                if FAULT in ("overcommits", "counts-cores"):
+                if FAULT == "overcommits":
                     units = list(range(size))
                 elif FAULT == "draws-lots":
                     units = random.sample(sorted(free), size)
