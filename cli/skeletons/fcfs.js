@@ -71,7 +71,7 @@ class Nodes {
     this.licenses = { ...platform.licenses }; // those that are free
     this.held = new Map(); // job id: [its request, what it holds: [node, amounts, numbers of GPUs]]
     this.nodes = []; // by weight and number
-    const countsMemory = platform.pools.some((pool) => "memory" in pool.resources.amounts);
+    const countsMemory = platform.pools.some((pool) => "memory" in (pool.resources.amounts ?? {}));
     for (const pool of [...platform.pools].sort((one, other) => (one.weight ?? 1) - (other.weight ?? 1))) {
       for (const [first, last] of intervals(pool.nodes)) {
         for (let at = first; at <= last; at++) this.nodes.push(new Node(at, pool.resources, countsMemory));
