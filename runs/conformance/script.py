@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from pipistrelle.platforms.description import homogeneous
+from pipistrelle.platforms.description import Platform, homogeneous
 from pipistrelle.platforms.failures.outage import Outage, Outages
 from pipistrelle.platforms.maintenance.plan import MaintenancePlan
 from pipistrelle.platforms.maintenance.text import parse_maintenance
@@ -29,8 +29,10 @@ class ScriptJob(NamedTuple):
     """A job in a conformance test; times in seconds.
 
     Attributes:
+        nodes: number of nodes; a job with a request has as many as the request says.
         walltime: requested walltime; None: no limit.
         cancelled_after: time from submission until the user cancels the job; None: never.
+        request: what the job takes of nodes with resources, as in a workload file; None: whole nodes.
     """
 
     name: str
@@ -39,6 +41,7 @@ class ScriptJob(NamedTuple):
     walltime: float | None
     runtime: float
     cancelled_after: float | None = None
+    request: Mapping[str, Any] | None = None
 
 
 @dataclass(slots=True)
@@ -73,7 +76,9 @@ class Script:
         name: words joined by hyphens.
         situation: a sentence: what happens, and what the scheduler must do.
         jobs: the workload; may be empty.
-        nodes: number of identical nodes.
+        nodes: number of identical nodes, if there is no ``platform``.
+        platform: the machine, if jobs share its nodes; the test is skipped if the server refuses the scheduler because
+            its HELLO does not name the feature ``resources``.
         absent: {dialect: why the test does not apply to this dialect of the protocol}.
         outages, maintenance: outages of nodes, and rules as for ``--maintenance``.
         until: when the server ends the run (s); None: after the last job.
@@ -93,6 +98,7 @@ class Script:
     situation: str
     jobs: tuple[ScriptJob, ...]
     nodes: int = 4
+    platform: Platform | None = None
     absent: Mapping[Dialect, str] = field(default_factory=dict)
     outages: tuple[Outage, ...] = ()
     maintenance: tuple[str, ...] = ()
@@ -117,7 +123,7 @@ class Script:
 
     def inputs(self) -> Inputs:
         """Return the jobs, the machine, the outages and the maintenance of the test."""
-        platform = homogeneous(self.nodes, "machine")
+        platform = homogeneous(self.nodes, "machine") if self.platform is None else self.platform
         reliability = None
         if self.outages or self.maintenance:
             rules = (
@@ -130,7 +136,7 @@ class Script:
             )
         # The parser needs a job, so an empty workload is made from a dummy job that is then removed.
         jobs = self.jobs or (ScriptJob("none", 0, 1, 1, 1),)
-        workload = parse_batsim(workload_json(jobs, self.nodes), self.name).select(range(len(self.jobs)))
+        workload = parse_batsim(workload_json(jobs, platform.units), self.name).select(range(len(self.jobs)))
         if any(job.cancelled_after is not None for job in self.jobs):
             after = [-1.0 if job.cancelled_after is None else job.cancelled_after for job in self.jobs]
             workload = replace(workload, measures={**workload.measures, CANCELLED_AFTER: np.array(after)})
@@ -146,6 +152,7 @@ def workload_json(jobs: Sequence[ScriptJob], nodes: int) -> bytes:
             "res": job.nodes,
             "profile": repr(job.runtime),
             **({} if job.walltime is None else {"walltime": job.walltime}),
+            **({} if job.request is None else {"request": job.request}),
         }
         for job in jobs
     ]

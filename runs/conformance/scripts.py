@@ -5,6 +5,9 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import Any, Final
 
+import msgspec
+
+from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.failures.outage import Outage
 from pipistrelle.protocol.decisions import (
     CallMeLater,
@@ -161,20 +164,28 @@ def _generated(name: str) -> list[tuple[str, float, int, float, float]]:
     return [(f"j{number}", 7 * number, 1 + number % 4, 60 + number, 50 + number % rest) for number in range(30)]
 
 
+def _job(
+    name: str, submit: float, size: Any, walltime: Any, runtime: float, cancelled_after: float | None = None
+) -> ScriptJob:
+    """Return a job of a test; its size is a number of nodes or a request."""
+    nodes, request = (1, size) if isinstance(size, dict) else (size, None)
+    limit = None if walltime == "none" else walltime
+    return ScriptJob(_ODD_NAME if name == "odd" else name, submit, nodes, limit, runtime, cancelled_after, request)
+
+
 def _script(told: dict[str, Any]) -> Script:
     rows = _generated(told["jobs"]) if isinstance(told["jobs"], str) else told["jobs"]
-    jobs = (
-        ScriptJob(_ODD_NAME if name == "odd" else name, submit, nodes, None if walltime == "none" else walltime, *rest)
-        for name, submit, nodes, walltime, *rest in rows
-    )
     made: dict[str, Any] = {
-        "jobs": tuple(jobs),
+        "jobs": tuple(_job(*row) for row in rows),
         "outages": tuple(Outage(*outage) for outage in told.get("outages", ())),
         "maintenance": tuple(told.get("maintenance", ())),
         "alter": {dialect: _ALTER[name] for dialect, name in told.get("alter", {}).items()},
         "meddle": _MEDDLE[told["meddle"]] if "meddle" in told else None,
         "rejects": frozenset(told.get("rejects", ())),
     }
+    if "platform" in told:
+        made["platform"] = msgspec.convert(told["platform"] | {"name": "machine"}, Platform)
+        made["absent"] = {"batsim": "this dialect cannot say what a job takes of a node"}
     return Script(**(told | made))
 
 

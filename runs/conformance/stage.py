@@ -12,6 +12,7 @@ from pipistrelle.protocol.batsim.codec import encode_notice
 from pipistrelle.protocol.batsim.session import BatsimServerSession
 from pipistrelle.protocol.decisions import Decision
 from pipistrelle.protocol.events import DecisionRejectedData, SimulationEnds
+from pipistrelle.protocol.fields import RefusalCode
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
 from pipistrelle.protocol.sockets import AcceptedConnection
 from pipistrelle.protocol.zmtp import ZmtpMessage
@@ -31,6 +32,10 @@ from pipistrelle.server.transport.peer import Peer
 #: senders of messages, as logged
 SERVER: Final = "server"
 SCHEDULER: Final = "scheduler"
+
+
+class LacksFeature(SchedulerFailed):
+    """The scheduler's HELLO does not name a feature that the test needs."""
 
 
 @dataclass(slots=True)
@@ -125,8 +130,10 @@ class _StagedNative(_Noted, NativeTransport):
             welcome = replace(welcome, features=(*welcome.features, "preemption"))  # only the server gets this feature
         return hello, welcome
 
-    def _refused(self, message: str) -> None:
-        """Log no warning, because the test expects the refusal."""
+    def _refused(self, code: RefusalCode, message: str) -> None:
+        """Log no warning, because the test expects the refusal; raise LacksFeature if the test does not apply."""
+        if code == "feature":
+            raise LacksFeature(message)
 
     def _hand_over(self, frame: bytes) -> None:
         super()._hand_over(self._stage.told(frame))
@@ -183,6 +190,8 @@ class Staged:
         with private_endpoint() as place, ExitStack() as stack:
             kind = _StagedBatsim if self.stage.dialect == "batsim" else _StagedNative
             transport = kind(self.stage, place, **waits)
+            if isinstance(transport, _StagedNative):
+                transport.needed = setup.needed
             stack.callback(transport.close)
             children.append(stack.enter_context(Child(self.words, transport.endpoint, printed=self.printed)))
             try:

@@ -6,14 +6,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, Final, Literal
 
+from pipistrelle.protocol.fields import TAKEOVER, Feature
 from pipistrelle.runs.conformance.judge import failure_text, problems_of, refusal_problems
 from pipistrelle.runs.conformance.script import Dialect, Script
 from pipistrelle.runs.conformance.second import taken_over, told_again
-from pipistrelle.runs.conformance.stage import Audience, Stage, Staged
+from pipistrelle.runs.conformance.stage import Audience, LacksFeature, Stage, Staged
 from pipistrelle.runs.description.setup import SetupCache, load_setup
 from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.server.errors import Interrupted, RunError
 
+#: the only feature without which the server refuses a scheduler
+_RESOURCES: Final[Feature] = "resources"
 #: maximum characters kept of a scheduler's output
 _PRINTED: Final = 2000
 
@@ -58,7 +61,7 @@ def play_script(script: Script, words: Sequence[str], *, dialect: Dialect = "nat
             problems = _played(stage, words, limit, printed)
         said = _end_of(printed)
     if problems is None:
-        why = "its HELLO does not name the feature 'takeover'"
+        why = f"its HELLO does not name the feature '{TAKEOVER if script.hand_over else _RESOURCES}'"
         return ScriptOutcome(script.name, script.situation, "skipped", [why], [])
     return ScriptOutcome(script.name, script.situation, "failed" if problems else "passed", problems, stage.log, said)
 
@@ -71,6 +74,8 @@ def _played(stage: Stage, words: Sequence[str], limit: float, printed: IO[bytes]
     options = RunOptions(connection=staged, given=given, setup=setup, observers=[audience], check=False)
     try:
         result = run(spec, options)
+    except LacksFeature:
+        return None
     except RunError as error:  # the simulation has not begun
         return refusal_problems(stage, limit) if script.refuses else [failure_text(error, words)]
     if isinstance(result.failure, Interrupted):

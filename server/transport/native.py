@@ -116,7 +116,7 @@ class NativeTransport(Peer[ServerSession]):
         greeting = self._session.greet(answer)
         if isinstance(answer, Refused):
             self._listener.answer(stranger, route, greeting)
-            self._refused(answer.data.message)
+            self._refused(answer.data.code, answer.data.message)
             return None
         self._take_on(stranger, route, hello.name)
         self._hand_over(greeting)
@@ -299,11 +299,11 @@ class NativeTransport(Peer[ServerSession]):
         self._next_look = now + (_SOON_S if anybody else _TICK_S)
 
     def _turn_away(self, stranger: AcceptedConnection, message: ZmtpMessage, code: RefusalCode, why: str) -> None:
-        self._refused(why)
+        self._refused(code, why)
         frame = ServerSession().refuse(Refused(RefusedData(code, why)))
         self._listener.answer(stranger, message.parts[:-1], frame)
 
-    def _refused(self, message: str) -> None:
+    def _refused(self, code: RefusalCode, message: str) -> None:
         self._refusals += 1
         self._last_refusal = legible(message, _SHOWN_REFUSAL)
         logger().warning("refused a scheduler: {}", self._last_refusal)

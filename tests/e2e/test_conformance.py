@@ -14,6 +14,8 @@ from pipistrelle.runs.conformance.suite import ScriptOutcome, play_script
 
 PEERS = Path(__file__).resolve().parent.parent / "peers"
 BY_NAME = {script.name: script for script in SCRIPTS}
+#: scripts with nodes that jobs share
+ON_NODES = [script.name for script in SCRIPTS if script.platform is not None]
 #: {fault of peers/broken.py: the script that finds it}
 FAULTS = {
     "waits-after-the-end": "one-job",
@@ -56,6 +58,23 @@ BATSIM_FAULTS = {
     "frees-killed-jobs-again": "kill-race",
     "forgets-attempts": "job-loses-its-node",
 }
+#: {fault of peers/broken_on_nodes.py: the script that finds it}
+FAULTS_ON_NODES = {
+    "ignores-exclusive": "whole-nodes",
+    "ignores-cores": "shared-cores",
+    "splits-jobs": "shared-cores",
+    "ignores-memory": "shared-memory",
+    "ignores-memory-per-core": "shared-memory",
+    "lowest-gpus": "shared-gpus",
+    "adds-shares-of-gpus": "shared-gpus",
+    "ignores-models": "shared-gpus",
+    "starts-beside-exclusive": "exclusive-job",
+    "names-nodes-only": "several-nodes",
+    "frees-first-node": "several-nodes",
+    "ignores-licenses": "licenses",
+    "ignores-others": "licenses",
+    "keeps-failed-jobs": "shared-node-fails",
+}
 #: scripts that take long, or are much like another
 SLOW = {
     *("submissions-first", "folds-case", "number-names", "no-empty-reply", "knows-all-types", "knows-all-notifies"),
@@ -86,6 +105,16 @@ def broken(play) -> Play:
     def played(script: str, fault: str, dialect: str = "native") -> ScriptOutcome:
         limit = SILENT if fault.startswith(("waits", "knows-all", "no-empty")) else PATIENT
         return play(script, [str(PEERS / "broken.py"), "{endpoint}", fault, dialect], dialect, limit)
+
+    return played
+
+
+@pytest.fixture
+def broken_on_nodes(play) -> Play:
+    """Return a function that plays a script to a scheduler with a fault on nodes that jobs share."""
+
+    def played(script: str, fault: str) -> ScriptOutcome:
+        return play(script, [str(PEERS / "broken_on_nodes.py"), "{endpoint}", fault])
 
     return played
 
@@ -123,6 +152,27 @@ def test_a_fault_is_found_in_the_other_dialect(fault, script, broken):
     outcome = broken(script, fault, "batsim")
 
     assert (outcome.verdict, bool(outcome.log)) == ("failed", True)
+
+
+@pytest.mark.parametrize(("fault", "script"), FAULTS_ON_NODES.items())
+def test_a_fault_on_shared_nodes_is_found(fault, script, broken_on_nodes):
+    """The server rejects the decision, or a job never runs; without the fault the script passes."""
+    outcome = broken_on_nodes(script, fault)
+
+    assert outcome.verdict == "failed"
+    assert "illegal decision (wrong_resources)" in outcome.lines[0] or "stalled" in outcome.lines[0]
+
+
+@pytest.mark.parametrize("script", ON_NODES)
+def test_shared_nodes_need_a_feature(script, broken, broken_on_nodes):
+    """A scheduler without it runs jobs that take whole nodes, and skips the other scripts, with the reason."""
+    without, outcome = broken(script, "none"), broken_on_nodes(script, "none")
+
+    assert (outcome.verdict, outcome.lines) == ("passed", [])
+    if script == "whole-nodes":
+        assert (without.verdict, without.lines) == ("passed", [])
+    else:
+        assert (without.verdict, without.lines) == ("skipped", ["its HELLO does not name the feature 'resources'"])
 
 
 @pytest.mark.parametrize("script", BY_NAME)
@@ -178,7 +228,10 @@ def test_without_a_fault_all_scripts_pass(fault, dialect, broken):
 
 def test_every_script_has_a_fault_that_it_finds():
     """The exception is all-nodes-fail, which none of these faults fails alone."""
-    assert set(BY_NAME) - {*FAULTS.values(), *BATSIM_FAULTS.values()} == {"all-nodes-fail"}
+    found = {*FAULTS.values(), *BATSIM_FAULTS.values(), *FAULTS_ON_NODES.values()}
+
+    assert set(BY_NAME) - found == {"all-nodes-fail"}
+    assert set(ON_NODES) == set(FAULTS_ON_NODES.values())
 
 
 def test_all_reports_agree(shell):
