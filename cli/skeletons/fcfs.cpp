@@ -1,4 +1,5 @@
-// A scheduler for Pipistrelle: first come, first served. It needs C++17 and POSIX sockets alone.
+// A scheduler for Pipistrelle: first come, first served, also on nodes that jobs share.
+// It needs only C++17 and POSIX sockets.
 //
 //     g++ -std=c++17 -O2 -o ./scheduler scheduler.cpp
 //     pipistrelle run --strict --scheduler ./scheduler {endpoint}
@@ -80,7 +81,7 @@ class Parser {
         return text_[at_];
     }
 
-    // Tells whether there is another item before `close`; takes what stands between.
+    // Returns whether there is another item before `close`; takes what stands between.
     bool more(char close) {
         if (peek() == ',') ++at_;
         if (peek() != close) return true;
@@ -244,7 +245,7 @@ struct Request {
         return found;
     }
 
-    // Tells whether this number of tasks, and of GPUs of the job's total, fits on a node now.
+    // Returns whether this number of tasks, and of GPUs of the job's total, fits on a node now.
     bool fits(const Node &node, long node_tasks, long node_gpus) const {
         node_gpus += gpus_per_node + gpus_per_task * node_tasks;
         for (const auto &[name, amount] : taken(node_tasks, node_gpus)) {
@@ -384,7 +385,7 @@ class Nodes : public Machine {
 
 class Scheduler {
   public:
-    // Returns the decisions, as JSON, after all that happened up to `now` (s of simulated time, never of a clock).
+    // Returns the decisions, as JSON, after all that happened up to `now` (simulated seconds, never those of a clock).
     std::string decide(const std::string &now, const std::vector<Value> &events) {
         for (const Value &event : events) {
             const std::string type = event["type"].text();
@@ -399,7 +400,7 @@ class Scheduler {
                 queue_.push_back(data["job"]);
             else if (type == "JOB_COMPLETED")
                 machine_->give_back(data);
-            else if (type == "DECISION_REJECTED") {  // never of a scheduler that is right
+            else if (type == "DECISION_REJECTED") {  // a correct scheduler never gets this
                 std::cerr << data["message"].text() << '\n';
                 std::exit(1);
             }
@@ -417,7 +418,7 @@ class Scheduler {
     }
 
   private:
-    std::deque<Value> queue_;  // jobs that wait
+    std::deque<Value> queue_;  // queued jobs
     std::unique_ptr<Machine> machine_;
 };
 

@@ -1,4 +1,5 @@
-// A scheduler for Pipistrelle: first come, first served. It needs Go's own packages alone.
+// A scheduler for Pipistrelle: first come, first served, also on nodes that jobs share.
+// It needs only Go's own packages.
 //
 //	go build -o ./scheduler scheduler.go
 //	pipistrelle run --strict --scheduler ./scheduler {endpoint}
@@ -20,7 +21,7 @@ import (
 
 // -- the scheduler: yours to change -----------------------------------------------------------------------------------
 
-// Job is a job that waits; Walltime (s) is nil without one.
+// Job is a queued job; Walltime (s) is nil without one.
 type Job struct {
 	ID       string   `json:"id"`
 	Res      int      `json:"res"`
@@ -28,7 +29,7 @@ type Job struct {
 	Request  Request  `json:"request"`
 }
 
-// Event is what happened; which fields of Data it has depends on its type.
+// Event is an event; which fields Data has depends on its type.
 type Event struct {
 	Type string `json:"type"`
 	Data struct {
@@ -41,14 +42,14 @@ type Event struct {
 	} `json:"data"`
 }
 
-// Start is what EXECUTE_JOB says.
+// Start is the data of an EXECUTE_JOB.
 type Start struct {
 	JobID string `json:"job_id"`
 	Alloc string `json:"alloc"`
 	Takes []Take `json:"takes,omitempty"`
 }
 
-// Decision is what shall be done.
+// Decision is a decision, as in a reply.
 type Decision struct {
 	Timestamp json.Number `json:"timestamp"`
 	Type      string      `json:"type"`
@@ -63,10 +64,10 @@ type Machine interface {
 	giveBack(jobID, alloc string)
 }
 
-var queue []Job // jobs that wait
+var queue []Job // queued jobs
 var machine Machine
 
-// decide returns the decisions after all that happened up to now (s of simulated time, never of a clock).
+// decide returns the decisions after all that happened up to now (simulated seconds, never those of a clock).
 func decide(now json.Number, events []Event) []Decision {
 	for _, event := range events {
 		switch event.Type {
@@ -81,7 +82,7 @@ func decide(now json.Number, events []Event) []Decision {
 			machine.giveBack(event.Data.JobID, event.Data.Alloc)
 		case "DECISION_REJECTED":
 			fmt.Fprintln(os.Stderr, event.Data.Message)
-			os.Exit(1) // it never happens to a scheduler that is right
+			os.Exit(1) // a correct scheduler never gets this
 		}
 	}
 	decisions := []Decision{}
@@ -347,7 +348,7 @@ func (request *Request) taken(tasks, gpus int) Amounts {
 	return amounts
 }
 
-// fits tells whether this number of tasks, and of GPUs of the job's total, fits on a node now.
+// fits returns whether this number of tasks, and of GPUs of the job's total, fits on a node now.
 func (request *Request) fits(node *Node, tasks, gpus int) bool {
 	gpus += request.GPUsPerNode + request.GPUsPerTask*tasks
 	for name, amount := range request.taken(tasks, gpus) {

@@ -1,4 +1,5 @@
-// A scheduler for Pipistrelle: first come, first served. It needs Node alone.
+// A scheduler for Pipistrelle: first come, first served, also on nodes that jobs share.
+// It needs only Node.
 //
 //     pipistrelle run --strict --scheduler node scheduler.js {endpoint}
 //
@@ -8,10 +9,10 @@ const net = require("node:net");
 
 // -- the scheduler: yours to change -----------------------------------------------------------------------------------
 
-const queue = []; // jobs that wait: {id, res, walltime, request, ...}
+const queue = []; // queued jobs: {id, res, walltime, request, ...}
 let machine; // what is free: Units or Nodes
 
-/** Returns the decisions after all that happened up to `now` (s of simulated time, never of a clock). */
+/** Returns the decisions after all that happened up to `now` (simulated seconds, never those of a clock). */
 function decide(now, events) {
   for (const { type, data } of events) {
     if (type === "SIMULATION_BEGINS") {
@@ -20,7 +21,7 @@ function decide(now, events) {
     } else if (type === "JOB_SUBMITTED") queue.push(data.job);
     else if (type === "JOB_COMPLETED") machine.giveBack(data);
     else if (type === "DECISION_REJECTED") {
-      console.error(data.message); // never of a scheduler that is right
+      console.error(data.message); // a correct scheduler never gets this
       process.exit(1);
     }
   }

@@ -1,4 +1,5 @@
-// A scheduler for Pipistrelle: first come, first served. It needs Rust's standard library alone, of Rust 1.63 or later.
+// A scheduler for Pipistrelle: first come, first served, also on nodes that jobs share.
+// It needs only the standard library of Rust 1.63 or later.
 //
 //     rustc -O -o ./scheduler scheduler.rs
 //     pipistrelle run --strict --scheduler ./scheduler {endpoint}
@@ -12,7 +13,7 @@ use std::os::unix::net::UnixStream;
 // -- the scheduler: yours to change -----------------------------------------------------------------------------------
 
 struct Scheduler {
-    /// jobs that wait, as JSON
+    /// queued jobs, as JSON
     queue: VecDeque<Value>,
     machine: Box<dyn Machine>,
 }
@@ -26,7 +27,7 @@ trait Machine {
 }
 
 impl Scheduler {
-    /// Returns the decisions, as JSON, after all that happened up to `now` (s of simulated time, never of a clock).
+    /// Returns the decisions, as JSON, after all that happened up to `now` (simulated seconds, never those of a clock).
     fn decide(&mut self, now: &str, events: &[Value]) -> String {
         for event in events {
             let data = event.get("data");
@@ -41,7 +42,7 @@ impl Scheduler {
                 "JOB_SUBMITTED" => self.queue.push_back(data.get("job").clone()),
                 "JOB_COMPLETED" => self.machine.give_back(data),
                 "DECISION_REJECTED" => {
-                    eprintln!("{}", data.get("message").text()); // never of a scheduler that is right
+                    eprintln!("{}", data.get("message").text()); // a correct scheduler never gets this
                     std::process::exit(1)
                 }
                 _ => {}
@@ -280,7 +281,7 @@ impl Request {
         amounts
     }
 
-    /// Tells whether this number of tasks, and of GPUs of the job's total, fits on a node now.
+    /// Returns whether this number of tasks, and of GPUs of the job's total, fits on a node now.
     fn fits(&self, node: &Node, tasks: i64, gpus: i64) -> bool {
         let gpus = gpus + self.gpus_per_node + self.gpus_per_task * tasks;
         let free = node.gpus.iter().filter(|&&free| free >= self.share).count() as i64;
@@ -421,7 +422,7 @@ impl Parser<'_> {
         self.text[self.at]
     }
 
-    /// Tells whether there is another item before `close`; takes what stands between.
+    /// Returns whether there is another item before `close`; takes what stands between.
     fn more(&mut self, close: u8) -> bool {
         if self.peek() == b',' {
             self.at += 1;
