@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from pipistrelle.platforms.naming.hostlists import expanded
 from pipistrelle.runs.forecast.jobs import QueuedJob
@@ -189,10 +190,10 @@ def _chosen(controller: Controller, job: SlurmJob, live: LiveJob, mask: int) -> 
     """
     part = controller.machine.partitions[job.part]
     for way in controller.requests.asked(job, part):
-        way.nodes &= mask
-        way.min_nodes = way.want_nodes = way.max_nodes = mask.bit_count()
-        alloc = controller.selector.now(way, mask)
-        if alloc and len(alloc) == mask.bit_count():
+        count = mask.bit_count()
+        mine = replace(way, nodes=way.nodes & mask, min_nodes=count, want_nodes=count, max_nodes=count)
+        alloc = controller.selector.now(mine, mask)
+        if alloc and len(alloc) == count:
             cpus = sum(one[0] for one in alloc.values())
             if cpus == (live.cpus or cpus):
                 return alloc

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from math import inf
 from typing import Any, Final
 
+import numpy as np
+
 from pipistrelle.schedulers.slurm.config.accounts import AssociationSettings, QosSettings
 from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
 
@@ -47,6 +49,20 @@ class Used:
         return used
 
 
+class _Column:
+    """An attribute of associations whose values the table keeps in one array, `Accounts.NAME`."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, one: "Association", owner: type) -> float:
+        value: float = getattr(one.table, self._name).item(one.index)
+        return value
+
+    def __set__(self, one: "Association", value: float) -> None:
+        getattr(one.table, self._name)[one.index] = value
+
+
 class Association:
     """An account, or a user in an account, with its usage.
 
@@ -62,36 +78,33 @@ class Association:
 
     __slots__ = (
         "children",
-        "effective",
-        "factor",
         "index",
         "is_user",
-        "level_fs",
         "minutes",
-        "norm_shares",
         "parent",
         "settings",
         "shares",
-        "usage",
+        "table",
         "used",
-        "wall",
     )
 
-    def __init__(self, index: int, settings: AssociationSettings) -> None:
+    usage = _Column()
+    wall = _Column()
+    level_fs = _Column()
+    norm_shares = _Column()
+    effective = _Column()
+    factor = _Column()
+
+    def __init__(self, table: "Accounts", index: int, settings: AssociationSettings) -> None:
+        self.table = table
         self.index = index
         self.settings = settings
         self.is_user = bool(settings.user)
         self.parent = -1
         self.children: list[int] = []
         self.shares = settings.shares
-        self.usage = 0.0
-        self.wall = 0.0
         self.minutes: Tres = {}
         self.used = Used()
-        self.level_fs = inf
-        self.norm_shares = 0.0
-        self.effective = 0.0
-        self.factor = 0.0
 
 
 class Qos:
@@ -123,6 +136,7 @@ class Accounts:
 
     Attributes:
         associations: in the order of the settings. An account that is only named as a parent is added.
+        usage, wall, level_fs, norm_shares, effective, factor: attributes of all associations, by position.
         by_user: {(user, account): position}.
         default_account: {user: account}.
         wanted_minutes: the TRES whose decayed usage is recorded, because a limit needs it.
@@ -134,7 +148,14 @@ class Accounts:
         self.enforces_qos = "qos" in enforced
         self.enforces_associations = bool(enforced & {"associations", "limits", "safe", "qos", "wckeys"})
         self.safe = "safe" in enforced
-        self.associations = [Association(at, one) for at, one in enumerate(config.associations)]
+        self.associations = [Association(self, at, one) for at, one in enumerate(config.associations)]
+        count = len(self.associations)
+        self.usage = np.zeros(count)
+        self.wall = np.zeros(count)
+        self.level_fs = np.full(count, inf)
+        self.norm_shares = np.zeros(count)
+        self.effective = np.zeros(count)
+        self.factor = np.zeros(count)
         accounts = {one.settings.account: one.index for one in self.associations if not one.is_user}
         self.by_account = accounts
         for one in list(self.associations):

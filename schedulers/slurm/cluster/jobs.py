@@ -39,6 +39,7 @@ class SlurmJob:
         eligible: time from which the job may run, s; 0: not known yet, inf while it depends on others.
         accrued: time from which the job's age counts, set by the first pass that finds it eligible, s.
         reason: why the job waits, by Slurm's name.
+        asked: {partition: the job's requests there}, as far as they are known.
         start, limit_end: start, and start + limit, s.
         nodes, alloc: the nodes that the job holds, and its amounts on each.
         cpus: CPUs that the job holds, or that the last test would give it; 0: not tested.
@@ -53,6 +54,7 @@ class SlurmJob:
         "array",
         "array_limit",
         "array_task",
+        "asked",
         "assoc",
         "begin",
         "constraint",
@@ -128,6 +130,7 @@ class SlurmJob:
         self.shares = False
         self.constraint: Any = None
         self.features = -1
+        self.asked: dict[int, list[Any]] = {}
         self.required = 0
         self.excluded = 0
         self.reservation = sub.reservation
@@ -189,5 +192,5 @@ class SlurmJob:
         return job
 
 
-_APART: Final = frozenset({"sub", "alloc", "constraint", "depends", "nodes", "features", "required", "excluded"})
 _MASKS: Final = ("nodes", "features", "required", "excluded")
+_APART: Final = frozenset({"sub", "alloc", "asked", "constraint", "depends", *_MASKS})

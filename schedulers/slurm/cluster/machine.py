@@ -42,6 +42,7 @@ class SlurmMachine:
         whole: nodes that one job holds as a whole.
         down: nodes that cannot be used.
         completing: nodes on which a killed job has not ended yet.
+        changed: nodes on which a job started or ended since the selector last cleared this set.
     """
 
     def __init__(self, config: SlurmConfig) -> None:
@@ -72,6 +73,7 @@ class SlurmMachine:
         self.busy = 0
         self.whole = 0
         self.completing = 0
+        self.changed = 0
         self.down = mask_of(at for at, node in enumerate(nodes) if node.state.split("+")[0] in _DOWN)
         self.total_cpus = sum(self.cpus)
         self.total_memory = sum(self.memory)
@@ -107,11 +109,13 @@ class SlurmMachine:
             self.jobs_on[at] += 1
             mask |= 1 << at
         self.busy |= mask
+        self.changed |= mask
         if whole:
             self.whole |= mask
 
     def give(self, alloc: dict[int, Amounts]) -> None:
         """Record that a job has released these amounts, {node: amounts}."""
+        mask = 0
         for at, (cpus, memory, gres) in alloc.items():
             self.free_cpus[at] += cpus
             self.free_memory[at] += memory
@@ -122,7 +126,9 @@ class SlurmMachine:
             self.jobs_on[at] -= 1
             if not self.jobs_on[at]:
                 self.busy &= ~(1 << at)
-            self.whole &= ~(1 << at)
+            mask |= 1 << at
+        self.whole &= ~mask
+        self.changed |= mask
 
     def mask_of_names(self, names: Iterable[str]) -> int:
         """Return the set of the named nodes; unknown names are left out."""

@@ -12,8 +12,11 @@ from pipistrelle.schedulers.slurm.cluster.machine import Amounts
 Alloc = dict[int, Amounts]
 
 
-class NodesAsked(Struct):
-    """A job's request in one partition, for one of the ways to satisfy its constraint.
+class NodesAsked(Struct, eq=False, weakref=True):
+    """A job's request in one partition, for one of the ways to satisfy its constraint; never changed.
+
+    Two requests are equal only if they are the same object. `Requests.asked` returns one object for all jobs that
+    request the same.
 
     Attributes:
         nodes: set of the nodes that the job may use.

@@ -1,6 +1,8 @@
 """Choose cores, memory and GPUs of shared nodes, as select/cons_tres does."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
 
 from pipistrelle.schedulers.slurm.cluster.bits import indices_of
 from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
@@ -44,21 +46,36 @@ class ConsTres:
         self.memory_counts = any("memory" in name for name in names)
         self.by_core = any("core" in name or "socket" in name for name in names)
         self.lln = "cr_lln" in names
+        #: {(request, nodes): what `_fits_of` returns}
+        self._fits: dict[tuple[NodesAsked, int], dict[int, Alloc | None]] = {}
 
     def now(self, asked: NodesAsked, usable: int) -> Alloc | None:
         """Return the allocation of a job that starts now; a job that may share CPUs tries free CPUs first."""
-        free = Free(self.machine, self.shared)
-        return self._fit(asked, usable & asked.nodes, free)
+        usable &= asked.nodes
+        known = self._fits_of(asked, usable)
+        if 0 not in known:
+            known[0] = self.fit(asked, usable, Free(self.machine, self.shared))
+        return known[0]
 
     def without(self, asked: NodesAsked, usable: int, gone: Sequence[SlurmJob]) -> Alloc | None:
         """Return the allocation of a job if the jobs in ``gone`` had ended."""
         free = Free(self.machine, self.shared, copy=True)
         free.take_away(gone)
-        return self._fit(asked, usable & asked.nodes, free)
+        return self.fit(asked, usable & asked.nodes, free)
 
     def ever(self, asked: NodesAsked) -> Alloc | None:
         """Return the allocation of a job on the empty cluster."""
-        return self._fit(asked, asked.nodes, Empty(self.machine))
+        return self.fit(asked, asked.nodes, Empty(self.machine))
+
+    def _fits_of(self, asked: NodesAsked, usable: int) -> dict[int, Alloc | None]:
+        """Return {n: allocation if the first n running jobs on the nodes had ended}, as far as it is known.
+
+        The entries of a request and a set of nodes are valid until a job starts or ends on any of these nodes.
+        """
+        changed, self.machine.changed = self.machine.changed, 0
+        if changed:
+            self._fits = {key: known for key, known in self._fits.items() if not key[1] & changed}
+        return self._fits.setdefault((asked, usable), {})
 
     def expected(
         self, asked: NodesAsked, usable: int, running: Sequence[SlurmJob], now: int, gone: Sequence[SlurmJob] = ()
@@ -72,90 +89,43 @@ class ConsTres:
         usable &= asked.nodes
         if usable.bit_count() < asked.min_nodes:
             return None
-        free = Free(self.machine, self.shared, copy=True)
-        growing = _Growing(asked, usable, lambda nodes: self._usable(asked, nodes, free))
-        found = self._fit_again(asked, growing, free)
+        found = self.now(asked, usable)
         if found is not None:
             return now, found
-        free.take_away(gone)
-        for one in gone:
-            growing.changed |= one.nodes
-        window, end, place, last_place = 30, 0, 0, len(running)
-        more = True
-        while more:
-            last: SlurmJob | None = None
-            following: SlurmJob | None = None
-            away = 0
-            full = False
-            while True:
-                if place >= last_place:
-                    more = False
-                    break
-                job = running[place]
-                place += 1
-                if not job.nodes & usable:
-                    continue
-                if not end:
-                    end = job.limit_end + window - job.limit_end % window
-                last = job
-                free.take_away((job,))
-                growing.changed |= job.nodes
-                if place >= last_place:
-                    more = False
-                    following = None
-                    break
-                following = running[place]
-                if following.limit_end > end + window:
-                    break
-                away += 1
-                if away > _MOST_AWAY:
-                    full = True
-                    break
-            if last is None:
-                break
-            if full:
-                continue
-            window *= 2
-            while following is not None and following.limit_end > end + window:
-                window *= 2
-            found = self._fit_again(asked, growing, free, prefer_busy=self.busy_nodes)
+        known = {} if gone else self._fits_of(asked, usable)
+        ahead: _Ahead | None = None
+        for count, place, last in stops(running, usable):
+            if count not in known:
+                if ahead is None:
+                    ahead = _Ahead(self, asked, usable, gone)
+                known[count] = ahead.fit(running, place)
+            found = known[count]
             if found is not None:
                 return self._end_of(last, now), found
         return None
-
-    def _fit_again(
-        self, asked: NodesAsked, growing: "_Growing", free: Free, *, prefer_busy: bool = False
-    ) -> Alloc | None:
-        """Return what `_fit` would return, computing only the nodes that have changed since the last call."""
-        if asked.share > 1:
-            return self._fit(asked, growing.usable, free, prefer_busy=prefer_busy)
-        if not growing.may_fit():
-            return None
-        return self._take(asked, growing.nodes(), free, prefer_busy=prefer_busy)
 
     def _end_of(self, job: SlurmJob, now: int) -> int:
         if job.limit_end > now:
             return job.limit_end
         return max(int(job.limit_end + self.margin), now + 1)
 
-    def _fit(self, asked: NodesAsked, usable: int, free: "Free | Empty", *, prefer_busy: bool = False) -> Alloc | None:
+    def fit(self, asked: NodesAsked, usable: int, free: "Free | Empty", *, prefer_busy: bool = False) -> Alloc | None:
+        """Return the allocation of a job on some of the ``usable`` nodes with what is free there; None if none fits."""
         if usable.bit_count() < asked.min_nodes:
             return None
-        shares = asked.share
-        if shares > 1:  # free CPUs first
-            asked.share = 1
-            found = self._fit(asked, usable, free)
-            asked.share = shares
+        if asked.share > 1:  # free CPUs first
+            found = self.fit(replace(asked, share=1), usable, free)
             if found is not None:
                 return found
         if asked.required & ~usable:
             return None
-        return self._take(asked, self._usable(asked, usable, free), free, prefer_busy=prefer_busy)
+        return self.take(asked, self.usable(asked, usable, free), free, prefer_busy=prefer_busy)
 
-    def _usable(self, asked: NodesAsked, nodes: int, free: "Free | Empty") -> list[tuple[int, int]]:
+    def usable(self, asked: NodesAsked, nodes: int, free: "Free | Empty") -> list[tuple[int, int]]:
+        """Return (node, usable CPUs) for each of ``nodes`` on which the job could use any CPU."""
         return free.usable(asked, nodes, memory_counts=self.memory_counts, by_core=self.by_core)
 
-    def _take(
+    def take(
         self, asked: NodesAsked, nodes: list[tuple[int, int]], free: "Free | Empty", *, prefer_busy: bool
     ) -> Alloc | None:
         """Return the allocation of a job on some of ``nodes``, given as (node, usable CPUs)."""
@@ -285,41 +255,91 @@ class Empty(Free):
         self.jobs_on = [0] * machine.count
 
 
-class _Growing:
-    """The usable CPUs of nodes while running jobs are removed; only those of changed nodes are computed again.
+class _Ahead:
+    """The nodes of one request while running jobs are removed one after the other.
+
+    Only the usable CPUs of nodes whose jobs were removed are computed again.
 
     Args:
         usable: set of the nodes that the job may use.
-        of_nodes: returns (node, usable CPUs) of the nodes in a set that the job can use.
-
-    Attributes:
-        changed: set of the nodes whose jobs were taken away since the last call of `may_fit`.
+        gone: running jobs that are removed before all others.
     """
 
-    def __init__(self, asked: NodesAsked, usable: int, of_nodes: Callable[[int], list[tuple[int, int]]]) -> None:
+    def __init__(self, selector: "ConsTres", asked: NodesAsked, usable: int, gone: Sequence[SlurmJob]) -> None:
+        self.selector = selector
         self.asked = asked
         self.usable = usable
-        self.of_nodes = of_nodes
-        self.changed = usable
+        self.free = Free(selector.machine, selector.shared, copy=True)
+        self.free.take_away(gone)
+        self._place = 0
+        self._changed = usable
         self._cpus: dict[int, int] = {}
         self._sum = 0
 
-    def may_fit(self) -> bool:
-        """Compute the CPUs of the changed nodes; return whether all nodes together have enough."""
-        changed, self.changed = self.changed & self.usable, 0
+    def fit(self, running: Sequence[SlurmJob], place: int) -> Alloc | None:
+        """Return the job's allocation if the first ``place`` running jobs had ended; None if it does not fit."""
+        for job in running[self._place : place]:
+            if job.nodes & self.usable:
+                self.free.take_away((job,))
+                self._changed |= job.nodes
+        self._place = place
+        selector, asked, usable = self.selector, self.asked, self.usable
+        if asked.share > 1:
+            return selector.fit(asked, usable, self.free, prefer_busy=selector.busy_nodes)
+        changed, self._changed = self._changed & usable, 0
         cpus = self._cpus
         for at in indices_of(changed):
             self._sum -= cpus.pop(at, 0)
-        for at, count in self.of_nodes(changed):
+        for at, count in selector.usable(asked, changed, self.free):
             cpus[at] = count
             self._sum += count
-        if self.asked.required & ~self.usable:
-            return False
-        return len(cpus) >= self.asked.min_nodes and self._sum >= self.asked.cpus
+        if asked.required & ~usable or len(cpus) < asked.min_nodes or self._sum < asked.cpus:
+            return None
+        return selector.take(asked, sorted(cpus.items()), self.free, prefer_busy=selector.busy_nodes)
 
-    def nodes(self) -> list[tuple[int, int]]:
-        """Return (node, usable CPUs) in ascending order of nodes."""
-        return sorted(self._cpus.items())
+
+def stops(running: Sequence[SlurmJob], usable: int) -> Iterator[tuple[int, int, SlurmJob]]:
+    """Yield the points at which an expected start is tested: (jobs gone, jobs passed, last job gone).
+
+    Jobs gone are those of the passed jobs that hold any of the ``usable`` nodes. Each test follows a group of jobs
+    that end within one period. The period is 30 s at first and doubles before each test.
+    """
+    window, end, place, last_place, gone = 30, 0, 0, len(running), 0
+    more = True
+    while more:
+        last: SlurmJob | None = None
+        following: SlurmJob | None = None
+        away = 0
+        while True:
+            if place >= last_place:
+                more = False
+                break
+            job = running[place]
+            place += 1
+            if not job.nodes & usable:
+                continue
+            if not end:
+                end = job.limit_end + window - job.limit_end % window
+            last = job
+            gone += 1
+            if place >= last_place:
+                more = False
+                following = None
+                break
+            following = running[place]
+            if following.limit_end > end + window:
+                break
+            away += 1
+            if away > _MOST_AWAY:
+                break
+        if last is None:
+            return
+        if away > _MOST_AWAY:
+            continue
+        window *= 2
+        while following is not None and following.limit_end > end + window:
+            window *= 2
+        yield gone, place, last
 
 
 def whole_tasks(asked: NodesAsked, got: dict[int, int], usable: Mapping[int, int]) -> dict[int, int]:

@@ -26,7 +26,8 @@ from pipistrelle.schedulers.slurm.passes.preempt import SlurmPreemption
 from pipistrelle.schedulers.slurm.passes.request import Requests
 from pipistrelle.schedulers.slurm.passes.reservations import SlurmReservations
 from pipistrelle.schedulers.slurm.priority.factors import FIRST_BASIC, Multifactor
-from pipistrelle.schedulers.slurm.priority.fairshare import classic, fair_tree
+from pipistrelle.schedulers.slurm.priority.fair_tree import FairTree
+from pipistrelle.schedulers.slurm.priority.fairshare import classic
 from pipistrelle.schedulers.slurm.priority.usage import Usage
 
 #: s after a requeue until the job may start again: the life of a credential and a second
@@ -57,6 +58,7 @@ class Controller:
         self.selector: Selector = self._selector()
         self.reservations = SlurmReservations(config.reservations, self.machine, int(config.start))
         self.multifactor = Multifactor(self.machine, self.accounts, config.priority)
+        self.fair_tree = FairTree(self.accounts)
         self.basic = config.priority.type == "priority/basic"
         self.next_basic = FIRST_BASIC
         self.usage = Usage(self.accounts, config.priority, int(config.start), config.epoch)
@@ -376,7 +378,7 @@ class Controller:
             if "NO_FAIR_TREE" in self.config.priority.flags:
                 classic(self.accounts, self.config.priority.fair_share_dampening_factor)
             else:
-                fair_tree(self.accounts)
+                self.fair_tree.update()
         for job in self.pending.values():
             if job.priority:
                 self.multifactor.set_priority(job, now)

@@ -1,7 +1,8 @@
 """Resolve the request of a submission for this cluster: nodes, CPUs, memory and GPUs."""
 
 from math import inf
-from typing import Final
+from typing import Any, Final
+from weakref import WeakValueDictionary
 
 from pipistrelle.schedulers.slurm.accounts.records import Tres
 from pipistrelle.schedulers.slurm.cluster.bits import mask_of
@@ -26,6 +27,8 @@ class Requests:
         self.memory_counts = any("MEMORY" in one.upper() for one in select.parameters)
         self.max_tres = "MAX_TRES" in config.priority.flags
         self.least_memory = min(machine.memory, default=0)
+        #: {values of a request: the request, as long as a job or a selector needs it}
+        self._known: WeakValueDictionary[tuple[Any, ...], NodesAsked] = WeakValueDictionary()
         #: {MiB: nodes that have as much}
         self._memory_masks: dict[int, int] = {}
 
@@ -115,12 +118,19 @@ class Requests:
     def parse(self, job: SlurmJob) -> None:
         """Parse a job's required nodes, excluded nodes and constraint into sets of nodes."""
         sub, machine = job.sub, self.machine
+        job.asked = {}
         job.required = machine.mask_of_names(sub.required)
         job.excluded = machine.mask_of_names(sub.excluded)
         job.constraint = parse_constraint(sub.constraint, machine.features, machine.all) if sub.constraint else None
 
     def asked(self, job: SlurmJob, part: SlurmPartition) -> list[NodesAsked]:
         """Return a job's requests in a partition: one for each alternative of its constraint."""
+        found = job.asked.get(part.index)
+        if found is None:
+            found = job.asked[part.index] = self._asked(job, part)
+        return found
+
+    def _asked(self, job: SlurmJob, part: SlurmPartition) -> list[NodesAsked]:
         settings = part.settings
         nodes = part.mask & ~job.excluded
         if job.mem_kind == "node" and job.mem > self.least_memory:
@@ -133,7 +143,7 @@ class Requests:
         fixed = max(1, job.tasks) * job.cpus_per_task // max(1, job.min_nodes) if job.gres else 0
         share = settings.max_share if job.shares else 1
         return [
-            NodesAsked(
+            self._same(
                 allowed,
                 job.min_nodes,
                 want,
@@ -157,6 +167,14 @@ class Requests:
             )
             for allowed, counts in ways
         ]
+
+    def _same(self, *values: Any) -> NodesAsked:
+        """Return the request with these values of its attributes; the same object as for earlier jobs."""
+        key = tuple(tuple(one.items()) if isinstance(one, dict) else one for one in values)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = NodesAsked(*values)
+        return found
 
     def tres(self, job: SlurmJob, part: SlurmPartition, alloc: Alloc | None) -> Tres:
         """Return the TRES of a job's allocation, or of its request if there is no allocation."""

@@ -45,10 +45,12 @@ class Usage:
             self.next_reset = self._reset_after(now)
         factor = self.per_second**seconds
         if factor != 1.0:
-            for one in self.accounts.associations:
-                if one.usage:
-                    one.usage *= factor
-                    one.wall *= factor
+            accounts = self.accounts
+            used = accounts.usage != 0.0
+            accounts.usage *= factor
+            accounts.wall[used] *= factor
+            for one in accounts.associations if accounts.wanted_minutes else ():
+                if used[one.index]:
                     for name in one.minutes:
                         one.minutes[name] *= factor
             for qos in self.accounts.qos:
@@ -96,8 +98,9 @@ class Usage:
                 qos.minutes[name] = qos.minutes.get(name, 0.0) + job.tres.get(name, 0.0) * weight
 
     def _reset(self) -> None:
+        self.accounts.usage[:] = self.accounts.wall[:] = 0.0
         for one in self.accounts.associations:
-            one.usage, one.wall, one.minutes = 0.0, 0.0, {}
+            one.minutes = {}
         for qos in self.accounts.qos:
             qos.usage, qos.wall, qos.minutes = 0.0, 0.0, {}
 

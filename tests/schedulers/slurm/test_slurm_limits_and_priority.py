@@ -12,7 +12,8 @@ from pipistrelle.schedulers.slurm.config.accounts import AssociationSettings, Qo
 from pipistrelle.schedulers.slurm.config.parameters import PrioritySettings
 from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
 from pipistrelle.schedulers.slurm.passes.main_pass import main_pass
-from pipistrelle.schedulers.slurm.priority.fairshare import classic, fair_tree
+from pipistrelle.schedulers.slurm.priority.fair_tree import FairTree
+from pipistrelle.schedulers.slurm.priority.fairshare import classic
 from pipistrelle.schedulers.slurm.tables import factors_table, queue_table, shares_table
 
 ENFORCED = frozenset({"associations", "limits", "qos"})
@@ -173,14 +174,14 @@ def factor(accounts: Accounts) -> dict[str, float]:
 def test_fair_tree_ranks_users_depth_first() -> None:
     """All users of the better account come before those of the other one."""
     accounts = tree({"a1": 10, "a2": 20, "b1": 60}, {})
-    fair_tree(accounts)
+    FairTree(accounts).update()
     assert factor(accounts) == pytest.approx({"a1": 1, "a2": 2 / 3, "b1": 1 / 3})
 
 
 def test_fair_tree_gives_equal_users_one_rank() -> None:
     """Users without usage have the same, the best, factor."""
     accounts = tree({}, {})
-    fair_tree(accounts)
+    FairTree(accounts).update()
     assert set(factor(accounts).values()) == {1.0}
     assert all(one.level_fs == inf for one in accounts.associations if one.is_user)
 
