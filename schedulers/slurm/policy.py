@@ -192,7 +192,7 @@ class SlurmPolicy:
         """Release the jobs that have ended."""
         daemon = self._daemon
         assert daemon is not None
-        ended = [job_id for job_id in self._running if job_id not in view.running]
+        ended = self._running.difference(view.running.by_id)
         states = {one.job.id: one.state for one in view.ended} if ended else {}
         for job_id in sorted(ended, key=lambda one: self._records[one].serial):
             self._running.discard(job_id)

@@ -79,6 +79,14 @@ class _Pass:
         self.space = Space(now, now + self.window, self.usable, resolution)
         self.most_records = self.parameters.bf_node_space_size or self.parameters.bf_max_job_test
         self.tried = 0
+        parameters = self.parameters
+        #: most jobs tested per partition, per user in a partition, per association and per user; 0: no limit
+        self.most_tested = (
+            parameters.bf_max_job_part,
+            parameters.bf_max_job_user_part,
+            parameters.bf_max_job_assoc,
+            parameters.bf_max_job_user,
+        )
         #: {(kind of limit, who): jobs tested}
         self.counted: dict[tuple[int, str], int] = {}
         self.reserved_in: dict[int, int] = {}
@@ -153,19 +161,15 @@ class _Pass:
 
     def _over_counts(self, job: SlurmJob, part: int) -> bool:
         """Count a tested job; return whether one of the limits such as bf_max_job_part is exceeded."""
-        parameters = self.parameters
-        counts = (
-            (parameters.bf_max_job_part, str(part)),
-            (parameters.bf_max_job_user_part, f"{job.user} {part}"),
-            (parameters.bf_max_job_assoc, str(job.assoc)),
-            (parameters.bf_max_job_user, job.user),
-        )
+        if not any(self.most_tested):
+            return False
         counted = self.counted
-        keys = [(most, kind, key) for kind, (most, key) in enumerate(counts)]
-        if any(most and counted.get((kind, key), 0) >= most for most, kind, key in keys):
+        who = (str(part), f"{job.user} {part}", str(job.assoc), job.user)
+        keys = [(most, (kind, who[kind])) for kind, most in enumerate(self.most_tested) if most]
+        if any(counted.get(key, 0) >= most for most, key in keys):
             return True
-        for _, kind, key in keys:
-            counted[kind, key] = counted.get((kind, key), 0) + 1
+        for _, key in keys:
+            counted[key] = counted.get(key, 0) + 1
         return False
 
     def _test(self, job: SlurmJob, entry: QueueEntry, outcome: TestOutcome, now_only: bool) -> bool:
@@ -333,7 +337,7 @@ class _Pass:
         controller = self.controller
         start, begin, until = times
         one = controller.machine.partitions[part]
-        if not self.parameters.assoc_limit_stop:
+        if not (self.parameters.assoc_limit_stop or controller.limits.idle):
             reason = controller.limits.after(job, controller.requests.tres(job, one, alloc))
             if reason:
                 job.reason = reason
