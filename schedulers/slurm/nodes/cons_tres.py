@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
 from msgspec.structs import replace
 
-from pipistrelle.schedulers.slurm.cluster.bits import indices_of
+from pipistrelle.schedulers.slurm.cluster.bits import array_of
 from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
 from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine
 from pipistrelle.schedulers.slurm.nodes.asked import Alloc, NodesAsked
@@ -119,20 +120,10 @@ class ConsTres:
                 return found
         if asked.required & ~usable:
             return None
-        return self.take(asked, self.usable(asked, usable, free), free, prefer_busy=prefer_busy)
-
-    def usable(self, asked: NodesAsked, nodes: int, free: "Free | Empty") -> list[tuple[int, int]]:
-        """Return (node, usable CPUs) for each of ``nodes`` on which the job could use any CPU."""
-        return free.usable(asked, nodes, memory_counts=self.memory_counts, by_core=self.by_core)
-
-    def take(
-        self, asked: NodesAsked, nodes: list[tuple[int, int]], free: "Free | Empty", *, prefer_busy: bool
-    ) -> Alloc | None:
-        """Return the allocation of a job on some of ``nodes``, given as (node, usable CPUs)."""
-        if len(nodes) < asked.min_nodes:
+        at, cpus = free.usable(asked, array_of(usable), memory_counts=self.memory_counts, by_core=self.by_core)
+        if len(at) < asked.min_nodes or int(cpus.sum()) < asked.cpus:
             return None
-        if sum(cpus for _, cpus in nodes) < asked.cpus:
-            return None
+        nodes = list(zip(at.tolist(), cpus.tolist(), strict=True))
         if prefer_busy:
             busy = [one for one in nodes if free.jobs_on[one[0]]]
             got = self._choose(asked, busy) if len(busy) >= asked.min_nodes else None
@@ -249,16 +240,14 @@ class Empty(Free):
 
     def __init__(self, machine: SlurmMachine) -> None:
         super().__init__(machine, {})
-        self.cpus = machine.cpus
-        self.memory = machine.memory
+        self.cpus = machine.all_cpus
+        self.memory = machine.all_memory
         self.gres = machine.gres
-        self.jobs_on = [0] * machine.count
+        self.jobs_on = np.zeros(machine.count, np.int64)
 
 
 class _Ahead:
-    """The nodes of one request while running jobs are removed one after the other.
-
-    Only the usable CPUs of nodes whose jobs were removed are computed again.
+    """The cluster as one request sees it while running jobs are removed one after the other.
 
     Args:
         usable: set of the nodes that the job may use.
@@ -272,30 +261,13 @@ class _Ahead:
         self.free = Free(selector.machine, selector.shared, copy=True)
         self.free.take_away(gone)
         self._place = 0
-        self._changed = usable
-        self._cpus: dict[int, int] = {}
-        self._sum = 0
 
     def fit(self, running: Sequence[SlurmJob], place: int) -> Alloc | None:
         """Return the job's allocation if the first ``place`` running jobs had ended; None if it does not fit."""
-        for job in running[self._place : place]:
-            if job.nodes & self.usable:
-                self.free.take_away((job,))
-                self._changed |= job.nodes
+        usable, selector = self.usable, self.selector
+        self.free.take_away(job for job in running[self._place : place] if job.nodes & usable)
         self._place = place
-        selector, asked, usable = self.selector, self.asked, self.usable
-        if asked.share > 1:
-            return selector.fit(asked, usable, self.free, prefer_busy=selector.busy_nodes)
-        changed, self._changed = self._changed & usable, 0
-        cpus = self._cpus
-        for at in indices_of(changed):
-            self._sum -= cpus.pop(at, 0)
-        for at, count in selector.usable(asked, changed, self.free):
-            cpus[at] = count
-            self._sum += count
-        if asked.required & ~usable or len(cpus) < asked.min_nodes or self._sum < asked.cpus:
-            return None
-        return selector.take(asked, sorted(cpus.items()), self.free, prefer_busy=selector.busy_nodes)
+        return selector.fit(self.asked, usable, self.free, prefer_busy=selector.busy_nodes)
 
 
 def stops(running: Sequence[SlurmJob], usable: int) -> Iterator[tuple[int, int, SlurmJob]]:

@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from pipistrelle.schedulers.slurm.cluster.bits import mask_of
 from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
 from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine
 from pipistrelle.schedulers.slurm.nodes.asked import Alloc, NodesAsked
@@ -35,11 +38,8 @@ class Linear:
         return self._whole(asked, nodes) if nodes else None
 
     def _shared(self, asked: NodesAsked) -> int:
-        full = 0
-        for at, jobs in enumerate(self.machine.jobs_on):
-            if jobs >= asked.share:
-                full |= 1 << at
-        return self.machine.all & ~full
+        machine = self.machine
+        return machine.all & ~mask_of(np.flatnonzero(machine.jobs_on >= asked.share).tolist())
 
     def without(self, asked: NodesAsked, usable: int, gone: Sequence[SlurmJob]) -> Alloc | None:
         """Return the allocation of a job if the jobs in ``gone`` had ended."""
@@ -51,7 +51,7 @@ class Linear:
         left: dict[int, int] = {}
         for job in gone:
             for at in job.alloc:
-                left[at] = left.get(at, machine.jobs_on[at]) - 1
+                left[at] = left.get(at, int(machine.jobs_on[at])) - 1
         busy = machine.busy
         for at, jobs in left.items():
             if jobs <= 0:
@@ -69,7 +69,7 @@ class Linear:
         allowed = usable & asked.nodes
         idle = allowed & ~(self._busy_without(gone) if gone else machine.busy)
         need = asked.min_nodes
-        shared = any(jobs > 1 for jobs in machine.jobs_on) if asked.share > 1 else False
+        shared = asked.share > 1 and bool((machine.jobs_on > 1).any())
         away: list[SlurmJob] = list(gone)
         for job in running:
             if not job.nodes & allowed:
