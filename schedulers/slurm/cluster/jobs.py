@@ -42,7 +42,7 @@ class SlurmJob:
         asked: {partition: the job's requests there}, as far as they are known.
         start, limit_end: start, and start + limit, s.
         nodes, alloc: the nodes that the job holds, and its amounts on each.
-        holding: (``alloc``, its nodes, its amounts) as arrays, for node selectors; None until a selector needs it.
+        holding: ``alloc`` as arrays, for node selectors; None until a selector needs it.
         cpus: CPUs that the job holds, or that the last test would give it; 0: not tested.
         preempts_since: time at which jobs were first preempted for this one, s; 0: never.
         expected: start that the last backfill pass expected, s; 0: none.

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from pipistrelle.schedulers.slurm.cluster.bits import array_of
@@ -10,7 +11,7 @@ from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
 from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine
 from pipistrelle.schedulers.slurm.nodes.asked import Alloc, NodesAsked
 from pipistrelle.schedulers.slurm.nodes.runs import NodeRun, best_run, make_runs
-from pipistrelle.schedulers.slurm.nodes.shares import Free, take_gres
+from pipistrelle.schedulers.slurm.nodes.shares import Free, holding, take_gres
 from pipistrelle.schedulers.slurm.nodes.tree import Tree
 
 #: most jobs taken away between two tests of an expected start
@@ -48,15 +49,17 @@ class ConsTres:
         self.by_core = any("core" in name or "socket" in name for name in names)
         self.lln = "cr_lln" in names
         #: {(request, nodes): what `_fits_of` returns}
-        self._fits: dict[tuple[NodesAsked, int], dict[int, Alloc | None]] = {}
+        self._fits: dict[tuple[NodesAsked, int], _Fits] = {}
 
     def now(self, asked: NodesAsked, usable: int) -> Alloc | None:
         """Return the allocation of a job that starts now; a job that may share CPUs tries free CPUs first."""
         usable &= asked.nodes
         known = self._fits_of(asked, usable)
-        if 0 not in known:
-            known[0] = self.fit(asked, usable, Free(self.machine, self.shared))
-        return known[0]
+        if known.free < asked.cpus:
+            return None
+        if 0 not in known.allocs:
+            known.allocs[0] = self.fit(asked, usable, Free(self.machine, self.shared))
+        return known.allocs[0]
 
     def without(self, asked: NodesAsked, usable: int, gone: Sequence[SlurmJob]) -> Alloc | None:
         """Return the allocation of a job if the jobs in ``gone`` had ended."""
@@ -68,15 +71,19 @@ class ConsTres:
         """Return the allocation of a job on the empty cluster."""
         return self.fit(asked, asked.nodes, Empty(self.machine))
 
-    def _fits_of(self, asked: NodesAsked, usable: int) -> dict[int, Alloc | None]:
-        """Return {n: allocation if the first n running jobs on the nodes had ended}, as far as it is known.
+    def _fits_of(self, asked: NodesAsked, usable: int) -> "_Fits":
+        """Return what is known of a request on a set of nodes.
 
-        The entries of a request and a set of nodes are valid until a job starts or ends on any of these nodes.
+        It is valid until a job starts or ends on any of these nodes.
         """
         changed, self.machine.changed = self.machine.changed, 0
         if changed:
             self._fits = {key: known for key, known in self._fits.items() if not key[1] & changed}
-        return self._fits.setdefault((asked, usable), {})
+        known = self._fits.get((asked, usable))
+        if known is None:
+            free = asked.cpus if asked.share > 1 else int(self.machine.free_cpus[array_of(usable)].clip(0).sum())
+            known = self._fits[asked, usable] = _Fits(free, {})
+        return known
 
     def expected(
         self, asked: NodesAsked, usable: int, running: Sequence[SlurmJob], now: int, gone: Sequence[SlurmJob] = ()
@@ -93,14 +100,19 @@ class ConsTres:
         found = self.now(asked, usable)
         if found is not None:
             return now, found
-        known = {} if gone else self._fits_of(asked, usable)
+        known = self._fits_of(asked, usable)
+        free, allocs = known.free, known.allocs
+        if gone:
+            free, allocs = free + sum(holding(job).cpus for job in gone), {}
         ahead: _Ahead | None = None
-        for count, place, last in stops(running, usable):
-            if count not in known:
+        for count, place, last, freed in stops(running, usable):
+            if free + freed < asked.cpus:
+                continue
+            if count not in allocs:
                 if ahead is None:
                     ahead = _Ahead(self, asked, usable, gone)
-                known[count] = ahead.fit(running, place)
-            found = known[count]
+                allocs[count] = ahead.fit(running, place)
+            found = allocs[count]
             if found is not None:
                 return self._end_of(last, now), found
         return None
@@ -246,6 +258,19 @@ class Empty(Free):
         self.jobs_on = np.zeros(machine.count, np.int64)
 
 
+class _Fits(Struct):
+    """Where a request fits on some nodes, now and after the first running jobs there have ended.
+
+    Attributes:
+        free: number of free CPUs on the nodes. The job cannot use more than these and those of the ended jobs.
+        allocs: {n: allocation if the first n running jobs on the nodes had ended; None if the job does not fit}, as far
+            as it is known.
+    """
+
+    free: int
+    allocs: dict[int, Alloc | None]
+
+
 class _Ahead:
     """The cluster as one request sees it while running jobs are removed one after the other.
 
@@ -270,13 +295,13 @@ class _Ahead:
         return selector.fit(self.asked, usable, self.free, prefer_busy=selector.busy_nodes)
 
 
-def stops(running: Sequence[SlurmJob], usable: int) -> Iterator[tuple[int, int, SlurmJob]]:
-    """Yield the points at which an expected start is tested: (jobs gone, jobs passed, last job gone).
+def stops(running: Sequence[SlurmJob], usable: int) -> Iterator[tuple[int, int, SlurmJob, int]]:
+    """Yield the points at which an expected start is tested: (jobs gone, jobs passed, last job gone, CPUs of the gone).
 
     Jobs gone are those of the passed jobs that hold any of the ``usable`` nodes. Each test follows a group of jobs
     that end within one period. The period is 30 s at first and doubles before each test.
     """
-    window, end, place, last_place, gone = 30, 0, 0, len(running), 0
+    window, end, place, last_place, gone, freed = 30, 0, 0, len(running), 0, 0
     more = True
     while more:
         last: SlurmJob | None = None
@@ -294,6 +319,7 @@ def stops(running: Sequence[SlurmJob], usable: int) -> Iterator[tuple[int, int, 
                 end = job.limit_end + window - job.limit_end % window
             last = job
             gone += 1
+            freed += holding(job).cpus
             if place >= last_place:
                 more = False
                 following = None
@@ -311,7 +337,7 @@ def stops(running: Sequence[SlurmJob], usable: int) -> Iterator[tuple[int, int, 
         window *= 2
         while following is not None and following.limit_end > end + window:
             window *= 2
-        yield gone, place, last
+        yield gone, place, last, freed
 
 
 def whole_tasks(asked: NodesAsked, got: dict[int, int], usable: Mapping[int, int]) -> dict[int, int]:

@@ -1,13 +1,14 @@
 """The free CPUs, memory and GPUs of nodes, now or after some jobs have ended."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
 from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine
-from pipistrelle.schedulers.slurm.nodes.asked import NodesAsked
+from pipistrelle.schedulers.slurm.nodes.asked import Alloc, NodesAsked
 
 
 class Free:
@@ -28,8 +29,8 @@ class Free:
     def take_away(self, jobs: Iterable[SlurmJob]) -> None:
         """Free the amounts that these running jobs hold."""
         for job in jobs:
-            nodes, amounts = _holding(job)
-            self.all[nodes] += amounts
+            mine = holding(job)
+            self.all[mine.nodes] += mine.amounts
             held = self.shared.get(job.part) if job.shares else None
             if held is not None:
                 for at, (cpus, _, _) in job.alloc.items():
@@ -92,14 +93,30 @@ class Free:
         return left.clip(0)
 
 
-def _holding(job: SlurmJob) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
-    """Return a running job's nodes, and for each what becomes free when the job ends: CPUs, memory, and -1 job."""
-    if job.holding is None or job.holding[0] is not job.alloc:
+class Holding(NamedTuple):
+    """What a running job holds.
+
+    Attributes:
+        alloc: the job's allocation, from which the rest follows.
+        nodes: the job's nodes, shape (n,).
+        amounts: what becomes free on each node when the job ends: CPUs, memory and -1 job, shape (n, 3).
+        cpus: CPUs on all nodes together.
+    """
+
+    alloc: Alloc
+    nodes: NDArray[np.intp]
+    amounts: NDArray[np.int64]
+    cpus: int
+
+
+def holding(job: SlurmJob) -> Holding:
+    """Return what a running job holds, as arrays."""
+    found: Holding | None = job.holding
+    if found is None or found.alloc is not job.alloc:
         nodes = np.array(list(job.alloc), np.intp)
-        amounts = np.array([(cpus, memory, -1) for cpus, memory, _ in job.alloc.values()], np.int64)
-        job.holding = (job.alloc, nodes, amounts.reshape(-1, 3))
-    _, nodes, amounts = job.holding
-    return nodes, amounts
+        amounts = np.array([(cpus, memory, -1) for cpus, memory, _ in job.alloc.values()], np.int64).reshape(-1, 3)
+        found = job.holding = Holding(job.alloc, nodes, amounts, int(amounts[:, 0].sum()))
+    return found
 
 
 def fits_gres(wanted: Mapping[str, int], free: Mapping[str, int]) -> bool:

@@ -204,11 +204,10 @@ class _Pass:
                 return True
             start, alloc = found
             job.cpus = sum(cpus for cpus, _, _ in alloc.values())
-            chosen = mask_of(alloc)
             if start_at > start:
                 start = start_at
                 self.result.changed = True
-            if start <= now and chosen & controller.machine.completing:
+            if start <= now and mask_of(alloc) & controller.machine.completing:
                 start, later = now + 1, 0
             if start <= now:
                 if self._start(job, part, nodes, outcome, limit):
@@ -222,7 +221,7 @@ class _Pass:
                 return True
             if later and start > later:
                 continue
-            begin, until = self._rounded(start), self._rounded(start + limit)
+            begin, until, chosen = self._rounded(start), self._rounded(start + limit), mask_of(alloc)
             if start > now + self.window:
                 outcome.kind, outcome.start, outcome.end, outcome.nodes = BEYOND, start, until, chosen
                 job.expected = start

@@ -55,7 +55,7 @@ def slowly(controller: Controller, asked: Any, usable: int, now: int) -> tuple[i
     if found is not None:
         return now, found
     held = [job for job in running if job.nodes & usable]
-    for count, _, last in stops(running, usable) if usable.bit_count() >= asked.min_nodes else ():
+    for count, _, last, _ in stops(running, usable) if usable.bit_count() >= asked.min_nodes else ():
         found = selector.without(asked, usable, held[:count])
         if found is not None:
             return max(last.limit_end, now + 1), found
