@@ -1,6 +1,7 @@
 """Choose cores, memory and GPUs of shared nodes, as select/cons_tres does."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -9,7 +10,7 @@ from msgspec.structs import replace
 from pipistrelle.schedulers.slurm.cluster.bits import array_of
 from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
 from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine
-from pipistrelle.schedulers.slurm.nodes.asked import Alloc, NodesAsked
+from pipistrelle.schedulers.slurm.nodes.asked import Alloc, Chosen, NodesAsked
 from pipistrelle.schedulers.slurm.nodes.runs import NodeRun, best_run, make_runs
 from pipistrelle.schedulers.slurm.nodes.shares import Free, holding, take_gres
 from pipistrelle.schedulers.slurm.nodes.tree import Tree
@@ -50,16 +51,20 @@ class ConsTres:
         self.lln = "cr_lln" in names
         #: {(request, nodes): what `_fits_of` returns}
         self._fits: dict[tuple[NodesAsked, int], _Fits] = {}
+        #: the running jobs that `expected` was last called with, and their `timeline`
+        self._running: Sequence[SlurmJob] = ()
+        self._timeline: list[Running] = []
 
     def now(self, asked: NodesAsked, usable: int) -> Alloc | None:
         """Return the allocation of a job that starts now; a job that may share CPUs tries free CPUs first."""
         usable &= asked.nodes
-        known = self._fits_of(asked, usable)
-        if known.free < asked.cpus:
-            return None
-        if 0 not in known.allocs:
-            known.allocs[0] = self.fit(asked, usable, Free(self.machine, self.shared))
-        return known.allocs[0]
+        return self._now(self._fits_of(asked, usable), asked, usable)
+
+    def _now(self, known: "_Fits", asked: NodesAsked, usable: int) -> Alloc | None:
+        if known.now is None:
+            enough = known.free >= asked.cpus
+            known.now = (self.fit(asked, usable, Free(self.machine, self.shared)) if enough else None,)
+        return known.now[0]
 
     def without(self, asked: NodesAsked, usable: int, gone: Sequence[SlurmJob]) -> Alloc | None:
         """Return the allocation of a job if the jobs in ``gone`` had ended."""
@@ -87,7 +92,7 @@ class ConsTres:
 
     def expected(
         self, asked: NodesAsked, usable: int, running: Sequence[SlurmJob], now: int, gone: Sequence[SlurmJob] = ()
-    ) -> tuple[int, Alloc] | None:
+    ) -> tuple[int, Chosen] | None:
         """Return the expected start of a job and its allocation.
 
         The function removes running jobs from a copy of the cluster, in groups of jobs that end within one period, and
@@ -97,24 +102,27 @@ class ConsTres:
         usable &= asked.nodes
         if usable.bit_count() < asked.min_nodes:
             return None
-        found = self.now(asked, usable)
-        if found is not None:
-            return now, found
         known = self._fits_of(asked, usable)
-        free, allocs = known.free, known.allocs
+        found = self._now(known, asked, usable)
+        if found is not None:
+            return now, Chosen.of(found)
+        free, fits = known.free, known.fits
         if gone:
-            free, allocs = free + sum(holding(job).cpus for job in gone), {}
+            free, fits = free + sum(holding(job).cpus for job in gone), {}
+        if self._running is not running:
+            self._running, self._timeline = running, timeline(running)
         ahead: _Ahead | None = None
-        for count, place, last, freed in stops(running, usable):
+        for count, place, last, freed in stops(self._timeline, usable):
             if free + freed < asked.cpus:
                 continue
-            if count not in allocs:
+            if count not in fits:
                 if ahead is None:
                     ahead = _Ahead(self, asked, usable, gone)
-                allocs[count] = ahead.fit(running, place)
-            found = allocs[count]
-            if found is not None:
-                return self._end_of(last, now), found
+                alloc = ahead.fit(running, place)
+                fits[count] = None if alloc is None else Chosen.of(alloc)
+            chosen = fits[count]
+            if chosen is not None:
+                return self._end_of(last, now), chosen
         return None
 
     def _end_of(self, job: SlurmJob, now: int) -> int:
@@ -263,12 +271,13 @@ class _Fits(Struct):
 
     Attributes:
         free: number of free CPUs on the nodes. The job cannot use more than these and those of the ended jobs.
-        allocs: {n: allocation if the first n running jobs on the nodes had ended; None if the job does not fit}, as far
-            as it is known.
+        now: (allocation if the job starts now; None if it does not fit), once it is known.
+        fits: {n: the same if the first n running jobs on the nodes had ended}, as far as it is known.
     """
 
     free: int
-    allocs: dict[int, Alloc | None]
+    fits: dict[int, Chosen | None]
+    now: tuple[Alloc | None] | None = None
 
 
 class _Ahead:
@@ -295,49 +304,54 @@ class _Ahead:
         return selector.fit(self.asked, usable, self.free, prefer_busy=selector.busy_nodes)
 
 
-def stops(running: Sequence[SlurmJob], usable: int) -> Iterator[tuple[int, int, SlurmJob, int]]:
+class Running(NamedTuple):
+    """A running job as `stops` sees it; ``following`` is the limit_end of the next running job, -1 for the last one."""
+
+    nodes: int
+    limit_end: int
+    following: int
+    cpus: int
+    job: SlurmJob
+
+
+def timeline(running: Sequence[SlurmJob]) -> list[Running]:
+    """Return running jobs, ordered by the end of their limits, for `stops`."""
+    following = [job.limit_end for job in running[1:]] + [-1]
+    return [
+        Running(job.nodes, job.limit_end, later, holding(job).cpus, job)
+        for job, later in zip(running, following, strict=False)
+    ]
+
+
+def stops(running: Sequence[Running], usable: int) -> Iterator[tuple[int, int, SlurmJob, int]]:
     """Yield the points at which an expected start is tested: (jobs gone, jobs passed, last job gone, CPUs of the gone).
 
     Jobs gone are those of the passed jobs that hold any of the ``usable`` nodes. Each test follows a group of jobs
     that end within one period. The period is 30 s at first and doubles before each test.
     """
-    window, end, place, last_place, gone, freed = 30, 0, 0, len(running), 0, 0
-    more = True
-    while more:
-        last: SlurmJob | None = None
-        following: SlurmJob | None = None
-        away = 0
-        while True:
-            if place >= last_place:
-                more = False
-                break
-            job = running[place]
-            place += 1
-            if not job.nodes & usable:
-                continue
-            if not end:
-                end = job.limit_end + window - job.limit_end % window
-            last = job
-            gone += 1
-            freed += holding(job).cpus
-            if place >= last_place:
-                more = False
-                following = None
-                break
-            following = running[place]
-            if following.limit_end > end + window:
-                break
+    window, end, gone, freed, away, place = 30, 0, 0, 0, 0, 0
+    last: SlurmJob | None = None
+    for nodes, limit_end, following, cpus, job in running:
+        place += 1
+        if not nodes & usable:
+            continue
+        if not end:
+            end = limit_end + window - limit_end % window
+        last = job
+        gone += 1
+        freed += cpus
+        if following >= 0 and following <= end + window:
             away += 1
-            if away > _MOST_AWAY:
-                break
-        if last is None:
-            return
-        if away > _MOST_AWAY:
+            if away > _MOST_AWAY:  # Slurm skips this test
+                last, away = None, 0
             continue
         window *= 2
-        while following is not None and following.limit_end > end + window:
+        while following > end + window:
             window *= 2
-        yield gone, place, last, freed
+        yield gone, place, job, freed
+        last, away = None, 0
+    if last is not None:
+        yield gone, len(running), last, freed
 
 
 def whole_tasks(asked: NodesAsked, got: dict[int, int], usable: Mapping[int, int]) -> dict[int, int]:

@@ -7,7 +7,7 @@ import numpy as np
 from pipistrelle.schedulers.slurm.cluster.bits import mask_of
 from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
 from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine
-from pipistrelle.schedulers.slurm.nodes.asked import Alloc, NodesAsked
+from pipistrelle.schedulers.slurm.nodes.asked import Alloc, Chosen, NodesAsked
 from pipistrelle.schedulers.slurm.nodes.runs import NodeRun, best_run, make_runs, pick_equal, with_counts
 from pipistrelle.schedulers.slurm.nodes.tree import Tree
 
@@ -60,11 +60,11 @@ class Linear:
 
     def expected(
         self, asked: NodesAsked, usable: int, running: Sequence[SlurmJob], now: int, gone: Sequence[SlurmJob] = ()
-    ) -> tuple[int, Alloc] | None:
+    ) -> tuple[int, Chosen] | None:
         """Return the expected start of a job and its allocation; running jobs end one by one at their limits."""
         found = self.now(asked, usable)
         if found is not None:
-            return now, found
+            return now, Chosen.of(found)
         machine = self.machine
         allowed = usable & asked.nodes
         idle = allowed & ~(self._busy_without(gone) if gone else machine.busy)
@@ -82,7 +82,7 @@ class Linear:
             if idle.bit_count() >= need:
                 nodes = self.pick(asked, idle)
                 if nodes:
-                    return (job.limit_end if job.limit_end > now else now + 1), self._whole(asked, nodes)
+                    return (job.limit_end if job.limit_end > now else now + 1), Chosen.of(self._whole(asked, nodes))
         return None
 
     def ever(self, asked: NodesAsked) -> Alloc | None:

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from pipistrelle.schedulers.slurm.cluster.bits import mask_of
 from pipistrelle.schedulers.slurm.cluster.jobs import PENDING, SlurmJob
-from pipistrelle.schedulers.slurm.nodes.asked import Alloc, NodesAsked
+from pipistrelle.schedulers.slurm.nodes.asked import Chosen, NodesAsked
 from pipistrelle.schedulers.slurm.passes.controller import Controller
 from pipistrelle.schedulers.slurm.passes.eligible import array_may_start
 from pipistrelle.schedulers.slurm.passes.job_order import QueueEntry, build_queue
@@ -202,12 +202,12 @@ class _Pass:
                 if later and not now_only:
                     continue
                 return True
-            start, alloc = found
-            job.cpus = sum(cpus for cpus, _, _ in alloc.values())
+            start, chosen = found
+            job.cpus = chosen.cpus
             if start_at > start:
                 start = start_at
                 self.result.changed = True
-            if start <= now and mask_of(alloc) & controller.machine.completing:
+            if start <= now and chosen.nodes & controller.machine.completing:
                 start, later = now + 1, 0
             if start <= now:
                 if self._start(job, part, nodes, outcome, limit):
@@ -221,15 +221,15 @@ class _Pass:
                 return True
             if later and start > later:
                 continue
-            begin, until, chosen = self._rounded(start), self._rounded(start + limit), mask_of(alloc)
+            begin, until = self._rounded(start), self._rounded(start + limit)
             if start > now + self.window:
-                outcome.kind, outcome.start, outcome.end, outcome.nodes = BEYOND, start, until, chosen
+                outcome.kind, outcome.start, outcome.end, outcome.nodes = BEYOND, start, until, chosen.nodes
                 job.expected = start
                 return True
-            if start > now and self.space.overlaps(begin, until, chosen):
+            if start > now and self.space.overlaps(begin, until, chosen.nodes):
                 later = start
                 continue
-            return self._reserve(job, part, outcome, alloc, (start, begin, until), no_reserve, earlier)
+            return self._reserve(job, part, outcome, chosen, (start, begin, until), no_reserve, earlier)
 
     def _rounded(self, time: int) -> int:
         return time // self.space.resolution * self.space.resolution
@@ -248,22 +248,22 @@ class _Pass:
 
     def _when(
         self, job: SlurmJob, part: int, asked: list[NodesAsked], nodes: int, now_only: bool
-    ) -> tuple[int, Alloc] | None:
+    ) -> tuple[int, Chosen] | None:
         """Return a job's earliest start and allocation; the start is now if the job fits after preempting others."""
         controller, now = self.controller, self.now
         selector = controller.selector
-        best: tuple[int, Alloc] | None = None
+        best: tuple[int, Chosen] | None = None
         for way in asked:
             alloc = selector.now(way, nodes)
             if alloc is not None:
-                return now, alloc
+                return now, Chosen.of(alloc)
         running = controller.running_jobs()
         candidates = controller.preemption.candidates(job, part, running, now) if controller.preemption.enabled else []
         if candidates:
             for way in asked:
                 alloc = selector.without(way, nodes, candidates)
                 if alloc is not None:
-                    return now, alloc
+                    return now, Chosen.of(alloc)
             gone = {one.serial for one in candidates}
             running = [one for one in running if one.serial not in gone]
         if now_only:
@@ -324,7 +324,7 @@ class _Pass:
         job: SlurmJob,
         part: int,
         outcome: TestOutcome,
-        alloc: Alloc,
+        chosen: Chosen,
         times: tuple[int, int, int],
         no_reserve: bool,
         earlier: int,
@@ -337,11 +337,11 @@ class _Pass:
         start, begin, until = times
         one = controller.machine.partitions[part]
         if not (self.parameters.assoc_limit_stop or controller.limits.idle):
-            reason = controller.limits.after(job, controller.requests.tres(job, one, alloc))
+            reason = controller.limits.after(job, controller.requests.tres(job, one, chosen.alloc))
             if reason:
                 job.reason = reason
                 return True
-        nodes = mask_of(alloc)
+        nodes = chosen.nodes
         outcome.kind, outcome.start, outcome.end, outcome.nodes = RESERVES, start, until, nodes
         if no_reserve:
             return True
