@@ -71,9 +71,10 @@ class SlurmMachine:
         #: free CPUs, free memory and number of jobs of each node, shape (nodes, 3)
         self.free = np.array([self.cpus, self.memory, [0] * self.count], np.int64).T.copy()
         self.free_cpus, self.free_memory, self.jobs_on = self.free.T
-        #: the same as `cpus`, `memory` and `threads`, as arrays
+        #: the same as `cpus`, `memory`, `threads` and `weight`, as arrays
         self.all_cpus, self.all_memory = self.free_cpus.copy(), self.free_memory.copy()
         self.all_threads = np.array(self.threads, np.int64)
+        self.all_weights = np.array(self.weight, np.int64)
         self.free_gres = [dict(gres) for gres in self.gres]
         self.busy = 0
         self.whole = 0

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pipistrelle.schedulers.slurm.cluster.bits import mask_of
+from pipistrelle.schedulers.slurm.cluster.bits import array_of, mask_of
 from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
 from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine
 from pipistrelle.schedulers.slurm.nodes.asked import Alloc, Chosen, NodesAsked
-from pipistrelle.schedulers.slurm.nodes.runs import NodeRun, best_run, make_runs, pick_equal, with_counts
+from pipistrelle.schedulers.slurm.nodes.runs import Able, NodeRun, best_run, make_runs, pick_equal, with_counts
 from pipistrelle.schedulers.slurm.nodes.tree import Tree
 
 
@@ -132,9 +132,8 @@ class Linear:
 
     def _by_cpus(self, asked: NodesAsked, idle: int) -> int:
         """Return idle nodes that together have enough CPUs; 0 if there are too few. Nodes may differ in size."""
-        cpus = self.machine.cpus
-        usable = [(at, cpus[at]) for at in range(self.machine.count) if idle >> at & 1]
-        runs: list[NodeRun | None] = list(make_runs(usable, self.machine.weight))
+        at = array_of(idle)
+        runs: list[NodeRun | None] = list(make_runs(Able(at, self.machine.all_cpus[at]), self.machine.all_weights))
         nodes, left, most, need = 0, asked.want_nodes, asked.max_nodes, asked.cpus
         while most > 0:
             best = best_run(runs, left, need)
@@ -142,12 +141,12 @@ class Linear:
                 break
             run = runs[best]
             assert run is not None
-            if asked.contiguous and (run.cpus < need or len(run.nodes) < left):
+            if asked.contiguous and (run.cpus < need or run.size < left):
                 break
-            for at, amount in run.nodes:
+            for node, amount in run.nodes.pairs():
                 if most == 0 or (left <= 0 and need <= 0):
                     break
-                nodes |= 1 << at
+                nodes |= 1 << node
                 left -= 1
                 most -= 1
                 need -= amount

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
 from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine
 from pipistrelle.schedulers.slurm.nodes.asked import Alloc, NodesAsked
+from pipistrelle.schedulers.slurm.nodes.runs import Able
 
 
 class Free:
@@ -40,9 +41,7 @@ class Free:
                     free = self.gres[at]
                     self.gres[at] = {name: count + gres.get(name, 0) for name, count in free.items()}
 
-    def usable(
-        self, asked: NodesAsked, nodes: NDArray[np.intp], *, memory_counts: bool, by_core: bool
-    ) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    def usable(self, asked: NodesAsked, nodes: NDArray[np.intp], *, memory_counts: bool, by_core: bool) -> Able:
         """Return the nodes on which the job could use any CPU, and the number of usable CPUs of each.
 
         Args:
@@ -84,7 +83,7 @@ class Free:
             nodes, cpus = nodes[found], cpus[found]
             if asked.fixed_cpus and not asked.whole:
                 cpus = np.minimum(cpus, asked.fixed_cpus)
-        return nodes, cpus
+        return Able(nodes, cpus)
 
     def _shared_cpus(self, asked: NodesAsked, nodes: NDArray[np.intp]) -> NDArray[np.int64]:
         mine = np.array(self.shared.get(asked.part) or [0] * self.machine.count, np.int64)[nodes]
@@ -98,24 +97,29 @@ class Holding(NamedTuple):
 
     Attributes:
         alloc: the job's allocation, from which the rest follows.
-        nodes: the job's nodes, shape (n,).
+        nodes: the job's nodes, as an array or, if they are consecutive, as a slice.
         amounts: what becomes free on each node when the job ends: CPUs, memory and -1 job, shape (n, 3).
-        cpus: CPUs on all nodes together.
+        cpus, most: CPUs on all nodes together, and the most on any node.
     """
 
     alloc: Alloc
-    nodes: NDArray[np.intp]
+    nodes: NDArray[np.intp] | slice
     amounts: NDArray[np.int64]
     cpus: int
+    most: int
 
 
 def holding(job: SlurmJob) -> Holding:
     """Return what a running job holds, as arrays."""
     found: Holding | None = job.holding
     if found is None or found.alloc is not job.alloc:
-        nodes = np.array(list(job.alloc), np.intp)
-        amounts = np.array([(cpus, memory, -1) for cpus, memory, _ in job.alloc.values()], np.int64).reshape(-1, 3)
-        found = job.holding = Holding(job.alloc, nodes, amounts, int(amounts[:, 0].sum()))
+        nodes = sorted(job.alloc)
+        amounts = np.array([(*job.alloc[at][:2], -1) for at in nodes], np.int64).reshape(-1, 3)
+        together = nodes and nodes[-1] - nodes[0] == len(nodes) - 1
+        where = slice(nodes[0], nodes[-1] + 1) if together else np.array(nodes, np.intp)
+        found = job.holding = Holding(
+            job.alloc, where, amounts, int(amounts[:, 0].sum()), int(amounts[:, 0].max(initial=0))
+        )
     return found
 
 
