@@ -1,7 +1,6 @@
 """Choose cores, memory and GPUs of shared nodes, as select/cons_tres does."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -336,28 +335,16 @@ class _Ahead:
         return selector.fit(self.asked, usable, self.free, at=self.at, prefer_busy=selector.busy_nodes)
 
 
-class Running(NamedTuple):
-    """A running job as `stops` sees it.
-
-    Attributes:
-        nodes: set of its nodes.
-        following: the limit_end of the next running job; -1 for the last one.
-        cpus, most: CPUs that it holds on all nodes together, and the most on any node.
-    """
-
-    nodes: int
-    limit_end: int
-    following: int
-    cpus: int
-    most: int
-    job: SlurmJob
+#: a running job as `stops` sees it: its nodes; its limit_end and that of the next running job (-1: it is the last one);
+#: its CPUs on all nodes together, and the most on any node; the job
+Running = tuple[int, int, int, int, int, SlurmJob]
 
 
 def timeline(running: Sequence[SlurmJob]) -> list[Running]:
     """Return running jobs, ordered by the end of their limits, for `stops`."""
     following = [job.limit_end for job in running[1:]] + [-1]
     return [
-        Running(job.nodes, job.limit_end, later, mine.cpus, mine.most, job)
+        (job.nodes, job.limit_end, later, mine.cpus, mine.most, job)
         for job, later, mine in zip(running, following, map(holding, running), strict=False)
     ]
 

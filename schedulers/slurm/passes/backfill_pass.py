@@ -253,7 +253,7 @@ class _Pass:
         controller, now = self.controller, self.now
         selector = controller.selector
         best: tuple[int, Chosen] | None = None
-        for way in asked:
+        for way in asked if now_only or controller.preemption.enabled else ():  # else `expected` tests it, too
             alloc = selector.now(way, nodes)
             if alloc is not None:
                 return now, Chosen.of(alloc)
