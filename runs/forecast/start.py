@@ -217,8 +217,8 @@ def _fitting(found: Primed, alloc: Alloc) -> Alloc:
     for at, (cpus, memory, gres) in alloc.items():
         free = machine.free_gres[at]
         fitted[at] = (
-            max(0, min(cpus, machine.free_cpus[at])),
-            max(0, min(memory, machine.free_memory[at])),
+            max(0, min(cpus, int(machine.free_cpus[at]))),
+            max(0, min(memory, int(machine.free_memory[at]))),
             _taken(gres, free),
         )
     if fitted != {at: (cpus, memory, dict(gres)) for at, (cpus, memory, gres) in alloc.items()}:

@@ -192,21 +192,20 @@ class SlurmPolicy:
         """Release the jobs that have ended."""
         daemon = self._daemon
         assert daemon is not None
-        ended = [job_id for job_id in self._running if job_id not in view.running]
-        states = {one.job.id: one.state for one in view.ended} if ended else {}
-        for job_id in sorted(ended, key=lambda one: self._records[one].serial):
+        states = {one.job.id: one.state for one in view.ended}
+        for job_id in sorted(self._running.intersection(states), key=lambda one: self._records[one].serial):
             self._running.discard(job_id)
             job = self._records[job_id]
             if job.state != RUNNING:
                 continue  # killed or preempted by the controller itself
             if job.preempted_by:
                 daemon.kill(job, PREEMPTED, now, again=self.controller.preemption.mode_of(job) == "REQUEUE")
-            elif states.get(job_id) == _LATE and self._is_check(self._jobs[job_id], now):
+            elif states[job_id] == _LATE and self._is_check(self._jobs[job_id], now):
                 daemon.kill(job, TIMEOUT, now)
             else:
                 daemon.ended(
                     job,
-                    _STATES.get(states.get(job_id, ""), COMPLETED),
+                    _STATES.get(states[job_id], COMPLETED),
                     now,
                     now + self._config.answers.delay(job.nodes.bit_count()),
                 )

@@ -36,7 +36,7 @@ class SlurmLimits:
         self.partition_qos = partition_qos
         self.running_seconds = running_seconds
         #: whether no limit can hold any job
-        self.idle = not accounts.enforces_limits
+        self.idle = not (accounts.enforces_limits and accounts.has_limits)
 
     def qos_of(self, job: SlurmJob) -> list[Qos]:
         """Return the QOS whose limits apply to a job; the QOS that is tested first comes first."""

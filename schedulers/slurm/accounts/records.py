@@ -148,6 +148,7 @@ class Accounts:
         self.enforces_qos = "qos" in enforced
         self.enforces_associations = bool(enforced & {"associations", "limits", "safe", "qos", "wckeys"})
         self.safe = "safe" in enforced
+        self._inherited: dict[tuple[int, str], Any] = {}
         self.associations = [Association(self, at, one) for at, one in enumerate(config.associations)]
         count = len(self.associations)
         self.usage = np.zeros(count)
@@ -166,6 +167,8 @@ class Accounts:
                 one.parent = accounts.get("root", -1)
             if one.parent >= 0:
                 self.associations[one.parent].children.append(one.index)
+        #: for each association, its position and those of its accounts up to root
+        self.lines = [[one.index for one in self.line(at)] for at in range(len(self.associations))]
         self.root = accounts.get("root", 0 if self.associations else -1)
         self.by_user: dict[tuple[str, str, str], int] = {
             (one.settings.user, one.settings.account, one.settings.partition): one.index
@@ -184,6 +187,13 @@ class Accounts:
         limits: list[Any] = [*config.qos, *config.associations]
         self.wanted_minutes = sorted(
             {name for one in limits for name in one.grp_tres_mins} | {"cpu" for one in limits if one.grp_tres_mins}
+        )
+        #: whether any QOS or association has a limit
+        self.has_limits = any(
+            _limits(getattr(one, name))
+            for one in limits
+            for name in one.__struct_fields__
+            if name.startswith(("grp_", "max_", "min_tres_"))
         )
         self.run_minutes = any(
             one.grp_tres_run_mins or one.max_tres_run_mins_pu or getattr(one, "max_tres_run_mins_pa", None)
@@ -206,11 +216,10 @@ class Accounts:
 
     def inherited(self, index: int, name: str) -> Any:
         """Return a limit per user (``max_*``) of an association, or of the nearest account above it that has one."""
-        for one in self.line(index):
-            value = getattr(one.settings, name)
-            if value is not None and value != {}:
-                return value
-        return None
+        if (index, name) not in self._inherited:
+            values = (getattr(one.settings, name) for one in self.line(index))
+            self._inherited[index, name] = next((value for value in values if _limits(value)), None)
+        return self._inherited[index, name]
 
     def allowed_qos(self, index: int) -> tuple[str, ...]:
         """Return the names of the QOS that an association may use."""
@@ -257,6 +266,11 @@ class Accounts:
             qos.used = Used.restored(known[3])
             qos.by_user = {name: Used.restored(used) for name, used in known[4].items()}
             qos.by_account = {name: Used.restored(used) for name, used in known[5].items()}
+
+
+def _limits(value: Any) -> bool:
+    """Return whether a setting is a limit: neither None nor an empty TRES map."""
+    return value is not None and value != {}
 
 
 #: positions that mean "none"

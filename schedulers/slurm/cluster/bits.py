@@ -3,6 +3,9 @@
 from collections.abc import Iterable
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 #: of sets with more than one node in so many, all bits are read; of others, bit by bit
 _DENSE: Final = 8
 
@@ -27,6 +30,12 @@ def indices_of(mask: int) -> list[int]:
         found.append(first + low.bit_length() - 1)
         mask ^= low
     return found
+
+
+def array_of(mask: int) -> NDArray[np.intp]:
+    """Return the indices of the nodes in a set as an array, in ascending order."""
+    data = np.frombuffer(mask.to_bytes(-(-mask.bit_length() // 8), "little"), np.uint8)
+    return np.flatnonzero(np.unpackbits(data, bitorder="little"))
 
 
 def runs_of(mask: int) -> list[tuple[int, int]]:

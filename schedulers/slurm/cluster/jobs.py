@@ -42,6 +42,7 @@ class SlurmJob:
         asked: {partition: the job's requests there}, as far as they are known.
         start, limit_end: start, and start + limit, s.
         nodes, alloc: the nodes that the job holds, and its amounts on each.
+        holding: ``alloc`` as arrays, for node selectors; None until a selector needs it.
         cpus: CPUs that the job holds, or that the last test would give it; 0: not tested.
         preempts_since: time at which jobs were first preempted for this one, s; 0: never.
         expected: start that the last backfill pass expected, s; 0: none.
@@ -67,6 +68,7 @@ class SlurmJob:
         "expected",
         "features",
         "gres",
+        "holding",
         "ids",
         "killed_at",
         "limit",
@@ -146,11 +148,11 @@ class SlurmJob:
         self.start = self.limit_end = self.ends_by = 0
         self.nodes = 0
         self.alloc: dict[int, Amounts] = {}
+        self.holding: Any = None
         self.cpus = 0
         self.tres: dict[str, float] = {}
         self.expected = 0
-        self.restarts = 0
-        self.accrued = 0
+        self.restarts = self.accrued = 0
         self.preempted_by = 0
         self.preempts_since = 0
         self.killed_at = 0
@@ -193,4 +195,4 @@ class SlurmJob:
 
 
 _MASKS: Final = ("nodes", "features", "required", "excluded")
-_APART: Final = frozenset({"sub", "alloc", "asked", "constraint", "depends", *_MASKS})
+_APART: Final = frozenset({"sub", "alloc", "asked", "holding", "constraint", "depends", *_MASKS})

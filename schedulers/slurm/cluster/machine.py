@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from pipistrelle.schedulers.slurm.cluster.bits import indices_of, mask_of
 from pipistrelle.schedulers.slurm.config.machine import NodeSettings, PartitionSettings
 from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
@@ -66,10 +68,14 @@ class SlurmMachine:
         for at, node in enumerate(nodes):
             for feature in node.features:
                 self.features[feature] = self.features.get(feature, 0) | 1 << at
-        self.free_cpus = list(self.cpus)
-        self.free_memory = list(self.memory)
+        #: free CPUs, free memory and number of jobs of each node, shape (nodes, 3)
+        self.free = np.array([self.cpus, self.memory, [0] * self.count], np.int64).T.copy()
+        self.free_cpus, self.free_memory, self.jobs_on = self.free.T
+        #: the same as `cpus`, `memory`, `threads` and `weight`, as arrays
+        self.all_cpus, self.all_memory = self.free_cpus.copy(), self.free_memory.copy()
+        self.all_threads = np.array(self.threads, np.int64)
+        self.all_weights = np.array(self.weight, np.int64)
         self.free_gres = [dict(gres) for gres in self.gres]
-        self.jobs_on = [0] * self.count
         self.busy = 0
         self.whole = 0
         self.completing = 0
@@ -98,16 +104,8 @@ class SlurmMachine:
 
     def take(self, alloc: dict[int, Amounts], *, whole: bool) -> None:
         """Record that a job now holds these amounts, {node: amounts}."""
-        mask = 0
-        for at, (cpus, memory, gres) in alloc.items():
-            self.free_cpus[at] -= cpus
-            self.free_memory[at] -= memory
-            if gres:
-                free = self.free_gres[at]
-                for name, count in gres.items():
-                    free[name] -= count
-            self.jobs_on[at] += 1
-            mask |= 1 << at
+        self._add(alloc, -1)
+        mask = mask_of(alloc)
         self.busy |= mask
         self.changed |= mask
         if whole:
@@ -115,20 +113,17 @@ class SlurmMachine:
 
     def give(self, alloc: dict[int, Amounts]) -> None:
         """Record that a job has released these amounts, {node: amounts}."""
-        mask = 0
-        for at, (cpus, memory, gres) in alloc.items():
-            self.free_cpus[at] += cpus
-            self.free_memory[at] += memory
-            if gres:
-                free = self.free_gres[at]
-                for name, count in gres.items():
-                    free[name] += count
-            self.jobs_on[at] -= 1
-            if not self.jobs_on[at]:
-                self.busy &= ~(1 << at)
-            mask |= 1 << at
+        self._add(alloc, 1)
+        mask = mask_of(alloc)
+        self.busy &= ~mask_of(at for at in alloc if not self.jobs_on[at])
         self.whole &= ~mask
         self.changed |= mask
+
+    def _add(self, alloc: dict[int, Amounts], sign: int) -> None:
+        self.free[list(alloc)] += [(sign * cpus, sign * memory, -sign) for cpus, memory, _ in alloc.values()]
+        for at, (_, _, gres) in alloc.items():
+            for name, count in gres.items():
+                self.free_gres[at][name] += sign * count
 
     def mask_of_names(self, names: Iterable[str]) -> int:
         """Return the set of the named nodes; unknown names are left out."""

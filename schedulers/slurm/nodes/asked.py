@@ -5,6 +5,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from pipistrelle.schedulers.slurm.cluster.bits import mask_of
 from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
 from pipistrelle.schedulers.slurm.cluster.machine import Amounts
 
@@ -56,6 +57,19 @@ class NodesAsked(Struct, eq=False, weakref=True):
     max_switches: int = 0
 
 
+class Chosen(Struct, frozen=True):
+    """An allocation, with the set of its nodes and the number of its CPUs."""
+
+    alloc: Alloc
+    nodes: int
+    cpus: int
+
+    @classmethod
+    def of(cls, alloc: Alloc) -> "Chosen":
+        """Return the nodes and CPUs of an allocation."""
+        return cls(alloc, mask_of(alloc), sum([cpus for cpus, _, _ in alloc.values()]))
+
+
 class Selector(Protocol):
     """The interface of node selectors."""
 
@@ -67,11 +81,12 @@ class Selector(Protocol):
 
     def expected(
         self, asked: NodesAsked, usable: int, running: Sequence[SlurmJob], now: int, gone: Sequence[SlurmJob] = ()
-    ) -> tuple[int, Alloc] | None:
+    ) -> tuple[int, Chosen] | None:
         """Return the expected start of a job and its allocation, assuming that running jobs end at their limits.
 
         Args:
-            running: the running jobs, ordered by the end of their limits.
+            running: all running jobs except ``gone``, ordered by the end of their limits. The caller never changes the
+                list.
             gone: further running jobs that are assumed to have ended.
         """
 

@@ -2,16 +2,20 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
-from pipistrelle.schedulers.slurm.cluster.bits import indices_of
+from pipistrelle.schedulers.slurm.cluster.bits import array_of
 from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
 from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine
-from pipistrelle.schedulers.slurm.nodes.asked import Alloc, NodesAsked
-from pipistrelle.schedulers.slurm.nodes.runs import NodeRun, best_run, make_runs
-from pipistrelle.schedulers.slurm.nodes.shares import Free, take_gres
+from pipistrelle.schedulers.slurm.nodes.asked import Alloc, Chosen, NodesAsked
+from pipistrelle.schedulers.slurm.nodes.runs import Able, NodeRun, best_run, make_runs
+from pipistrelle.schedulers.slurm.nodes.shares import Free, holding, take_gres
 from pipistrelle.schedulers.slurm.nodes.tree import Tree
 
+Indices = NDArray[np.intp]
 #: most jobs taken away between two tests of an expected start
 _MOST_AWAY = 200
 
@@ -47,15 +51,22 @@ class ConsTres:
         self.by_core = any("core" in name or "socket" in name for name in names)
         self.lln = "cr_lln" in names
         #: {(request, nodes): what `_fits_of` returns}
-        self._fits: dict[tuple[NodesAsked, int], dict[int, Alloc | None]] = {}
+        self._fits: dict[tuple[NodesAsked, int], _Fits] = {}
+        #: the running jobs that `expected` was last called with, and their `timeline`
+        self._running: Sequence[SlurmJob] = ()
+        self._timeline: list[Running] = []
 
     def now(self, asked: NodesAsked, usable: int) -> Alloc | None:
         """Return the allocation of a job that starts now; a job that may share CPUs tries free CPUs first."""
         usable &= asked.nodes
-        known = self._fits_of(asked, usable)
-        if 0 not in known:
-            known[0] = self.fit(asked, usable, Free(self.machine, self.shared))
-        return known[0]
+        return self._now(self._fits_of(asked, usable), asked, usable)
+
+    def _now(self, known: "_Fits", asked: NodesAsked, usable: int) -> Alloc | None:
+        if known.now is None:
+            enough = known.free >= asked.cpus
+            free = Free(self.machine, self.shared)
+            known.now = (self.fit(asked, usable, free, at=known.at) if enough else None,)
+        return known.now[0]
 
     def without(self, asked: NodesAsked, usable: int, gone: Sequence[SlurmJob]) -> Alloc | None:
         """Return the allocation of a job if the jobs in ``gone`` had ended."""
@@ -67,19 +78,24 @@ class ConsTres:
         """Return the allocation of a job on the empty cluster."""
         return self.fit(asked, asked.nodes, Empty(self.machine))
 
-    def _fits_of(self, asked: NodesAsked, usable: int) -> dict[int, Alloc | None]:
-        """Return {n: allocation if the first n running jobs on the nodes had ended}, as far as it is known.
+    def _fits_of(self, asked: NodesAsked, usable: int) -> "_Fits":
+        """Return what is known of a request on a set of nodes.
 
-        The entries of a request and a set of nodes are valid until a job starts or ends on any of these nodes.
+        It is valid until a job starts or ends on any of these nodes.
         """
         changed, self.machine.changed = self.machine.changed, 0
         if changed:
             self._fits = {key: known for key, known in self._fits.items() if not key[1] & changed}
-        return self._fits.setdefault((asked, usable), {})
+        known = self._fits.get((asked, usable))
+        if known is None:
+            at = array_of(usable)
+            free = asked.cpus if asked.share > 1 else int(np.add.reduce(np.maximum(self.machine.free_cpus[at], 0)))
+            known = self._fits[asked, usable] = _Fits(at, free, {})
+        return known
 
     def expected(
         self, asked: NodesAsked, usable: int, running: Sequence[SlurmJob], now: int, gone: Sequence[SlurmJob] = ()
-    ) -> tuple[int, Alloc] | None:
+    ) -> tuple[int, Chosen] | None:
         """Return the expected start of a job and its allocation.
 
         The function removes running jobs from a copy of the cluster, in groups of jobs that end within one period, and
@@ -89,19 +105,39 @@ class ConsTres:
         usable &= asked.nodes
         if usable.bit_count() < asked.min_nodes:
             return None
-        found = self.now(asked, usable)
+        known = self._fits_of(asked, usable)
+        found = self._now(known, asked, usable)
         if found is not None:
-            return now, found
-        known = {} if gone else self._fits_of(asked, usable)
+            return now, Chosen.of(found)
+        if known.running is running and not gone:
+            result = known.expected
+        else:
+            result = self._expected(known, asked, usable, running, gone)
+            if not gone:
+                known.running, known.expected = running, result
+        return None if result is None else (self._end_of(result[0], now), result[1])
+
+    def _expected(
+        self, known: "_Fits", asked: NodesAsked, usable: int, running: Sequence[SlurmJob], gone: Sequence[SlurmJob]
+    ) -> tuple[SlurmJob, Chosen] | None:
+        """Return the running job with whose end the job fits, and its allocation then; None if it never fits."""
+        free, fits = known.free, known.fits
+        if gone:
+            free, fits = free + sum(holding(job).cpus for job in gone), {}
+        if self._running is not running:
+            self._running, self._timeline = running, timeline(running)
         ahead: _Ahead | None = None
-        for count, place, last in stops(running, usable):
-            if count not in known:
+        for count, place, last, freed in stops(self._timeline, usable):
+            if free + freed < asked.cpus:
+                continue
+            if count not in fits:
                 if ahead is None:
-                    ahead = _Ahead(self, asked, usable, gone)
-                known[count] = ahead.fit(running, place)
-            found = known[count]
-            if found is not None:
-                return self._end_of(last, now), found
+                    ahead = _Ahead(self, asked, usable, known.at, gone)
+                alloc = ahead.fit(running, place)
+                fits[count] = None if alloc is None else Chosen.of(alloc)
+            chosen = fits[count]
+            if chosen is not None:
+                return last, chosen
         return None
 
     def _end_of(self, job: SlurmJob, now: int) -> int:
@@ -109,52 +145,45 @@ class ConsTres:
             return job.limit_end
         return max(int(job.limit_end + self.margin), now + 1)
 
-    def fit(self, asked: NodesAsked, usable: int, free: "Free | Empty", *, prefer_busy: bool = False) -> Alloc | None:
-        """Return the allocation of a job on some of the ``usable`` nodes with what is free there; None if none fits."""
+    def fit(
+        self, asked: NodesAsked, usable: int, free: Free, *, at: Indices | None = None, prefer_busy: bool = False
+    ) -> Alloc | None:
+        """Return the allocation of a job on some of the ``usable`` nodes with what is free there; None if none fits.
+
+        Args:
+            at: the usable nodes as an array, if it is known.
+        """
         if usable.bit_count() < asked.min_nodes:
             return None
+        if at is None:
+            at = array_of(usable)
         if asked.share > 1:  # free CPUs first
-            found = self.fit(replace(asked, share=1), usable, free)
+            found = self.fit(replace(asked, share=1), usable, free, at=at)
             if found is not None:
                 return found
         if asked.required & ~usable:
             return None
-        return self.take(asked, self.usable(asked, usable, free), free, prefer_busy=prefer_busy)
-
-    def usable(self, asked: NodesAsked, nodes: int, free: "Free | Empty") -> list[tuple[int, int]]:
-        """Return (node, usable CPUs) for each of ``nodes`` on which the job could use any CPU."""
-        return free.usable(asked, nodes, memory_counts=self.memory_counts, by_core=self.by_core)
-
-    def take(
-        self, asked: NodesAsked, nodes: list[tuple[int, int]], free: "Free | Empty", *, prefer_busy: bool
-    ) -> Alloc | None:
-        """Return the allocation of a job on some of ``nodes``, given as (node, usable CPUs)."""
-        if len(nodes) < asked.min_nodes:
+        able = free.usable(asked, at, memory_counts=self.memory_counts, by_core=self.by_core)
+        if len(able.at) < asked.min_nodes or int(np.add.reduce(able.cpus)) < asked.cpus:
             return None
-        if sum(cpus for _, cpus in nodes) < asked.cpus:
-            return None
+        got = None
         if prefer_busy:
-            busy = [one for one in nodes if free.jobs_on[one[0]]]
-            got = self._choose(asked, busy) if len(busy) >= asked.min_nodes else None
-            if got is None:
-                got = self._choose(asked, nodes)
-        else:
-            got = self._choose(asked, nodes)
-        return None if got is None else self._alloc(asked, whole_tasks(asked, got, dict(nodes)), free)
+            busy = able.where(free.jobs_on[able.at] > 0)
+            got = self._choose(asked, busy) if len(busy.at) >= asked.min_nodes else None
+        if got is None:
+            got = self._choose(asked, able)
+        return None if got is None else self._alloc(asked, whole_tasks(asked, got, able), free)
 
-    def _choose(self, asked: NodesAsked, nodes: Sequence[tuple[int, int]]) -> dict[int, int] | None:
-        """Return {node: CPUs} for a job; if it does not fit, try again without the nodes with the fewest CPUs.
-
-        ``nodes`` are (node, usable CPUs).
-        """
+    def _choose(self, asked: NodesAsked, nodes: Able) -> dict[int, int] | None:
+        """Return {node: CPUs} for a job; if it does not fit, try again without the nodes with the fewest CPUs."""
         if asked.counts:
-            return self._with_counts(asked, nodes)
+            return self._with_counts(asked, nodes.pairs())
         got = self._once(asked, nodes)
         if got is not None:
             return got
-        for cut in sorted({cpus for _, cpus in nodes})[:-1]:
-            nodes = [one for one in nodes if one[1] > cut]
-            if len(nodes) < asked.min_nodes:
+        for cut in np.unique(nodes.cpus)[:-1]:
+            nodes = nodes.where(nodes.cpus > cut)
+            if len(nodes.at) < asked.min_nodes:
                 return None
             got = self._once(asked, nodes)
             if got is not None:
@@ -172,16 +201,17 @@ class ConsTres:
             got.update({at: min(cpus[at], per_node) for at in fitting})
         return got if sum(got.values()) >= asked.cpus and len(got) >= asked.min_nodes else None
 
-    def _once(self, asked: NodesAsked, nodes: Sequence[tuple[int, int]]) -> dict[int, int] | None:
+    def _once(self, asked: NodesAsked, nodes: Able) -> dict[int, int] | None:
         if self.lln or asked.lln:
-            return self._least_loaded(asked, nodes)
+            return self._least_loaded(asked, nodes.pairs())
         if self.tree is not None:
             return self._below_switch(asked, nodes)
+        runs = make_runs(nodes, self.machine.all_weights, asked.required)
         if asked.want_nodes > asked.min_nodes:
-            got = fill(make_runs(nodes, self.machine.weight, asked.required), asked, asked.want_nodes)
+            got = fill(runs, asked, asked.want_nodes)
             if got is not None:
                 return got
-        return fill(make_runs(nodes, self.machine.weight, asked.required), asked, asked.min_nodes)
+        return fill(runs, asked, asked.min_nodes)
 
     def _least_loaded(self, asked: NodesAsked, nodes: Sequence[tuple[int, int]]) -> dict[int, int] | None:
         """Return {node: CPUs} for a job, from the nodes with the most free CPUs (CR_LLN)."""
@@ -199,30 +229,33 @@ class ConsTres:
             most -= 1
         return got if left <= 0 and need <= 0 else None
 
-    def _below_switch(self, asked: NodesAsked, nodes: Sequence[tuple[int, int]]) -> dict[int, int] | None:
+    def _below_switch(self, asked: NodesAsked, nodes: Able) -> dict[int, int] | None:
         """Return {node: CPUs} for a job, from nodes below the lowest switch whose nodes suffice."""
         assert self.tree is not None
-        cpus = dict(nodes)
         ranked = []
         for switch in self.tree.switches:
-            below = [at for at in cpus if switch.nodes >> at & 1]
-            if len(below) >= asked.min_nodes and sum(cpus[at] for at in below) >= asked.cpus:
-                ranked.append((switch.level, len(below), switch))
+            below = nodes.where(np.isin(nodes.at, array_of(switch.nodes)))
+            if len(below.at) >= asked.min_nodes and int(below.cpus.sum()) >= asked.cpus:
+                ranked.append((switch.level, len(below.at), switch))
         for _, _, switch in sorted(ranked, key=lambda one: one[:2]):
             leaves = [leaf for leaf in self.tree.leaves if leaf.nodes & switch.nodes]
             runs = []
             for leaf in leaves:
-                some = [(at, count) for at, count in nodes if leaf.nodes >> at & 1]
-                if some:
-                    runs.append(NodeRun(min(self.machine.weight[at] for at, _ in some), some, sum(c for _, c in some)))
+                some = nodes.where(np.isin(nodes.at, array_of(leaf.nodes)))
+                if len(some.at):
+                    weight = int(self.machine.all_weights[some.at].min())
+                    runs.append(NodeRun(weight, some, len(some.at), int(some.cpus.sum())))
             got = fill(runs, asked, asked.min_nodes)
             if got is not None:
                 return got
         return None
 
-    def _alloc(self, asked: NodesAsked, got: dict[int, int], free: "Free | Empty") -> Alloc:
+    def _alloc(self, asked: NodesAsked, got: dict[int, int], free: Free) -> Alloc:
         """Return what a job takes of each chosen node: CPUs of whole tasks, memory and gres."""
         machine = self.machine
+        if not (asked.whole or asked.gres or machine.any_threads) and asked.mem_kind in ("", "cpu"):
+            each = asked.mem if asked.mem_kind else 0
+            return {at: (got[at], each * got[at], {}) for at in sorted(got)}
         alloc: Alloc = {}
         for at in sorted(got):
             cpus = got[at]
@@ -249,104 +282,112 @@ class Empty(Free):
 
     def __init__(self, machine: SlurmMachine) -> None:
         super().__init__(machine, {})
-        self.cpus = machine.cpus
-        self.memory = machine.memory
+        self.cpus = machine.all_cpus
+        self.memory = machine.all_memory
         self.gres = machine.gres
-        self.jobs_on = [0] * machine.count
+        self.jobs_on = np.zeros(machine.count, np.int64)
+
+
+class _Fits(Struct):
+    """Where a request fits on some nodes, now and after the first running jobs there have ended.
+
+    Attributes:
+        at: the nodes as an array.
+        free: number of free CPUs on the nodes. The job cannot use more than these and those of the ended jobs.
+        now: (allocation if the job starts now; None if it does not fit), once it is known.
+        fits: {n: the same if the first n running jobs on the nodes had ended}, as far as it is known.
+        running: the running jobs from which ``expected`` follows.
+        expected: the job with whose end the job fits, and the allocation then; None if the job never fits.
+    """
+
+    at: Indices
+    free: int
+    fits: dict[int, Chosen | None]
+    now: tuple[Alloc | None] | None = None
+    running: Sequence[SlurmJob] | None = None
+    expected: tuple[SlurmJob, Chosen] | None = None
 
 
 class _Ahead:
-    """The nodes of one request while running jobs are removed one after the other.
-
-    Only the usable CPUs of nodes whose jobs were removed are computed again.
+    """The cluster as one request sees it while running jobs are removed one after the other.
 
     Args:
-        usable: set of the nodes that the job may use.
+        usable, at: the nodes that the job may use, as a set and as an array.
         gone: running jobs that are removed before all others.
     """
 
-    def __init__(self, selector: "ConsTres", asked: NodesAsked, usable: int, gone: Sequence[SlurmJob]) -> None:
+    def __init__(
+        self, selector: "ConsTres", asked: NodesAsked, usable: int, at: Indices, gone: Sequence[SlurmJob]
+    ) -> None:
         self.selector = selector
         self.asked = asked
         self.usable = usable
+        self.at = at
         self.free = Free(selector.machine, selector.shared, copy=True)
         self.free.take_away(gone)
         self._place = 0
-        self._changed = usable
-        self._cpus: dict[int, int] = {}
-        self._sum = 0
 
     def fit(self, running: Sequence[SlurmJob], place: int) -> Alloc | None:
         """Return the job's allocation if the first ``place`` running jobs had ended; None if it does not fit."""
-        for job in running[self._place : place]:
-            if job.nodes & self.usable:
-                self.free.take_away((job,))
-                self._changed |= job.nodes
+        usable, selector = self.usable, self.selector
+        self.free.take_away(job for job in running[self._place : place] if job.nodes & usable)
         self._place = place
-        selector, asked, usable = self.selector, self.asked, self.usable
-        if asked.share > 1:
-            return selector.fit(asked, usable, self.free, prefer_busy=selector.busy_nodes)
-        changed, self._changed = self._changed & usable, 0
-        cpus = self._cpus
-        for at in indices_of(changed):
-            self._sum -= cpus.pop(at, 0)
-        for at, count in selector.usable(asked, changed, self.free):
-            cpus[at] = count
-            self._sum += count
-        if asked.required & ~usable or len(cpus) < asked.min_nodes or self._sum < asked.cpus:
-            return None
-        return selector.take(asked, sorted(cpus.items()), self.free, prefer_busy=selector.busy_nodes)
+        return selector.fit(self.asked, usable, self.free, at=self.at, prefer_busy=selector.busy_nodes)
 
 
-def stops(running: Sequence[SlurmJob], usable: int) -> Iterator[tuple[int, int, SlurmJob]]:
-    """Yield the points at which an expected start is tested: (jobs gone, jobs passed, last job gone).
+#: a running job as `stops` sees it: its nodes; its limit_end and that of the next running job (-1: it is the last one);
+#: its CPUs on all nodes together, and the most on any node; the job
+Running = tuple[int, int, int, int, int, SlurmJob]
+
+
+def timeline(running: Sequence[SlurmJob]) -> list[Running]:
+    """Return running jobs, ordered by the end of their limits, for `stops`."""
+    following = [job.limit_end for job in running[1:]] + [-1]
+    return [
+        (job.nodes, job.limit_end, later, mine.cpus, mine.most, job)
+        for job, later, mine in zip(running, following, map(holding, running), strict=False)
+    ]
+
+
+def stops(running: Sequence[Running], usable: int) -> Iterator[tuple[int, int, SlurmJob, int]]:
+    """Yield the points at which an expected start is tested: (jobs gone, jobs passed, last job gone, CPUs freed).
 
     Jobs gone are those of the passed jobs that hold any of the ``usable`` nodes. Each test follows a group of jobs
     that end within one period. The period is 30 s at first and doubles before each test.
+    No more CPUs than ``CPUs freed`` become free on the nodes.
     """
-    window, end, place, last_place, gone = 30, 0, 0, len(running), 0
-    more = True
-    while more:
-        last: SlurmJob | None = None
-        following: SlurmJob | None = None
-        away = 0
-        while True:
-            if place >= last_place:
-                more = False
-                break
-            job = running[place]
-            place += 1
-            if not job.nodes & usable:
-                continue
-            if not end:
-                end = job.limit_end + window - job.limit_end % window
-            last = job
-            gone += 1
-            if place >= last_place:
-                more = False
-                following = None
-                break
-            following = running[place]
-            if following.limit_end > end + window:
-                break
+    window, end, gone, freed, away, place = 30, 0, 0, 0, 0, 0
+    last: SlurmJob | None = None
+    for nodes, limit_end, following, cpus, most, job in running:
+        place += 1
+        common = nodes & usable
+        if not common:
+            continue
+        if not end:
+            end = limit_end + window - limit_end % window
+        last = job
+        gone += 1
+        freed += cpus if common == nodes else min(cpus, most * common.bit_count())
+        if following >= 0 and following <= end + window:
             away += 1
-            if away > _MOST_AWAY:
-                break
-        if last is None:
-            return
-        if away > _MOST_AWAY:
+            if away > _MOST_AWAY:  # Slurm skips this test
+                last, away = None, 0
             continue
         window *= 2
-        while following is not None and following.limit_end > end + window:
+        while following > end + window:
             window *= 2
-        yield gone, place, last
+        yield gone, place, job, freed
+        last, away = None, 0
+    if last is not None:
+        yield gone, len(running), last, freed
 
 
-def whole_tasks(asked: NodesAsked, got: dict[int, int], usable: Mapping[int, int]) -> dict[int, int]:
+def whole_tasks(asked: NodesAsked, got: dict[int, int], able: Able) -> dict[int, int]:
     """Return {node: CPUs} for whole tasks; each node in order gets as many tasks as fit, and at least one."""
     per_task = asked.cpus_per_task
     if asked.whole or per_task <= 1 or len(got) < 2:
         return got
+    usable = dict(able.pairs())
     left = asked.cpus // per_task
     placed: dict[int, int] = {}
     order = sorted(got)
@@ -369,7 +410,7 @@ def fill(runs: list[NodeRun], asked: NodesAsked, nodes: int) -> dict[int, int] |
     left_runs: list[NodeRun | None] = list(runs)
     filling = _Filling(asked, nodes)
     for run in runs if asked.required else ():
-        for at, cpus in run.nodes:
+        for at, cpus in run.nodes.pairs():
             if asked.required >> at & 1:
                 filling.take(at, cpus)
     while not filling.done and filling.most > 0:
@@ -379,7 +420,7 @@ def fill(runs: list[NodeRun], asked: NodesAsked, nodes: int) -> dict[int, int] |
         chosen = left_runs[best]
         assert chosen is not None
         left_runs[best] = None
-        if asked.contiguous and (chosen.cpus < filling.need or len(chosen.nodes) < filling.nodes):
+        if asked.contiguous and (chosen.cpus < filling.need or chosen.size < filling.nodes):
             continue
         filling.take_from(chosen)
     return filling.got if filling.done else None
@@ -414,13 +455,38 @@ class _Filling:
 
     def take_from(self, run: NodeRun) -> None:
         """Take nodes of a run in ascending order; if a single node suffices for the rest, take the best fit."""
-        usable = run.nodes
+        nodes = run.nodes
         if self.nodes <= 1:
-            fitting = [one for one in usable if one[1] >= self.need and one[0] not in self.got]
-            if fitting:
-                usable = [min(fitting, key=lambda one: one[1])]
-        for at, cpus in usable:
+            fitting = nodes.cpus >= self.need
+            new = self.got.keys().isdisjoint(nodes.at.tolist())
+            if not new:
+                fitting &= ~np.isin(nodes.at, list(self.got))
+            if fitting.any():
+                nodes = nodes.where(fitting)
+                best = int(nodes.cpus.argmin())
+                self.take(int(nodes.at[best]), int(nodes.cpus[best]))
+                return
+            if new and not self.whole and self._take_all(nodes):
+                return
+        for at, cpus in nodes.pairs():
             if self.most == 0 or self.done:
                 break
             if at not in self.got and not (self.most == 1 and cpus < self.need):
                 self.take(at, cpus)
+
+    def _take_all(self, nodes: Able) -> bool:
+        """Take all CPUs of each node until the request is met; return False if it allows fewer nodes.
+
+        None of the nodes is taken yet, and none suffices alone.
+        """
+        total = nodes.cpus.cumsum()
+        count = min(int(total.searchsorted(self.need)) + 1, len(total))
+        if count > self.most or (count == self.most and total[count - 1] < self.need):
+            return False
+        cpus = nodes.cpus[:count].tolist()
+        cpus[-1] -= max(0, int(total[count - 1]) - self.need)
+        self.got.update(zip(nodes.at[:count].tolist(), cpus, strict=True))
+        self.need -= sum(cpus)
+        self.nodes -= count
+        self.most -= count
+        return True

@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from pipistrelle.schedulers.slurm.cluster.bits import array_of, mask_of
 from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
 from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine
-from pipistrelle.schedulers.slurm.nodes.asked import Alloc, NodesAsked
-from pipistrelle.schedulers.slurm.nodes.runs import NodeRun, best_run, make_runs, pick_equal, with_counts
+from pipistrelle.schedulers.slurm.nodes.asked import Alloc, Chosen, NodesAsked
+from pipistrelle.schedulers.slurm.nodes.runs import Able, NodeRun, best_run, make_runs, pick_equal, with_counts
 from pipistrelle.schedulers.slurm.nodes.tree import Tree
 
 
@@ -35,11 +38,8 @@ class Linear:
         return self._whole(asked, nodes) if nodes else None
 
     def _shared(self, asked: NodesAsked) -> int:
-        full = 0
-        for at, jobs in enumerate(self.machine.jobs_on):
-            if jobs >= asked.share:
-                full |= 1 << at
-        return self.machine.all & ~full
+        machine = self.machine
+        return machine.all & ~mask_of(np.flatnonzero(machine.jobs_on >= asked.share).tolist())
 
     def without(self, asked: NodesAsked, usable: int, gone: Sequence[SlurmJob]) -> Alloc | None:
         """Return the allocation of a job if the jobs in ``gone`` had ended."""
@@ -51,7 +51,7 @@ class Linear:
         left: dict[int, int] = {}
         for job in gone:
             for at in job.alloc:
-                left[at] = left.get(at, machine.jobs_on[at]) - 1
+                left[at] = left.get(at, int(machine.jobs_on[at])) - 1
         busy = machine.busy
         for at, jobs in left.items():
             if jobs <= 0:
@@ -60,16 +60,16 @@ class Linear:
 
     def expected(
         self, asked: NodesAsked, usable: int, running: Sequence[SlurmJob], now: int, gone: Sequence[SlurmJob] = ()
-    ) -> tuple[int, Alloc] | None:
+    ) -> tuple[int, Chosen] | None:
         """Return the expected start of a job and its allocation; running jobs end one by one at their limits."""
         found = self.now(asked, usable)
         if found is not None:
-            return now, found
+            return now, Chosen.of(found)
         machine = self.machine
         allowed = usable & asked.nodes
         idle = allowed & ~(self._busy_without(gone) if gone else machine.busy)
         need = asked.min_nodes
-        shared = any(jobs > 1 for jobs in machine.jobs_on) if asked.share > 1 else False
+        shared = asked.share > 1 and bool((machine.jobs_on > 1).any())
         away: list[SlurmJob] = list(gone)
         for job in running:
             if not job.nodes & allowed:
@@ -82,7 +82,7 @@ class Linear:
             if idle.bit_count() >= need:
                 nodes = self.pick(asked, idle)
                 if nodes:
-                    return (job.limit_end if job.limit_end > now else now + 1), self._whole(asked, nodes)
+                    return (job.limit_end if job.limit_end > now else now + 1), Chosen.of(self._whole(asked, nodes))
         return None
 
     def ever(self, asked: NodesAsked) -> Alloc | None:
@@ -132,9 +132,8 @@ class Linear:
 
     def _by_cpus(self, asked: NodesAsked, idle: int) -> int:
         """Return idle nodes that together have enough CPUs; 0 if there are too few. Nodes may differ in size."""
-        cpus = self.machine.cpus
-        usable = [(at, cpus[at]) for at in range(self.machine.count) if idle >> at & 1]
-        runs: list[NodeRun | None] = list(make_runs(usable, self.machine.weight))
+        at = array_of(idle)
+        runs: list[NodeRun | None] = list(make_runs(Able(at, self.machine.all_cpus[at]), self.machine.all_weights))
         nodes, left, most, need = 0, asked.want_nodes, asked.max_nodes, asked.cpus
         while most > 0:
             best = best_run(runs, left, need)
@@ -142,12 +141,12 @@ class Linear:
                 break
             run = runs[best]
             assert run is not None
-            if asked.contiguous and (run.cpus < need or len(run.nodes) < left):
+            if asked.contiguous and (run.cpus < need or run.size < left):
                 break
-            for at, amount in run.nodes:
+            for node, amount in run.nodes.pairs():
                 if most == 0 or (left <= 0 and need <= 0):
                     break
-                nodes |= 1 << at
+                nodes |= 1 << node
                 left -= 1
                 most -= 1
                 need -= amount

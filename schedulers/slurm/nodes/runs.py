@@ -1,36 +1,53 @@
 """Best fit among runs of consecutive nodes, as both of Slurm's selectors apply it."""
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
-from msgspec import Struct
+import numpy as np
+from numpy.typing import NDArray
 
-from pipistrelle.schedulers.slurm.cluster.bits import mask_of, runs_of
+from pipistrelle.schedulers.slurm.cluster.bits import runs_of, span
 
 
-class NodeRun(Struct):
-    """A run of consecutive usable nodes of one weight: (node, usable CPUs) in ascending order."""
+class Able(NamedTuple):
+    """Nodes on which a job could use any CPU, ascending, and the number of usable CPUs of each."""
+
+    at: NDArray[np.intp]
+    cpus: NDArray[np.int64]
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """Return (node, usable CPUs) of each node."""
+        return list(zip(self.at.tolist(), self.cpus.tolist(), strict=True))
+
+    def where(self, chosen: NDArray[np.bool_]) -> "Able":
+        """Return some of the nodes."""
+        return Able(self.at[chosen], self.cpus[chosen])
+
+
+class NodeRun(NamedTuple):
+    """A run of consecutive usable nodes of one weight, with their number and their CPUs together."""
 
     weight: int
-    nodes: list[tuple[int, int]]
+    nodes: Able
+    size: int
     cpus: int
     required: bool = False
 
 
-def make_runs(usable: Sequence[tuple[int, int]], weight: Sequence[int], required: int = 0) -> list[NodeRun]:
-    """Group usable nodes, given as (node, usable CPUs) in ascending order, into runs."""
-    runs: list[NodeRun] = []
-    last = -2
-    for at, cpus in usable:
-        if last == at - 1 and runs[-1].weight == weight[at]:
-            run = runs[-1]
-            run.nodes.append((at, cpus))
-            run.cpus += cpus
-        else:
-            run = NodeRun(weight[at], [(at, cpus)], cpus)
-            runs.append(run)
-        if required and required >> at & 1:
-            run.required = True
-        last = at
+def make_runs(usable: Able, weight: NDArray[np.int64], required: int = 0) -> list[NodeRun]:
+    """Group usable nodes into runs."""
+    at, cpus = usable
+    if not len(at):
+        return []
+    weights = weight[at]
+    first = np.append(0, np.flatnonzero((at[1:] != at[:-1] + 1) | (weights[1:] != weights[:-1])) + 1)
+    sums, weights_of = np.add.reduceat(cpus, first).tolist(), weights[first].tolist()
+    begins = first.tolist()
+    runs = []
+    for begin, end, of_run, all_cpus in zip(begins, [*begins[1:], len(at)], weights_of, sums, strict=True):
+        nodes = Able(at[begin:end], cpus[begin:end])
+        named = bool(required and required & span(int(nodes.at[0]), end - begin))
+        runs.append(NodeRun(of_run, nodes, end - begin, all_cpus, named))
     return runs
 
 
@@ -45,7 +62,7 @@ def best_run(runs: Sequence[NodeRun | None], nodes: int, cpus: int) -> int | Non
     for at, run in enumerate(runs):
         if run is None:
             continue
-        enough = run.cpus >= cpus and len(run.nodes) >= nodes
+        enough = run.cpus >= cpus and run.size >= nodes
         if (
             best is None
             or (run.required and not best_required)
@@ -117,8 +134,3 @@ def with_counts(wanted: Sequence[tuple[int, int]], total: int, open_nodes: int, 
             return 0
         taken |= more
     return taken
-
-
-def usable_mask(usable: Sequence[tuple[int, int]]) -> int:
-    """Return the set of the usable nodes."""
-    return mask_of(at for at, _ in usable)

@@ -1,115 +1,126 @@
 """The free CPUs, memory and GPUs of nodes, now or after some jobs have ended."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from pipistrelle.schedulers.slurm.cluster.bits import indices_of
+import numpy as np
+from numpy.typing import NDArray
+
 from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
 from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine
-from pipistrelle.schedulers.slurm.nodes.asked import NodesAsked
+from pipistrelle.schedulers.slurm.nodes.asked import Alloc, NodesAsked
+from pipistrelle.schedulers.slurm.nodes.runs import Able
 
 
 class Free:
     """The free CPUs, memory and gres of all nodes; jobs can be removed from a copy."""
 
-    __slots__ = ("cpus", "gres", "jobs_on", "machine", "memory", "own", "shared")
+    __slots__ = ("all", "cpus", "gres", "jobs_on", "machine", "memory", "shared")
 
     def __init__(self, machine: SlurmMachine, shared: Mapping[int, Sequence[int]], *, copy: bool = False) -> None:
         self.machine = machine
         self.shared = shared
-        self.own = copy
-        self.cpus = machine.free_cpus[:] if copy else machine.free_cpus
-        self.memory = machine.free_memory[:] if copy else machine.free_memory
+        #: CPUs, memory and number of jobs of each node, shape (nodes, 3)
+        self.all = machine.free.copy() if copy else machine.free
+        self.cpus, self.memory, self.jobs_on = self.all.T
         self.gres = list(machine.free_gres) if copy and machine.any_gres else machine.free_gres
-        self.jobs_on = machine.jobs_on[:] if copy else machine.jobs_on
         if copy and shared:
             self.shared = {part: list(held) for part, held in shared.items()}
 
     def take_away(self, jobs: Iterable[SlurmJob]) -> None:
         """Free the amounts that these running jobs hold."""
         for job in jobs:
+            mine = holding(job)
+            self.all[mine.nodes] += mine.amounts
             held = self.shared.get(job.part) if job.shares else None
-            for at, (cpus, memory, gres) in job.alloc.items():
-                self.cpus[at] += cpus
-                self.memory[at] += memory
-                self.jobs_on[at] -= 1
+            if held is not None:
+                for at, (cpus, _, _) in job.alloc.items():
+                    held[at] -= cpus  # type: ignore[index]
+            for at, (_, _, gres) in job.alloc.items() if self.machine.any_gres else ():
                 if gres:
                     free = self.gres[at]
                     self.gres[at] = {name: count + gres.get(name, 0) for name, count in free.items()}
-                if held is not None:
-                    held[at] -= cpus  # type: ignore[index]
 
-    def usable(self, asked: NodesAsked, nodes: int, *, memory_counts: bool, by_core: bool) -> list[tuple[int, int]]:
-        """Return (node, usable CPUs) for each node on which the job could use any CPU.
+    def usable(self, asked: NodesAsked, nodes: NDArray[np.intp], *, memory_counts: bool, by_core: bool) -> Able:
+        """Return the nodes on which the job could use any CPU, and the number of usable CPUs of each.
 
         Args:
-            nodes: set of nodes.
+            nodes: indices of the nodes to test, ascending.
             memory_counts: whether memory is allocated (CR_Memory, CR_CPU_Memory, CR_Core_Memory).
             by_core: whether whole cores are allocated.
         """
-        found = []
         machine = self.machine
-        cpus, memory, jobs_on, threads = self.cpus, self.memory, self.jobs_on, machine.threads
-        per_task, kind, mem, gres = asked.cpus_per_task, asked.mem_kind, asked.mem, asked.gres
-        if (
-            not (asked.whole or gres or asked.max_cpus_per_node or asked.tasks_per_node)
-            and asked.share <= 1
-            and not (by_core and machine.any_threads)
-            and not (memory_counts and kind not in ("", "cpu"))
-        ):  # most jobs: CPUs, with memory for each
-            least = max(1, per_task)
-            if not (memory_counts and kind and mem):
-                return [(at, cpus[at]) for at in indices_of(nodes) if cpus[at] >= least]
-            for at in indices_of(nodes):
-                free = cpus[at]
-                if free >= least:
-                    fits = memory[at] // mem
-                    free = min(free, fits)
-                    if free >= least:
-                        found.append((at, free))
-            return found
-        for at in indices_of(nodes):
-            if asked.whole:
-                if jobs_on[at]:
-                    continue
-                free = machine.cpus[at]
+        if asked.whole:
+            nodes = nodes[self.jobs_on[nodes] == 0]
+            cpus = machine.all_cpus[nodes]
+        else:
+            cpus = self.cpus[nodes] if asked.share <= 1 else self._shared_cpus(asked, nodes)
+            if by_core and machine.any_threads:
+                cpus -= cpus % machine.all_threads[nodes]
+        fits: NDArray[np.bool_] | None = None
+        if memory_counts and asked.mem_kind:
+            memory = self.memory[nodes]
+            if asked.mem_kind == "cpu":
+                if asked.mem:
+                    cpus = np.minimum(cpus, memory // asked.mem)
+            elif asked.mem_kind == "node":
+                fits = memory >= asked.mem
+            elif asked.mem_kind == "all":
+                fits = memory >= machine.all_memory[nodes]
             else:
-                free = cpus[at] if asked.share <= 1 else self._shared_cpus(asked, at)
-                if by_core and threads[at] > 1:
-                    free -= free % threads[at]
-            if free < per_task:
-                continue
-            if memory_counts and kind:
-                if kind == "cpu":
-                    if mem:
-                        free = min(free, memory[at] // mem)
-                elif kind == "node":
-                    if memory[at] < mem:
-                        continue
-                elif kind == "all":
-                    if memory[at] < machine.memory[at]:
-                        continue
-                elif memory[at] < mem * sum(count for name, count in gres.items() if name.startswith("gpu")):
-                    continue
-            if asked.max_cpus_per_node:
-                free = min(free, asked.max_cpus_per_node)
-            if asked.tasks_per_node and not asked.whole:
-                free = min(free, asked.tasks_per_node * per_task)
-            if free < per_task:
-                continue
-            if gres:
-                if not fits_gres(gres, self.gres[at]):
-                    continue
-                if asked.fixed_cpus and not asked.whole:
-                    free = min(free, asked.fixed_cpus)
-            if free > 0:
-                found.append((at, free))
-        return found
+                gpus = sum(count for name, count in asked.gres.items() if name.startswith("gpu"))
+                fits = memory >= asked.mem * gpus
+        if asked.max_cpus_per_node:
+            cpus = np.minimum(cpus, asked.max_cpus_per_node)
+        if asked.tasks_per_node and not asked.whole:
+            cpus = np.minimum(cpus, asked.tasks_per_node * asked.cpus_per_task)
+        enough = cpus >= max(1, asked.cpus_per_task)
+        if fits is not None:
+            enough &= fits
+        nodes, cpus = nodes[enough], cpus[enough]
+        if asked.gres:
+            found = np.array([fits_gres(asked.gres, self.gres[at]) for at in nodes], bool)
+            nodes, cpus = nodes[found], cpus[found]
+            if asked.fixed_cpus and not asked.whole:
+                cpus = np.minimum(cpus, asked.fixed_cpus)
+        return Able(nodes, cpus)
 
-    def _shared_cpus(self, asked: NodesAsked, at: int) -> int:
-        held = self.shared.get(asked.part)
-        mine = held[at] if held is not None else 0
-        room = self.cpus[at] + mine  # what jobs that do not share leave
-        return max(0, min(room, room * asked.share - mine))
+    def _shared_cpus(self, asked: NodesAsked, nodes: NDArray[np.intp]) -> NDArray[np.int64]:
+        mine = np.array(self.shared.get(asked.part) or [0] * self.machine.count, np.int64)[nodes]
+        room = self.cpus[nodes] + mine  # what jobs that do not share leave
+        left: NDArray[np.int64] = np.minimum(room, room * asked.share - mine)
+        return left.clip(0)
+
+
+class Holding(NamedTuple):
+    """What a running job holds.
+
+    Attributes:
+        alloc: the job's allocation, from which the rest follows.
+        nodes: the job's nodes, as an array or, if they are consecutive, as a slice.
+        amounts: what becomes free on each node when the job ends: CPUs, memory and -1 job, shape (n, 3).
+        cpus, most: CPUs on all nodes together, and the most on any node.
+    """
+
+    alloc: Alloc
+    nodes: NDArray[np.intp] | slice
+    amounts: NDArray[np.int64]
+    cpus: int
+    most: int
+
+
+def holding(job: SlurmJob) -> Holding:
+    """Return what a running job holds, as arrays."""
+    found: Holding | None = job.holding
+    if found is None or found.alloc is not job.alloc:
+        nodes = sorted(job.alloc)
+        amounts = np.array([(*job.alloc[at][:2], -1) for at in nodes], np.int64).reshape(-1, 3)
+        together = nodes and nodes[-1] - nodes[0] == len(nodes) - 1
+        where = slice(nodes[0], nodes[-1] + 1) if together else np.array(nodes, np.intp)
+        found = job.holding = Holding(
+            job.alloc, where, amounts, int(amounts[:, 0].sum()), int(amounts[:, 0].max(initial=0))
+        )
+    return found
 
 
 def fits_gres(wanted: Mapping[str, int], free: Mapping[str, int]) -> bool:

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from pipistrelle.schedulers.slurm.cluster.bits import mask_of
 from pipistrelle.schedulers.slurm.cluster.jobs import PENDING, SlurmJob
-from pipistrelle.schedulers.slurm.nodes.asked import Alloc, NodesAsked
+from pipistrelle.schedulers.slurm.nodes.asked import Chosen, NodesAsked
 from pipistrelle.schedulers.slurm.passes.controller import Controller
 from pipistrelle.schedulers.slurm.passes.eligible import array_may_start
 from pipistrelle.schedulers.slurm.passes.job_order import QueueEntry, build_queue
@@ -79,6 +79,14 @@ class _Pass:
         self.space = Space(now, now + self.window, self.usable, resolution)
         self.most_records = self.parameters.bf_node_space_size or self.parameters.bf_max_job_test
         self.tried = 0
+        parameters = self.parameters
+        #: most jobs tested per partition, per user in a partition, per association and per user; 0: no limit
+        self.most_tested = (
+            parameters.bf_max_job_part,
+            parameters.bf_max_job_user_part,
+            parameters.bf_max_job_assoc,
+            parameters.bf_max_job_user,
+        )
         #: {(kind of limit, who): jobs tested}
         self.counted: dict[tuple[int, str], int] = {}
         self.reserved_in: dict[int, int] = {}
@@ -153,19 +161,15 @@ class _Pass:
 
     def _over_counts(self, job: SlurmJob, part: int) -> bool:
         """Count a tested job; return whether one of the limits such as bf_max_job_part is exceeded."""
-        parameters = self.parameters
-        counts = (
-            (parameters.bf_max_job_part, str(part)),
-            (parameters.bf_max_job_user_part, f"{job.user} {part}"),
-            (parameters.bf_max_job_assoc, str(job.assoc)),
-            (parameters.bf_max_job_user, job.user),
-        )
+        if not any(self.most_tested):
+            return False
         counted = self.counted
-        keys = [(most, kind, key) for kind, (most, key) in enumerate(counts)]
-        if any(most and counted.get((kind, key), 0) >= most for most, kind, key in keys):
+        who = (str(part), f"{job.user} {part}", str(job.assoc), job.user)
+        keys = [(most, (kind, who[kind])) for kind, most in enumerate(self.most_tested) if most]
+        if any(counted.get(key, 0) >= most for most, key in keys):
             return True
-        for _, kind, key in keys:
-            counted[kind, key] = counted.get((kind, key), 0) + 1
+        for _, key in keys:
+            counted[key] = counted.get(key, 0) + 1
         return False
 
     def _test(self, job: SlurmJob, entry: QueueEntry, outcome: TestOutcome, now_only: bool) -> bool:
@@ -198,13 +202,12 @@ class _Pass:
                 if later and not now_only:
                     continue
                 return True
-            start, alloc = found
-            job.cpus = sum(cpus for cpus, _, _ in alloc.values())
-            chosen = mask_of(alloc)
+            start, chosen = found
+            job.cpus = chosen.cpus
             if start_at > start:
                 start = start_at
                 self.result.changed = True
-            if start <= now and chosen & controller.machine.completing:
+            if start <= now and chosen.nodes & controller.machine.completing:
                 start, later = now + 1, 0
             if start <= now:
                 if self._start(job, part, nodes, outcome, limit):
@@ -220,13 +223,13 @@ class _Pass:
                 continue
             begin, until = self._rounded(start), self._rounded(start + limit)
             if start > now + self.window:
-                outcome.kind, outcome.start, outcome.end, outcome.nodes = BEYOND, start, until, chosen
+                outcome.kind, outcome.start, outcome.end, outcome.nodes = BEYOND, start, until, chosen.nodes
                 job.expected = start
                 return True
-            if start > now and self.space.overlaps(begin, until, chosen):
+            if start > now and self.space.overlaps(begin, until, chosen.nodes):
                 later = start
                 continue
-            return self._reserve(job, part, outcome, alloc, (start, begin, until), no_reserve, earlier)
+            return self._reserve(job, part, outcome, chosen, (start, begin, until), no_reserve, earlier)
 
     def _rounded(self, time: int) -> int:
         return time // self.space.resolution * self.space.resolution
@@ -245,22 +248,22 @@ class _Pass:
 
     def _when(
         self, job: SlurmJob, part: int, asked: list[NodesAsked], nodes: int, now_only: bool
-    ) -> tuple[int, Alloc] | None:
+    ) -> tuple[int, Chosen] | None:
         """Return a job's earliest start and allocation; the start is now if the job fits after preempting others."""
         controller, now = self.controller, self.now
         selector = controller.selector
-        best: tuple[int, Alloc] | None = None
-        for way in asked:
+        best: tuple[int, Chosen] | None = None
+        for way in asked if now_only or controller.preemption.enabled else ():  # else `expected` tests it, too
             alloc = selector.now(way, nodes)
             if alloc is not None:
-                return now, alloc
+                return now, Chosen.of(alloc)
         running = controller.running_jobs()
         candidates = controller.preemption.candidates(job, part, running, now) if controller.preemption.enabled else []
         if candidates:
             for way in asked:
                 alloc = selector.without(way, nodes, candidates)
                 if alloc is not None:
-                    return now, alloc
+                    return now, Chosen.of(alloc)
             gone = {one.serial for one in candidates}
             running = [one for one in running if one.serial not in gone]
         if now_only:
@@ -321,7 +324,7 @@ class _Pass:
         job: SlurmJob,
         part: int,
         outcome: TestOutcome,
-        alloc: Alloc,
+        chosen: Chosen,
         times: tuple[int, int, int],
         no_reserve: bool,
         earlier: int,
@@ -333,12 +336,12 @@ class _Pass:
         controller = self.controller
         start, begin, until = times
         one = controller.machine.partitions[part]
-        if not self.parameters.assoc_limit_stop:
-            reason = controller.limits.after(job, controller.requests.tres(job, one, alloc))
+        if not (self.parameters.assoc_limit_stop or controller.limits.idle):
+            reason = controller.limits.after(job, controller.requests.tres(job, one, chosen.alloc))
             if reason:
                 job.reason = reason
                 return True
-        nodes = mask_of(alloc)
+        nodes = chosen.nodes
         outcome.kind, outcome.start, outcome.end, outcome.nodes = RESERVES, start, until, nodes
         if no_reserve:
             return True

@@ -66,6 +66,8 @@ class Controller:
         self.serial = 0
         self.pending: dict[int, SlurmJob] = {}
         self.running: list[tuple[int, int, SlurmJob]] = []
+        #: what `running_jobs` returned since a job last started or ended
+        self._running_jobs: list[SlurmJob] | None = None
         self.by_number: dict[int, list[SlurmJob]] = {}
         self.preemption = SlurmPreemption(config, self.machine, self.accounts)
         #: {(user, name): {serial: job}} of jobs that have not ended, for singleton dependencies
@@ -91,8 +93,10 @@ class Controller:
         return self.requests.linear or all(one.exclusive for one in self.machine.partitions)
 
     def running_jobs(self) -> list[SlurmJob]:
-        """Return the running jobs, ordered by the end of their limits."""
-        return [job for _, _, job in self.running]
+        """Return the running jobs, ordered by the end of their limits; the list is new once a job started or ended."""
+        if self._running_jobs is None:
+            self._running_jobs = [job for _, _, job in self.running]
+        return self._running_jobs
 
     def submit(
         self, ids: Sequence[str], sub: Submission, now: int, tasks: Sequence[int] = (), *, accepted: bool = False
@@ -261,6 +265,7 @@ class Controller:
         for name, count in job.sub.licenses.items():
             self.licenses_used[name] = self.licenses_used.get(name, 0) + count
         insort(self.running, (job.limit_end, job.serial, job))
+        self._running_jobs = None
         self.changed += 1
         return job
 
@@ -293,6 +298,7 @@ class Controller:
             completing: whether the nodes cannot be used until `clean` is called.
         """
         self.running.remove((job.limit_end, job.serial, job))
+        self._running_jobs = None
         self.machine.give(job.alloc)
         self._share(job, -1)
         self.limits.end(job)

@@ -80,8 +80,7 @@ def place(controller: Controller, job: SlurmJob, part: int, usable: int, now: in
                     break
     if alloc is not None:
         job.cpus = sum(cpus for cpus, _, _ in alloc.values())
-    tres = controller.requests.tres(job, one, alloc)
-    reason = limits.after(job, tres)
+    reason = "" if limits.idle else limits.after(job, controller.requests.tres(job, one, alloc))
     if reason:
         job.reason = reason
         return Placed(HELD)

@@ -7,7 +7,9 @@ import calendar
 from collections.abc import Iterable
 from typing import Any, Final
 
-from pipistrelle.schedulers.slurm.accounts.records import Accounts
+import numpy as np
+
+from pipistrelle.schedulers.slurm.accounts.records import Accounts, Tres
 from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
 from pipistrelle.schedulers.slurm.config.parameters import PrioritySettings
 
@@ -59,8 +61,7 @@ class Usage:
                     qos.wall *= factor
                     for name in qos.minutes:
                         qos.minutes[name] *= factor
-        for job in jobs:
-            self.add(job, now)
+        self._add(jobs, now)
 
     def settle(self, now: int) -> None:
         """Begin the next period of usage at ``now`` (s).
@@ -76,26 +77,39 @@ class Usage:
 
         This is also called when the job ends.
         """
-        seconds = now - max(job.start, self.last)
-        if seconds <= 0 or job.assoc < 0:
-            return
+        self._add((job,), now)
+
+    def _add(self, jobs: Iterable[SlurmJob], now: int) -> None:
         accounts = self.accounts
-        qos = accounts.qos[job.qos] if job.qos >= 0 else None
-        weight = seconds * self.per_second**seconds
-        if qos is not None:
-            weight *= qos.settings.usage_factor
-        billing = job.tres.get("billing", 0.0) * weight
         wanted = accounts.wanted_minutes
-        for one in accounts.line(job.assoc):
-            one.usage += billing
-            one.wall += weight
-            for name in wanted:
-                one.minutes[name] = one.minutes.get(name, 0.0) + job.tres.get(name, 0.0) * weight
-        if qos is not None:
-            qos.usage += billing
-            qos.wall += weight
-            for name in wanted:
-                qos.minutes[name] = qos.minutes.get(name, 0.0) + job.tres.get(name, 0.0) * weight
+        at: list[int] = []
+        billings: list[float] = []
+        weights: list[float] = []
+        #: {s of usage: s with the decay within the period}
+        decayed: dict[int, float] = {}
+        for job in jobs:
+            seconds = now - max(job.start, self.last)
+            if seconds <= 0 or job.assoc < 0:
+                continue
+            qos = accounts.qos[job.qos] if job.qos >= 0 else None
+            if seconds not in decayed:
+                decayed[seconds] = seconds * self.per_second**seconds
+            weight = decayed[seconds]
+            if qos is not None:
+                weight *= qos.settings.usage_factor
+            billing = job.tres.get("billing", 0.0) * weight
+            line = accounts.lines[job.assoc]
+            at += line
+            billings += [billing] * len(line)
+            weights += [weight] * len(line)
+            for index in line if wanted else ():
+                _add_minutes(accounts.associations[index].minutes, wanted, job, weight)
+            if qos is not None:
+                qos.usage += billing
+                qos.wall += weight
+                _add_minutes(qos.minutes, wanted, job, weight)
+        np.add.at(accounts.usage, at, billings)
+        np.add.at(accounts.wall, at, weights)
 
     def _reset(self) -> None:
         self.accounts.usage[:] = self.accounts.wall[:] = 0.0
@@ -129,6 +143,11 @@ class Usage:
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what `state` returned."""
         self.last, self.next_reset = state["last"], state["next_reset"]
+
+
+def _add_minutes(minutes: Tres, wanted: Iterable[str], job: SlurmJob, weight: float) -> None:
+    for name in wanted:
+        minutes[name] = minutes.get(name, 0.0) + job.tres.get(name, 0.0) * weight
 
 
 def _year_month(days: int) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from tests.schedulers.slurm.conftest import Queue, shared
 from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETED
 from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
 from pipistrelle.schedulers.slurm.nodes.asked import Alloc
-from pipistrelle.schedulers.slurm.nodes.cons_tres import ConsTres, stops
+from pipistrelle.schedulers.slurm.nodes.cons_tres import ConsTres, stops, timeline
 from pipistrelle.schedulers.slurm.passes.controller import Controller
 
 NODES = 8
@@ -55,7 +55,7 @@ def slowly(controller: Controller, asked: Any, usable: int, now: int) -> tuple[i
     if found is not None:
         return now, found
     held = [job for job in running if job.nodes & usable]
-    for count, _, last in stops(running, usable) if usable.bit_count() >= asked.min_nodes else ():
+    for count, _, last, _ in stops(timeline(running), usable) if usable.bit_count() >= asked.min_nodes else ():
         found = selector.without(asked, usable, held[:count])
         if found is not None:
             return max(last.limit_end, now + 1), found
@@ -89,4 +89,5 @@ def test_expected_starts_follow_from_the_running_jobs_alone(
             for way in ways:
                 for nodes in (usable, controller.machine.all):
                     found = controller.selector.expected(way, nodes, controller.running_jobs(), now)
-                    assert found == slowly(controller, way, nodes, now)
+                    slow = slowly(controller, way, nodes, now)
+                    assert (found and (found[0], found[1].alloc)) == slow

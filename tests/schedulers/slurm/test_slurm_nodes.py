@@ -111,7 +111,7 @@ def test_memory_limits_the_cpus_of_a_node() -> None:
     queue.add(tasks=4, mem_per_cpu=8000)
     main_pass(queue.controller, 1, full=True)
     assert nodes_of(queue, 1) == ["n01", "n02"]
-    assert queue.controller.machine.free_memory[:2] == [0, 0]
+    assert queue.controller.machine.free_memory[:2].tolist() == [0, 0]
 
 
 def test_exclusive_job_takes_whole_nodes() -> None:
@@ -121,7 +121,7 @@ def test_exclusive_job_takes_whole_nodes() -> None:
     queue.add(nodes=1, exclusive=True)
     main_pass(queue.controller, 1, full=True)
     assert nodes_of(queue, 2) == ["n02"]
-    assert queue.controller.machine.free_cpus == [3, 0, 4, 4]
+    assert queue.controller.machine.free_cpus.tolist() == [3, 0, 4, 4]
 
 
 def with_gpus() -> SlurmConfig:
