@@ -36,8 +36,8 @@ class Depth(KeepsBegins):
     """The backfilling rule ``depth``: the first jobs that do not fit get reservations.
 
     Reservations are new at each decision. Other jobs start if they delay none of these reservations. A reservation is a
-    number of units; with windows (announced maintenance), or if jobs hold units out of service, it is a set of units.
-    Depth 1 is EASY.
+    number of units. It is a set of units or nodes if jobs share nodes, if jobs hold units out of service, or with
+    windows (announced maintenance). Depth 1 is EASY.
     """
 
     _kept = ("_begins", "_liberal")
