@@ -141,7 +141,7 @@ class JobLog(ABC):
         self.options = options or LogOptions()
         self.zone = self.options.zone()
         if self.options.units == "gpus" and not self.counts_gpus:
-            expected = "what Slurm's sacct printed, or PBS accounting"
+            expected = "sacct output, Slurm events, PBS accounting, or the log of a GPU cluster (pods, Philly, Helios)"
             raise TraceError("the log has no numbers of requested GPUs", expected=expected, found=self.format)
         #: facts about the machine, as in SWF's header
         self.header: dict[str, str] = {}
