@@ -126,7 +126,7 @@ def test_every_value_of_a_closed_set_is_documented(section):
 
     assert all(f"`{state}`" in section(PAGE, "out_jobs.csv") for state in states - {"SUBMITTED", "RUNNING"})
     assert all(f"`{reason}`" in section(PAGE, "out_summary.json") for reason in get_args(EndReason))
-    listed = re.search(r"Codes of rejections:(.*?);", section(PAGE, "out_decisions.csv"), flags=re.DOTALL)
+    listed = re.search(r"one of these codes:(.*?)\.", section(PAGE, "out_decisions.csv"), flags=re.DOTALL)
     assert listed is not None
     assert tuple(re.findall(r"`(\w+)`", listed[1])) == get_args(RejectionCode)
 
