@@ -1,6 +1,7 @@
 """Choose whole nodes, as select/linear does."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -40,6 +41,19 @@ class Linear:
     def _shared(self, asked: NodesAsked) -> int:
         machine = self.machine
         return machine.all & ~mask_of(np.flatnonzero(machine.jobs_on >= asked.share).tolist())
+
+    def begin_test(self, asked: Iterable[NodesAsked], usable: int) -> None:
+        """Do nothing: earlier tests do not affect the choice of whole nodes."""
+
+    def test_ever(self, asked: Iterable[NodesAsked], usable: int) -> None:
+        """Do nothing, as `begin_test`."""
+
+    def state(self) -> Any:
+        """Return an empty list: everything follows from the running jobs."""
+        return []
+
+    def restore(self, state: Any) -> None:
+        """Do nothing, as there is no state."""
 
     def without(self, asked: NodesAsked, usable: int, gone: Sequence[SlurmJob]) -> Alloc | None:
         """Return the allocation of a job if the jobs in ``gone`` had ended."""
