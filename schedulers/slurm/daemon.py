@@ -46,7 +46,7 @@ class Daemon:
 
     Args:
         keep: keep the results of all passes in the actions.
-        complete: also run backfill passes that cannot start a job and only renew expected starts.
+        complete: also run the parts of backfill passes that cannot start a job and only renew expected starts.
     """
 
     def __init__(self, controller: Controller, *, keep: bool = False, complete: bool = True) -> None:
@@ -242,33 +242,13 @@ class Daemon:
     def _backfill(self, now: float) -> None:
         self.last_backfill = now
         self.work = now if self.touched >= floor(now) else inf
-        if not self.complete and not self._may_start():
-            if self.controller.pending:
-                self.touch(now)  # most passes with a queue change expected starts
-            return
-        result = backfill_pass(self.controller, int(now), preempt=self._preempt)
+        result = backfill_pass(self.controller, int(now), preempt=self._preempt, complete=self.complete)
         self._actions.started += result.started
         if self.keep:
             self._actions.passes.append(("backfill", result))
         if result.changed or result.preempted or result.planned or self.planned or self.controller.gated:
             self.touch(now)
         self.planned = result.planned
-
-    def _may_start(self) -> bool:
-        """Return whether any waiting job could start now if no nodes were reserved for other jobs."""
-        controller = self.controller
-        machine = controller.machine
-        if controller.preemption.enabled:
-            return bool(controller.pending)
-        open_nodes = machine.all & ~(machine.down | machine.completing)
-        open_nodes &= ~machine.busy if controller.requests.linear and not controller.shared else ~machine.whole
-        if not open_nodes:
-            return False
-        for job in controller.pending.values():
-            for part in job.parts:
-                if (machine.partitions[part].mask & open_nodes).bit_count() >= job.min_nodes:
-                    return True
-        return False
 
     def stuck(self, now: float) -> bool:
         """Return whether no waiting job will ever start unless a job is submitted or a node returns.

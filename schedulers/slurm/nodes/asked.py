@@ -93,6 +93,12 @@ class Selector(Protocol):
     def ever(self, asked: NodesAsked) -> Alloc | None:
         """Return the allocation of a job on the empty cluster; None if it does not fit."""
 
+    def may_fit(self, asked: NodesAsked, usable: int) -> bool:
+        """Return False only if a job certainly cannot start now on any of the ``usable`` nodes."""
+
+    def is_plain(self, asked: NodesAsked) -> bool:
+        """Return whether a test of a job that cannot start leaves nothing behind except the expected start."""
+
     def begin_test(self, asked: Iterable[NodesAsked], usable: int) -> None:
         """Note that a submission, the main loop or a start by backfill tests a job.
 

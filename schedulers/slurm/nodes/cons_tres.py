@@ -106,6 +106,22 @@ class ConsTres:
         self.count(asked, at, free)
         return self.fit(asked, usable, free, at=at)
 
+    def may_fit(self, asked: NodesAsked, usable: int) -> bool:
+        """Return whether a job might fit now on some of the nodes: they have enough free CPUs and memory together."""
+        usable &= asked.nodes
+        known = self._fits_of(asked, usable)
+        if known.may is None:
+            known.may = known.free >= asked.cpus
+            if known.may:
+                free = Free(self.machine, self.shared)
+                able = free.usable(asked, known.at, memory_counts=self.memory_counts, by_core=self.by_core)
+                known.may = len(able.at) >= asked.min_nodes and int(np.add.reduce(able.cpus)) >= asked.cpus
+        return known.may
+
+    def is_plain(self, asked: NodesAsked) -> bool:
+        """Return whether a job gets as many CPUs as it asked for, and its tests leave no traces."""
+        return not (asked.gres or asked.whole or asked.counts or asked.cpus_per_task > 1 or self.machine.any_threads)
+
     def begin_test(self, asked: Iterable[NodesAsked], usable: int) -> None:
         """Forget what earlier tests of jobs with GPUs counted on the nodes of a request."""
         for way in asked if self.gpus.counted else ():
@@ -347,6 +363,7 @@ class _Fits(Struct):
     Attributes:
         at: the nodes as an array.
         free: number of free CPUs on the nodes. The job cannot use more than these and those of the ended jobs.
+        may: whether the free CPUs and memory of the nodes together suffice, once it is known.
         now: (allocation if the job starts now; None if it does not fit), once it is known.
         counts_now: the GPUs that the test for ``now`` counts.
         fits: {n: the same two if the first n running jobs on the nodes had ended}, as far as it is known.
@@ -358,6 +375,7 @@ class _Fits(Struct):
     at: Indices
     free: int
     fits: dict[int, tuple[Chosen, Counts] | None]
+    may: bool | None = None
     now: tuple[Alloc | None] | None = None
     counts_now: Counts = ()
     running: Sequence[SlurmJob] | None = None

@@ -42,6 +42,15 @@ class Linear:
         machine = self.machine
         return machine.all & ~mask_of(np.flatnonzero(machine.jobs_on >= asked.share).tolist())
 
+    def may_fit(self, asked: NodesAsked, usable: int) -> bool:
+        """Return whether enough of the nodes are idle, or are not held by one job if the job may share nodes."""
+        taken = self.machine.busy if asked.share <= 1 else self.machine.whole
+        return (usable & asked.nodes & ~taken).bit_count() >= asked.min_nodes
+
+    def is_plain(self, asked: NodesAsked) -> bool:
+        """Return whether all nodes have equal CPUs, so that every test finds the same number of CPUs."""
+        return self.equal and asked.want_nodes == asked.min_nodes == asked.max_nodes
+
     def begin_test(self, asked: Iterable[NodesAsked], usable: int) -> None:
         """Do nothing: earlier tests do not affect the choice of whole nodes."""
 

@@ -55,18 +55,31 @@ class BackfillResult(Struct):
 
 
 def backfill_pass(
-    controller: Controller, now: int, *, preempt: Callable[[SlurmJob, SlurmJob], None] | None = None
+    controller: Controller,
+    now: int,
+    *,
+    preempt: Callable[[SlurmJob, SlurmJob], None] | None = None,
+    complete: bool = True,
 ) -> BackfillResult:
     """Start jobs in queue order, unless they delay the expected start of an earlier job.
 
     Args:
         preempt: called with each victim and the job that needs the victim's nodes.
+        complete: also test the jobs behind the last one that may start now. These tests only renew expected starts.
     """
-    return _Pass(controller, now, preempt).run()
+    return _Pass(controller, now, preempt, complete=complete).run()
 
 
 class _Pass:
-    def __init__(self, controller: Controller, now: int, preempt: Callable[[SlurmJob, SlurmJob], None] | None) -> None:
+    def __init__(
+        self,
+        controller: Controller,
+        now: int,
+        preempt: Callable[[SlurmJob, SlurmJob], None] | None,
+        *,
+        complete: bool,
+    ) -> None:
+        self.complete = complete
         self.controller = controller
         self.now = now
         self.preempt = preempt
@@ -97,8 +110,13 @@ class _Pass:
         controller = self.controller
         controller.reservations.advance(self.now)
         queue = build_queue(controller, self.now, backfill=True)
-        for waiting in controller.pending.values():
-            waiting.expected = 0
+        if self.complete:
+            for waiting in controller.pending.values():
+                waiting.expected = 0
+        else:
+            queue = self._up_to_last_start(queue)
+            for entry in queue:
+                entry.job.expected = 0
         array, reserved = 0, 0
         for entry in queue:
             if self.tried >= self.parameters.bf_max_job_test:
@@ -139,6 +157,24 @@ class _Pass:
                     if reserved < min(most, len(current.ids)) and self._more_tasks(current, reserved):
                         job = current
         return self.result
+
+    def _up_to_last_start(self, queue: list[QueueEntry]) -> list[QueueEntry]:
+        """Return the queue up to the last job that may start now, or whose test may have lasting effects."""
+        controller = self.controller
+        if controller.preemption.enabled or not controller.limits.idle:
+            return queue
+        selector, partitions = controller.selector, controller.machine.partitions
+        for at in range(len(queue), 0, -1):
+            job = queue[at - 1].job
+            asked = controller.requests.asked(job, partitions[queue[at - 1].part])
+            if job.sub.licenses or any(
+                not selector.is_plain(way) or selector.may_fit(way, self.usable) for way in asked
+            ):
+                break
+        else:
+            at = 0
+        self.result.changed = at < len(queue)
+        return queue[:at]
 
     def _more_tasks(self, job: SlurmJob, reserved: int) -> bool:
         """Return whether the limit of running tasks (%N) lets another task run, besides ``reserved`` tasks."""
