@@ -149,7 +149,7 @@ class ConsTres:
         changed, self.machine.changed = self.machine.changed, 0
         if changed:
             self._fits = {key: known for key, known in self._fits.items() if not key[1] & changed}
-        counts = () if asked.gres else self.gpus.of(usable)
+        counts = () if asked.gres or not self.gpus.counted else self.gpus.of(usable)
         known = self._fits.get((asked, usable, counts))
         if known is None:
             at = array_of(usable)
@@ -196,9 +196,7 @@ class ConsTres:
         if self._running is not running:
             self._running, self._timeline = running, timeline(running)
         ahead: _Ahead | None = None
-        for count, place, last, freed in stops(self._timeline, usable):
-            if free + freed < asked.cpus:
-                continue
+        for count, place, last, _ in stops(self._timeline, usable, asked.cpus - free):
             if count not in fits:
                 if ahead is None:
                     ahead = _Ahead(self, asked, usable, known.at, gone)
@@ -427,12 +425,12 @@ def timeline(running: Sequence[SlurmJob]) -> list[Running]:
     ]
 
 
-def stops(running: Sequence[Running], usable: int) -> Iterator[tuple[int, int, SlurmJob, int]]:
+def stops(running: Sequence[Running], usable: int, need: int = 0) -> Iterator[tuple[int, int, SlurmJob, int]]:
     """Yield the points at which an expected start is tested: (jobs gone, jobs passed, last job gone, CPUs freed).
 
     Jobs gone are those of the passed jobs that hold any of the ``usable`` nodes. Each test follows a group of jobs
     that end within one period. The period is 30 s at first and doubles before each test.
-    No more CPUs than ``CPUs freed`` become free on the nodes.
+    No more CPUs than ``CPUs freed`` become free on the nodes. Points with fewer than ``need`` of them are left out.
     """
     window, end, gone, freed, away, place = 30, 0, 0, 0, 0, 0
     last: SlurmJob | None = None
@@ -454,9 +452,10 @@ def stops(running: Sequence[Running], usable: int) -> Iterator[tuple[int, int, S
         window *= 2
         while following > end + window:
             window *= 2
-        yield gone, place, job, freed
+        if freed >= need:
+            yield gone, place, job, freed
         last, away = None, 0
-    if last is not None:
+    if last is not None and freed >= need:
         yield gone, len(running), last, freed
 
 

@@ -80,6 +80,8 @@ class _Pass:
         complete: bool,
     ) -> None:
         self.complete = complete
+        #: whether the pass ends before the end of the queue; then the last job only needs a test whether it starts now
+        self.shortened = False
         self.controller = controller
         self.now = now
         self.preempt = preempt
@@ -130,7 +132,7 @@ class _Pass:
                 if reason:
                     entry.job.reason = reason
                     continue
-            now_only = self._now_only(entry)
+            now_only = self._now_only(entry) or (self.shortened and entry is queue[-1])
             job: SlurmJob | None = entry.job
             while job is not None and job.state == PENDING:
                 if job.array:
@@ -173,7 +175,7 @@ class _Pass:
                 break
         else:
             at = 0
-        self.result.changed = at < len(queue)
+        self.shortened = self.result.changed = at < len(queue)
         return queue[:at]
 
     def _more_tasks(self, job: SlurmJob, reserved: int) -> bool:

@@ -77,6 +77,8 @@ class Controller:
         self.changed = 0
         #: whether the last queue left out jobs because of holds, dependencies or begin times
         self.gated = False
+        #: (``changed``, the last queue), if the queue stays the same until the next change
+        self.queue: tuple[int, list[Any]] | None = None
 
     def _selector(self) -> Selector:
         select = self.config.select
