@@ -164,7 +164,7 @@ class LivePage {
       `${words.whole(state.held)} of ${words.whole(state.units)}${state.down ? `; ${words.whole(state.down)} down` : ""}`,
       share(state.held, state.units), share(state.down, state.units));
     state.resources.forEach(({name, total, held}, at) => {
-      this.resources[at].set(words.percent(share(held, total)), `${words.amount(name, held)} of ${words.amount(name, total)}`, share(held, total));
+      this.resources[at].set(words.percent(share(held, total)), `${words.partOf(name, held)} of ${words.amount(name, total)}`, share(held, total));
     });
     tiles.queue.set(words.whole(state.queue), `for ${words.count(state.waiting_units, facts.shared.length ? "node" : "unit")}`);
     tiles.backlog.set(words.brief(share(state.backlog, state.units)), "of the whole machine");

@@ -319,7 +319,7 @@ export class Gantt extends Stage {
     this.raster.between(time, time + 1e-9, (row) => {
       for (let k = firstOf[row]; k < firstOf[row + 1]; k++) share += Math.max(0, Math.min(top[k], node + 1) - Math.max(low[k], node));
     });
-    return ` (${words.tick(share * shown.has[node])} of ${words.amount(shown.name, shown.has[node])} held)`;
+    return ` (${words.partOf(shown.name, share * shown.has[node])} of ${words.amount(shown.name, shown.has[node])} held)`;
   }
 
   /** Select the next or previous job by start time. @type {(by: number) => void} */

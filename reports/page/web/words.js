@@ -78,9 +78,14 @@ export const words = {
   amount(name, amount) {
     if (name === "cores") return words.count(amount, "core");
     if (name === "gpu") return words.count(amount, "GPU");
-    if (name !== "memory") return `${words.tick(amount)} ${name}`;
+    return `${words.partOf(name, amount)} ${name}`;
+  },
+
+  /** An amount of a resource before its whole, such as "4" of "16 cores" or "1.5 GiB" of "64 GiB memory". @type {(name: string, amount: number) => string} */
+  partOf(name, amount) {
+    if (name !== "memory") return words.tick(amount);
     const [step, unit] = amount >= 1048576 ? [1048576, "TiB"] : amount >= 1024 ? [1024, "GiB"] : [1, "MiB"];
-    return `${words.tick(amount / step)} ${unit} memory`;
+    return `${words.tick(amount / step)} ${unit}`;
   },
 
   /** The name of a resource in a text. @type {(name: string) => string} */
