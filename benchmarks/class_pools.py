@@ -63,7 +63,10 @@ def cases(count: int, load: float) -> dict[str, tuple[Platform, Workload]]:
     constraints = [CONSTRAINTS[name] for name in queues]
     return {
         "plain": (machine, plain),
-        "class pools": (Platform(name="two", pools=POOLS, classes=classes), replace(plain, labels={**plain.labels, "queue": queues})),
+        "class pools": (
+            Platform(name="two", pools=POOLS, classes=classes),
+            replace(plain, labels={**plain.labels, "queue": queues}),
+        ),
         "constraints": (machine, replace(plain, labels={**plain.labels, "constraint": constraints})),
     }
 

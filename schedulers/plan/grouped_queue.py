@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 from pipistrelle.protocol.units.masks import lowest, mask_of, units_of
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.plan.around_windows import OpenUnits, reserve_beside_pools
+from pipistrelle.schedulers.plan.plan import Plan
 from pipistrelle.schedulers.policy.ends_and_shadow import in_time, is_late, spares
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.policy.waiting import Staircase
 from pipistrelle.schedulers.waiting.rows import WaitingRows
 
 Ints = NDArray[np.int64]
@@ -117,6 +119,39 @@ class GroupedQueue(WaitingRows):
             if len(rows):
                 rows = self._passing(rows, shadow, reserved, first.size)
         self._last = first, shadow, reserved, len(view.running)
+
+    def start_fitting(self, plan: Plan) -> None:
+        """Start, in queue order, all jobs that fit now for their full walltime beside the reservations of a plan.
+
+        This method has no requirements on placement and windows, because `Plan.start_if_fits` decides. It only leaves
+        out jobs that have too few open units until their end. Call `follow` before, and `drop` for each job started
+        since then.
+        """
+        rows = self._long_enough(plan, self.waits.nonzero()[0])
+        rows = self._in_queue_order(rows) if len(rows) > 1 else rows
+        while len(rows):
+            job = self._jobs[int(rows[0])]
+            rows = rows[1:]
+            if job is None:
+                continue
+            plan.start_if_fits(job)
+            if not job.waits:
+                self.drop(job)
+                rows = self._long_enough(plan, rows)
+
+    def _long_enough(self, plan: Plan, rows: Ints) -> Ints:
+        """Return those of the rows whose jobs have enough open units from now until their end."""
+        rows = rows[self._sizes[rows] <= self.view.free.count]
+        if not len(rows):
+            return rows
+        ends, groups, enough = self._occupies[rows] + self.view.now, self._groups[rows], np.zeros(len(rows), np.bool_)
+        for group, closed in enumerate(self._closed):
+            mine = (groups == group).nonzero()[0]
+            if len(mine):
+                steps = plan.slices.steps(self.view.now, ~closed)
+                stairs = Staircase.until([step.end for step in steps], [step.width for step in steps])
+                enough[mine] = stairs.fits(self._sizes[rows[mine]], ends[mine])
+        return rows[enough]
 
     def _open(self, among: int) -> Ints:
         """Return how many units of a bit mask are open to each group, shape (groups,)."""
