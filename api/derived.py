@@ -1,10 +1,12 @@
-"""Compute tables that a run did not write, attempts and queue, from its table of jobs."""
+"""Compute what a run did not write, attempts, queue and use of resources, from its tables."""
 
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipistrelle.api.tables import Table, imported
+from pipistrelle.protocol.units.nodesets import NodeSet
 
 #: columns that attempts and jobs have in common
 _SAME: Final = ("submission_time", "starting_time", "finish_time", "final_state")
@@ -28,6 +30,25 @@ def attempts_of(jobs: Table) -> Table:
     columns |= {name: table.column(name) for name in _SAME}
     columns |= {"cause": arrow.array([""] * table.num_rows, arrow.string())} | dict.fromkeys(_ZERO, zeros)
     return Table(arrow.table(columns))
+
+
+def use_of(takes: Table, jobs: Table, resource: str, until: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Compute how much of a resource of shared nodes jobs hold over time.
+
+    Args:
+        takes, jobs: the tables of a run.
+        until: end of the jobs that had not ended (s).
+
+    Returns:
+        The ascending times (s) at which the amount changes, and the amount from each of them on.
+    """
+    many = np.array([len(NodeSet.parse(nodes)) for nodes in takes["nodes"]], dtype=float)
+    amount = many * takes[f"node_{resource}"].astype(float)
+    names = map("!".join, zip(jobs["workload_name"], jobs["job_id"], strict=True))
+    ends = dict(zip(names, jobs["finish_time"].tolist(), strict=True))
+    end = np.array([ends.get(name, until) for name in takes["job_id"]], dtype=float)
+    times, places = np.unique(np.concatenate((takes["time"].astype(float), end)), return_inverse=True)
+    return times, np.cumsum(np.bincount(places, weights=np.concatenate((amount, -amount)), minlength=len(times)))
 
 
 def queue_of(jobs: Table) -> Table:

@@ -8,7 +8,9 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
+from pipistrelle.api.derived import use_of
 from pipistrelle.api.tables import Table, imported
+from pipistrelle.protocol.base.errors import PipistrelleError, quoted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,6 +43,18 @@ class Drawn(Protocol):
         """The number of busy units over time."""
 
     @property
+    def jobs(self) -> Table:
+        """The jobs that ended."""
+
+    @property
+    def takes(self) -> Table:
+        """What each started job takes of shared nodes."""
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The configuration of the run, with the machine."""
+
+    @property
     def queue(self) -> Table:
         """The number of waiting jobs over time."""
 
@@ -55,22 +69,30 @@ class Plots:
     def __init__(self, run: Drawn) -> None:
         self._run = run
 
-    def utilisation(self, ax: "Axes | None" = None, *, days: float = 1.0, **style: Any) -> "Axes":
+    def utilisation(
+        self, ax: "Axes | None" = None, *, resource: str | None = None, days: float = 1.0, **style: Any
+    ) -> "Axes":
         """Draw the share of busy units over time, averaged over periods.
 
         A share is in percent of all units.
 
         Args:
+            resource: draw the share of this resource of shared nodes that jobs hold, such as ``memory`` or ``gpu``.
             days: length of a period, in days; 0 draws every change.
 
         Raises:
-            PipistrelleError: matplotlib or pyarrow is not installed.
+            PipistrelleError: the nodes do not have the resource, or matplotlib or pyarrow is not installed.
         """
         machine, axes = self._run.machine, axes_of(ax)
         times, busy = machine["time"].astype(float), machine["nb_computing"].astype(float)
-        axes.set_ylabel("busy units, %")
+        whole = float(max(self._run.units, 1))
+        if resource is not None:
+            whole = self._total(resource)
+            until = float(times[-1]) if len(times) else 0.0
+            times, busy = use_of(self._run.takes, self._run.jobs, resource, until)
+        axes.set_ylabel("busy units, %" if resource is None else f"{resource} held by jobs, %")
         if len(times):
-            share = 100.0 * busy / max(self._run.units, 1)
+            share = 100.0 * busy / whole
             bounds = times
             if days > 0:
                 bounds, share = _means(times, share, days * _DAY)
@@ -109,6 +131,18 @@ class Plots:
         axes = self._distribution(ax, "bounded_slowdown", 1.0, "bounded slowdown (10 s)", style)
         axes.set_xscale("log")
         return axes
+
+    def _total(self, resource: str) -> float:
+        """Return the amount of a resource of all nodes together."""
+        from pipistrelle.reports.page.takes import resources_of  # slow to import
+
+        found = resources_of(self._run.config)
+        if resource not in found:
+            raise PipistrelleError(
+                f"the run's nodes do not have the resource {quoted(resource)}",
+                expected=f"one of {', '.join(found)}" if found else "no resource: the nodes have units only",
+            )
+        return float(found[resource].sum())
 
     def _distribution(self, ax: "Axes | None", metric: str, scale: float, name: str, style: dict[str, Any]) -> "Axes":
         from pipistrelle.runs.folders.run_jobs import read_run_jobs  # slow to import

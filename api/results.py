@@ -27,6 +27,7 @@ from pipistrelle.server.simulation.loop import LoopTimes
 _WHY_NOT: Final = {
     "nodes": "its nodes cannot fail",
     "outages": "its nodes cannot fail",
+    "takes": "its jobs do not share nodes",
     "queue": "it did not record the queue, which jobs that were interrupted or had not ended would change; "
     "run it with queue_lengths=True",
 }
@@ -180,6 +181,11 @@ class Run:
     def machine(self) -> Table:
         """The number of idle, computing and failed units over time, one row per change."""
         return self._table("machine_states")
+
+    @cached_property
+    def takes(self) -> Table:
+        """What each started job takes of its nodes; only if jobs share nodes with cores, memory or GPUs."""
+        return self._table("takes")
 
     @cached_property
     def decisions(self) -> Table:

@@ -89,6 +89,9 @@ class Drawing:
         jobs = f"{state.ended:,} of {state.jobs:,} jobs ended ({share:.1%}), {state.running:,} running"
         down = f", {state.down:,} down" if state.down else ""
         units = f"{state.machine.held:,} of {state.units:,} units held ({state.utilisation:.1%}){down}"
+        if state.resources:
+            shares = ", ".join(f"{one.name} {one.share:.1%}" for one in state.resources)
+            units = f"held: {shares}; {state.machine.held:,} of {state.units:,} nodes with jobs{down}"
         queue = f"queue: {state.queue:,} jobs for {state.waiting_units:,} units, "
         queue += f"{_hours(state.backlog / state.units)} of work for the whole machine"
         bar = max(6, min(30, width // 5))

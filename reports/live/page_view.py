@@ -6,10 +6,11 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from pipistrelle.platforms.resources.shared_nodes import shared_nodes_of
 from pipistrelle.reports.live.asking import answer
 from pipistrelle.reports.live.layout import MapLayout
 from pipistrelle.reports.live.page_server import PageServer
-from pipistrelle.reports.live.state import LiveState, MachineNow
+from pipistrelle.reports.live.state import LiveState, MachineNow, amounts_of
 from pipistrelle.reports.page.document import live_document
 from pipistrelle.server.setup.setup import Setup
 
@@ -38,7 +39,7 @@ class PageView:
 
     def __init__(self, setup: Setup, port: int) -> None:
         self._server = PageServer(port, lambda: _document(setup))
-        self._moments: list[tuple[float, float, int, float]] = []
+        self._moments: list[tuple[float, ...]] = []
         #: one state in this many is kept as a moment, and the number of states so far
         self._stride = 1
         self._met = 0
@@ -82,7 +83,8 @@ class PageView:
         """Add the state to the points of the page's curves; their number is limited."""
         self._met += 1
         if self._met % self._stride == 0:
-            self._moments.append((state.now, state.utilisation, state.queue, state.backlog))
+            shares = [one.share for one in state.resources]
+            self._moments.append((state.now, state.utilisation, state.queue, state.backlog, *shares))
         if len(self._moments) >= _MOMENTS:
             del self._moments[1::2]
             self._stride *= 2
@@ -118,13 +120,14 @@ def _runs(machine: MachineNow) -> dict[str, Any]:
 
 def _document(setup: Setup) -> bytes:
     """Return the complete HTTP answer with the page."""
-    layout = MapLayout.of(setup.platform)
+    layout, shared = MapLayout.of(setup.platform), shared_nodes_of(setup.platform.info)
     facts = {
         "name": setup.name,
         "machine": setup.platform.name,
         "epoch": setup.epoch,
         "timezone": setup.timezone,
         "nodes": layout.nodes,
+        "shared": [] if shared is None else list(amounts_of(shared)),
         "kind": layout.kind,
         "blocks": [block.tolist() for block in layout.blocks] if layout.nodes <= _MOST_NODES else [],
     }

@@ -10,15 +10,20 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from pipistrelle.platforms.naming.numbering import NodeUnits
+from pipistrelle.platforms.resources.free_resources import FreeResources
+from pipistrelle.platforms.resources.shared_nodes import SharedNodes, shared_nodes_of
 from pipistrelle.protocol.base.errors import legible
 from pipistrelle.protocol.decisions import Decision, ExecuteJob, KillJob, Malformed
 from pipistrelle.protocol.events import DecisionRejectedData
 from pipistrelle.protocol.fields import EndReason
+from pipistrelle.protocol.resources.amounts import CORES, GPU, MILLI
 from pipistrelle.protocol.units.indices import flags, pieces
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
 from pipistrelle.reports.live.owners import JobOwners
 from pipistrelle.server.engine.jobs import Job
+from pipistrelle.server.engine.ledger import Ledger
+from pipistrelle.server.hosts.node_ledger import NodeLedger
 from pipistrelle.server.setup.setup import Setup
 from pipistrelle.server.simulation.simulate import Simulation
 
@@ -76,13 +81,30 @@ class SeenDecision(Struct, frozen=True):
     refused: str
 
 
+class SeenResource(Struct, frozen=True):
+    """A resource of nodes that jobs share: what all nodes have and what jobs hold.
+
+    Amounts are numbers of cores or GPUs, and MiB of memory.
+    """
+
+    name: str
+    total: float
+    held: float
+
+    @property
+    def share(self) -> float:
+        """The share of the resource that jobs hold."""
+        return self.held / self.total if self.total else 0.0
+
+
 class MachineNow(Struct, frozen=True):
     """The state of the nodes; arrays of shape (nodes,).
 
     Attributes:
+        held: number of units that jobs hold; on shared nodes, the number of nodes with jobs.
         idle: number of free units in service.
         on: index, among the running jobs, of a job on the node; negative without a job.
-        used: share of the node's units that jobs hold.
+        used: share of the node's units that jobs hold; on shared nodes, of its cores.
         down: whether the node is out of service.
         colours: a number for each running job, constant while it runs.
     """
@@ -102,7 +124,9 @@ class LiveState(Struct, frozen=True, kw_only=True):
         wall: seconds since the run began.
         speed: simulated seconds per second, over the last seconds.
         notice_rate: notices per second, over the last seconds.
-        backlog: queued work in unit-seconds: units times run time, or times walltime if the run time is unknown.
+        backlog: queued work in unit-seconds: units times run time, or times walltime if the run time is unknown. On
+            shared nodes, a job counts as so many nodes as have its cores.
+        resources: the resources of shared nodes; empty on other machines.
         reason: why the run ended; "" while it is in progress.
     """
 
@@ -124,6 +148,7 @@ class LiveState(Struct, frozen=True, kw_only=True):
     on_machine: tuple[SeenRunning, ...]
     decisions: tuple[SeenDecision, ...]
     machine: MachineNow
+    resources: tuple[SeenResource, ...] = ()
     reason: EndReason | str = ""
     message: str = ""
 
@@ -134,8 +159,9 @@ class LiveState(Struct, frozen=True, kw_only=True):
 
     @property
     def utilisation(self) -> float:
-        """Share of the machine's units that jobs hold."""
-        return self.machine.held / self.units
+        """Share of the machine's units, or of the cores of shared nodes, that jobs hold."""
+        cores = next((one.share for one in self.resources if one.name == CORES), None)
+        return self.machine.held / self.units if cores is None else cores
 
 
 class Onlooker:
@@ -145,6 +171,9 @@ class Onlooker:
         self._setup = setup
         self._node_units = NodeUnits.told(setup.platform.info.pools)
         self._nodes = setup.platform.nodes
+        #: the resources of shared nodes, and the cores of all nodes together, in thousandths
+        self._shared = shared_nodes_of(setup.platform.info)
+        self._cores = 0 if self._shared is None else int(amounts_of(self._shared)[CORES].sum())
         self._owners = JobOwners(setup.workloads)
         #: {job id: record shown} of the jobs that were running at the previous look
         self._shown: dict[str, SeenRunning] = {}
@@ -182,17 +211,40 @@ class Onlooker:
             queue=len(waiting),
             running=len(running),
             waiting_units=sum([job.size for job in waiting]),
-            backlog=fsum([_work(job) for job in waiting]),
+            backlog=fsum([self._work(job) for job in waiting]),
+            resources=self._resources(cluster.ledger),
             keeps=tuple(legible(text, _WHY) for text in cluster.keeps[:_KEEPS]),
             longest=tuple(map(self._waiting, islice(waiting, _WAITING))),
             on_machine=tuple(self._shown.values()),
             decisions=tuple(_taken(*one, cluster.running) for one in decided),
-            machine=self._machine(running, cluster.ledger.blocked),
+            machine=self._machine(running, cluster.ledger),
             reason=reason,
             message=legible(message, _WHY),
         )
 
-    def _machine(self, running: Sequence[Job], blocked: NodeSet) -> MachineNow:
+    def _resources(self, ledger: Ledger | NodeLedger) -> tuple[SeenResource, ...]:
+        if self._shared is None or not isinstance(ledger, NodeLedger):
+            return ()
+        has, free = amounts_of(self._shared), amounts_of(ledger.free)
+        sums = {name: (int(has[name].sum()), int((has[name] - free[name]).sum())) for name in has}
+        base = {CORES: MILLI, GPU: MILLI}
+        return tuple(
+            SeenResource(name, all_ / base.get(name, 1), held / base.get(name, 1))
+            for name, (all_, held) in sums.items()
+        )
+
+    def _work(self, job: Job) -> float:
+        """Return the work of a job in unit-seconds, or 0.0 if neither its run time nor its walltime is known."""
+        length = job.runtime if job.runtime <= job.walltime else job.walltime
+        if not isfinite(length):
+            return 0.0
+        size = float(job.size)
+        if self._cores and job.resources is not None and not job.resources.exclusive:
+            size = self._setup.platform.units * job.resources.all_cores / self._cores
+        return size * length
+
+    def _machine(self, running: Sequence[Job], ledger: Ledger | NodeLedger) -> MachineNow:
+        blocked = ledger.blocked
         units = self._setup.platform.units
         on = np.full(units, -1, dtype=np.int64)
         for place, job in enumerate(running):
@@ -210,6 +262,9 @@ class Onlooker:
         taken = on >= 0
         held, idle = int(np.count_nonzero(taken)), int(np.count_nonzero(~(taken | down)))
         used = taken.astype(np.float64)
+        if self._shared is not None and isinstance(ledger, NodeLedger):
+            has = amounts_of(self._shared)[CORES]
+            used = np.where(taken, 1 - amounts_of(ledger.free)[CORES] / np.maximum(has, 1), 0.0)
         if not self._node_units.same:
             on, used, down = self._of_nodes(on, used, down)
         return MachineNow(held, idle, on, used, down, self._colours_of(running))
@@ -249,10 +304,11 @@ class Onlooker:
         return list(self._colours.values())
 
 
-def _work(job: Job) -> float:
-    """Return the work of a job in unit-seconds, or 0.0 if neither its run time nor its walltime is known."""
-    length = job.runtime if job.runtime <= job.walltime else job.walltime
-    return job.size * length if isfinite(length) else 0.0
+def amounts_of(of: SharedNodes | FreeResources) -> dict[str, NDArray[np.int64]]:
+    """Return {resource: amount of each node}, shape (nodes,), of the nodes or of what is free on them."""
+    nodes = of if isinstance(of, SharedNodes) else of.nodes
+    found = {name: of.amounts[:, column] for column, name in enumerate(nodes.resources)}
+    return {**found, GPU: of.gpus.sum(axis=1)} if nodes.gpus.any() else found
 
 
 def _limit(job: Job) -> float | None:

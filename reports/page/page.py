@@ -18,6 +18,7 @@ from pipistrelle.reports.page.estimates import estimates
 from pipistrelle.reports.page.packing import ColumnPack
 from pipistrelle.reports.page.rows import JOB_COLUMNS, AttemptRows, labels_of, read_decided, read_rows
 from pipistrelle.reports.page.shares import fairshare_targets
+from pipistrelle.reports.page.takes import takes
 from pipistrelle.reports.page.worst import worst_served
 from pipistrelle.reports.report.comparison import SHAPES, Together, compare
 from pipistrelle.reports.report.comparison import labels_of as labels_in
@@ -93,6 +94,7 @@ def _run(
         "timezone": first.get("timezone"),
         "until": until,
         "columns": rows.packed(pack, labels),
+        "takes": takes(config, tables, pack, rows.names),
         "breakdowns": breakdowns(tables, pack, rows.names, until),
         "worst": worst_served(folder, config, summary, rows, decided, tables, repeat=repeat, trust=trust),
         "estimates": estimates(folder, rows, pack, estimates_at, trust=trust) if estimates_at else None,

@@ -6,12 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
+from pipistrelle.platforms.read import to_toml
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.base.whole import write_whole
 from pipistrelle.protocol.fields import TAKEOVER, package_version
 from pipistrelle.runs.conformance.judge import failure_text, problems_of
 from pipistrelle.runs.conformance.script import Script, workload_json
-from pipistrelle.runs.conformance.stage import SERVER, Audience, Stage, Staged
+from pipistrelle.runs.conformance.stage import SERVER, Audience, LacksFeature, Stage, Staged
 from pipistrelle.runs.description.setup import load_setup
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.run import RunOptions
@@ -64,17 +65,27 @@ def taken_over(
 
     Returns:
         The recorded messages; and the mistakes as sentences, or None if the scheduler cannot take over a run.
+
+    Raises:
+        LacksFeature: the scheduler cannot run the machine of the test.
     """
     first, audience = Stage(script, "native"), Audience()
     with tempfile.TemporaryDirectory(prefix="pipistrelle-") as name:
         home = Path(name)
-        write_whole(home / "jobs.json", [workload_json(script.jobs, script.nodes)])
+        nodes = script.nodes if script.platform is None else script.platform.units
+        write_whole(home / "jobs.json", [workload_json(script.jobs, nodes)])
+        machine = None
+        if script.platform is not None:
+            machine = str(home / "machine.toml")
+            write_whole(home / "machine.toml", [to_toml(script.platform).encode()])
         (home / "first").mkdir()
-        spec = RunSpec(scheduler=tuple(words), workload=(str(home / "jobs.json"),))
+        spec = RunSpec(scheduler=tuple(words), workload=(str(home / "jobs.json"),), platform=machine)
         keeping = Keeping(every=Every(simulated=script.jobs[len(script.jobs) // 2].submit), most=100, leave=True)
         options = RunOptions(connection=Staged(first, words, limit, printed), out=home / "first", observers=[audience])
         try:
             result = run_kept(spec, options, keeping)
+        except LacksFeature:
+            raise
         except RunError as error:  # the simulation has not begun
             return first, [failure_text(error, words)]
         _check_interrupt(result.failure)

@@ -53,20 +53,23 @@ def play_script(script: Script, words: Sequence[str], *, dialect: Dialect = "nat
     """
     if (why := script.absent.get(dialect)) is not None:
         return ScriptOutcome(script.name, script.situation, "skipped", [why], [])
+    lacks: str = _RESOURCES
     with tempfile.TemporaryFile() as printed:
-        if script.hand_over:
-            stage, problems = taken_over(script, words, limit, printed)
-        else:
-            stage = Stage(script, dialect)
-            problems = _played(stage, words, limit, printed)
+        stage, problems = Stage(script, dialect), None
+        with suppress(LacksFeature):
+            if script.hand_over:
+                stage, problems = taken_over(script, words, limit, printed)
+                lacks = TAKEOVER
+            else:
+                problems = _played(stage, words, limit, printed)
         said = _end_of(printed)
     if problems is None:
-        why = f"its HELLO does not name the feature '{TAKEOVER if script.hand_over else _RESOURCES}'"
+        why = f"its HELLO does not name the feature '{lacks}'"
         return ScriptOutcome(script.name, script.situation, "skipped", [why], [])
     return ScriptOutcome(script.name, script.situation, "failed" if problems else "passed", problems, stage.log, said)
 
 
-def _played(stage: Stage, words: Sequence[str], limit: float, printed: IO[bytes]) -> list[str] | None:
+def _played(stage: Stage, words: Sequence[str], limit: float, printed: IO[bytes]) -> list[str]:
     script, audience = stage.script, Audience()
     staged = Staged(stage, words, limit, printed)
     spec, given = script.spec(words, stage.dialect), script.inputs()
@@ -75,7 +78,7 @@ def _played(stage: Stage, words: Sequence[str], limit: float, printed: IO[bytes]
     try:
         result = run(spec, options)
     except LacksFeature:
-        return None
+        raise
     except RunError as error:  # the simulation has not begun
         return refusal_problems(stage, limit) if script.refuses else [failure_text(error, words)]
     if isinstance(result.failure, Interrupted):

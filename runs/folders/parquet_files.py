@@ -16,7 +16,7 @@ _TEXTS: Final = frozenset(
     (
         *("job_id", "workload_name", "profile", "final_state", "allocated_resources", "metadata", "batsim_version"),
         *("user", "group", "account", "queue", "qos", "decision", "alloc", "verdict", "why", "message"),
-        *("pool", "cause", "first_job_id", "job_name", "allocated_nodes", "takes"),
+        *("pool", "cause", "first_job_id", "job_name", "allocated_nodes", "takes", "nodes"),
     )
 )
 _WHOLE: Final = frozenset(
@@ -33,7 +33,7 @@ _WHOLE: Final = frozenset(
             "failures_survived",
             "dumps",
         ),
-        *("reads", "requested_memory", "allocated_memory"),
+        *("reads", "requested_memory", "allocated_memory", "node_memory"),
     )
 )
 #: number of bytes of a CSV file to read at a time

@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from pipistrelle.schedulers.backfill.easy import FirstFit, NoBackfill, start_by_count, start_in_order
+from pipistrelle.schedulers.plan.grouped_queue import GroupedQueue
 from pipistrelle.schedulers.plan.plan import Plan
 from pipistrelle.schedulers.policy.ends_and_shadow import end_of, held_until
 from pipistrelle.schedulers.policy.interfaces import Backfill, KeepsBegins, Placement
@@ -48,6 +49,8 @@ class Depth(KeepsBegins):
         self._depth = options.depth
         self._strict: NoBackfill | None = NoBackfill() if options.strict_ordering and not options.depth else None
         self._liberal: FirstFit | None = None if options.strict_ordering else FirstFit()
+        #: the queue by the units that jobs may use, if reservations are sets of units
+        self._grouped: GroupedQueue | None = None
 
     def on_nodes(self) -> Backfill:
         """Return the rule for nodes that jobs share."""
@@ -62,6 +65,8 @@ class Depth(KeepsBegins):
             rule.schedule(view, placement)
         elif not view.free.count:
             view.wake = ("JOB_COMPLETED",)
+            if self._grouped is not None and self._grouped.view is view:
+                self._grouped.follow()
         elif view.plain and placement.fits_by_count:
             self._schedule(view, placement)
         else:
@@ -91,18 +96,22 @@ class Depth(KeepsBegins):
             view.waiting.pass_under(start, profile.staircase(), now=view.now)
 
     def _schedule_by_units(self, view: View, placement: Placement) -> None:
-        plan = Plan(view, placement)
+        plan, grouped = Plan(view, placement), self._grouped
+        if grouped is None or grouped.view is not view:
+            grouped = self._grouped = GroupedQueue(view)
+        grouped.follow()
         for job in self._top(view):
             fit = plan.fit(job)
             if fit is None:
                 self._begins[job.number] = inf
             elif fit.begin == view.now:
                 plan.start(job, fit.units)
+                grouped.drop(job)
             else:
                 plan.take(job, fit.begin, fit.units)
                 self._begins[job.number] = fit.begin
-        for job in view.waiting:
-            plan.start_if_fits(job)
+        if view.free.count:
+            grouped.start_fitting(plan)
 
     def _top(self, view: View) -> Iterator[SchedulerJob]:
         """Yield jobs in queue order until ``depth`` of them could not start."""

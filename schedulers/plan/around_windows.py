@@ -194,18 +194,19 @@ def reserve_beside_pools(view: View, job: SchedulerJob, free: int, closed: int) 
         The start and a bit mask of units; (inf, 0) if unknown.
     """
     closed |= mask_of(view.gone)
-    found, size = free & ~closed, job.size
-    count, time = found.bit_count(), view.now
-    for end, mask in view.running.releases(view.now):
-        if count >= size and end > time:
+    usable, size, time = ~closed, job.size, view.now
+    found = free & usable
+    count, masks, soonest = found.bit_count(), view.running.masks, held_until(-inf, time)
+    for end, number, _ in view.running.by_end:
+        planned = max(end, soonest)  # as `held_until`
+        if end == inf or (count >= size and planned > time):
             break
-        time = end
-        more = mask & ~closed
-        found |= more
-        count += more.bit_count()
-    if count < size:
-        return inf, 0
-    return time, found
+        time = planned
+        more = masks[number] & usable
+        if more:
+            found |= more
+            count += more.bit_count()
+    return (time, found) if count >= size else (inf, 0)
 
 
 def _before_windows(view: View, job: SchedulerJob) -> UnitReservation | None:

@@ -1,17 +1,23 @@
 """The waiting jobs as arrays, grouped by the units that they may use."""
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.protocol.units.masks import lowest, mask_of, units_of
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.plan.around_windows import OpenUnits, reserve_beside_pools
-from pipistrelle.schedulers.policy.ends_and_shadow import in_time, is_late
+from pipistrelle.schedulers.plan.plan import Plan
+from pipistrelle.schedulers.policy.ends_and_shadow import in_time, is_late, spares
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
+from pipistrelle.schedulers.policy.waiting import Staircase
 from pipistrelle.schedulers.waiting.rows import WaitingRows
 
 Ints = NDArray[np.int64]
+#: up to this number of jobs, testing one by one is faster than with arrays
+_FEW: Final = 3
 
 
 class GroupedQueue(WaitingRows):
@@ -79,17 +85,20 @@ class GroupedQueue(WaitingRows):
         holds = self.holds(first)
         if holds and not view.arrivals:
             return  # time only removes candidates
+        fitting = False
         if last is not None and holds:
             self._free = mask_of(view.free.snapshot())
             shadow, reserved = last[1], last[2]
             rows = self.rows_of(view.arrivals)
         else:
             self._last = None
-            rows = self._fitting(np.flatnonzero(self.waits))
+            fits = self._sizes <= self._open(self._free).take(self._groups)
+            rows = (self.waits & fits).nonzero()[0]
             if not len(rows):
                 return
+            fitting = True
             shadow, reserved = reserve_beside_pools(view, first, self._free, self._closed[self._group(first)])
-        rows = self._passing(rows, shadow, reserved, first.size)
+        rows = self._passing(rows, shadow, reserved, first.size, fitting=fitting)
         if len(rows) > 1:
             rows = self._in_queue_order(rows)
         if shortest_first:
@@ -104,12 +113,45 @@ class GroupedQueue(WaitingRows):
             alloc = self._pick_late(units, job, open_to, first, reserved) if late else self._pick(units, job, open_to)
             if alloc is None:
                 continue
+            taken = self._start(units, job, alloc, f"backfilled before {first.id}")
             if late:
-                reserved &= ~mask_of(alloc)
-            self._start(units, job, alloc, f"backfilled before {first.id}")
+                reserved &= ~taken
             if len(rows):
                 rows = self._passing(rows, shadow, reserved, first.size)
         self._last = first, shadow, reserved, len(view.running)
+
+    def start_fitting(self, plan: Plan) -> None:
+        """Start, in queue order, all jobs that fit now for their full walltime beside the reservations of a plan.
+
+        This method has no requirements on placement and windows, because `Plan.start_if_fits` decides. It only leaves
+        out jobs that have too few open units until their end. Call `follow` before, and `drop` for each job started
+        since then.
+        """
+        rows = self._long_enough(plan, self.waits.nonzero()[0])
+        rows = self._in_queue_order(rows) if len(rows) > 1 else rows
+        while len(rows):
+            job = self._jobs[int(rows[0])]
+            rows = rows[1:]
+            if job is None:
+                continue
+            plan.start_if_fits(job)
+            if not job.waits:
+                self.drop(job)
+                rows = self._long_enough(plan, rows)
+
+    def _long_enough(self, plan: Plan, rows: Ints) -> Ints:
+        """Return those of the rows whose jobs have enough open units from now until their end."""
+        rows = rows[self._sizes[rows] <= self.view.free.count]
+        if not len(rows):
+            return rows
+        ends, groups, enough = self._occupies[rows] + self.view.now, self._groups[rows], np.zeros(len(rows), np.bool_)
+        for group, closed in enumerate(self._closed):
+            mine = (groups == group).nonzero()[0]
+            if len(mine):
+                steps = plan.slices.steps(self.view.now, ~closed)
+                stairs = Staircase.until([step.end for step in steps], [step.width for step in steps])
+                enough[mine] = stairs.fits(self._sizes[rows[mine]], ends[mine])
+        return rows[enough]
 
     def _open(self, among: int) -> Ints:
         """Return how many units of a bit mask are open to each group, shape (groups,)."""
@@ -119,15 +161,30 @@ class GroupedQueue(WaitingRows):
         """Return those of the rows whose jobs fit on the free units."""
         return rows[self._sizes[rows] <= self._open(self._free)[self._groups[rows]]]
 
-    def _passing(self, rows: Ints, shadow: float, reserved: int, wanted: int) -> Ints:
-        """Return those of the rows whose jobs fit now and leave ``wanted`` of the reserved units; see `spares`."""
-        rows = self._fitting(rows)
-        if not len(rows):
-            return rows
+    def _passing(self, rows: Ints, shadow: float, reserved: int, wanted: int, *, fitting: bool = False) -> Ints:
+        """Return those of the rows whose jobs fit now and leave ``wanted`` of the reserved units; see `spares`.
+
+        ``fitting`` says that all of the jobs fit.
+        """
+        if len(rows) <= _FEW:
+            return rows[[self._passes(int(row), shadow, reserved, wanted) for row in rows]] if len(rows) else rows
+        if not fitting:
+            rows = self._fitting(rows)
+            if not len(rows):
+                return rows
         may = in_time(self.view.now, self._occupies[rows], shadow)
         beside = self._open(self._free & ~reserved)[self._groups[rows]]
         may |= self._sizes[rows] - beside <= reserved.bit_count() - wanted
         return rows[may]
+
+    def _passes(self, row: int, shadow: float, reserved: int, wanted: int) -> bool:
+        """Return whether a row's job is one that `_passing` returns."""
+        open_to, size = self._free & ~self._closed[self._groups[row]], int(self._sizes[row])
+        if size > open_to.bit_count():
+            return False
+        if not is_late(self.view.now, float(self._occupies[row]), shadow):
+            return True
+        return spares(size, (open_to & ~reserved).bit_count(), reserved.bit_count(), wanted)
 
     def _in_queue_order(self, rows: Ints) -> Ints:
         if self.view.waiting.arrivals_last:
@@ -155,7 +212,11 @@ class GroupedQueue(WaitingRows):
             alloc = lowest(beside, job.size) if missing <= 0 else beside | lowest(open_to & reserved, missing)
         return units_of(alloc)
 
-    def _start(self, units: OpenUnits, job: SchedulerJob, alloc: NodeSet, why: str | None = None) -> None:
+    def _start(self, units: OpenUnits, job: SchedulerJob, alloc: NodeSet, why: str | None = None) -> int:
+        """Start a job on ``alloc``, and return these units as a bit mask."""
         units.start(job, alloc, why)
         self.drop(job)
-        self._free &= ~mask_of(alloc)
+        mask = mask_of(alloc)
+        self._free &= ~mask
+        self.view.running.keep_mask(job, mask)
+        return mask

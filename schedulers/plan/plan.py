@@ -34,9 +34,10 @@ class Plan(Kept):
         self._changes = view.windows.changes
         self._next_end = inf
         in_service = self._in_service()
+        masks = view.running.masks
         for job in view.running:
             end = held_until(self._ends_at(job), view.now)
-            self._running[job.id] = Place(view.now, end, mask_of(job.alloc) & in_service)
+            self._running[job.id] = Place(view.now, end, masks[job.number] & in_service)
         self.slices = self._sliced(view.now)
         #: whether windows were added, removed or ended since the last decision
         self.windows_changed = True

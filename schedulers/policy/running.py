@@ -7,7 +7,7 @@ from math import inf
 from pipistrelle.protocol.events import SimulationBeginsData
 from pipistrelle.protocol.units.masks import mask_of
 from pipistrelle.protocol.units.nodesets import NodeSet
-from pipistrelle.schedulers.policy.ends_and_shadow import Reservation, held_until, reservation_of
+from pipistrelle.schedulers.policy.ends_and_shadow import Reservation, reservation_of
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 
@@ -56,20 +56,19 @@ class RunningJobs:
         del self._by_end[bisect_left(self._by_end, (job.expected_end, job.number))]
         return job
 
-    def releases(self, now: float) -> Iterator[tuple[float, int]]:
-        """Iterate over (planned end in s, units as a bit mask), earliest end first.
-
-        Running jobs without a walltime are left out.
-        """
+    @property
+    def masks(self) -> Mapping[int, int]:
+        """{job's number: its units as a bit mask} of the running jobs; read-only."""
         masks = self._masks
         if len(masks) != len(self.by_id):
             for job in self.by_id.values():
                 if job.number not in masks:
                     masks[job.number] = mask_of(job.alloc)
-        for end, number, _ in self._by_end:
-            if end == inf:
-                return
-            yield held_until(end, now), masks[number]
+        return masks
+
+    def keep_mask(self, job: SchedulerJob, mask: int) -> None:
+        """Record the bit mask of a running job's units, so that `masks` need not compute it."""
+        self._masks[job.number] = mask
 
     def state(self) -> list[str]:
         """Return the ids of the running jobs, in the order of start."""

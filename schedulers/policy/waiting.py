@@ -28,6 +28,11 @@ class Staircase(NamedTuple):
     times: NDArray[np.float64]
     units: NDArray[np.int64]
 
+    @classmethod
+    def until(cls, ends: list[float], units: list[int]) -> "Staircase":
+        """Return the staircase on which ``units[k]`` units are free until ``ends[k]`` (s), and none after all ends."""
+        return cls(np.array(ends), np.array([*units, 0], dtype=np.int64))
+
     def fits(self, sizes: NDArray[np.int64], ends: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Return for each job whether it may start, given its size and latest end (s)."""
         return sizes <= self.units[np.searchsorted(self.times, ends)]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
+from pipistrelle.platforms.resources.shared_nodes import SharedNodes
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.base.whole import read_whole
@@ -19,6 +20,7 @@ from pipistrelle.server.outputs.node_book import NodeBook
 from pipistrelle.server.outputs.once import labels_csv, remove_outputs, schedule_csv, to_json, write_output
 from pipistrelle.server.outputs.queue_recorder import QueueRecorder
 from pipistrelle.server.outputs.recorder import JobNames, Recorder
+from pipistrelle.server.outputs.resource_book import TakesRecorder
 from pipistrelle.traces.workload import Workload
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ _WRITTEN: Final = tuple(
         "nodes.csv",
         "outages.csv",
         "queue.csv",
+        "takes.csv",
         "command.json",
     )
 )
@@ -59,7 +62,7 @@ _DECISIVE: Final = ("platform", "hosts_sha256", "dropped")
 #: fields of the configuration that are not inputs, and fields that only describe an input
 _NO_INPUTS: Final = ("run_id", "scheduler", "versions")
 _ONLY_SAID: Final = ("name", "description", "source")
-#: outputs that show what happened to jobs and machine; the files of decisions and queue follow from them
+#: outputs that show what happened to jobs and machine; the files of decisions, queue and takes follow from them
 _RESULTS: Final = tuple(
     f"{OUTPUT_PREFIX}{name}.csv" for name in ("jobs", "machine_states", "attempts", "nodes", "outages")
 )
@@ -84,7 +87,7 @@ class MixedOutputs(PipistrelleError):
     """The outputs in a folder are from different runs."""
 
 
-Writing = Recorder | AttemptRecorder | QueueRecorder
+Writing = Recorder | AttemptRecorder | QueueRecorder | TakesRecorder
 
 
 class Outputs(Protocol):
@@ -124,6 +127,7 @@ class FolderOutputs(Kept):
     Args:
         nodes: the observer that records the nodes, if they can fail; the run must call it before this object.
         asked: the command line (JSON values), written to a file; None writes no such file.
+        shared: the nodes with resources, which jobs share; None: a machine without them.
         names: names of jobs and nodes, for the table of jobs; None: without these columns.
     """
 
@@ -137,7 +141,7 @@ class FolderOutputs(Kept):
         *,
         workloads: Mapping[str, Workload] | None = None,
         queue_lengths: bool = False,
-        shares_nodes: bool = False,
+        shared: SharedNodes | None = None,
         names: JobNames | None = None,
     ) -> None:
         self._folder = folder
@@ -145,12 +149,14 @@ class FolderOutputs(Kept):
         self._workloads = workloads or {}
         prefix = str(folder / OUTPUT_PREFIX)
         self._recorders: tuple[Writing, ...] = (
-            Recorder(prefix, fails=nodes is not None, names=names, shares=shares_nodes),
+            Recorder(prefix, fails=nodes is not None, names=names, shares=shared is not None),
         )
         if nodes is not None:
             self._recorders += (AttemptRecorder(prefix, nodes),)
         if queue_lengths:
             self._recorders += (QueueRecorder(prefix),)
+        if shared is not None:
+            self._recorders += (TakesRecorder(prefix, shared),)
 
     def observers(self) -> Sequence[Observer]:
         """Return the observers that write files during the run."""

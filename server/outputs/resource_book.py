@@ -1,4 +1,4 @@
-"""Use, fragmentation and stranding of each resource of shared nodes."""
+"""Use, fragmentation and stranding of each resource of shared nodes, and the file of what jobs take."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -11,22 +11,26 @@ from numpy.typing import NDArray
 from pipistrelle.platforms.description import Platform
 from pipistrelle.platforms.requests.requests import NodeRequest, RequestBook
 from pipistrelle.platforms.resources.free_resources import FreeResources
-from pipistrelle.platforms.resources.shape import Shape, Shapes
+from pipistrelle.platforms.resources.shape import Shape, Shapes, Take
 from pipistrelle.platforms.resources.shared_nodes import Amounts, SharedNodes, shared_nodes_of
 from pipistrelle.platforms.resources.wanted import WantedShapes
 from pipistrelle.protocol.base.state import message_of, plain
 from pipistrelle.protocol.fields import EndReason
-from pipistrelle.protocol.resources.amounts import CORES, GPU, MILLI
+from pipistrelle.protocol.resources.amounts import CORES, GPU, MILLI, amount_text
 from pipistrelle.protocol.resources.request import Request
 from pipistrelle.protocol.units.indices import numbers
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer, Reasons
+from pipistrelle.server.outputs.csv_file import CsvFile, Written, csv_text
 
 #: a request, with the job's constraint, and its queue if that has nodes of its own; empty: none
 _Wanted = tuple[Request, str, str]
 Bools = NDArray[np.bool_]
 _SUMS: Final = ("used", "unavailable", "idle", "fragmented", "stranded")
+#: columns of ``takes.csv`` before those of the resources, and the first part of the names of these
+TAKES_COLUMNS: Final = ("time", "job_id", "nodes")
+PER_NODE: Final = "node_"
 
 
 class ResourceFigures(Struct, frozen=True, kw_only=True):
@@ -282,3 +286,52 @@ class ResourceBook(Observer):
         self._down[state["down"]] = True
         self._time, self._first = state["at"]
         self._count_again()
+
+
+class TakesRecorder(Written, Observer):
+    """The observer that writes ``takes.csv``: a line per started job, and per group of nodes with equal amounts.
+
+    Each resource of the machine has a column ``node_NAME`` with the amount on each of these nodes. Cores and GPUs may
+    have three decimals, and memory is in MiB.
+    """
+
+    _kept = ("_file",)
+
+    def __init__(self, prefix: str, nodes: SharedNodes) -> None:
+        self._names = (*nodes.resources, *((GPU,) if nodes.gpus.any() else ()))
+        self._shapes = Shapes(nodes)
+        columns = ",".join([*TAKES_COLUMNS, *(PER_NODE + name for name in self._names)])
+        self._file = CsvFile(f"{prefix}takes.csv", columns, lines_of=self._lines)
+
+    def begins(self, now: float, units: int) -> None:
+        """Open the file and write its header."""
+        self.open()
+
+    def started(self, now: float, job: Job) -> None:
+        """Write the lines of a job that has started."""
+        assert job.resources is not None
+        assert job.taken is not None
+        self._file.write((now, job.id, job.resources, job.taken.takes))
+
+    def ends(self, now: float, reason: EndReason, message: str) -> None:
+        """Write all remaining rows and close the file."""
+        self.close()
+
+    def _lines(self, rows: list[tuple[float, str, Request, tuple[Take, ...]]]) -> list[str]:
+        lines = []
+        for now, job_id, request, takes in rows:
+            nodes, amounts, gpus = self._shapes.of(request).rows(takes)
+            if len(self._names) > amounts.shape[1]:
+                amounts = np.concatenate([amounts, gpus.sum(axis=1, keepdims=True)], axis=1)
+            alike: dict[tuple[int, ...], list[int]] = {}
+            for node, row in zip(nodes.tolist(), amounts.tolist(), strict=True):
+                alike.setdefault(tuple(row), []).append(node)
+            head = f"{now!r},{csv_text(job_id)}"
+            for row, found in alike.items():
+                told = ",".join(map(_number, self._names, row))
+                lines.append(f"{head},{NodeSet.of(found)},{told}\n")
+        return lines
+
+
+def _number(name: str, amount: int) -> str:
+    return amount_text(name, amount) if name in (CORES, GPU) else str(amount)

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from pipistrelle.platforms.resources.shared_nodes import shared_nodes_of
 from pipistrelle.protocol.base.state import Kept, plain
 from pipistrelle.protocol.fields import PROTOCOL_VERSION, package_version
 from pipistrelle.protocol.messages import HelloData, WelcomeData
@@ -91,7 +92,7 @@ class Simulation(Kept):
                 workloads=setup.workloads,
                 queue_lengths=setup.queue_lengths,
                 names=JobNames(platform, setup.workloads) if setup.named else None,
-                shares_nodes=platform.shares_nodes,
+                shared=shared_nodes_of(platform.info),
             )
         self.outputs = outputs
         writing = () if self.outputs is None else self.outputs.observers()

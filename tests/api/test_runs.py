@@ -15,6 +15,7 @@ import pytest
 
 import pipistrelle as pp
 from pipistrelle.api import progress
+from pipistrelle.reports.cases.case import bundled_folder
 from pipistrelle.runs.execution import run as execution
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -323,6 +324,21 @@ def test_plots_draw_on_given_axes(jobs: pp.Workload, machine: pp.Platform) -> No
     first.plot.queue(right, units=True)
     second.plot.slowdowns(right)
     first.plot.utilisation(right, days=0)
+
+
+def test_the_use_of_a_resource_of_shared_nodes_is_drawn(jobs: pp.Workload, machine: pp.Platform) -> None:
+    """Its mean is the utilisation in the summary; a resource that the nodes do not have is named."""
+    case = bundled_folder() / "shared-nodes-gpus"
+    found = pp.run(str(case / "jobs.json"), str(case / "machine.toml"), "conservative")
+    for resource, told in found.metrics["resources"].items():
+        data = found.plot.utilisation(resource=resource, days=1e-4).patches[0].get_data()
+        mean = float(np.nansum(data.values * np.diff(data.edges)) / (data.edges[-1] - data.edges[0]))
+        assert mean == pytest.approx(100 * told["utilisation"])
+    assert found.takes["node_gpu"].tolist() == [0.5, 0.5, 1.0, 0.0, 0.5, 0.0, 2.0]
+    with pytest.raises(pp.PipistrelleError, match="do not have the resource 'nvme': expected one of"):
+        found.plot.utilisation(resource="nvme")
+    with pytest.raises(pp.PipistrelleError, match="no resource: the nodes have units only"):
+        pp.run(jobs, machine, "fcfs").plot.utilisation(resource="cores")
 
 
 def test_progress_is_shown_on_terminals_only(

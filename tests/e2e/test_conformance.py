@@ -74,6 +74,10 @@ FAULTS_ON_NODES = {
     "ignores-licenses": "licenses",
     "ignores-others": "licenses",
     "keeps-failed-jobs": "shared-node-fails",
+    "places-anew": "shared-taken-over",
+    "ignores-tasks": "shared-taken-over",
+    "ignores-gpu-numbers": "shared-taken-over",
+    "forgets-licenses": "shared-taken-over",
 }
 #: scripts that take long, or are much like another
 SLOW = {

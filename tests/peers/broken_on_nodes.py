@@ -1,19 +1,20 @@
 """The Python skeleton with one fault on nodes that jobs share: `broken_on_nodes.py URL FAULT`.
 
-The fault `none` is correct.
+The fault `none` is correct. Unlike the skeleton, this scheduler can take over a run from another one.
 """
 
-import runpy
 import sys
 from importlib.resources import files
 from typing import Any
 
 FAULT = sys.argv.pop(2)
-SKELETON = runpy.run_path(str(files("pipistrelle.cli") / "skeletons" / "fcfs.python"))
-Node, Nodes, Request = SKELETON["Node"], SKELETON["Nodes"], SKELETON["Request"]
+SOURCE = (files("pipistrelle.cli") / "skeletons" / "fcfs.python").read_text(encoding="utf-8")
+SKELETON: dict[str, Any] = {"__name__": "skeleton"}
+exec(SOURCE.replace('"features": ["resources"]', '"features": ["resources", "takeover"]'), SKELETON)  # noqa: S102 - ours
+Node, Nodes, Request, Scheduler = (SKELETON[name] for name in ("Node", "Nodes", "Request", "Scheduler"))
 
 read, taken, room = Request.__init__, Request.taken, Request.room
-place, give_back, fullest = Nodes.place, Nodes.give_back, Node.fullest
+place, give_back, fullest, decide = Nodes.place, Nodes.give_back, Node.fullest, Scheduler.decide
 
 
 def misread(request: Any, told: dict[str, Any]) -> None:
@@ -82,6 +83,41 @@ def chosen_gpus(node: Any, count: int, share: int) -> list[int]:
     return list(range(count)) if FAULT == "lowest-gpus" else found
 
 
+def adopt(nodes: Any, job: dict[str, Any], start: dict[str, Any]) -> None:
+    """Take what a running job of the previous scheduler holds."""
+    if FAULT == "places-anew":
+        place(nodes, job)
+        return
+    request, held = Request(job["request"]), []
+    numbered = {node.number: node for node in nodes.nodes}
+    for take in start["takes"]:
+        for first, last in SKELETON["intervals"](take["nodes"]):
+            for node in (numbered[number] for number in range(first, last + 1)):
+                gpus = [gpu for one, to in SKELETON["intervals"](take.get("gpus", "")) for gpu in range(one, to + 1)]
+                if FAULT == "ignores-gpu-numbers":
+                    gpus = fullest(node, len(gpus), request.share)
+                tasks = 1 if FAULT == "ignores-tasks" else take.get("tasks", 1)
+                amounts = dict(node.free) if request.exclusive else request.taken(tasks, len(gpus))
+                node.change(-1, amounts, gpus, request.share)
+                held.append((node, amounts, gpus))
+    for name, count in request.licenses.items():
+        nodes.licenses[name] -= 0 if FAULT == "forgets-licenses" else count
+    nodes.held[job["id"]] = (request, held)
+
+
+def joined(scheduler: Any, now: float, events: list[dict[str, Any]]) -> Any:
+    """Decide, in the first notice of a run that is taken over with the jobs that run already."""
+    past = {one["data"]["job_id"]: one["data"] for one in events if one["type"] == "JOB_STARTED"}
+    if not past:
+        return decide(scheduler, now, events)
+    ended = {one["data"]["job_id"] for one in events if one["type"] == "JOB_COMPLETED"}
+    for one in events:
+        if one["type"] == "JOB_SUBMITTED" and (name := one["data"]["job_id"]) in past and name not in ended:
+            adopt(scheduler.machine, one["data"]["job"], past[name])
+    return decide(scheduler, now, [one for one in events if one["data"].get("job_id") not in past])
+
+
+Scheduler.decide = joined
 Request.__init__, Request.taken, Request.room = misread, underestimated, overestimated
 Nodes.place, Nodes.give_back, Node.fullest = started, freed, chosen_gpus
 SKELETON["main"]()

@@ -23,7 +23,7 @@ export class LiveCurve {
     this.caption = make("figcaption", {}, title);
     this.clock = clock;
     /** @type {number[][]} */
-    this.past = [[], [], [], []];
+    this.past = Array.from({length: column + 1}, () => []);
     holder.append(make("figure", {}, this.caption, this.canvas, makeBehind("Values", () => this.table())));
   }
 

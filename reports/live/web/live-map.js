@@ -107,6 +107,6 @@ export class LiveMap extends Stage {
     if (!job) return `${name}: a job`;
     const [id, size, since, walltime, user] = job;
     const limit = walltime === null ? "" : ` of ${words.brief(walltime)}`;
-    return `${name}: job ${id}, ${words.whole(size)} units, for ${words.brief(state.now - since)}${limit}${user ? `, ${user}` : ""}`;
+    return `${name}: job ${id}, ${words.count(size, this.facts.shared.length ? "node" : "unit")}, for ${words.brief(state.now - since)}${limit}${user ? `, ${user}` : ""}`;
   }
 }

@@ -1,7 +1,7 @@
 // The live page of a run: it receives states as server-sent events and draws them.
 import {LiveCurve} from "./live-curves.js";
 import {LiveMap} from "./live-map.js";
-import {addSection, byId, make, makeTable, readFacts} from "../../page/web/elements.js";
+import {addSection, byId, capital, make, makeTable, readFacts} from "../../page/web/elements.js";
 import {Clock, words} from "../../page/web/words.js";
 
 /** @type {LiveFacts} */
@@ -53,22 +53,24 @@ class LivePage {
     const now = addSection("now", "Now", null), tiles = make("div", {class: "tiles"});
     now.append(this.clock, tiles);
     this.tiles = {
-      jobs: new Tile("jobs", "Jobs ended", tiles, true), held: new Tile("held", "Units held by jobs", tiles, true),
+      jobs: new Tile("jobs", "Jobs ended", tiles, true), held: new Tile("held", facts.shared.length ? "Nodes with jobs" : "Units held by jobs", tiles, true),
       queue: new Tile("queue", "Queued jobs", tiles), backlog: new Tile("backlog", "Queued work", tiles),
       speed: new Tile("speed", "Speed", tiles), notices: new Tile("notices", "Notices per second", tiles),
     };
+    this.resources = facts.shared.map((name) => new Tile(`held-${name}`, `${capital(words.resource(name))} held by jobs`, tiles, true));
     this.keeps = make("ul", {class: "keys", id: "keeps"});
     now.append(this.keeps);
     const machine = addSection("machine", "Machine", facts.blocks.length
       ? `The nodes in the rows of the network (${facts.kind}).` : "The nodes in order of number.");
     const figure = make("figure", {});
-    machine.append(figure, make("ul", {class: "legend"}, [["free", "free"], ["busy", "in use, in one of eight colours"], ["gone", "down"]].map(
+    machine.append(figure, make("ul", {class: "legend"}, [["free", "free"], ["busy", facts.shared.length ? "with jobs, in the colour of one; the height is the share of cores in use" : "in use, in one of eight colours"], ["gone", "down"]].map(
       ([name, text]) => make("li", {}, make("span", {class: `swatch ${name}`}), text))));
     this.map = new LiveMap(facts, figure);
     const time = addSection("time", "So far", "Samples over simulated time."), grid = make("div", {class: "grid three"});
     time.append(grid);
     this.curves = [
-      new LiveCurve("Utilisation", 1, (share) => words.percent(share), grid, 1, clock),
+      ...(facts.shared.length ? facts.shared.map((name, at) => new LiveCurve(`Utilisation of ${words.resource(name)}`, 4 + at, (share) => words.percent(share), grid, 1, clock))
+        : [new LiveCurve("Utilisation", 1, (share) => words.percent(share), grid, 1, clock)]),
       new LiveCurve("Queued jobs", 2, words.whole, grid, 1, clock),
       new LiveCurve("Queued work", 3, (work) => words.brief(work / (this.units || 1)), grid, 0, clock),
     ];
@@ -161,17 +163,20 @@ class LivePage {
     tiles.held.set(words.percent(share(state.held, state.units)),
       `${words.whole(state.held)} of ${words.whole(state.units)}${state.down ? `; ${words.whole(state.down)} down` : ""}`,
       share(state.held, state.units), share(state.down, state.units));
-    tiles.queue.set(words.whole(state.queue), `for ${words.whole(state.waiting_units)} unit${state.waiting_units === 1 ? "" : "s"}`);
+    state.resources.forEach(({name, total, held}, at) => {
+      this.resources[at].set(words.percent(share(held, total)), `${words.partOf(name, held)} of ${words.amount(name, total)}`, share(held, total));
+    });
+    tiles.queue.set(words.whole(state.queue), `for ${words.count(state.waiting_units, facts.shared.length ? "node" : "unit")}`);
     tiles.backlog.set(words.brief(share(state.backlog, state.units)), "of the whole machine");
     tiles.speed.set(`${words.brief(state.speed)} per second`, `for ${words.duration(Math.round(state.wall))} so far`);
     tiles.notices.set(words.figure(state.notice_rate), `${words.whole(state.notices)} so far`);
     this.keeps.replaceChildren(...state.keeps.map((text) => make("li", {}, text)));
     this.map.paint(state);
     this.curves.forEach((curve) => curve.paint(state.past));
-    this.fill(this.decisions, "The last decisions", [{title: "Time", text: true}, {title: "Decision", text: true}, {title: "Job", text: true}, {title: "Units"}, {title: "Which", text: true}, {title: "Why", text: true}],
+    this.fill(this.decisions, "The last decisions", [{title: "Time", text: true}, {title: "Decision", text: true}, {title: "Job", text: true}, {title: facts.shared.length ? "Nodes" : "Units"}, {title: "Which", text: true}, {title: "Why", text: true}],
       state.decisions.map((one) => [clock.say(one.time), VERBS[one.what] || one.what, one.job, one.size === null ? "–" : words.whole(one.size), one.units,
         one.refused ? `rejected: ${one.refused}` : one.why]));
-    this.fill(this.waiting, "The oldest queued jobs", [{title: "Job", text: true}, {title: "Units"}, {title: "Wait"}, {title: "Walltime"}, {title: "User", text: true}, {title: "Queue", text: true}],
+    this.fill(this.waiting, "The oldest queued jobs", [{title: "Job", text: true}, {title: facts.shared.length ? "Nodes" : "Units"}, {title: "Wait"}, {title: "Walltime"}, {title: "User", text: true}, {title: "Queue", text: true}],
       state.longest.map((one) => [one.id, words.whole(one.size), words.brief(state.now - one.since), one.walltime === null ? "no limit" : words.brief(one.walltime), one.user, one.queue]));
   }
 

@@ -159,7 +159,7 @@ function drawChangeHeat(holder, first, run, mine, change) {
   const means = new Map([...cells].map(([key, some]) => [key, figures.mean(some) ?? 0]));
   const most = Math.max(1, ...[...means.values()].map((value) => Math.log(1 + Math.abs(value))));
   holder.append(heatTable("heat-change", "Mean change of the wait by size and run time",
-    `Mean change of the wait, ${run.name} − ${first.name}: rows by size in units, columns by run time in ${first.name}`, cells, means,
+    `Mean change of the wait, ${run.name} − ${first.name}: rows by size in ${run.unit}s, columns by run time in ${first.name}`, cells, means,
     (value) => [`${value > 0 ? "+" : ""}${words.brief(value)}`, diverging((0.85 * Math.sign(value) * Math.log(1 + Math.abs(value))) / most)]));
 }
 
@@ -199,7 +199,7 @@ function drawMostChanged(holder, first, run, mine, theirs, change) {
       const job = mine[at], other = theirs[at], id = first.id(job);
       return [{show: jobLink(id, [first, job], [run, other]), value: id}, cellOf(words.whole, first.job.size[job]), cellOf(words.duration, first.job.wait[job]), cellOf(words.duration, run.job.wait[other]), cellOf(words.change, change[at])];
     });
-    grid.append(makeTable(title, [{title: "Job", text: true}, {title: "Units"}, {title: `Wait, ${first.name}`}, {title: `Wait, ${run.name}`}, {title: "Change"}], rows));
+    grid.append(makeTable(title, [{title: "Job", text: true}, {title: `${capital(run.unit)}s`}, {title: `Wait, ${first.name}`}, {title: `Wait, ${run.name}`}, {title: "Change"}], rows));
   };
   list("Largest gains", order.slice(0, MOST_CHANGED).filter((at) => change[at] < -ROUNDED));
   list("Largest losses", order.slice(-MOST_CHANGED).reverse().filter((at) => change[at] > ROUNDED));

@@ -1,5 +1,6 @@
 // The runs of the page: packed columns (reports/page/packing.py writes them) as typed arrays.
 import {byId, readFacts} from "./elements.js";
+import {nodeLanes, Takes, unitLanes} from "./lanes.js";
 import {Clock, words} from "./words.js";
 
 /** The bytes of the page's block of columns. @type {(text: string) => Promise<Uint8Array>} */
@@ -74,7 +75,13 @@ export class Run {
     this.name = facts.name;
     this.number = number;
     this.clock = new Clock(facts.epoch, facts.timezone);
+    /** rows of the machine's chart: units, or nodes if jobs share nodes */
     this.units = facts.machine.units;
+    /** what attempts take of shared nodes; null on a machine whose nodes have no resources */
+    this.takes = facts.takes && new Takes(at, facts.takes);
+    /** jobs are measured in these, and the machine has so many of them */
+    this.unit = this.takes ? "core" : "unit";
+    this.amount = this.takes?.resource("cores")?.total ?? this.units;
     this.rows = columns.rows;
     this.submit = at(columns.submit);
     const waits = at(columns.wait);
@@ -96,6 +103,10 @@ export class Run {
     this.high = new Int32Array(this.firstOf[this.rows]);
     this.held = new Float64Array(this.rows);
     this.readIntervals(at, columns);
+    if (this.takes) {
+      this.held = this.takes.cores.map((cores, row) => (this.held[row] ? cores : 0));
+      this.size = this.takes.cores;
+    }
     /** failures, and the use of each attempt's unit time; null if nothing could fail */
     this.failures = facts.breakdowns && readFailures(bytes, facts.breakdowns);
     this.jobOf = columns.job ? Uint32Array.from(at(columns.job)) : new Uint32Array(this.rows).map((_, row) => row);
@@ -169,6 +180,20 @@ export class Run {
     return found;
   }
 
+  /** The areas of the machine's chart; on shared nodes for one resource, by default cores. @type {(resource: string) => Lanes} */
+  lanes(resource) {
+    const {takes} = this, shown = takes?.resource(resource) ?? takes?.resource("cores");
+    return takes && shown ? nodeLanes(this, takes, shown) : unitLanes(this);
+  }
+
+  /** What an attempt holds, such as "16 units" or "4 cores, 32 GiB memory". @type {(row: number) => string} */
+  holding(row) {
+    const {takes} = this;
+    if (!takes || !this.held[row]) return words.count(this.size[row], this.unit);
+    return takes.resources.map((one) => [one.name, takes.amount(one, row)]).filter(([, amount]) => amount)
+      .map(([name, amount]) => words.amount(String(name), Number(amount))).join(", ");
+  }
+
   /** The index of a job by its id, -1 if unknown. @type {(text: string) => number} */
   find(text) {
     this.places ||= new Map(Array.from({length: this.jobs}, (_, job) => [this.id(job), job]));
@@ -190,7 +215,7 @@ export class Run {
   /** A short description of a job, by one of its attempts. @type {(row: number) => string} */
   about(row) {
     const user = this.label("user", row);
-    return `${this.id(this.jobOf[row])}${user ? ` of user ${user}` : ""}, ${words.whole(this.size[row])} units`;
+    return `${this.id(this.jobOf[row])}${user ? ` of user ${user}` : ""}, ${this.holding(row)}`;
   }
 
   /** The units of a node, first and last. @type {(node: number) => [number, number]} */

@@ -9,7 +9,7 @@ const DISTRIBUTIONS = [
   {id: "wait", title: "Wait", of: (run) => run.job.wait, time: true},
   {id: "bounded", title: "Bounded slowdown", of: (run) => run.job.bounded, time: false},
   {id: "execution", title: "Run time", of: (run) => run.job.execution, time: true},
-  {id: "size", title: "Size (units)", of: (run) => run.job.size, time: false},
+  {id: "size", title: "Size", of: (run) => run.job.size, time: false},
 ];
 export const TIME_TICKS = [1, 10, MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, DAY, 7 * DAY, 30 * DAY];
 const SHARES = [0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1];
@@ -23,7 +23,7 @@ export function drawDistributions(state) {
   const panels = DISTRIBUTIONS.map((one) => {
     const holder = make("div", {class: "chart", id: `chart-ecdf-${one.id}`, role: "img"});
     const table = make("div");
-    grid.append(makeFigure(`${one.title}: share of jobs (%)`, holder, table));
+    grid.append(makeFigure(`${one.title}${one.id === "size" ? ` (${state.unit}s)` : ""}: share of jobs (%)`, holder, table));
     /** @type {{chart: UPlot | null}} */
     const drawn = {chart: null};
     return {one, holder, table, drawn};

@@ -3,7 +3,7 @@ import {colours} from "./colours.js";
 import {numbersOf} from "./data.js";
 import {POINTS, TIME_TICKS} from "./distributions.js";
 import {penOn} from "./drawing.js";
-import {addSection, cellOf, make, makeBehind, makeChoice, makeFigure, makeTable} from "./elements.js";
+import {addSection, capital, cellOf, make, makeBehind, makeChoice, makeFigure, makeTable} from "./elements.js";
 import {figures} from "./figures.js";
 import {jobLink} from "./gantt.js";
 import {chartOf, timeAxis} from "./series.js";
@@ -217,7 +217,7 @@ export function drawEstimates(state, bytes) {
         {show: expected === null ? "no estimate" : clock.say(expected), value: expected}, {show: started === null ? "did not start" : clock.say(started), value: started}, cellOf(words.change, error)]});
     }
     rows.sort((first, second) => first.expected - second.expected);
-    const table = makeTable(`Queued jobs at ${clock.say(one.times[moment])}, ${run.name}`, [{title: "Job", text: true}, {title: "User", text: true}, {title: "Units"}, {title: "Expected"}, {title: "Started"}, {title: "Error"}], rows.map((row) => row.cells), {most: 20});
+    const table = makeTable(`Queued jobs at ${clock.say(one.times[moment])}, ${run.name}`, [{title: "Job", text: true}, {title: "User", text: true}, {title: `${capital(run.unit)}s`}, {title: "Expected"}, {title: "Started"}, {title: "Error"}], rows.map((row) => row.cells), {most: 20});
     table.id = "estimates-then";
     list.replaceChildren(table);
   };

@@ -22,12 +22,12 @@ export function colouring(state, run) {
   const chosen = (paint) => (row) => (run.chosen[run.jobOf[row]] ? paint(row) : faint);
   if (colour === "size" || colour === "wait") {
     const sizes = colour === "size";
-    const most = Math.log(sizes ? Math.max(2, run.units) : 1 + run.job.wait.reduce((one, other) => Math.max(one, other), 60));
+    const most = Math.log(sizes ? Math.max(2, run.amount) : 1 + run.job.wait.reduce((one, other) => Math.max(one, other), 60));
     /** @type {(row: number) => number} */
     const share = (row) => Math.log(sizes ? Math.max(1, run.size[row]) : 1 + Math.max(0, run.job.wait[run.jobOf[row]])) / most;
     const table = Array.from({length: 65}, (_, at) => colours.scale(at / 64));
     const stops = [0, 0.25, 0.5, 0.75, 1].map((at) => /** @type {[Colour, string]} */ ([colours.scale(at), sizes ? words.whole(Math.exp(at * most)) : words.duration(Math.exp(at * most) - 1)]));
-    return {of: chosen((row) => table[Math.round(64 * Math.min(1, share(row)))]), legend: stops, unit: sizes ? "units" : "wait"};
+    return {of: chosen((row) => table[Math.round(64 * Math.min(1, share(row)))]), legend: stops, unit: sizes ? `${run.unit}s` : "wait"};
   }
   const column = colour === "state" ? run.state : run.labels[colour];
   if (!column) return {of: chosen(() => grey), legend: [[grey, "unknown"]], unit: colour};
@@ -79,8 +79,9 @@ export class Gantt extends Stage {
     super(holder, {class: "gantt", id: `gantt-${run.number}`, tabIndex: 0, "aria-describedby": "gantt-keys"});
     this.state = state;
     this.run = run;
-    this.raster = new Raster(run);
-    this.units = {bottom: 0, top: run.units};
+    this.lanes = run.lanes(state.resource);
+    this.raster = new Raster(run, this.lanes);
+    this.units = {bottom: this.lanes.bottom, top: this.lanes.above};
     this.selected = -1;
     this.detail = make("div", {class: "detail", "aria-live": "polite"});
     holder.append(this.detail);
@@ -110,10 +111,11 @@ export class Gantt extends Stage {
     this.raster.paint(image, scale, how.of, colours.rgb(colours.of("plot")));
     context.putImageData(image, Math.round(MARGIN.left * ratio), Math.round(MARGIN.top * ratio));
     this.hatch(context, scale);
+    this.divide(context, scale);
     this.mark(context, scale);
     this.axes(context, scale);
     const {from, to} = this.state.view;
-    canvas.setAttribute("aria-label", `${run.name}: ${words.whole(run.units)} units over time, from ${run.clock.say(from)} to ${run.clock.say(to)}, coloured by ${how.unit}`);
+    canvas.setAttribute("aria-label", `${run.name}: ${words.count(run.units, run.takes ? "node" : "unit")} over time, from ${run.clock.say(from)} to ${run.clock.say(to)}, coloured by ${how.unit}`);
   }
 
   /** Nodes that were out of service: hatched one way after failures, the other way in maintenance. @type {(context: CanvasRenderingContext2D, scale: Gantt["scale"]) => void} */
@@ -144,17 +146,26 @@ export class Gantt extends Stage {
     context.restore();
   }
 
+  /** Lines between shared nodes, if there is room for them. @type {(context: CanvasRenderingContext2D, scale: Gantt["scale"]) => void} */
+  divide(context, scale) {
+    if (!this.run.takes || scale.height / (scale.top - scale.bottom) < 14) return;
+    clip(context, scale);
+    context.fillStyle = colours.of("muted");
+    for (let node = Math.ceil(scale.bottom); node < scale.top; node++) context.fillRect(MARGIN.left, Math.round(scale.y(node)) - 0.5, scale.width, 1);
+    context.restore();
+  }
+
   /** A frame around the selected job. @type {(context: CanvasRenderingContext2D, scale: Gantt["scale"]) => void} */
   mark(context, scale) {
-    const {run, selected} = this;
+    const {run, lanes, selected} = this;
     if (selected < 0) return;
     clip(context, scale);
     context.strokeStyle = colours.of("ink");
     context.lineWidth = 2;
     for (let row = run.job.first[run.jobOf[selected]]; row <= run.job.last[run.jobOf[selected]]; row++) {
       const left = scale.x(run.start[row]), right = scale.x(run.end[row]);
-      for (let k = run.firstOf[row]; k < run.firstOf[row + 1]; k++) {
-        context.strokeRect(left - 1, scale.y(run.low[k]) - 1, Math.max(2, right - left) + 1, Math.max(2, scale.y(run.high[k] + 1) - scale.y(run.low[k])) + 1);
+      for (let k = lanes.firstOf[row]; k < lanes.firstOf[row + 1]; k++) {
+        context.strokeRect(left - 1, scale.y(lanes.low[k]) - 1, Math.max(2, right - left) + 1, Math.max(2, scale.y(lanes.top[k]) - scale.y(lanes.low[k])) + 1);
       }
     }
     context.restore();
@@ -248,15 +259,24 @@ export class Gantt extends Stage {
     });
   }
 
+  /** Show another resource of the nodes. */
+  change() {
+    const {bottom, above} = this.lanes, all = this.units.bottom === bottom && this.units.top === above;
+    this.lanes = this.run.lanes(this.state.resource);
+    this.raster = new Raster(this.run, this.lanes);
+    if (all) this.units = {bottom: this.lanes.bottom, top: this.lanes.above};
+    this.draw();
+  }
+
   whole() {
-    this.units = {bottom: 0, top: this.run.units};
+    this.units = {bottom: this.lanes.bottom, top: this.lanes.above};
     this.state.setView(this.state.whole.from, this.state.whole.to);
   }
 
   /** @type {(factor: number, around?: number) => void} */
   zoomUnits(factor, around = (this.units.bottom + this.units.top) / 2) {
     const {bottom, top} = this.units;
-    const tall = Math.min(this.run.units, Math.max(4, (top - bottom) * factor));
+    const tall = Math.min(this.run.units, Math.max(this.run.takes ? 1 : 4, (top - bottom) * factor));
     this.units = {bottom, top: bottom + tall};
     this.moveUnits(around - ((around - bottom) / (top - bottom)) * tall);
   }
@@ -278,7 +298,7 @@ export class Gantt extends Stage {
   /** The row at a point, -1 without one. @type {(x: number, y: number) => number} */
   under(x, y) {
     const scale = this.scale;
-    return !this.inside(x, y) ? -1 : this.raster.at(scale.time(x), Math.floor(scale.unit(y)));
+    return !this.inside(x, y) ? -1 : this.raster.at(scale.time(x), scale.unit(y));
   }
 
   /** Show what is at a point. @type {(x: number, y: number) => void} */
@@ -286,8 +306,20 @@ export class Gantt extends Stage {
     if (!this.inside(x, y)) return this.tell(null);
     const {run} = this, scale = this.scale, row = this.under(x, y);
     const unit = Math.min(run.units - 1, Math.max(0, Math.floor(scale.unit(y)))), {node, pool} = run.nodeOf(unit);
-    this.tell(`${run.clock.say(scale.time(x))}, node ${words.whole(node)}${run.facts.machine.pools.length > 1 ? ` of ${pool}` : ""}: `
+    this.tell(`${run.clock.say(scale.time(x))}, node ${words.whole(node)}${run.facts.machine.pools.length > 1 ? ` of ${pool}` : ""}${this.heldOn(node, scale.time(x))}: `
       + (row < 0 ? "no job" : `${run.about(row)}, waited ${words.duration(run.job.wait[run.jobOf[row]])}`), x, y - 40);
+  }
+
+  /** How much of the resource shown jobs hold on a shared node. @type {(node: number, time: number) => string} */
+  heldOn(node, time) {
+    const {run, state} = this, shown = run.takes?.resource(state.resource) ?? run.takes?.resource("cores");
+    if (!shown) return "";
+    const {firstOf, low, top} = this.lanes;
+    let share = 0;
+    this.raster.between(time, time + 1e-9, (row) => {
+      for (let k = firstOf[row]; k < firstOf[row + 1]; k++) share += Math.max(0, Math.min(top[k], node + 1) - Math.max(low[k], node));
+    });
+    return ` (${words.partOf(shown.name, share * shown.has[node])} of ${words.amount(shown.name, shown.has[node])} held)`;
   }
 
   /** Select the next or previous job by start time. @type {(by: number) => void} */
@@ -310,7 +342,7 @@ export class Gantt extends Stage {
     if (row < 0) return;
     const job = run.jobOf[row];
     const facts = [["Job", run.id(job)], ...LABELS.filter((label) => run.label(label, row)).map((label) => [capital(label), run.label(label, row)]),
-      ["Units", words.whole(run.size[row])], ["Submitted", run.clock.say(run.job.submit[job])], ["Started", run.clock.say(run.start[row])],
+      run.takes ? ["Takes", run.holding(row)] : ["Units", words.whole(run.size[row])], ["Submitted", run.clock.say(run.job.submit[job])], ["Started", run.clock.say(run.start[row])],
       ["Ended", run.clock.say(run.end[row])], ["Ran", words.duration(run.execution[row])],
       ["Walltime", run.walltime[row] < 0 ? "none" : words.duration(run.walltime[row])], ["Waited", words.duration(run.job.wait[job])],
       ["Bounded slowdown", words.figure(run.job.bounded[job])], ["Final state", words.state(run.stateOf(row))],
@@ -323,7 +355,7 @@ export class Gantt extends Stage {
     const {run} = this;
     if (job < 0) return;
     const row = run.job.last[job], length = Math.max(60, run.end[row] - run.job.submit[job]);
-    this.units = {bottom: 0, top: run.units};
+    this.units = {bottom: this.lanes.bottom, top: this.lanes.above};
     this.select(row);
     this.state.setView(run.job.submit[job] - length * 0.3, run.end[row] + length * 0.3);
   }
@@ -331,8 +363,10 @@ export class Gantt extends Stage {
 
 /** @param {State} state */
 export function drawGantt(state) {
+  const shared = [...new Set(state.runs.flatMap((run) => run.takes?.resources.map((one) => one.name) ?? []))];
   const section = addSection("machine", "Machine",
-    "Where and when each job ran. Drag to move, use Ctrl and the wheel to zoom (with Shift: the units), click a job for details.");
+    `Where and when each job ran. Drag to move, use Ctrl and the wheel to zoom (with Shift: the ${shared.length ? "nodes" : "units"}), click a job for details.`
+    + (shared.length ? " Jobs on one node are lanes of its row; a lane is as high as the job's share of the node." : ""));
   const labels = LABELS.filter((label) => state.runs.some((run) => run.labels[label]));
   const legend = make("div", {class: "legend", "aria-label": "Colours"});
   const said = make("output", {class: "said"});
@@ -345,17 +379,31 @@ export function drawGantt(state) {
   const colour = makeChoice("Colour by", [...labels.map(twice), ...SPECIAL], state.colour, (value) => state.setColour(value), "gantt-colour");
   /** @type {(text: string, title: string, work: () => void) => HTMLElement} */
   const button = (text, title, work) => make("button", {type: "button", title, "aria-label": title, onclick: work}, text);
-  section.append(make("div", {class: "bar plain"}, colour, button("◀", "Earlier", () => state.pan(-0.25)), button("▶", "Later", () => state.pan(0.25)),
+  const heights = shared.length ? makeChoice("Height by", shared.map((name) => [name, words.resource(name)]), state.resource, (value) => {
+    state.resource = value;
+    for (const gantt of gantts) gantt.change();
+    entitle();
+  }, "gantt-resource") : null;
+  section.append(make("div", {class: "bar plain"}, colour, heights, button("◀", "Earlier", () => state.pan(-0.25)), button("▶", "Later", () => state.pan(0.25)),
     button("+", "Zoom in", () => state.zoom(0.5)), button("−", "Zoom out", () => state.zoom(2)),
     button("Whole time", "Show the whole time", () => gantts.forEach((gantt) => gantt.whole())),
     make("label", {class: "field"}, make("span", {}, "Job"), wanted), said));
   section.append(make("p", {class: "hidden", id: "gantt-keys"},
-    "Arrow keys move, plus and minus zoom the time, brackets zoom the units, Home shows all, Enter selects the job in the middle, n and p select the next and the previous job."));
+    "Arrow keys move, plus and minus zoom the time, brackets zoom the rows, Home shows all, Enter selects the job in the middle, n and p select the next and the previous job."));
   const gantts = state.runs.map((run) => {
-    const figure = makeFigure(`${state.runs.length > 1 ? `${run.name}: units` : "Units"} of ${run.facts.machine.name} over time`);
+    const figure = makeFigure("");
     section.append(figure);
     return new Gantt(state, run, figure);
   });
+  const entitle = () => {
+    for (const {run, canvas} of gantts) {
+      const caption = canvas.closest("figure")?.querySelector("figcaption"), rows = run.takes ? "nodes" : "units";
+      const shown = run.takes?.resource(state.resource) ?? run.takes?.resource("cores");
+      if (caption) caption.textContent = `${state.runs.length > 1 ? `${run.name}: ${rows}` : capital(rows)} of ${run.facts.machine.name} over time`
+        + (shown ? `; height of a job: its share of the node's ${words.resource(shown.name)}` : "");
+    }
+  };
+  entitle();
   section.append(legend, make("p", {class: "keys"}, "Keys, when the machine has the focus: arrows, + and −, [ and ], Home, Enter, n and p."));
   const draw = () => gantts.forEach((gantt) => gantt.draw());
   const explainColours = () => {

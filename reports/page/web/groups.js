@@ -55,7 +55,7 @@ export function drawGroups(state) {
     for (const run of state.runs) {
       const prefix = several ? `${run.name}: ` : "";
       // several runs side by side leave room only for columns in which they differ
-      if (!several) columns.push({title: "Unit-hours"});
+      if (!several) columns.push({title: `${capital(state.unit)}-hours`});
       columns.push({title: `${prefix}share`}, {title: `${prefix}mean wait`}, {title: `${prefix}median`}, {title: `${prefix}95 %`}, {title: `${prefix}mean bounded slowdown`});
     }
     const rows = names.map((name) => ({jobs: found[0].get(name)?.jobs ?? 0, cells: state.runs.flatMap((_, at) => {
@@ -87,7 +87,7 @@ function drawFairshare(state, section) {
         const share = total ? (groups.get(name)?.work ?? 0) / total : null;
         return [name, cellOf(words.percent, target), {show: shareBar(share, 1, target), value: share}, {show: share === null ? "–" : `${share >= target ? "+" : "−"}${words.percent(Math.abs(share - target))}`, value: share === null ? null : share - target}];
       });
-      const table = makeTable(`${run.name}: fairshare target by ${label} (${how}) and share of all unit-hours delivered; the mark is the target`,
+      const table = makeTable(`${run.name}: fairshare target by ${label} (${how}) and share of all ${run.unit}-hours delivered; the mark is the target`,
         [{title: capital(label), text: true}, {title: "Target"}, {title: "Delivered"}, {title: "Difference"}], rows, {most: 20});
       table.classList.add("fairshare");
       section.append(table);

@@ -1,6 +1,6 @@
 // Waits by size and run time: a table with cells coloured by value.
 import {colours} from "./colours.js";
-import {addSection, make, makeChoice} from "./elements.js";
+import {addSection, capital, make, makeChoice} from "./elements.js";
 import {figures} from "./figures.js";
 import {STATISTICS} from "./series.js";
 import {DAY, HOUR, MINUTE, words} from "./words.js";
@@ -35,9 +35,9 @@ export function heatCells(run, jobs, valueOf) {
 
 /**
  * A table with a value per class; `say` returns the text and the colour of a value.
- * @type {(id: string, label: string, caption: string, cells: Map<string, number[]>, values: Map<string, number>, say: (value: number) => [string, Colour]) => HTMLElement}
+ * @type {(id: string, label: string, caption: string, cells: Map<string, number[]>, values: Map<string, number>, say: (value: number) => [string, Colour], unit?: string) => HTMLElement}
  */
-export function heatTable(id, label, caption, cells, values, say) {
+export function heatTable(id, label, caption, cells, values, say, unit = "unit") {
   const largest = Math.max(0, ...[...cells.keys()].map((key) => parseInt(key, 10)));
   const rows = Array.from({length: largest + 1}, (_, row) => make("tr", {}, make("th", {scope: "row"}, sizeName(row)), RUNTIMES.map((_, column) => {
     const key = `${row} ${column}`, some = cells.get(key), value = values.get(key);
@@ -48,7 +48,7 @@ export function heatTable(id, label, caption, cells, values, say) {
     cell.style.color = colours.on(rgb);
     return cell;
   })));
-  const heads = make("tr", {}, make("th", {scope: "col"}, "Units"), RUNTIMES.map(([title]) => make("th", {scope: "col"}, title)));
+  const heads = make("tr", {}, make("th", {scope: "col"}, `${capital(unit)}s`), RUNTIMES.map(([title]) => make("th", {scope: "col"}, title)));
   return make("div", {class: "scroll", tabIndex: 0, role: "region", "aria-label": label},
     make("table", {class: "heat", id}, make("caption", {}, caption), make("thead", {}, heads), make("tbody", {}, rows)));
 }
@@ -72,8 +72,8 @@ export function drawHeat(state) {
     const least = Math.min(...logs), apart = Math.max(...logs) - least || 1;
     const title = STATISTICS.find((one) => one[0] === name)?.[1];
     holder.replaceChildren(...found.map(({run, cells, values}) => heatTable(`heat-${run.number}`, `Waits by size and run time, ${run.name}`,
-      `${run.name}: ${title} wait, rows by size in units, columns by run time`, cells, values,
-      (value) => [words.brief(value), colours.scale(0.1 + 0.8 * (Math.log(1 + value) - least) / apart)])));
+      `${run.name}: ${title} wait, rows by size in ${run.unit}s, columns by run time`, cells, values,
+      (value) => [words.brief(value), colours.scale(0.1 + 0.8 * (Math.log(1 + value) - least) / apart)], run.unit)));
   };
   state.onFilter.push(draw);
   draw();

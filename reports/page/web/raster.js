@@ -3,12 +3,13 @@
 import {figures} from "./figures.js";
 
 export class Raster {
-  /** @param {Run} run */
-  constructor(run) {
+  /** @param {Run} run @param {Lanes} lanes */
+  constructor(run, lanes) {
     this.run = run;
+    this.lanes = lanes;
     const {start, end} = run;
     const ran = [];
-    for (let row = 0; row < run.rows; row++) if (run.firstOf[row + 1] > run.firstOf[row]) ran.push(row);
+    for (let row = 0; row < run.rows; row++) if (lanes.firstOf[row + 1] > lanes.firstOf[row]) ran.push(row);
     /** rows by start, and the latest end in each block of rows, to skip whole blocks */
     this.order = Uint32Array.from(ran).sort((one, other) => start[one] - start[other]);
     this.block = 256;
@@ -32,23 +33,23 @@ export class Raster {
     }
   }
 
-  /** The attempt on a unit at a time, -1 without one. @type {(time: number, unit: number) => number} */
+  /** The attempt at a time on a position of the rows, such as unit 3.5; -1 without one. @type {(time: number, unit: number) => number} */
   at(time, unit) {
     let found = -1;
-    const {firstOf, low, high} = this.run;
+    const {firstOf, low, top} = this.lanes;
     this.between(time, time + 1e-9, (row) => {
-      for (let k = firstOf[row]; k < firstOf[row + 1]; k++) if (low[k] <= unit && unit <= high[k]) found = row;
+      for (let k = firstOf[row]; k < firstOf[row + 1]; k++) if (low[k] <= unit && unit < top[k]) found = row;
     });
     return found;
   }
 
   /**
-   * Fill an image with the jobs between two times on the units from `bottom` up to, not including, `top`. `colour(row)`
+   * Fill an image with the jobs between two times on the rows from `bottom` up to, not including, `top`. `colour(row)`
    * is the colour of an attempt, `paper` the background.
    * @type {(image: ImageData, place: {from: number, to: number, bottom: number, top: number}, colour: (row: number) => Colour, paper: Colour) => void}
    */
   paint(image, {from, to, bottom, top}, colour, paper) {
-    const {width, height, data} = image, {run} = this;
+    const {width, height, data} = image, {run, lanes} = this;
     const mix = new Float32Array(width * height * 4);
     const perSecond = width / (to - from), perUnit = height / (top - bottom);
     this.between(from, to, (row) => {
@@ -59,8 +60,8 @@ export class Raster {
       if (right <= left) return;
       const [red, green, blue] = colour(row);
       const firstX = Math.floor(left), lastX = Math.min(width - 1, Math.ceil(right) - 1);
-      for (let k = run.firstOf[row]; k < run.firstOf[row + 1]; k++) {
-        let above = (run.low[k] - bottom) * perUnit, below = (run.high[k] + 1 - bottom) * perUnit;
+      for (let k = lanes.firstOf[row]; k < lanes.firstOf[row + 1]; k++) {
+        let above = (lanes.low[k] - bottom) * perUnit, below = (lanes.top[k] - bottom) * perUnit;
         if (below - above > 5) below -= 1;
         above = Math.max(above, 0);
         below = Math.min(below, height);

@@ -8,22 +8,38 @@ import {HOUR, words} from "./words.js";
 export const BINS = 240;
 export const STATISTICS = /** @type {[string, string][]} */ ([["mean", "mean"], ["median", "median"], ["p95", "95 %"], ["most", "most"]]);
 
-/**
- * The curves over time; each has a value, or null, per bin of a run.
- * @type {{id: string, title: string, unit: string, most?: number, of: (run: Run, from: number, to: number, name: string) => Unsure[]}[]}
- */
+/** @typedef {{id: string, title: string, unit: string, most?: number, of: (run: Run, from: number, to: number, name: string) => Unsure[]}} Series */
+
+/** The curves over time; each has a value, or null, per bin of a run. @type {Series[]} */
 const SERIES = [
   {id: "utilisation", title: "Utilisation", unit: "%", most: 100,
-    of: (run, from, to) => figures.overTime(run.start, run.end, (row) => (100 * run.held[row]) / run.units, (row) => run.chosen[run.jobOf[row]], from, to, BINS)},
+    of: (run, from, to) => figures.overTime(run.start, run.end, (row) => (100 * run.held[row]) / run.amount, (row) => run.chosen[run.jobOf[row]], from, to, BINS)},
   {id: "queue", title: "Jobs that wait", unit: "jobs",
     of: (run, from, to) => figures.overTime(run.submit, run.start, () => 1, (row) => run.chosen[run.jobOf[row]], from, to, BINS)},
   {id: "backlog", title: "Backlog: work that waits, as hours of the whole machine", unit: "h",
-    of: (run, from, to) => figures.overTime(run.submit, run.start, (row) => (run.size[row] * run.execution[row]) / run.units / HOUR, (row) => run.chosen[run.jobOf[row]], from, to, BINS)},
+    of: (run, from, to) => figures.overTime(run.submit, run.start, (row) => (run.size[row] * run.execution[row]) / run.amount / HOUR, (row) => run.chosen[run.jobOf[row]], from, to, BINS)},
   {id: "waits", title: "Wait, by when jobs were submitted", unit: "h",
     of: (run, from, to, name) => byTimeOf(run, run.job.wait, from, to, name).map((value) => (value == null ? null : value / HOUR))},
   {id: "slowdowns", title: "Bounded slowdown, by when jobs were submitted", unit: "",
     of: (run, from, to, name) => byTimeOf(run, run.job.bounded, from, to, name)},
 ];
+
+/** The curves of a page: on shared nodes, the use of each resource comes first. @type {(runs: Run[]) => Series[]} */
+function seriesOf(runs) {
+  const names = new Set(runs.flatMap((run) => run.takes?.resources.map((one) => one.name) ?? []));
+  if (!names.size) return SERIES;
+  const used = [...names].map((name) => /** @type {Series} */ ({
+    ...SERIES[0], id: name === "cores" ? "utilisation" : `utilisation-${name}`, title: `Utilisation of ${words.resource(name)}`, of: (run, from, to) => useOf(run, name, from, to),
+  }));
+  return [...used, ...SERIES.slice(1)];
+}
+
+/** The share of a resource that jobs hold, in percent; null if the machine does not have it. @type {(run: Run, name: string, from: number, to: number) => Unsure[]} */
+function useOf(run, name, from, to) {
+  const {takes} = run, resource = takes?.resource(name);
+  if (!takes || !resource) return name === "cores" ? SERIES[0].of(run, from, to, "") : new Array(BINS).fill(null);
+  return figures.overTime(run.start, run.end, (row) => (100 * takes.amount(resource, row)) / resource.total, (row) => run.chosen[run.jobOf[row]], from, to, BINS);
+}
 
 /** @type {(run: Run, values: Float64Array, from: number, to: number, name: string) => Unsure[]} */
 function byTimeOf(run, values, from, to, name) {
@@ -95,7 +111,7 @@ export function drawSeries(state) {
     draw();
   }), make("button", {type: "button", onclick: () => state.setView(state.whole.from, state.whole.to)}, "Whole time"), said));
   const clock = state.runs[0].clock;
-  const panels = SERIES.map((one) => {
+  const panels = seriesOf(state.runs).map((one) => {
     const holder = make("div", {class: "chart", id: `chart-${one.id}`, role: "img"});
     const title = `${one.title}${one.unit ? ` (${one.unit})` : ""}`;
     /** @type {{chart: UPlot | null, data: ChartData}} */

@@ -11,6 +11,9 @@ export class State {
     /** @type {Record<string, any>} */
     this.filter = {least: null, most: null};
     this.colour = LABELS.find((label) => runs.some((run) => run.labels[label])) || "size";
+    /** the resource by which lanes of shared nodes are drawn, and what jobs are measured in */
+    this.resource = "cores";
+    this.unit = runs.every((run) => run.takes) ? "core" : "unit";
     this.statistic = "mean";
     /** @type {(() => void)[]} */
     this.onFilter = [];

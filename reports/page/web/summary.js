@@ -1,5 +1,5 @@
 // The head of the page, the filter, and the figures of the run and of the selected jobs.
-import {addSection, byId, capital, make, makeChoice, makeTable} from "./elements.js";
+import {addSection, byId, capital, cellOf, make, makeChoice, makeTable} from "./elements.js";
 import {figures} from "./figures.js";
 import {LABELS} from "./state.js";
 import {HOUR, words} from "./words.js";
@@ -10,7 +10,7 @@ const FIGURES = {
     ["killed", "Killed by the scheduler", "count"], ["rejected", "Rejected", "count"], ["unfinished", "Unfinished", "count"]],
   Waits: [["mean_wait", "Mean wait", "time"], ["median_wait", "Median wait", "time"], ["p95_wait", "95 % waited at most", "time"], ["max_wait", "Longest wait", "time"],
     ["mean_turnaround", "Mean turnaround", "time"], ["max_turnaround", "Longest turnaround", "time"]],
-  "Machine and slowdowns": [["utilisation", "Utilisation", "share"], ["computing", "Held by jobs (unit-h)", "work"], ["makespan", "Makespan", "time"], ["mean_slowdown", "Mean slowdown", "number"],
+  "Machine and slowdowns": [["utilisation", "Utilisation", "share"], ["computing", "Held by jobs (UNIT-h)", "work"], ["makespan", "Makespan", "time"], ["mean_slowdown", "Mean slowdown", "number"],
     ["max_slowdown", "Largest slowdown", "number"], ["mean_bounded_slowdown", "Mean bounded slowdown", "number"], ["max_bounded_slowdown", "Largest bounded slowdown", "number"]],
 };
 
@@ -51,7 +51,7 @@ function figuresOf(run) {
   const span = (horizon ?? last) - (Number.isFinite(first) ? first : 0);
   const computing = figures.sum(work);
   found.computing = computing;
-  found.utilisation = span > 0 && work.length ? computing / (run.units * span) : null;
+  found.utilisation = span > 0 && work.length ? computing / (run.amount * span) : null;
   found.makespan = ended.length ? ended.reduce((most, job) => Math.max(most, run.job.end[job]), 0) : null;
   return found;
 }
@@ -73,7 +73,7 @@ export function drawHead(state, facts) {
   const span = `${first.clock.say(state.whole.from)} to ${first.clock.say(state.whole.to)}`;
   const workloads = [...new Set(runs.flatMap((run) => Object.values(run.facts.config.workloads).map((one) => one.name)))];
   head.append(make("h1", {}, runs.map((run) => run.name).join(" and ")),
-    make("p", {class: "lead"}, `${workloads.join(", ")} on ${first.facts.machine.name}: ${words.whole(first.units)} units, `,
+    make("p", {class: "lead"}, `${workloads.join(", ")} on ${first.facts.machine.name}: ${first.takes ? `${words.count(first.units, "node")}, ${first.takes.resources.map((one) => words.amount(one.name, one.total)).join(", ")}` : `${words.whole(first.units)} units`}, `,
       `${words.whole(first.jobs)} jobs, ${span}${first.clock.dated ? ` (${first.clock.zone})` : ""}`));
   for (const run of runs) for (const note of notesOf(run, facts)) head.append(make("p", {class: "note", role: "note"}, `${runs.length > 1 ? `${run.name}: ` : ""}${note}`));
 }
@@ -115,9 +115,9 @@ export function drawFilter(state) {
   }
   /** @type {(id: string, title: string, name: string) => HTMLElement} */
   const bound = (id, title, name) => make("label", {class: "field"}, make("span", {}, title),
-    make("input", {id, type: "number", min: 1, max: Math.max(...state.runs.map((run) => run.units)), inputMode: "numeric", placeholder: "any",
+    make("input", {id, type: "number", min: 1, max: Math.max(...state.runs.map((run) => run.amount)), inputMode: "numeric", placeholder: "any",
       onchange: (/** @type {{target: HTMLInputElement}} */ {target}) => state.setFilter({[name]: target.value === "" ? null : Number(target.value)})}));
-  bar.append(bound("filter-least", "Units from", "least"), bound("filter-most", "to", "most"),
+  bar.append(bound("filter-least", `${capital(state.unit)}s from`, "least"), bound("filter-most", "to", "most"),
     make("button", {type: "button", id: "filter-clear", onclick: () => {
       bar.reset();
       state.clearFilter();
@@ -128,6 +128,19 @@ export function drawFilter(state) {
   state.onFilter.push(tell);
   tell();
   byId("top").after(bar);
+}
+
+/** How jobs used each resource of shared nodes, over the whole run and for all jobs. @type {(run: Run, several: boolean) => HTMLElement | null} */
+function resourceTable(run, several) {
+  /** @type {Record<string, Record<string, number>> | undefined} */
+  const told = run.facts.summary?.resources;
+  if (!told) return null;
+  const rows = Object.entries(told).map(([name, one]) => [capital(words.resource(name)), cellOf((amount) => words.amount(name, amount), one.total), cellOf((share) => words.percent(share, 2), one.utilisation),
+    cellOf(words.percent, one.used ? one.idle / one.used : null), cellOf(words.percent, one.used ? one.fragmented / one.used : null)]);
+  const table = makeTable(`${several ? `${run.name}: resources` : "Resources"}; idle and fragmented in % of used`,
+    [{title: "Resource", text: true}, {title: "In all"}, {title: "Utilisation"}, {title: "Idle", tip: "Free on nodes that are up while jobs wait"}, {title: "Fragmented", tip: "The part of it on nodes on which no waiting job fits"}], rows, {fixed: true});
+  table.id = `resources-${run.number}`;
+  return table;
 }
 
 /** @param {State} state */
@@ -151,7 +164,7 @@ export function drawSummary(state) {
         columns.push({title: state.runs.length > 1 ? run.name : "The run"});
         if (state.filtered) columns.push({title: `${state.runs.length > 1 ? `${run.name}, ` : ""}selected jobs`});
       }
-      const rows = some.map(([name, title, kind]) => [title, ...state.runs.flatMap((run, at) => {
+      const rows = some.map(([name, title, kind]) => [title.replace("UNIT", state.unit), ...state.runs.flatMap((run, at) => {
         const all = whole(run, at, name), cells = [{show: figureText(kind, all), value: all ?? null}];
         if (state.filtered) cells.push({show: figureText(kind, found[at][name]), value: found[at][name] ?? null});
         return cells;
@@ -159,7 +172,7 @@ export function drawSummary(state) {
       const table = makeTable(`Summary: ${part}`, columns, rows, {fixed: true, hideCaption: true});
       [...table.querySelectorAll("tbody tr")].forEach((row, at) => row.setAttribute("data-figure", some[at][0]));
       return table;
-    }));
+    }), ...state.runs.flatMap((run) => resourceTable(run, state.runs.length > 1) ?? []));
   };
   state.onFilter.push(draw);
   draw();

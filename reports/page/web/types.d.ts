@@ -36,11 +36,26 @@ interface RunFacts {
   timezone: string | null;
   until: number;
   columns: Record<string, any>;
+  takes: TakesFacts | null;
   breakdowns: Breakdowns | null;
   worst: {how: string, why_not: string | null, jobs: Answer[], by_wait: string[], by_slowdown: string[]};
   estimates: Places | null;
   fairshare: {label: string, targets: Record<string, number>, how: string}[];
 }
+/** What attempts take of each node: `lines` per attempt; per line, intervals of nodes and the amount of each resource. */
+interface TakesFacts {
+  resources: {name: string, has: Place}[];
+  cores: Place;
+  lines: Place;
+  intervals: Place;
+  first: Place;
+  length: Place;
+  amounts: Place[];
+}
+/** A resource of the nodes: what each node has, and what each line of an attempt takes of each of its nodes. */
+interface Resource {name: string; has: Float64Array; total: number; of: Float64Array}
+/** Areas of a machine's rows: those of an attempt are firstOf[row] to firstOf[row + 1], each from low[k] up to top[k]. */
+interface Lanes {firstOf: Uint32Array; low: ArrayLike<number>; top: ArrayLike<number>; bottom: number; above: number}
 interface Breakdowns {
   outages: Record<string, any> | null;
   nodes: Record<string, any> | null;
@@ -94,6 +109,7 @@ interface LiveFacts {
   epoch: number | null;
   timezone: string | null;
   nodes: number;
+  shared: string[];
   kind: string;
   blocks: number[][][];
 }
@@ -106,6 +122,7 @@ interface LiveState extends Record<"now" | "jobs" | "ended" | "running" | "held"
   keeps: string[];
   map: {each: number, lengths: number[], what: number[], used: number[]};
   colours: number[];
+  resources: {name: string, total: number, held: number}[];
   past: number[][];
   on_machine: [string, number, number, number | null, string][];
   decisions: {time: number, what: string, job: string, size: number | null, units: string, refused: string | null, why: string}[];

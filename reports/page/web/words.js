@@ -69,6 +69,30 @@ export const words = {
     return words.decimal(number, size >= 1000 || Number.isInteger(number) ? 0 : size >= 10 ? 1 : 2);
   },
 
+  /** A number of things, such as "1 unit" or "1,200 cores". @type {(number: number, what: string) => string} */
+  count(number, what) {
+    return `${words.tick(number)} ${what}${number === 1 ? "" : "s"}`;
+  },
+
+  /** An amount of a resource of nodes, such as "4 cores", "1.5 GiB memory" or "2 nvme". @type {(name: string, amount: number) => string} */
+  amount(name, amount) {
+    if (name === "cores") return words.count(amount, "core");
+    if (name === "gpu") return words.count(amount, "GPU");
+    return `${words.partOf(name, amount)} ${name}`;
+  },
+
+  /** An amount of a resource before its whole, such as "4" of "16 cores" or "1.5 GiB" of "64 GiB memory". @type {(name: string, amount: number) => string} */
+  partOf(name, amount) {
+    if (name !== "memory") return words.tick(amount);
+    const [step, unit] = amount >= 1048576 ? [1048576, "TiB"] : amount >= 1024 ? [1024, "GiB"] : [1, "MiB"];
+    return `${words.tick(amount / step)} ${unit}`;
+  },
+
+  /** The name of a resource in a text. @type {(name: string) => string} */
+  resource(name) {
+    return name === "gpu" ? "GPUs" : name;
+  },
+
   /** A number as the label of a tick. @type {(number: number) => string} */
   tick(number) {
     return words.local(number, 0, 2);

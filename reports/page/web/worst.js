@@ -1,5 +1,5 @@
 // The worst-served jobs, each with the answer of `pipistrelle explain job`.
-import {addSection, cellOf, make, makeTable} from "./elements.js";
+import {addSection, capital, cellOf, make, makeTable} from "./elements.js";
 import {jobLink} from "./gantt.js";
 import {words} from "./words.js";
 
@@ -25,12 +25,12 @@ export function drawWorst(state) {
         const job = one.place;
         const more = make("details", {}, make("summary", {}, one.answer), make("ul", {},
           Object.entries(one.limits).map(([limit, seconds]) => make("li", {}, `${words.duration(seconds)}: ${limit}`)),
-          one.holders.length ? make("li", {}, `most units were held by ${one.holders.map(([holder, size]) => `${holder} (${words.whole(size)})`).join(", ")}`) : null,
+          one.holders.length ? make("li", {}, `most ${run.takes ? "nodes" : "units"} were held by ${one.holders.map(([holder, size]) => `${holder} (${words.whole(size)})`).join(", ")}`) : null,
           one.why ? make("li", {}, `the scheduler's reason: ${one.why}`) : null, one.remarks.map((text) => make("li", {}, text))));
         return [[{show: jobLink(id, [run, job]), value: id}, cellOf(words.duration, run.job.wait[job]), cellOf(words.figure, run.job.bounded[job]),
           cellOf(words.whole, run.job.size[job]), cellOf(words.duration, run.job.execution[job]), run.label("user", run.job.first[job]), {show: more, value: one.answer}]];
       });
-      const table = makeTable(title, [{title: "Job", text: true}, {title: "Wait"}, {title: "Bounded slowdown"}, {title: "Units"}, {title: "Ran"}, {title: "User", text: true}, {title: "Why", text: true}], rows);
+      const table = makeTable(title, [{title: "Job", text: true}, {title: "Wait"}, {title: "Bounded slowdown"}, {title: `${capital(run.unit)}s`}, {title: "Ran"}, {title: "User", text: true}, {title: "Why", text: true}], rows);
       table.classList.add("answers");
       section.append(table);
     };

@@ -1,14 +1,17 @@
 """The page of a running simulation in a real browser: updates, the end of the run, escaped text."""
 
 import json
+import re
 import threading
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from tests.conftest import set_view
 from tests.reports.page.conftest import EVIL, Talker, hostile_workload
 
 from pipistrelle.platforms.read import parse_platform
+from pipistrelle.protocol.resources.request import Request
 from pipistrelle.reports.live.page_view import PageView
 from pipistrelle.reports.live.watch import LiveWatch
 from pipistrelle.runs.description.spec import RunSpec
@@ -27,6 +30,13 @@ unit = "core"
 kind = "torus"
 shape = [4, 3, 2]
 nodes_per_router = 2
+"""
+SHARED = """
+name = "shared"
+[[pools]]
+name = "all"
+nodes = 4
+resources = { cores = 2, memory = "4 GiB", gpu = 1 }
 """
 WAIT = """
 const done = arguments[arguments.length - 1], holds = new Function(`return ${arguments[0]}`);
@@ -174,6 +184,35 @@ def test_no_text_becomes_markup(browser, stage):
     )
     assert refused
     browser.get_log("browser")  # which has the refusal
+
+
+def test_shared_nodes_show_the_use_of_each_resource(browser):
+    """Cores, memory and GPUs have a tile and a curve each; a node is as full as the share of its cores in use."""
+    nodes = parse_platform(SHARED, "shared.toml")
+    requests = [
+        Request(nodes=1, most_nodes=1, tasks=1, memory_per_node=1024, gpus_per_node=job % 2) for job in range(500)
+    ]
+    jobs = replace(hostile_workload(), size=np.ones(500, dtype=np.int64), requests=requests)
+    stage = Stage(Setup.of(nodes, jobs))
+    stage.until(200_000.0)
+    try:
+        do = opened(browser, stage)
+        tiles = do("return [...document.querySelectorAll('.tile')].map((one) => one.textContent)")
+        assert any(re.fullmatch(r"Nodes with jobs[\d.]+ %\d+ of 4", one) for one in tiles)
+        shares = {}
+        for name, total in (("Cores", "8 cores"), ("Memory", "16 GiB memory"), ("GPUs", "4 GPUs")):
+            (found,) = (one for one in tiles if one.startswith(f"{name} held by jobs"))
+            assert found.endswith(f" of {total}")
+            shares[name] = found.removeprefix(f"{name} held by jobs").partition(" %")[0]
+        curves = do("return [...document.querySelectorAll('#time figcaption')].map((one) => one.textContent)")
+        assert [one.partition(":")[0] for one in curves[:3]] == [
+            "Utilisation of cores",
+            "Utilisation of memory",
+            "Utilisation of GPUs",
+        ]
+        assert f"Utilisation of memory: {shares['Memory']} %" in curves
+    finally:
+        stage.end()
 
 
 @pytest.mark.slow

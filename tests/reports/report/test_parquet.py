@@ -35,7 +35,7 @@ def folder(tmp_path_factory):
 
 def test_rows_are_those_of_the_csv_files(folder):
     """Each cell reads as the same number or text; a cell without a number is null."""
-    tables = [name for name in OUTPUT_FILES if name.endswith(".csv")]
+    tables = [name for name in OUTPUT_FILES if name.endswith(".csv") and name != "out_takes.csv"]
     assert len(tables) == len(list(folder.glob("out_*.parquet"))) == 9
     for name in tables:
         with (folder / name).open(encoding="utf-8", newline="") as file:
@@ -53,7 +53,7 @@ def test_rows_are_those_of_the_csv_files(folder):
 def test_types_do_not_depend_on_rows(folder, tmp_path):
     """A table without a row has the same columns of the same types; equal tables give equal bytes."""
     for name in OUTPUT_FILES:
-        if name.endswith(".csv"):
+        if name.endswith(".csv") and name != "out_takes.csv":
             text = (folder / name).read_text(encoding="utf-8")
             (tmp_path / name).write_text(text.partition("\n")[0] + "\n", encoding="utf-8")
     for path in write_parquet(tmp_path):
@@ -98,3 +98,6 @@ def test_what_jobs_take_of_shared_nodes_is_in_the_tables(tmp_path):
     assert (rows["half-3"]["requested_gpus"], rows["half-3"]["takes"]) == (0.5, "0:1:1")
     assert (rows["both"]["allocated_gpus"], rows["both"]["takes"]) == (2.0, "0:1:0-1")
     assert (rows["licence-1"]["requested_cores"], rows["licence-1"]["allocated_memory"]) == (1.0, 0.0)
+    takes = {row["job_id"]: row for row in parquet.read_table(tmp_path / "out_takes.parquet").to_pylist()}
+    assert (takes["w0!half-3"]["nodes"], takes["w0!half-3"]["node_gpu"]) == ("0", 0.5)
+    assert (takes["w0!both"]["node_gpu"], takes["w0!both"]["node_memory"]) == (2.0, 0)

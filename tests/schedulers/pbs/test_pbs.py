@@ -1,13 +1,21 @@
 """PBS's order and its backfilling around several reservations."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import inf
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from pipistrelle.platforms.classes import JobClass
+from pipistrelle.platforms.description import Platform, Pool
+from pipistrelle.platforms.failures.outage import Outages
+from pipistrelle.platforms.maintenance.plan import MaintenancePlan
+from pipistrelle.platforms.maintenance.text import parse_maintenance
 from pipistrelle.protocol.events import JobDescription
+from pipistrelle.runs.execution.run import RunOptions, run_in_process
 from pipistrelle.schedulers.catalogue.parts import compose
 from pipistrelle.schedulers.composed import ComposedPolicy
 from pipistrelle.schedulers.orders.fixed import Fcfs
@@ -18,6 +26,8 @@ from pipistrelle.schedulers.policy.errors import FormulaError
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.waiting.moving import queue_of
+from pipistrelle.server.outages.reliability import Reliability
+from pipistrelle.traces.generator import generate
 
 RunPolicy = Callable[..., Any]
 Rows = list[tuple[float, int, float, float]]
@@ -219,3 +229,61 @@ def test_a_decay_time_of_0_means_that_usage_never_fades(never: float | str) -> N
     order.started(second, 1e6)
 
     assert order.terms(first, 1e6 + 300.0)["priority"] == pytest.approx(1e6 * (1 - 100 / 400))
+
+
+class Each(Depth):
+    """The same rule, which tries to start every waiting job."""
+
+    def _schedule_by_units(self, view: View, placement: Any) -> None:
+        self._grouped = All(view)  # type: ignore[assignment]
+        super()._schedule_by_units(view, placement)
+
+
+class All:
+    """A queue of which every job is tried."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+
+    def follow(self) -> None:
+        """Do nothing."""
+
+    def drop(self, job: SchedulerJob) -> None:
+        """Do nothing."""
+
+    def start_fitting(self, plan: Any) -> None:
+        """Try each job."""
+        for one in list(self.view.waiting):
+            plan.start_if_fits(one)
+
+
+@pytest.mark.parametrize("kind", ["classes", "constraints", "both, maintenance"])
+@pytest.mark.parametrize("depth", [1, 3])
+def test_jobs_left_out_by_their_open_units_could_not_start(kind: str, depth: int, tmp_path: Path) -> None:
+    """With pools of classes, constraints and maintenance, outputs are those of a rule that tries every job."""
+    drawn = generate(jobs=400, units=24, seed=depth, load=1.4)
+    chance = np.random.default_rng(depth)
+    names = chance.choice(["left", "right", "any"], 400).tolist()
+    names = ["any" if size > 8 else name for name, size in zip(names, drawn.size.tolist(), strict=True)]
+    wanted = {"left": "pool=a", "right": "pool=b", "any": ""}
+    labels = {"queue": names} if kind != "constraints" else {}
+    if kind != "classes":
+        labels["constraint"] = [wanted[name] for name in names]
+    queues = (JobClass(name="left", pools=("a",)), JobClass(name="right", pools=("b",)))
+    machine = Platform(name="m", pools=(Pool(name="a", nodes=14), Pool(name="b", nodes=10)), classes=queues)
+    planned = None
+    if kind.endswith("maintenance"):
+        line = f"@{float(drawn.submit[-1]) / 3:.0f} +7200s 0-9"
+        rule = parse_maintenance(line, machine, where="test", epoch=None, timezone=None)
+        planned = Reliability(outages=Outages.of(()), maintenance=MaintenancePlan((rule,)))
+    for rule in (Depth, Each):
+        policy = ComposedPolicy("pbs", Fcfs(), rule(DepthOptions(depth=depth)), LowestIds())
+        run_in_process(
+            replace(drawn, labels=labels),
+            policy,
+            platform=machine,
+            reliability=planned,
+            options=RunOptions(out=tmp_path / rule.__name__),
+        )
+    for name in ("out_jobs.csv", "out_decisions.csv"):
+        assert (tmp_path / "Depth" / name).read_bytes() == (tmp_path / "Each" / name).read_bytes()
