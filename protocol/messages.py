@@ -150,7 +150,7 @@ class WakeAtEnd(Struct, frozen=True, omit_defaults=True):
         Annotated[tuple[JobId, ...], Meta(max_length=MAX_ENTRIES, description="the event is about one of these jobs")]
         | None
     ) = None
-    time: Annotated[Instant, Meta(description="this time is reached")] | None = None
+    time: Annotated[Instant, Meta(description="this simulated time, in seconds, is reached")] | None = None
 
 
 class WakeAtSubmission(WakeAtEnd, frozen=True, omit_defaults=True):
@@ -160,12 +160,12 @@ class WakeAtSubmission(WakeAtEnd, frozen=True, omit_defaults=True):
         Annotated[int, Meta(ge=0, le=MOST_UNITS, description="this many units more than the job's are free")] | None
     ) = None
     ends_by: (
-        Annotated[Instant, Meta(description="the job, started when it is submitted, reaches its walltime by this time")]
+        Annotated[Instant, Meta(description="submission plus walltime of the job is at most this time, in seconds")]
         | None
     ) = None
 
 
-class WakeWhen(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class WakeWhen(Struct, frozen=True, omit_defaults=True):
     """Conditions on event types: an event wakes the scheduler only if one of its type's conditions holds."""
 
     submitted: (
@@ -189,8 +189,8 @@ class Reply(Struct, frozen=True, omit_defaults=True):
 
     ``now`` is the simulated time at which the scheduler is ready again. ``wake`` lists the event types that wake the
     scheduler next; without ``wake``, all events do. ``wake_when`` adds conditions. Other events are not lost: they
-    come, in order, with the next notice. A reply with ``leaves`` is the scheduler's last: the simulation ends, and the server ignores the decisions.
-    ``keeps`` is a text for people: if the run stalls, the error message quotes it.
+    come, in order, with the next notice. A reply with ``leaves`` is the scheduler's last: the simulation ends, and the
+    server ignores the decisions. ``keeps`` is a text for people: if the run stalls, the error message quotes it.
     """
 
     reply_to: Sequence
@@ -207,7 +207,9 @@ class Reply(Struct, frozen=True, omit_defaults=True):
     keeps: Annotated[
         tuple[str, ...], Meta(max_length=MAX_ENTRIES, description="what keeps units from queued jobs, in words")
     ] = ()
-    wake_when: WakeWhen | None = None
+    wake_when: Annotated[WakeWhen, Meta(description="conditions under which events wake the scheduler next")] | None = (
+        None
+    )
 
 
 class ReplyFrame(Reply, frozen=True, omit_defaults=True):

@@ -112,7 +112,7 @@ class Runtime(Kept):
         keeps = (STATE,) if hasattr(self._policy, "state") and hasattr(self._policy, "restore") else ()
         features = (
             "wake_filter",
-            "wake_when",
+            *(("wake_when",) if self._wake_when is not None else ()),
             "failures",
             "resources",
             TAKEOVER,

@@ -172,7 +172,7 @@ class Clockwork(Kept):
         self._wake = made
 
     def look_again(self) -> None:
-        """Wake the scheduler if, at this time, an event that was held back may wake it."""
+        """Wake the scheduler if an event that was held back may wake it at this time."""
         self._alarm = None
         if self._is_awaited():
             self.must_wake = True
