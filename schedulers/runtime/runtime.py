@@ -80,7 +80,7 @@ class Runtime(Kept):
         self._filter = False
         self._conditions = False
         #: returns the conditions under which an event can change the policy's decisions; None: any event can
-        self._wake_when: Callable[[View], WakeWhen | None] | None = getattr(policy, "wake_when", None)
+        self._wake_when = _conditions_of(policy)
         #: {id: job} of jobs that wait or were submitted since the last decision; None: no job is cancelled
         self._cancellable: dict[str, SchedulerJob] | None = None
         self._wants_cancellations = cancellations
@@ -367,6 +367,19 @@ class Runtime(Kept):
     @staticmethod
     def _nothing(view: View, event: Event) -> None:
         """Ignore an event whose content also arrives in other events."""
+
+
+def _conditions_of(policy: Policy) -> Callable[[View], WakeWhen | None] | None:
+    """Return a policy's method ``wake_when``; None if there is none.
+
+    A class that inherits the method but has its own ``decide`` may decide in events that the method leaves out.
+    """
+    for kind in type(policy).__mro__:
+        if "wake_when" in vars(kind):
+            return cast(Any, policy).wake_when  # type: ignore[no-any-return]
+        if "decide" in vars(kind):
+            return None
+    return None
 
 
 def view_of(begins: SimulationBeginsData, order: Order) -> View:
