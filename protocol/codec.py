@@ -45,6 +45,7 @@ class _Envelope(msgspec.Struct):
     wake: msgspec.Raw = msgspec.Raw(b"null")
     leaves: msgspec.Raw = msgspec.Raw(b"null")
     keeps: msgspec.Raw = msgspec.Raw(b"[]")
+    wake_when: msgspec.Raw = msgspec.Raw(b"null")
 
 
 # With a single struct msgspec does not require the `type` field; with a union it does.
@@ -172,12 +173,12 @@ def decode_reply(frame: bytes) -> Reply:
         try:
             frame.decode("utf-8")  # the decoders check only the parts that they decode
             envelope = _envelope.decode(frame)
-            others = ("reply_to", "now", "wake", "leaves", "keeps")
+            others = ("reply_to", "now", "wake", "leaves", "keeps", "wake_when")
             whole = _reply.decode(encoder.encode({name: getattr(envelope, name) for name in others}))
         except UNREADABLE as error:
             refuse_frame(frame, "a reply", error)
         events = few_malformed(_one_decision(raw, index, whole.now) for index, raw in enumerate(envelope.events))
-        return Reply(whole.reply_to, whole.now, events, whole.wake, whole.leaves, whole.keeps)
+        return Reply(whole.reply_to, whole.now, events, whole.wake, whole.leaves, whole.keeps, whole.wake_when)
 
 
 def _one_decision(raw: msgspec.Raw, index: int, now: float) -> Decision:

@@ -24,6 +24,8 @@ MAX_REGISTERED = 1_000_000
 MOST_UNITS = 10**15
 #: maximum number of entries of any other list in a scheduler's frame
 MAX_ENTRIES = 1_000_000
+#: maximum number of wake conditions for a type of event
+MAX_CONDITIONS = 100
 #: maximum number of strings, without field names, in a scheduler's frame: short strings take much memory
 MAX_TEXTS = 5_000_000
 #: maximum length of a scheduler's state in bytes of JSON
@@ -94,6 +96,7 @@ Feature = Literal[
     "recorded",
     "resources",
     "wake_filter",
+    "wake_when",
 ]
 FEATURES: tuple[Feature, ...] = get_args(Feature)
 

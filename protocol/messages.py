@@ -8,10 +8,14 @@ from msgspec import Meta, Raw, Struct, field
 from pipistrelle.protocol.decisions import AnyDecision, Decision
 from pipistrelle.protocol.events import AnyEvent
 from pipistrelle.protocol.fields import (
+    MAX_CONDITIONS,
     MAX_ENTRIES,
+    MOST_UNITS,
     PROTOCOL_VERSION,
+    Allocation,
     Feature,
     Instant,
+    JobId,
     LeaveReason,
     Message,
     RefusalCode,
@@ -134,13 +138,59 @@ class Notice(Struct, frozen=True):
     events: Annotated[list[AnyEvent], Meta(description="the events, in order")]
 
 
+class WakeAtEnd(Struct, frozen=True, omit_defaults=True):
+    """A condition under which the end of a job wakes the scheduler; all its fields must hold."""
+
+    free: (
+        Annotated[int, Meta(ge=0, le=MOST_UNITS, description="this many units are in service and held by no job")]
+        | None
+    ) = None
+    units: Annotated[Allocation, Meta(description="only free units of this set count; absent: all units")] | None = None
+    jobs: (
+        Annotated[tuple[JobId, ...], Meta(max_length=MAX_ENTRIES, description="the event is about one of these jobs")]
+        | None
+    ) = None
+    time: Annotated[Instant, Meta(description="this simulated time, in seconds, is reached")] | None = None
+
+
+class WakeAtSubmission(WakeAtEnd, frozen=True, omit_defaults=True):
+    """A condition under which a submission wakes the scheduler; all its fields must hold."""
+
+    spare: (
+        Annotated[int, Meta(ge=0, le=MOST_UNITS, description="this many units more than the job's are free")] | None
+    ) = None
+    ends_by: (
+        Annotated[Instant, Meta(description="submission plus walltime of the job is at most this time, in seconds")]
+        | None
+    ) = None
+
+
+class WakeWhen(Struct, frozen=True, omit_defaults=True):
+    """Conditions on event types: an event wakes the scheduler only if one of its type's conditions holds."""
+
+    submitted: (
+        Annotated[
+            tuple[WakeAtSubmission, ...],
+            Meta(max_length=MAX_CONDITIONS, description="conditions on submissions; absent: each of them wakes"),
+        ]
+        | None
+    ) = field(default=None, name="JOB_SUBMITTED")
+    completed: (
+        Annotated[
+            tuple[WakeAtEnd, ...],
+            Meta(max_length=MAX_CONDITIONS, description="conditions on ends of jobs; absent: each of them wakes"),
+        ]
+        | None
+    ) = field(default=None, name="JOB_COMPLETED")
+
+
 class Reply(Struct, frozen=True, omit_defaults=True):
     """A scheduler's decisions.
 
     ``now`` is the simulated time at which the scheduler is ready again. ``wake`` lists the event types that wake the
-    scheduler next; without ``wake``, all events do. Other events are not lost: they come, in order, with the next
-    notice. A reply with ``leaves`` is the scheduler's last: the simulation ends, and the server ignores the decisions.
-    ``keeps`` is a text for people: if the run stalls, the error message quotes it.
+    scheduler next; without ``wake``, all events do. ``wake_when`` adds conditions. Other events are not lost: they
+    come, in order, with the next notice. A reply with ``leaves`` is the scheduler's last: the simulation ends, and the
+    server ignores the decisions. ``keeps`` is a text for people: if the run stalls, the error message quotes it.
     """
 
     reply_to: Sequence
@@ -157,6 +207,9 @@ class Reply(Struct, frozen=True, omit_defaults=True):
     keeps: Annotated[
         tuple[str, ...], Meta(max_length=MAX_ENTRIES, description="what keeps units from queued jobs, in words")
     ] = ()
+    wake_when: Annotated[WakeWhen, Meta(description="conditions under which events wake the scheduler next")] | None = (
+        None
+    )
 
 
 class ReplyFrame(Reply, frozen=True, omit_defaults=True):

@@ -5,6 +5,7 @@ from itertools import islice
 from typing import Any, cast
 
 from pipistrelle.platforms.topology.machine import Machine
+from pipistrelle.protocol.messages import WakeWhen
 from pipistrelle.schedulers.placement.pickers import picked
 from pipistrelle.schedulers.policy.errors import PolicyError
 from pipistrelle.schedulers.policy.interfaces import Backfill, PastStep, Placement, learn, state_of
@@ -40,6 +41,8 @@ class ComposedPolicy:
         self._choosy = order if isinstance(order, ChoosyOrder) else None
         self._usage = order if isinstance(order, UsageOrder) else None
         self._moves = is_dynamic(order)
+        # An order that follows usage counts from the decision at which it learns of an end; some orders reject jobs.
+        self._can_skip = self._choosy is None and self._usage is None
         self._view: View | None = None
         self._shares = False
         #: running jobs that the order was informed of, in the order of start, as in the view
@@ -69,6 +72,20 @@ class ComposedPolicy:
         self._backfill.schedule(view, self.placement)
         if self._usage is not None:
             self._tell_starts(view, self._usage)
+
+    def wake_when(self, view: View) -> WakeWhen | None:
+        """Return conditions without which an event changes no decision, now or later; None for no conditions.
+
+        Call this after `decide`. The units of ended jobs and new jobs come with the next notice, in order, so a rule
+        that decides from the present state alone loses nothing.
+        """
+        if not self._can_skip or view.shared is not None or view.limits is not None:
+            return None
+        tell = getattr(self._backfill, "wake_when", None)
+        if tell is None or not self.placement.fits_by_count:  # a placement may reject a new job
+            return None
+        when: WakeWhen | None = tell(view)
+        return when
 
     def _share(self) -> None:
         """Switch to the backfilling rule's variant for shared nodes; PolicyError if there is none."""

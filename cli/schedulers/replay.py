@@ -133,6 +133,8 @@ def _print_parting(parting: "Parting", found: str, recorded: str, epoch: float |
 def _said(reply: "Reply", place: int) -> str:
     if place >= len(reply.events):
         filtered = "" if reply.wake is None else f", and wakes for {', '.join(reply.wake) or 'calls alone'}"
+        if reply.wake_when is not None:
+            filtered += " under conditions"
         return f"no more decisions, ready at {reply.now!r}{filtered}"
     return _in_words(reply.events[place])
 

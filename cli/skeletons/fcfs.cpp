@@ -416,6 +416,12 @@ class Scheduler {
         return decisions;
     }
 
+    // Returns the events that need no notice now, as JSON; {} if any event may start a job.
+    // A new job cannot pass a queued one, and an empty queue needs no free units.
+    std::string wake_when() const {
+        return queue_.empty() ? R"({"JOB_COMPLETED":[]})" : R"({"JOB_SUBMITTED":[]})";
+    }
+
   private:
     std::deque<Value> queue_;  // queued jobs
     std::unique_ptr<Machine> machine_;
@@ -502,7 +508,7 @@ int main(int count, char **words) try {
     const char *set = std::getenv("PIPISTRELLE_ENDPOINT");
     if (count < 2 && !set) throw std::runtime_error("usage: scheduler ENDPOINT");
     Server server(count > 1 ? words[1] : set);
-    std::string answer = server.ask(R"({"type":"HELLO","data":{"name":"fcfs-cpp","features":["resources"]}})");
+    std::string answer = server.ask(R"({"type":"HELLO","data":{"name":"fcfs-cpp","features":["resources","wake_when"]}})");
     const Value welcome = Parser(answer).value();
     if (welcome["type"].text() != "WELCOME") throw std::runtime_error(welcome["data"]["message"].text());
     Scheduler scheduler;
@@ -514,7 +520,8 @@ int main(int count, char **words) try {
         const std::vector<Value> &events = notice["events"].items;
         const std::string decisions = scheduler.decide(now, events);
         if (events.back()["type"].text() == "SIMULATION_ENDS") return 0;
-        reply = "{\"reply_to\":" + notice["seq"].raw + ",\"now\":" + now + ",\"events\":[" + decisions + "]}";
+        reply = "{\"reply_to\":" + notice["seq"].raw + ",\"now\":" + now + ",\"events\":[" + decisions +
+                "],\"wake_when\":" + scheduler.wake_when() + "}";
     }
 } catch (const std::exception &error) {
     std::cerr << error.what() << '\n';

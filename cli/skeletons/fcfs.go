@@ -96,6 +96,15 @@ func decide(now json.Number, events []Event) []Decision {
 	return decisions
 }
 
+// wakeWhen returns the events that need no notice now; no entry means that any event may start a job.
+// A new job cannot pass a queued one, and an empty queue needs no free units.
+func wakeWhen() map[string][]any {
+	if len(queue) > 0 {
+		return map[string][]any{"JOB_SUBMITTED": {}}
+	}
+	return map[string][]any{"JOB_COMPLETED": {}}
+}
+
 // Units is a machine whose units jobs do not share: each job takes the lowest free ones.
 type Units struct {
 	free [][2]int // intervals {first, last}, ascending, never adjacent
@@ -526,7 +535,7 @@ func main() {
 	from := bufio.NewReader(server)
 	receive(from, 64)
 	frame(from) // the server's READY
-	hello := map[string]any{"name": "fcfs-go", "features": []string{"resources"}}
+	hello := map[string]any{"name": "fcfs-go", "features": []string{"resources", "wake_when"}}
 	send(server, map[string]any{"type": "HELLO", "data": hello})
 	for {
 		flags, content := frame(from)
@@ -545,7 +554,8 @@ func main() {
 			if said.Events[len(said.Events)-1].Type == "SIMULATION_ENDS" {
 				return
 			}
-			send(server, map[string]any{"reply_to": said.Seq, "now": said.Now, "events": decisions})
+			reply := map[string]any{"reply_to": said.Seq, "now": said.Now, "events": decisions, "wake_when": wakeWhen()}
+			send(server, reply)
 		}
 	}
 }

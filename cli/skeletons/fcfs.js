@@ -31,6 +31,15 @@ function decide(now, events) {
   return decisions;
 }
 
+/**
+ * Returns the events that need no notice now; {} if any event may start a job.
+ *
+ * A new job cannot pass a queued one, and an empty queue needs no free units.
+ */
+function wakeWhen() {
+  return queue.length ? { JOB_SUBMITTED: [] } : { JOB_COMPLETED: [] };
+}
+
 /** A machine whose units jobs do not share: each job takes the lowest free ones. */
 class Units {
   constructor(count) {
@@ -277,7 +286,7 @@ async function main() {
   for await (const [flags, content] of frames()) {
     if (flags < 0) socket.write(Buffer.concat([Buffer.from([4, ready.length]), ready]));
     // The server's READY.
-    else if (flags & 4) send({ type: "HELLO", data: { name: "fcfs-js", features: ["resources"] } });
+    else if (flags & 4) send({ type: "HELLO", data: { name: "fcfs-js", features: ["resources", "wake_when"] } });
     else if (!(flags & 1)) {
       const message = JSON.parse(content.toString());
       if (message.type === "REFUSED") throw new Error(message.data.message);
@@ -285,7 +294,7 @@ async function main() {
       else {
         const decisions = decide(message.now, message.events);
         if (message.events.at(-1)?.type === "SIMULATION_ENDS") process.exit(0);
-        send({ reply_to: message.seq, now: message.now, events: decisions });
+        send({ reply_to: message.seq, now: message.now, events: decisions, wake_when: wakeWhen() });
       }
     }
   }

@@ -59,6 +59,17 @@ impl Scheduler {
         }
         decisions.join(",")
     }
+
+    /// Returns the events that need no notice now, as JSON; `{}` if any event may start a job.
+    ///
+    /// A new job cannot pass a queued one, and an empty queue needs no free units.
+    fn wake_when(&self) -> &'static str {
+        if self.queue.is_empty() {
+            r#"{"JOB_COMPLETED":[]}"#
+        } else {
+            r#"{"JOB_SUBMITTED":[]}"#
+        }
+    }
 }
 
 /// A machine whose units jobs do not share: each job takes the lowest free ones.
@@ -532,7 +543,7 @@ fn main() -> std::io::Result<()> {
     let endpoint = std::env::args().nth(1).or_else(|| std::env::var("PIPISTRELLE_ENDPOINT").ok());
     let endpoint = endpoint.expect("usage: scheduler ENDPOINT");
     let mut server = Server::connect(&endpoint)?;
-    let welcome = server.ask(r#"{"type":"HELLO","data":{"name":"fcfs-rust","features":["resources"]}}"#)?;
+    let welcome = server.ask(r#"{"type":"HELLO","data":{"name":"fcfs-rust","features":["resources","wake_when"]}}"#)?;
     if welcome.get("type").text() != "WELCOME" {
         eprintln!("{}", welcome.get("data").get("message").text());
         std::process::exit(1);
@@ -546,6 +557,7 @@ fn main() -> std::io::Result<()> {
         if events.last().map_or(false, |event| event.get("type").text() == "SIMULATION_ENDS") {
             return Ok(());
         }
-        reply = format!(r#"{{"reply_to":{},"now":{now},"events":[{decisions}]}}"#, notice.get("seq").raw());
+        let (seq, when) = (notice.get("seq").raw(), scheduler.wake_when());
+        reply = format!(r#"{{"reply_to":{seq},"now":{now},"events":[{decisions}],"wake_when":{when}}}"#);
     }
 }

@@ -42,13 +42,19 @@ def units_of(mask: int) -> NodeSet:
 
 def lowest(mask: int, count: int) -> int:
     """Return the ``count`` lowest set bits of ``mask``, which has at least that many."""
-    low, high = count, mask.bit_length()
-    if mask.bit_count() == count:
-        return mask
-    while low < high:  # find the smallest number of low bits that contains `count` set ones
-        middle = (low + high) // 2
-        if (mask & ((1 << middle) - 1)).bit_count() < count:
-            low = middle + 1
+    if not count:
+        return 0
+    rest, low, width = mask, 0, mask.bit_length()
+    while count:  # find the smallest number of low bits that contains `count` set ones, in ever shorter parts
+        half = (width + 1) // 2
+        part = rest & ((1 << half) - 1)
+        found = part.bit_count()
+        if found >= count and half < width:
+            rest, width = part, half
+        elif found >= count:
+            break
         else:
-            high = middle
-    return mask & ((1 << low) - 1)
+            count -= found
+            rest >>= half
+            low, width = low + half, width - half
+    return mask & ((1 << (low + width)) - 1)

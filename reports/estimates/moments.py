@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from pipistrelle.protocol.base.state import from_json, to_json
 from pipistrelle.protocol.decisions import (
     CallMeLater,
@@ -125,8 +127,9 @@ class _WatchedRuntime:
         self._failure: Exception | None = None
 
     def hello(self) -> HelloData:
-        """Return the scheduler's HELLO."""
-        return self._runtime.hello()
+        """Return the scheduler's HELLO, without wake conditions: estimates know the wake filter alone."""
+        told = self._runtime.hello()
+        return replace(told, features=tuple(one for one in told.features if one != "wake_when"))
 
     def welcome(self, data: WelcomeData) -> None:
         """Forward the server's WELCOME to the scheduler."""

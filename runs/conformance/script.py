@@ -61,7 +61,7 @@ class Meddling:
         decisions = list(self.decide(notice, reply))
         own = {id(decision) for decision in reply.events}
         self.added += [decision for decision in decisions if id(decision) not in own]
-        return Reply(reply.reply_to, reply.now, decisions, reply.wake, reply.leaves, reply.keeps)
+        return Reply(reply.reply_to, reply.now, decisions, reply.wake, reply.leaves, reply.keeps, reply.wake_when)
 
     def is_added(self, decision: Decision) -> bool:
         """Return whether the test, and not the scheduler, made a decision."""

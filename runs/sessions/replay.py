@@ -1,7 +1,7 @@
 """Replay a session to a scheduler or to the server, up to the first difference."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Final
@@ -13,7 +13,7 @@ from pipistrelle.platforms.description import homogeneous
 from pipistrelle.protocol.decisions import Decision, ExecuteJob, RejectJob
 from pipistrelle.protocol.events import DecisionRejected, JobSubmitted
 from pipistrelle.protocol.fields import package_version
-from pipistrelle.protocol.messages import Notice, Reply
+from pipistrelle.protocol.messages import Notice, Reply, WakeAtEnd
 from pipistrelle.runs.description.setup import load_setup
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.description.spec_file import recorded_spec
@@ -105,7 +105,7 @@ def replay(reader: SessionReader, connection: Connection, spec: RunSpec) -> Play
     ):
         hello, welcome = transport.greet(header.run_id, f"pipistrelle {package_version()}")
         told = "failures" in welcome.features or batsim is not None
-        missing = {*welcome.features} - {*header.welcome.features, "wake_filter"}
+        missing = {*welcome.features} - {*header.welcome.features, "wake_filter", "wake_when"}
         if missing:
             raise _untold(f"the scheduler needs features that were not recorded: {', '.join(sorted(missing))}")
         play = Played(reader.header, transport)
@@ -190,9 +190,20 @@ def _misses(recorded: Reply, found: Reply) -> bool:
 
     The recording then lacks the notices for these wake-ups.
     """
-    if recorded.wake is None:
+    if recorded.wake is not None and (found.wake is None or not set(found.wake) <= set(recorded.wake)):
+        return True
+    if recorded.wake_when is None:
         return False
-    return found.wake is None or not set(found.wake) <= set(recorded.wake)
+    return any(
+        _wakes_more(getattr(recorded.wake_when, kind), getattr(found.wake_when, kind, None))
+        for kind, name in (("submitted", "JOB_SUBMITTED"), ("completed", "JOB_COMPLETED"))
+        if found.wake is None or name in found.wake
+    )
+
+
+def _wakes_more(recorded: Sequence[WakeAtEnd] | None, found: Sequence[WakeAtEnd] | None) -> bool:
+    """Return whether the found conditions may wake when none of the recorded ones does."""
+    return recorded is not None and (found is None or not set(found) <= set(recorded))
 
 
 def waiting_at(reader: SessionReader, seq: int) -> list[WaitingJob]:

@@ -7,7 +7,9 @@ from types import ModuleType
 from typing import Any, Final
 
 from pipistrelle.protocol.base.state import message_of, plain
+from pipistrelle.protocol.messages import WakeWhen
 from pipistrelle.schedulers.backfill.easy import start_in_order
+from pipistrelle.schedulers.backfill.waking import NOTHING_TO_PLAN
 from pipistrelle.schedulers.placement.lowest import takes_lowest
 from pipistrelle.schedulers.plan import gaps
 from pipistrelle.schedulers.plan.plan import Plan
@@ -97,6 +99,10 @@ class Conservative:
         if type(plan) is Reservations:
             self._looks += plan.new_looks()
         self._plan = plan if plan.needed else None
+
+    def wake_when(self, view: View) -> WakeWhen | None:
+        """Return the conditions under which an event can start a job or move a reservation."""
+        return None if view.waiting else NOTHING_TO_PLAN
 
 
 class _InSlices(Plan):

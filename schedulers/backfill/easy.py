@@ -6,6 +6,8 @@ from typing import Any, ClassVar
 from mypy_extensions import mypyc_attr
 
 from pipistrelle.protocol.base.state import Kept
+from pipistrelle.protocol.messages import WakeAtEnd, WakeAtSubmission, WakeWhen
+from pipistrelle.schedulers.backfill.waking import ONCE_IT_FITS, once_one_fits
 from pipistrelle.schedulers.placement.lowest import takes_lowest
 from pipistrelle.schedulers.placement.pickers import take
 from pipistrelle.schedulers.plan.around_windows import OpenUnits
@@ -60,6 +62,13 @@ class NoBackfill(Stateless):
         if not view.free.count or (view.waiting and view.waiting.arrivals_last):  # no job can pass the first
             view.wake = ("JOB_COMPLETED",)
 
+    def wake_when(self, view: View) -> WakeWhen | None:
+        """Return the conditions under which an event can start a job."""
+        first = view.waiting.first if view.waiting.arrivals_last else None
+        if first is None or first.size <= view.free.count:
+            return once_one_fits(view)
+        return WakeWhen((), (WakeAtEnd(first.size),))
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class FirstFit(Kept):
@@ -85,6 +94,10 @@ class FirstFit(Kept):
             self._kept_back = False
         if not view.free.count:
             view.wake = ("JOB_COMPLETED",)
+
+    def wake_when(self, view: View) -> WakeWhen | None:
+        """Return the conditions under which an event can start a job."""
+        return once_one_fits(view)
 
     def _start_all(self, view: View, placement: Placement) -> None:
         start_in_order(view, placement)
@@ -171,6 +184,26 @@ class Easy:
             self._pass_over_all(view, placement, first)
         else:
             self._pass_over(view, placement, first, view.waiting.in_order(view.arrivals))
+
+    def wake_when(self, view: View) -> WakeWhen | None:
+        """Return the conditions under which an event can start a job.
+
+        The shadow time does not become later when jobs end. So a candidate that would run past it needs units beyond
+        those that the reservation leaves over, and each such unit is a unit more that is free.
+        """
+        if self._reserved_for is None:
+            return once_one_fits(view)
+        free, shadow = view.free.count, self._shadow
+        least = view.waiting.units_needed(free, spare=self._extra, ends_by=shadow, now=view.now)
+        if least is None:
+            return once_one_fits(view)
+        if least <= free:
+            return None
+        beyond = free - self._extra
+        if beyond <= 0 or shadow == inf:
+            return WakeWhen(ONCE_IT_FITS, (WakeAtEnd(least),))
+        fits = (WakeAtSubmission(spare=0, ends_by=shadow), WakeAtSubmission(spare=beyond))
+        return WakeWhen(fits, (WakeAtEnd(least),))
 
     def _schedule_by_units(self, view: View, units: OpenUnits, *, fits_by_count: bool) -> None:
         """Schedule with sets of single units instead of their number.

@@ -3,6 +3,8 @@
 from typing import Any
 
 from pipistrelle.protocol.base.state import Kept
+from pipistrelle.protocol.messages import WakeWhen
+from pipistrelle.schedulers.backfill.waking import once_one_fits
 from pipistrelle.schedulers.plan.plan import Plan
 from pipistrelle.schedulers.plan.slices import Place
 from pipistrelle.schedulers.policy.interfaces import Backfill, Placement
@@ -70,6 +72,10 @@ class EasySlices(Kept):
         for job in jobs:
             if job is not first:
                 plan.start_if_fits(job)
+
+    def wake_when(self, view: View) -> WakeWhen | None:
+        """Return the conditions under which an event can start a job."""
+        return once_one_fits(view)
 
     def _front(self, view: View, plan: Plan) -> SchedulerJob | None:
         """Start jobs from the front of the queue while they fit.

@@ -11,7 +11,9 @@ import numpy as np
 from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
+from pipistrelle.protocol.messages import WakeWhen
 from pipistrelle.protocol.units.masks import mask_of, units_of
+from pipistrelle.schedulers.backfill.waking import once_one_fits
 from pipistrelle.schedulers.plan.access import Accesses, AccessPlan
 from pipistrelle.schedulers.plan.pickers import placed_by
 from pipistrelle.schedulers.policy.interfaces import Backfill, KeepsBegins, Placement
@@ -400,3 +402,7 @@ class Fill(KeepsBegins):
         candidates = Candidates(queue, plan, len(accesses), start, eligible, -np.arange(float(len(jobs))), view.now)
         options = self._options
         fill_windows(candidates, view.now, options.policy.upper(), options.metric.upper(), options.depth)
+
+    def wake_when(self, view: View) -> WakeWhen | None:
+        """Return the conditions under which an event can start a job."""
+        return once_one_fits(view)

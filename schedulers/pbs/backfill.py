@@ -7,7 +7,9 @@ from typing import Annotated, Final
 import numpy as np
 from msgspec import Meta, Struct
 
+from pipistrelle.protocol.messages import WakeWhen
 from pipistrelle.schedulers.backfill.easy import FirstFit, NoBackfill, start_by_count, start_in_order
+from pipistrelle.schedulers.backfill.waking import once_one_fits
 from pipistrelle.schedulers.plan.grouped_queue import GroupedQueue
 from pipistrelle.schedulers.plan.plan import Plan
 from pipistrelle.schedulers.policy.ends_and_shadow import end_of, held_until
@@ -71,6 +73,10 @@ class Depth(KeepsBegins):
             self._schedule(view, placement)
         else:
             self._schedule_by_units(view, placement)
+
+    def wake_when(self, view: View) -> WakeWhen | None:
+        """Return the conditions under which an event can start a job."""
+        return once_one_fits(view)
 
     def _schedule(self, view: View, placement: Placement) -> None:
         start_in_order(view, placement)

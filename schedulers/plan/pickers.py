@@ -45,10 +45,14 @@ def last_available(job: SchedulerJob, steps: Sequence[FreeStep], first: int) -> 
     """
     picked, missing = 0, job.size
     for at, step in enumerate(steps):
-        longer = steps[at + 1].units if at + 1 < len(steps) else 0
-        for group in (step.units & ~longer & first, step.units & ~longer & ~first):
-            if missing and group:
-                more = lowest(group, min(missing, group.bit_count()))
-                picked |= more
-                missing -= more.bit_count()
+        group, width = step.units, step.width
+        if at + 1 < len(steps):  # without the units that stay free longer
+            group, width = group ^ steps[at + 1].units, width - steps[at + 1].width
+        preferred = group & first
+        count = preferred.bit_count() if preferred else 0
+        for some, number in ((preferred, count), (group ^ preferred, width - count)):
+            if number >= missing:
+                return picked | lowest(some, missing)
+            picked |= some
+            missing -= number
     return picked

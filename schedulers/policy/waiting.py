@@ -55,6 +55,10 @@ class Waiting(Protocol):
     def first(self) -> SchedulerJob | None:
         """The job with the lowest rank; None if the queue is empty."""
 
+    @property
+    def smallest(self) -> int:
+        """The fewest units that a queued job needs, more than any machine has if the queue is empty."""
+
     def rerank(self, now: float) -> None:
         """Make the next read of the queue rank the jobs again, for time ``now`` (s)."""
 
@@ -99,6 +103,14 @@ class Waiting(Protocol):
             start: starts the job, which removes it from the queue; returns the new ``most_units`` and ``spare``,
                 neither larger than before.
             shortest_first: take the job with the least walltime first, instead of the first in the queue.
+        """
+
+    def units_needed(self, free: int, *, spare: int, ends_by: float, now: float) -> int | None:
+        """Return the fewest free units with which a job can start, after the end of any running jobs.
+
+        The first job can start once it fits. Another job must also end by ``ends_by`` (s), or need at most ``spare``
+        units, or at most the units more than ``spare`` that became free since ``free`` units were free. Return None if
+        the queue is long, or if a new job can pass the first one.
         """
 
     def state(self) -> dict[str, Any]:

@@ -32,8 +32,8 @@ from pipistrelle.protocol.events import (
     SimulationEnds,
     SimulationEndsData,
 )
-from pipistrelle.protocol.fields import STATE, TAKEOVER
-from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
+from pipistrelle.protocol.fields import STATE, TAKEOVER, WakeType
+from pipistrelle.protocol.messages import HelloData, Notice, Reply, WakeWhen, WelcomeData
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
 from pipistrelle.schedulers.policy.errors import PolicyFailed
@@ -50,6 +50,8 @@ from pipistrelle.schedulers.waiting.moving import queue_of
 _NAMED: Final = 8
 #: most characters of an error text that may be quoted from the server
 _SAID: Final = 500
+#: event types that have conditions; NO_MORE_JOBS and JOB_KILLED alone start no job
+_JOBS: Final[tuple[WakeType, ...]] = ("JOB_SUBMITTED", "JOB_COMPLETED")
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -65,7 +67,7 @@ class Runtime(Kept):
         cancellations: whether the server may announce cancellations of waiting jobs.
     """
 
-    _kept: ClassVar[tuple[str, ...]] = ("_submitted", "_latest_submit", "_filter", "ended")
+    _kept: ClassVar[tuple[str, ...]] = ("_submitted", "_latest_submit", "_filter", "_conditions", "ended")
 
     def __init__(self, policy: Policy, version: str = "", *, cancellations: bool = False) -> None:
         self._policy = policy
@@ -76,6 +78,9 @@ class Runtime(Kept):
         self._submitted = 0
         self._latest_submit = 0.0
         self._filter = False
+        self._conditions = False
+        #: returns the conditions under which an event can change the policy's decisions; None: any event can
+        self._wake_when = _conditions_of(policy)
         #: {id: job} of jobs that wait or were submitted since the last decision; None: no job is cancelled
         self._cancellable: dict[str, SchedulerJob] | None = None
         self._wants_cancellations = cancellations
@@ -107,6 +112,7 @@ class Runtime(Kept):
         keeps = (STATE,) if hasattr(self._policy, "state") and hasattr(self._policy, "restore") else ()
         features = (
             "wake_filter",
+            *(("wake_when",) if self._wake_when is not None else ()),
             "failures",
             "resources",
             TAKEOVER,
@@ -119,6 +125,7 @@ class Runtime(Kept):
     def welcome(self, data: WelcomeData) -> None:
         """Record the protocol features that the server granted."""
         self._filter = "wake_filter" in data.features
+        self._conditions = "wake_when" in data.features
         self._cancellable = {} if "cancellations" in data.features else None
 
     def state(self) -> dict[str, Any]:
@@ -177,9 +184,14 @@ class Runtime(Kept):
                 raise RemoteProtocolError("the first notice is empty", expected="SIMULATION_BEGINS")
             self._decide(view)
             wake = view.wake if self._filter else None
-            if view.running.by_id or not view.waiting:
-                return Reply(notice.seq, notice.now, view.decisions, wake)
-            return Reply(notice.seq, notice.now, view.decisions, wake, keeps=self._keeps(view))
+            when = self._wake_when(view) if self._wake_when is not None and self._filter else None
+            if when is not None:
+                if self._conditions:
+                    wake = _JOBS
+                else:
+                    wake, when = ("JOB_SUBMITTED",) if when.completed == () else wake, None
+            keeps = () if view.running.by_id or not view.waiting else self._keeps(view)
+            return Reply(notice.seq, notice.now, view.decisions, wake, None, keeps, when)
         except PipistrelleError:
             raise
         except Exception as error:
@@ -355,6 +367,19 @@ class Runtime(Kept):
     @staticmethod
     def _nothing(view: View, event: Event) -> None:
         """Ignore an event whose content also arrives in other events."""
+
+
+def _conditions_of(policy: Policy) -> Callable[[View], WakeWhen | None] | None:
+    """Return a policy's method ``wake_when``; None if there is none.
+
+    A class that inherits the method but has its own ``decide`` may decide in events that the method leaves out.
+    """
+    for kind in type(policy).__mro__:
+        if "wake_when" in vars(kind):
+            return cast(Any, policy).wake_when  # type: ignore[no-any-return]
+        if "decide" in vars(kind):
+            return None
+    return None
 
 
 def view_of(begins: SimulationBeginsData, order: Order) -> View:

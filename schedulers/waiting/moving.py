@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import DynamicOrder, Floats, Order, is_dynamic
 from pipistrelle.schedulers.policy.waiting import Rank
-from pipistrelle.schedulers.waiting.ranked import GONE, SHALLOW, WaitingQueue
+from pipistrelle.schedulers.waiting.ranked import GONE, SHALLOW, SizeCounts, WaitingQueue
 
 #: to return at most this many first jobs, the queue takes minima instead of sorting
 _FEW: Final = 32
@@ -51,6 +51,7 @@ class MovingQueue(WaitingQueue):
         #: ranks by row, inf in an empty row; None when out of date
         self._moving: Floats | None = None
         self._first_row: int | None = None
+        self._by_size = SizeCounts()
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -131,6 +132,7 @@ class MovingQueue(WaitingQueue):
         self._occupies[row] = job.occupies
         self._numbers[row] = job.number
         self._table[:, row] = line
+        self._by_size.add(job.size)
         self._moving = None
         self._first_row = None
 
@@ -140,6 +142,7 @@ class MovingQueue(WaitingQueue):
         if row is None or self._jobs[row] is not job:
             raise KeyError(job.id)
         del self._rows[job.number]
+        self._by_size.remove(job.size)
         self._jobs[row] = None
         self._sizes[row] = GONE
         if self._moving is not None:

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
+from heapq import heappop, heappush
 from itertools import islice
 from math import inf
 from typing import Any, ClassVar, Final
@@ -19,6 +20,37 @@ from pipistrelle.schedulers.policy.waiting import Rank, Staircase
 GONE: Final = np.iinfo(np.int64).max
 #: queue length at which a Python loop and array operations are equally fast, if half of the jobs are small enough
 SHALLOW: Final = 240
+
+
+class SizeCounts:
+    """The number of waiting jobs of each size, from which the smallest size is known at once."""
+
+    def __init__(self) -> None:
+        #: {size: number of jobs}, possibly 0, for each size in the heap
+        self._counts: dict[int, int] = {}
+        self._heap: list[int] = []
+
+    def add(self, size: int) -> None:
+        """Count one more job of this size."""
+        counts = self._counts
+        if size in counts:
+            counts[size] += 1
+        else:
+            counts[size] = 1
+            heappush(self._heap, size)
+
+    def remove(self, size: int) -> None:
+        """Count one job less of this size."""
+        self._counts[size] -= 1
+
+    def least(self) -> int:
+        """Return the smallest size; `GONE` if there are no jobs."""
+        heap, counts = self._heap, self._counts
+        while heap:
+            if counts[heap[0]]:
+                return heap[0]
+            del counts[heappop(heap)]
+        return GONE
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -52,6 +84,7 @@ class WaitingQueue:
         #: position of the first job; all positions before it are gaps
         self._head = 0
         self._count = 0
+        self._by_size = SizeCounts()
 
     def __len__(self) -> int:
         return self._count
@@ -80,6 +113,11 @@ class WaitingQueue:
     def first(self) -> SchedulerJob | None:
         """The job with the lowest rank; None if the queue is empty."""
         return self._jobs[self._head] if self._count else None
+
+    @property
+    def smallest(self) -> int:
+        """The fewest units that a waiting job needs; `GONE` if the queue is empty."""
+        return self._by_size.least()
 
     def rerank(self, now: float) -> None:
         """Do nothing: a fixed order does not change with time."""
@@ -111,6 +149,7 @@ class WaitingQueue:
             self._shift(place, job)
             self._head = min(self._head, place)
         self._count += 1
+        self._by_size.add(job.size)
 
     def remove(self, job: SchedulerJob) -> None:
         """Remove a job; KeyError if it is not in the queue."""
@@ -124,6 +163,7 @@ class WaitingQueue:
         if place < self._synced:
             self._sizes[place] = GONE
         self._count -= 1
+        self._by_size.remove(job.size)
         if place == self._head:
             end = len(jobs)
             place += 1
@@ -193,6 +233,18 @@ class WaitingQueue:
             most_units, spare = start(self._job(int(places[which])))
             # The started job's position is a gap now.
             sizes = self._sizes[places]
+
+    def units_needed(self, free: int, *, spare: int, ends_by: float, now: float) -> int | None:
+        """Return the fewest free units with which a job can start; see `Waiting.units_needed`."""
+        begin, end = self._head, len(self._jobs)
+        if end - begin > SHALLOW or not (self.arrivals_last and self._count):
+            return None
+        least, beyond = self._job(begin).size, max(free - spare, 0)
+        for job in self._jobs[begin + 1 :]:
+            if job is not None and job.size < least:
+                late = is_late(now, job.occupies, ends_by)
+                least = min(least, job.size + beyond if late else job.size)
+        return least
 
     def _place_of_first(self) -> int:
         return self._head

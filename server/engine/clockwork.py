@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from math import inf
+from typing import Any, ClassVar, Final, NamedTuple
 
+from pipistrelle.protocol.base.errors import RemoteProtocolError, quoted
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.events import (
     DecisionRejected,
@@ -21,7 +23,10 @@ from pipistrelle.protocol.events import (
     RequestedCall,
 )
 from pipistrelle.protocol.fields import Feature, WakeType
-from pipistrelle.server.engine.agenda import REQUEUE, Agenda
+from pipistrelle.protocol.messages import WakeAtEnd, WakeWhen
+from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.protocol.units.text import NodeSetError
+from pipistrelle.server.engine.agenda import READY, REQUEUE, Agenda, Entry
 from pipistrelle.server.engine.cluster import Cluster
 from pipistrelle.server.engine.jobs import Job
 
@@ -68,11 +73,25 @@ _WAKE: Final[dict[str, type[Event]]] = {
 }
 
 
+#: maximum number of sets of units that are remembered
+_MOST_SETS: Final = 100
+#: subject of the agenda's entry for the time at which an event that is held back may wake
+_ALARM: Final = 1
+
+
+class _Held(NamedTuple):
+    """What lets an event that was held back wake the scheduler: a number of free units, from a time (s) on."""
+
+    free: int
+    units: NodeSet | None
+    time: float
+
+
 class Clockwork(Kept):
     """State that the parts of an engine share: time, agenda, cluster and pending events."""
 
     _kept: ClassVar[tuple[str, ...]] = (
-        *("now", "seq", "pending", "registering", "stopped", "must_wake", "outbox", "news", "wanted", "agenda"),
+        *("now", "seq", "pending", "registering", "stopped", "must_wake", "outbox", "news", "wanted", "when", "agenda"),
         "cluster",
     )
 
@@ -97,12 +116,26 @@ class Clockwork(Kept):
         self._wake: frozenset[type[Event]] | None = None
         self.wanted: tuple[WakeType, ...] | None = None
         self._filters: dict[tuple[WakeType, ...], frozenset[type[Event]]] = {}
+        #: conditions on events of these types; None: no conditions
+        self.when: WakeWhen | None = None
+        self._conditions: WakeWhen | None = None
+        #: the units that conditions name; {text: set}
+        self._sets: dict[str, NodeSet] = {}
+        #: with this many free units one of the events that were held back wakes the scheduler
+        self._enough = inf
+        #: other conditions of events that were held back
+        self._held: list[_Held] = []
+        self._alarm: Entry | None = None
 
     def tell(self, event: Event) -> None:
         """Add an event to the next notice to the scheduler."""
         self.outbox.append(event)
-        if self._wake is None or type(event) in self._wake:
-            self.must_wake = True
+        if self.must_wake:
+            return
+        asked = self._wake is None or type(event) in self._wake
+        if self._conditions is not None:
+            asked = (asked and self._meets(self._conditions, event)) or self._is_awaited()
+        self.must_wake = asked
 
     def tell_apart(self, event: Event) -> None:
         """Report that a source of events is exhausted, in its own notice if the dialect says so."""
@@ -111,13 +144,25 @@ class Clockwork(Kept):
         else:
             self.tell(event)
 
-    def wake_on(self, wanted: tuple[WakeType, ...] | None) -> None:
-        """Wake the scheduler only for these event types; None means all types.
+    def wake_on(self, wanted: tuple[WakeType, ...] | None, when: WakeWhen | None = None) -> None:
+        """Wake the scheduler only for these event types, and only under these conditions; None means no restriction.
 
         Some events, such as rejections and failures of nodes, always wake it. A scheduler without the feature
-        ``wake_filter`` is woken for every event.
+        ``wake_filter`` is woken for every event; without ``wake_when``, conditions are ignored.
+
+        Raises:
+            RemoteProtocolError: a condition names units that do not exist.
         """
-        self.wanted = wanted
+        self.wanted, self.when = wanted, when
+        self._conditions = when if "wake_when" in self.features else None
+        if self._conditions is not None:
+            self._check_units(self._conditions)
+        self._enough = inf
+        if self._held:
+            self._held = []
+        if self._alarm is not None:
+            self.agenda.cancel(self._alarm)
+            self._alarm = None
         if wanted is None or "wake_filter" not in self.features:
             self._wake = None
             return
@@ -126,12 +171,109 @@ class Clockwork(Kept):
             made = self._filters[wanted] = _ALWAYS.union(_WAKE[name] for name in wanted)
         self._wake = made
 
+    def look_again(self) -> None:
+        """Wake the scheduler if an event that was held back may wake it at this time."""
+        self._alarm = None
+        if self._is_awaited():
+            self.must_wake = True
+        else:
+            self._set_alarm()
+
+    def _check_units(self, when: WakeWhen) -> None:
+        for condition in (*(when.submitted or ()), *(when.completed or ())):
+            text = condition.units
+            if text is None or text in self._sets:
+                continue
+            try:
+                units = NodeSet.parse(text)
+            except NodeSetError as error:
+                raise RemoteProtocolError(f"'units' of a wake condition is no set of units: {error}") from None
+            if units and units.last >= self.cluster.ledger.units:
+                raise RemoteProtocolError(
+                    f"'units' of a wake condition names unit {units.last}",
+                    where="$.wake_when",
+                    expected=f"units of the machine, 0-{self.cluster.ledger.units - 1}",
+                    found=quoted(text),
+                )
+            if len(self._sets) == _MOST_SETS:
+                self._sets.clear()
+            self._sets[text] = units
+
+    def _meets(self, when: WakeWhen, event: Event) -> bool:
+        """Return whether an event wakes the scheduler; if not, record what would let it."""
+        if type(event) is JobSubmitted:
+            submissions = when.submitted
+            if submissions is None:
+                return True
+            job = event.data.job
+            if job.res > self.cluster.ledger.units or not (
+                job.constraint is None and job.units_per_node is None and job.request is None
+            ):
+                return True
+            ends = event.timestamp + (inf if job.walltime is None else job.walltime)
+            for condition in submissions:
+                if condition.ends_by is None or ends <= condition.ends_by:
+                    free = condition.free or 0
+                    if condition.spare is not None:
+                        free = max(free, job.res + condition.spare)
+                    if self._holds(condition, job.id, free):
+                        return True
+            return False
+        if type(event) is JobCompleted and when.completed is not None:
+            return any(self._holds(one, event.data.job_id, one.free or 0) for one in when.completed)
+        return True
+
+    def _holds(self, condition: WakeAtEnd, job_id: str, free: int) -> bool:
+        """Return whether a condition on the event of a job holds, with at least ``free`` units.
+
+        If it can hold later, record when.
+        """
+        if condition.jobs is not None and job_id not in condition.jobs:
+            return False
+        if condition.units is None and condition.time is None:
+            if self.cluster.ledger.idle >= free:
+                return True
+            self._enough = min(self._enough, free)
+            return False
+        units = None if condition.units is None else self._sets[condition.units]
+        held = _Held(free, units, 0.0 if condition.time is None else condition.time)
+        if self._is_met(held):
+            return True
+        self._held.append(held)
+        self._set_alarm()
+        return False
+
+    def _is_met(self, held: _Held) -> bool:
+        ledger = self.cluster.ledger
+        have = ledger.idle if held.units is None else ledger.idle_in(held.units)
+        return self.now >= held.time and have >= held.free
+
+    def _is_awaited(self) -> bool:
+        """Return whether an event that was held back wakes the scheduler now."""
+        if self.cluster.ledger.idle >= self._enough:
+            return True
+        return bool(self._held) and any(map(self._is_met, self._held))
+
+    def _set_alarm(self) -> None:
+        """Look again at the next time at which an event that was held back may wake the scheduler."""
+        time = min((held.time for held in self._held if held.time > self.now), default=inf)
+        if time < inf and (self._alarm is None or time < self._alarm[0]):
+            if self._alarm is not None:
+                self.agenda.cancel(self._alarm)
+            self._alarm = self.agenda.put(time, READY, _ALARM)
+
     def queue_at(self, time: float, job: Job) -> None:
         """Schedule a held or requeued job to join the queue at ``time`` (s)."""
         self.cluster.coming[job.id] = job
         self.agenda.put(time, REQUEUE, job.id)
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore the shared state from a snapshot."""
+        """Restore the shared state from a snapshot; the cluster's ledger must be restored with it."""
         super().restore(state)
-        self.wake_on(self.wanted)
+        alarm = self.agenda.of(READY).get(_ALARM)
+        self.wake_on(self.wanted, self.when)
+        self._alarm = alarm
+        if self._conditions is not None and not self.must_wake:
+            for event in self.outbox:
+                if self._wake is None or type(event) in self._wake:
+                    self._meets(self._conditions, event)

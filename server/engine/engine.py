@@ -85,7 +85,7 @@ class Engine(Kept):
         self.regularly: Callable[[], bool] = lambda: False
         self._begins: SimulationBeginsData | None = begins
         self._handlers = table_of(
-            {DECISION: self._decide, READY: lambda _: None},
+            {DECISION: self._decide, READY: self._ready},
             lives.handlers(),
             arrivals.handlers(),
             verdicts.handlers(),
@@ -192,8 +192,8 @@ class Engine(Kept):
                 found=repr(reply.now),
                 hint="Take the time from the notice, never from a clock.",
             )
-        if reply.wake != clockwork.wanted:
-            clockwork.wake_on(reply.wake)
+        if reply.wake_when is not None or clockwork.when is not None or reply.wake != clockwork.wanted:
+            clockwork.wake_on(reply.wake, reply.wake_when)
         self.cluster.keeps = reply.keeps
         now, busy_until, events = clockwork.now, reply.now, reply.events
         for index, decision in enumerate(events):
@@ -214,6 +214,10 @@ class Engine(Kept):
             heap = self._agenda.heap
             if heap and heap[0][0] == now and clockwork.stopped is None:
                 self._agenda.happen(now, self._handlers)  # entries that the decisions added for this instant
+
+    def _ready(self, alarm: int) -> None:
+        if alarm:
+            self.clockwork.look_again()
 
     def _decide(self, number: int) -> None:
         self._carry_out(*self._dated.pop(number))

@@ -108,6 +108,11 @@ class Ledger:
             drop_numbers(job.alloc)
         self.idle += alloc.count
 
+    def idle_in(self, units: NodeSet) -> int:
+        """Return how many of these units are free."""
+        held = self._held
+        return sum(held.count(0, low, high + 1) for low, high in units.intervals)
+
     def resources_of(self, job: JobDescription, allowed: NodeSet | None) -> Request | None:
         """Return the request of a registered job on nodes with resources; None on other machines.
 

@@ -44,6 +44,11 @@ class SharedLedger(Ledger):
         available = job.alloc - self.blocked
         self.idle += len(available) - self._used(available)
 
+    def idle_in(self, units: NodeSet) -> int:
+        """Return how many of these units are in service and have no job."""
+        available = units - self.blocked
+        return len(available) - self._used(available)
+
     def is_used(self, units: NodeSet) -> bool:
         """Return whether jobs run on some of these units."""
         return self._used(units) > 0

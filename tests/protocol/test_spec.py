@@ -43,6 +43,7 @@ from pipistrelle.protocol.messages import (
     RestoreData,
     Save,
     SavedData,
+    WakeAtSubmission,
     Welcome,
     WelcomeData,
 )
@@ -171,6 +172,7 @@ def documented() -> Iterator[Any]:
     yield pytest.param("Handshake", 1, WelcomeData, id="WELCOME")
     yield pytest.param("Notice", 0, Notice, id="notice")
     yield pytest.param("Reply", 0, ReplyFrame, id="reply")
+    yield pytest.param("Wake conditions", 0, WakeAtSubmission, id="wake-condition")
     yield pytest.param("State", 0, SavedData, id="SAVED")
     yield pytest.param("State", 1, RestoreData, id="RESTORE")
     yield pytest.param("The job object", 0, JobDescription, id="job")

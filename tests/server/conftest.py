@@ -52,7 +52,7 @@ from pipistrelle.protocol.events import (
     SimulationEnds,
 )
 from pipistrelle.protocol.fields import Feature, PreemptMode, WakeType
-from pipistrelle.protocol.messages import Notice, Reply
+from pipistrelle.protocol.messages import Notice, Reply, WakeWhen
 from pipistrelle.server.engine.dependencies import Condition
 from pipistrelle.server.engine.jobs import Job
 from pipistrelle.server.engine.observers import Observer
@@ -160,19 +160,29 @@ class Play:
         assert times[-1] <= notice.now
         return [line(event) for event in notice.events]
 
-    def apply(self, *decisions: Decision, now: float | None = None, wake: tuple[WakeType, ...] | None = None) -> None:
+    def apply(
+        self,
+        *decisions: Decision,
+        now: float | None = None,
+        wake: tuple[WakeType, ...] | None = None,
+        when: WakeWhen | None = None,
+    ) -> None:
         """Answer the last notice."""
         assert self.notice is not None
-        reply = Reply(self.notice.seq, self.now if now is None else now, list(decisions), wake)
+        reply = Reply(self.notice.seq, self.now if now is None else now, list(decisions), wake, wake_when=when)
         self.not_before = max([self.now, reply.now, *(decision.timestamp for decision in decisions)])
         self.engine.apply(reply)
         self.engine.check_invariants()
 
     def say(
-        self, *decisions: Decision, now: float | None = None, wake: tuple[WakeType, ...] | None = None
+        self,
+        *decisions: Decision,
+        now: float | None = None,
+        wake: tuple[WakeType, ...] | None = None,
+        when: WakeWhen | None = None,
     ) -> list[str] | None:
         """Answer the last notice and return the lines of the next."""
-        self.apply(*decisions, now=now, wake=wake)
+        self.apply(*decisions, now=now, wake=wake, when=when)
         return self.advance()
 
     def begin(self) -> list[str] | None:

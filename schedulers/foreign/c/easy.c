@@ -218,6 +218,20 @@ static void backfill(json_t *moment, json_t *decisions) {
     free(why);
 }
 
+/* Returns the events that can start a job; NULL if a queued job has few enough units to start at any event. */
+static json_t *wake_when(void) {
+    json_t *ends = json_array();
+    long least = -1;
+    for (size_t place = 0; place < waiting.count; place++) {
+        if (least < 0 || waiting.jobs[place]->res < least) least = waiting.jobs[place]->res;
+    }
+    if (least >= 0) json_array_append_new(ends, json_pack("{s:I}", "free", (json_int_t)least));
+    if (least < 0 || least > free_units)
+        return json_pack("{s:[{s:i}], s:o}", "JOB_SUBMITTED", "spare", 0, "JOB_COMPLETED", ends);
+    json_decref(ends);
+    return NULL;
+}
+
 /* Returns the reply to a notice; NULL if the simulation has ended. */
 static json_t *answer(const json_t *notice) {
     json_t *now = json_object_get(notice, "now"), *decisions = json_array(), *event;
@@ -235,8 +249,8 @@ static json_t *answer(const json_t *notice) {
     if (waiting.count > 0 && free_units > 0) backfill(now, decisions);
     json_t *seq = json_object_get(notice, "seq");
     json_t *reply = json_pack("{s:O, s:O, s:o}", "reply_to", seq, "now", now, "events", decisions);
-    /* While nothing is free, no job can start before one has ended. */
-    if (free_units == 0) json_object_set_new(reply, "wake", json_pack("[s]", "JOB_COMPLETED"));
+    json_t *when = wake_when();
+    if (when != NULL) json_object_set_new(reply, "wake_when", when);
     return reply;
 }
 
@@ -267,7 +281,7 @@ int main(int count, char **arguments) {
     int silence = SILENCE_MS;
     zmq_setsockopt(socket, ZMQ_RCVTIMEO, &silence, sizeof silence);
     if (zmq_connect(socket, endpoint) < 0) fail("%s: %s", endpoint, zmq_strerror(zmq_errno()));
-    json_t *about = json_pack("{s:s, s:[s]}", "name", "easy-c", "features", "wake_filter");
+    json_t *about = json_pack("{s:s, s:[s]}", "name", "easy-c", "features", "wake_when");
     json_decref(ask(socket, json_pack("{s:s, s:o}", "type", "HELLO", "data", about)));
     json_t *reply = json_pack("{s:i, s:f, s:[]}", "reply_to", 0, "now", 0.0, "events");
     while (reply != NULL) {

@@ -86,8 +86,8 @@ class Easy {
     while (this.waiting.length && this.waiting[0].res <= this.free.count) this.start(this.waiting.shift());
     if (this.waiting.length && this.free.count) this.backfill();
     const reply = { reply_to: seq, now, events: this.decisions };
-    // While nothing is free, no job can start before one has ended.
-    if (this.free.count === 0) reply.wake = ["JOB_COMPLETED"];
+    const least = this.waiting.reduce((least, job) => Math.min(least, job.res), Infinity);
+    if (least > this.free.count) reply.wake_when = wakeWhen(least);
     return reply;
   }
 
@@ -158,6 +158,11 @@ class Easy {
 
 // -- the conversation -------------------------------------------------------------------------------------------------
 
+/** Returns the events that can start a job, if no queued job fits and the smallest needs `least` units. */
+function wakeWhen(least) {
+  return { JOB_SUBMITTED: [{ spare: 0 }], JOB_COMPLETED: least < Infinity ? [{ free: least }] : [] };
+}
+
 async function main() {
   const endpoint = process.argv[2] ?? process.env.PIPISTRELLE_ENDPOINT;
   if (!endpoint) throw new Error("usage: node easy.js ENDPOINT");
@@ -172,7 +177,7 @@ async function main() {
     return received;
   }
 
-  await ask({ type: "HELLO", data: { name: "easy-js", features: ["wake_filter"] } });
+  await ask({ type: "HELLO", data: { name: "easy-js", features: ["wake_when"] } });
   const easy = new Easy();
   let reply = { reply_to: 0, now: 0, events: [] };
   while (reply !== null) reply = easy.answer(await ask(reply));

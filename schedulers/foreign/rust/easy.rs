@@ -118,8 +118,11 @@ impl Easy {
         }
         let decisions = std::mem::take(&mut self.decisions);
         let mut reply = json!({"reply_to": notice["seq"], "now": self.now, "events": decisions});
-        if self.free.count == 0 {
-            reply["wake"] = json!(["JOB_COMPLETED"]); // no job can start before one has ended
+        let least = self.waiting.iter().map(|job| job.res).min();
+        if least.map_or(true, |least| least > self.free.count) {
+            // No queued job fits: a job can start only if it fits when it is submitted, or after others have ended.
+            let ends: Vec<Value> = least.iter().map(|least| json!({ "free": least })).collect();
+            reply["wake_when"] = json!({"JOB_SUBMITTED": [{"spare": 0}], "JOB_COMPLETED": ends});
         }
         Ok(Some(reply))
     }
@@ -226,7 +229,7 @@ fn serve() -> Anyhow<()> {
     socket.set_rcvtimeo(SILENCE)?;
     socket.set_linger(0)?;
     socket.connect(&endpoint.ok_or("usage: easy ENDPOINT")?)?;
-    ask(&socket, &json!({"type": "HELLO", "data": {"name": "easy-rust", "features": ["wake_filter"]}}))?;
+    ask(&socket, &json!({"type": "HELLO", "data": {"name": "easy-rust", "features": ["wake_when"]}}))?;
     let mut easy = Easy::default();
     let mut reply = json!({"reply_to": 0, "now": 0.0, "events": []});
     while let Some(next) = easy.answer(&ask(&socket, &reply)?)? {

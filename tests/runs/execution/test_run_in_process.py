@@ -62,7 +62,7 @@ def test_names_are_enough(tmp_path: Path) -> None:
     assert (result.summary.reason, result.summary.jobs, result.summary.unfinished) == ("completed", 5000, 0)
     assert (result.scheduler.name, result.scheduler.features) == (
         "easy",
-        ("wake_filter", "failures", "resources", "takeover", "state"),
+        ("wake_filter", "wake_when", "failures", "resources", "takeover", "state"),
     )
     assert sorted(path.name for path in (tmp_path / "new" / "folder").iterdir()) == FILES
 

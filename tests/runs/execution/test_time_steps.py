@@ -26,4 +26,4 @@ def test_the_error_grows_with_the_step_and_a_small_step_converges(traces_dir: Pa
     assert distances[0] == 0.0
     assert distances == sorted(distances)
     assert all(error.absolute > 0.5 * error.step for error in polled[1:])
-    assert events.asked == polled[0].asked  # no step is taken at which nothing happens
+    assert events.asked <= polled[0].asked  # a scheduler that does not poll is not asked about each event

@@ -65,7 +65,7 @@ def test_run_resumes_wherever_it_was_cut_off(whole: dict[str, bytes], tmp_path: 
     folder, copies = tmp_path / "run", []
 
     def watch(pause: Pause) -> None:
-        if pause.notices % 67 == 50 or pause.notices == 1:
+        if pause.notices % 53 == 50 or pause.notices == 1:
             copies.append(shutil.copytree(folder, tmp_path / f"copy-{pause.notices}"))
 
     kept(folder, watch, Every(simulated=21600.0))

@@ -64,6 +64,8 @@ failures = st.dictionaries(st.integers(0, NODES - 1), st.integers(0, 40).map(flo
 class ToTheLetter(Stateless):
     """The rule of docs/reference/scheduling.md, on slices of time, with all jobs at every release."""
 
+    wake_when = Conservative.wake_when
+
     def __init__(self) -> None:
         self._plan: Plan | None = None
         self._places: dict[int, Place] = {}

@@ -89,7 +89,7 @@ def test_any_plain_values_round_trip(memory: Any) -> None:
     [
         (ValueError("cannot tell"), None, "ValueError: cannot tell"),
         (object(), None, "TypeError: Object of type object is not JSON serializable"),
-        ("x" * 500, 400, "it has 1,541 bytes, and 400 are allowed"),
+        ("x" * 500, 400, "it has 1,561 bytes, and 400 are allowed"),
     ],
 )
 def test_a_state_that_cannot_be_given(memory: Any, longest: int | None, why: str) -> None:

@@ -152,7 +152,7 @@ def test_resumed_run_is_the_same_over_a_wire(tmp_path: Path, monkeypatch: pytest
     taken: list[Any] = []
 
     def take(pause: Any) -> None:
-        if pause.notices == 200:
+        if pause.notices == 100:
             taken.append(from_json(to_json(pause.state())))
 
     run(FAILING, RunOptions(out=tmp_path / "whole"))

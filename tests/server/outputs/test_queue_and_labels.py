@@ -95,7 +95,7 @@ def test_the_queue_is_written_on_after_a_break(tmp_path: Path) -> None:
     spec = RunSpec(workload=("seven-jobs",), queue_lengths=True)
     run(spec, RunOptions(out=tmp_path / "whole"))
     whole = (tmp_path / "whole" / "out_queue.csv").read_bytes()
-    for notices in range(1, 8, 2):
+    for notices in range(1, 7, 2):
         taken: list[Any] = []
         folder = tmp_path / str(notices)
 
