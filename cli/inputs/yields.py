@@ -46,7 +46,7 @@ from pipistrelle.traces.resilience import parse_resilience
     "targets",
     multiple=True,
     metavar="SHARE",
-    help="Find the longest wait with a yield of SHARE (such as 89%); repeatable.",
+    help="Find the longest wait that still gives the yield SHARE (such as 89%); repeatable.",
 )
 @click.option("--exact", is_flag=True, help="Compute the exact expected yield, instead of a first-order approximation.")
 @click.option(

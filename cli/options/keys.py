@@ -33,7 +33,7 @@ curve_options: Final = together(
         "--server-key",
         metavar="FILE",
         type=FILE_OR_FOLDER,
-        help="With --curve: public key of the side that listens.",
+        help="With --curve: file with the public key of the side that listens.",
     ),
 )
 

@@ -48,7 +48,7 @@ _REACHED: Final = (
     click.option(
         "--trust", is_flag=True, help="Allow running the scheduler program or Python code that the snapshot names."
     ),
-    click.option("--serve", is_flag=True, help="Wait for another scheduler to connect, as 'pipistrelle serve' does."),
+    click.option("--serve", is_flag=True, help="Wait until a scheduler connects, as 'pipistrelle serve' does."),
     endpoint_options,
     click.option("--connect", metavar="ADDRESS", help="Address of a Batsim scheduler that you start yourself."),
     curve_options,
@@ -82,7 +82,7 @@ def command(
     FOLDER is the PREFIX of the outputs. The inputs must not have changed. The outputs are the same as without the
     interruption. If the scheduler ran in another terminal, start it again.
 
-    To continue with another scheduler or policy, give --scheduler or other policy options, and a new folder with --out.
+    To continue with another scheduler, give --scheduler or options for its parts, and a new folder with --out.
     With --serve, the run waits until a scheduler connects.
 
     \b

@@ -84,7 +84,7 @@ class RunCommand(Command):
 @simulation_options
 @reliability_options
 @scheduler_option(
-    f"Scheduler: bundled name, file.toml, file.py:CLASS, folder, or program with {PLACEHOLDER}.",
+    f"Scheduler: bundled name, file.toml, file.py:CLASS, folder, or program ({PLACEHOLDER}: server's address).",
     default="easy",
     metavar="NAME|CMD...",
 )
@@ -103,7 +103,8 @@ def command(ctx: click.Context, /, spec_file: Path | None, in_process: bool, out
 
     Without options, this simulates the bundled workload 'demo' under EASY backfilling. SPEC is the name of a scheduler,
     a TOML file that describes a run, or the out_command.json of an earlier run. Options override the values of SPEC. If
-    --scheduler is a program, the words after it are its arguments. 'pipistrelle show' lists the bundled names.
+    --scheduler is a program, the words after it are its arguments; {endpoint} stands for the server's address.
+    'pipistrelle show' lists the bundled names.
 
     \b
     pipistrelle run -w KTH-SP2-1996-2.1-cln.swf.gz -p kth-sp2

@@ -41,7 +41,9 @@ def _names(ctx: click.Context) -> list[str]:
 
 @click.command(cls=Command)
 @click.argument("folder", required=False, type=FILE_OR_FOLDER)
-@click.option("--update", is_flag=True, help="Replace FOLDER's expected results by the new ones; print the changes.")
+@click.option(
+    "--update", is_flag=True, help="Replace FOLDER's expected results with the new results; print the changes."
+)
 @junit_option("case")
 @name_option("cases", "easy-*", _names)
 @click.option("--list", "as_list", is_flag=True, help="List the cases and what each checks; run none.")

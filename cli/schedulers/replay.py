@@ -47,7 +47,7 @@ def command(
     decision_timeout: float,
     **parts: Any,
 ) -> None:
-    """Replay a recorded session to a scheduler, and report its first different decision.
+    """Replay a recorded session to a scheduler, and report the first decision that differs.
 
     SESSION is a file written by 'pipistrelle run --record FILE'. Nothing is simulated: the command sends the recorded
     notices (the server's messages) to the scheduler, and compares its replies with the recorded replies.
