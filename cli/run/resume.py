@@ -55,7 +55,7 @@ _REACHED: Final = (
     timeout_option("hello", "the scheduler to connect"),
     timeout_option("decision", "each reply"),
 )
-@folder_option("With --scheduler or policy options: output folder of the new run.")
+@folder_option("With another scheduler: output folder of the new run.")
 @overwrite_option("another run")
 @in_section(OUTPUTS, snapshot_options, form_options)
 @click.pass_context
@@ -102,7 +102,7 @@ def command(
     if overwrite and out is None:
         raise click.UsageError("--overwrite goes with --out: without it the run continues in its own folder.")
     if other and out is None:
-        raise click.UsageError("another policy needs a new output folder: give --out FOLDER.")
+        raise click.UsageError("another scheduler needs a new output folder: give --out FOLDER.")
     import_numpy()
     from msgspec.structs import replace
 

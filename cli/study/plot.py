@@ -55,13 +55,13 @@ def _size(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple
 @click.option(
     "--x",
     metavar="AXIS",
-    show_default="repair, or the last axis that is not the policy",
+    show_default="repair, or the last axis except policy",
     help="Axis (parameter that the study varies) to draw along x.",
 )
 @click.option(
     "--by",
     metavar="AXIS",
-    show_default="reliability_factor, the policy, or the first axis",
+    show_default="reliability_factor, policy, or the first axis",
     help="Axis (parameter that the study varies); each value gets a curve or colour.",
 )
 @click.option(
