@@ -79,7 +79,7 @@ def command(
     grid application runs on the largest rectangle of nodes that are up.
     """
     if seed is not None and simulate is None:
-        raise click.UsageError("--seed without --simulate: nothing is drawn.")
+        raise click.UsageError("--seed needs --simulate, because nothing else is random.")
     dumping = _time(dump, "--dump")
     allocation = Allocation(
         nodes, _time(mtbf, "--mtbf"), dumping, dumping if read is None else _time(read, "--read"), optimum

@@ -179,7 +179,7 @@ def _connection(
     ways = {"allow_remote": insecure, **{name: reached[name] for name in ("hello_timeout", "decision_timeout")}}
     if calls:
         if endpoint is not None:
-            raise click.UsageError("in Batsim's dialect the server does not listen: --connect, not --endpoint.")
+            raise click.UsageError("in Batsim's dialect the server does not listen: give --connect, not --endpoint.")
         if connect is None and spec.batsim is None:
             raise click.UsageError("a Batsim scheduler listens: give --connect ADDRESS.")
         own = calling_keys(curve, clients, server_key, insecure=insecure)

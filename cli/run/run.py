@@ -68,7 +68,7 @@ class RunCommand(Command):
         name = str(ctx.params.get("spec_file") or "")
         if name and not os.path.exists(name) and name in registered():
             if place is not None:
-                ctx.fail(f"two schedulers: '{name}' and --scheduler.")
+                ctx.fail(f"the scheduler is given twice, as '{name}' and with --scheduler. Omit one of them.")
             ctx.params |= {"spec_file": None, "scheduler": name}
             ctx.set_parameter_source("scheduler", ParameterSource.COMMANDLINE)
         return rest
@@ -180,7 +180,7 @@ def unknown_scheduler(scheduler: str) -> click.UsageError:
         return click.UsageError(f"there is no scheduler '{scheduler}'. {hint}")
     return click.UsageError(
         f"there is no scheduler '{scheduler}'. {did_you_mean(scheduler, list(registered()))} "
-        f"A program needs {PLACEHOLDER} among its arguments, and takes the rest of the line."
+        f"To run a program, write {PLACEHOLDER} among its arguments, and give --scheduler as the last option."
     )
 
 

@@ -59,9 +59,9 @@ def command(folder: Path | None, update: bool, junit: Path | None, names: tuple[
     pipistrelle check cases tests/cases --junit report.xml
     """
     if update and folder is None:
-        raise click.UsageError("--update writes to a FOLDER of your own: name it.")
+        raise click.UsageError("--update needs a FOLDER, because bundled cases cannot be changed.")
     if as_list and (update or junit is not None):
-        raise click.UsageError("--list runs nothing, so there is nothing to --update, nor for --junit.")
+        raise click.UsageError("--list runs no case: omit --update and --junit.")
     import_numpy()
 
     from pipistrelle.reports.cases.case import bundled_folder, case_folders

@@ -81,7 +81,7 @@ def command(
         if spec.code is not None:
             raise click.UsageError(f"the session's scheduler is code, {spec.code}: name it with --scheduler.")
         if spec.program:
-            raise click.UsageError("the session's scheduler was a program: name one with --scheduler.")
+            raise click.UsageError("the session's scheduler was a program: name a program with --scheduler.")
     else:
         spec = RunSpec(scheduler=tuple(words) if words is not None else str(scheduler), **parts)
     check_scheduler(spec)

@@ -64,7 +64,7 @@ def summary_command(
     from pipistrelle.studies.inference.reports import summary
 
     if quantile is not None and method != "t":
-        raise click.UsageError("--interval goes with means: the interval of a quantile is of order statistics.")
+        raise click.UsageError("--interval is for means: the intervals of quantiles always come from order statistics.")
     trials = read_trials(place, conditions)
     rows = summary(trials, metrics, level=level, method=method, quantile=quantile)
     what = "means" if quantile is None else f"{100 * quantile:g} % quantiles"
