@@ -30,7 +30,7 @@ class Door(NamedTuple):
 _STUDY: Final = {
     "run": Door("Run a study, or continue an interrupted one.", "study.run"),
     "summary": Door("Print means with confidence intervals.", "study.tell:summary_command"),
-    "compare": Door("Compare and rank the values of a parameter.", "study.compare:compare_command"),
+    "compare": Door("Compare and rank the values of an axis (varied parameter).", "study.compare:compare_command"),
     "break-even": Door("Find the repair time at which a result meets a target.", "study.tell:break_even_command"),
     "plot": Door("Draw the results of a study.", "study.plot:plot_command"),
     "steps": Door("Measure the error of scheduling at fixed time steps.", "study.steps"),
@@ -76,7 +76,7 @@ _NEW: Final = {
 }
 _CHECK: Final = {
     "scheduler": Door("Test a scheduler with difficult situations.", "schedulers.conformance"),
-    "cases": Door("Rerun test cases and compare results with the expected ones.", "schedulers.ci"),
+    "cases": Door("Rerun test cases and compare with their expected results.", "schedulers.ci"),
     "replay": Door("Replay a recorded session to a scheduler or the server.", "schedulers.replay"),
 }
 #: {group in the help: {command: what it is}}

@@ -15,8 +15,8 @@ PAGE = Path(__file__).resolve().parent / "explanation" / "papers.md"
 LOGS = """
 ## With real logs
 
-These entries need real logs: LANL's January 2018 of Grizzly, KTH-SP2 of the Parallel Workloads Archive, and
-TitanGPULife. They were computed at the small size:
+These entries of the papers need real logs: LANL's January 2018 of Grizzly, KTH-SP2 of the Parallel Workloads Archive,
+and the GPU log of Titan (TitanGPULife). They were computed with `--size small`:
 
 """
 

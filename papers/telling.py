@@ -71,10 +71,10 @@ def markdown(results: Sequence[EntryResult]) -> str:
     for paper in {one.paper.id: one.paper for one in results}.values():
         mine = [one for one in results if one.paper.id == paper.id]
         counts = Counter(one.verdict for one in mine)
-        told = ", ".join(f"{verdict} {counts[verdict]}" for verdict in VERDICTS if counts[verdict])
+        told = ", ".join(f"{verdict} ({counts[verdict]})" for verdict in VERDICTS if counts[verdict])
         name = paper.page.rpartition("/")[2]
         parts.append(f"\n## {paper.id}: {paper.name}\n\n{paper.citation}. See also [{name}](../{paper.page}).\n")
-        parts.append(f"\n{len(mine)} entries, by outcome: {told}.\n\n")
+        parts.append(f"\nOutcomes of the paper's {len(mine)} entries (tables, figures and claims): {told}.\n\n")
         parts.append("| entry | what it shows | outcome | agree | why |\n|---|---|---|---|---|\n")
         for one in mine:
             right, every = one.compared

@@ -42,9 +42,10 @@ def _kind(text: str) -> str:
 )
 @click.argument("name", required=False, shell_complete=_complete_name)
 def command(kind: str | None, name: str | None) -> None:
-    """List what is bundled, or print the bundled file NAME.
+    """List bundled files, or print the bundled file NAME.
 
-    Without NAME, list all names of that kind. Without a kind, list everything.
+    The first argument is the kind of file, such as platform. Without NAME, list all files of that kind. Without
+    arguments, list the files of all kinds.
 
     \b
     pipistrelle show

@@ -53,14 +53,14 @@ def _numbers(kind: type[float] | type[int]) -> Any:
     metavar="CHANCES",
     default="0,0.1,0.2",
     callback=_numbers(float),
-    help="Probabilities that a job finds its partition full: sizes are computed for each.",
+    help="Compute partition sizes for these probabilities of finding a partition full.",
 )
 @click.option(
     "--probability",
     metavar="CHANCES",
     callback=_numbers(float),
     show_default="0.6 to 0.95 by 0.05, and 0.99",
-    help="Chances that a job finishes before a node fails: the MTTF needed is computed for each.",
+    help="Compute the MTTF needed for these probabilities of finishing without failure.",
 )
 @click.option(
     "--beta",

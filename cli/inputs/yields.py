@@ -46,7 +46,7 @@ from pipistrelle.traces.resilience import parse_resilience
     "targets",
     multiple=True,
     metavar="SHARE",
-    help="Find the longest wait with a yield of SHARE (such as 89%); repeatable.",
+    help="Find the longest wait that still gives the yield SHARE (such as 89%); repeatable.",
 )
 @click.option("--exact", is_flag=True, help="Compute the exact expected yield, instead of a first-order approximation.")
 @click.option(
@@ -79,7 +79,7 @@ def command(
     grid application runs on the largest rectangle of nodes that are up.
     """
     if seed is not None and simulate is None:
-        raise click.UsageError("--seed without --simulate: nothing is drawn.")
+        raise click.UsageError("--seed needs --simulate, because nothing else is random.")
     dumping = _time(dump, "--dump")
     allocation = Allocation(
         nodes, _time(mtbf, "--mtbf"), dumping, dumping if read is None else _time(read, "--read"), optimum

@@ -33,7 +33,7 @@ curve_options: Final = together(
         "--server-key",
         metavar="FILE",
         type=FILE_OR_FOLDER,
-        help="With --curve: public key of the side that listens.",
+        help="With --curve: file with the public key of the side that listens.",
     ),
 )
 
@@ -78,6 +78,6 @@ def calling_keys(
 
 def _check(curve: Path | None, clients: Path | None, server_key: Path | None, *, insecure: bool) -> None:
     if curve is None and (clients or server_key):
-        raise click.UsageError("--clients and --server-key go with --curve.")
+        raise click.UsageError("--clients and --server-key need --curve.")
     if curve is not None and insecure:
         raise click.UsageError("--insecure and --curve exclude each other.")

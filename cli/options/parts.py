@@ -66,8 +66,11 @@ _TEXTS: Final = {
     "fairshare_decay_time": "TIME\tWith --order pbs: interval at which recorded usage decays, such as 24h; 0: never.",
     "fairshare_decay_factor": "FACTOR\tWith --order pbs: factor by which recorded usage is multiplied at each decay.",
     "backfill_depth": "JOBS\tWith --backfill depth: number of jobs that get a reservation.",
-    "strict_ordering": "With --backfill depth: respect the queue order, or start every job that fits.",
-    "reliability": "NAME|FILE|auto\tJob classes, ranked: large, long jobs get the most reliable nodes; auto: by size.",
+    "strict_ordering": "With --backfill depth: reserve for the first jobs; if off, start every job that fits.",
+    "reliability": (
+        "NAME|FILE|auto\tJob classes; each gets its own nodes, the most reliable for large, long jobs. "
+        "auto: classes by size."
+    ),
     "blocking": "PROBABILITY\tWith --reliability: accepted probability that a job finds its partition full.\t0",
     "admission": "\tWith --reliability: queue or reject (block) jobs that cannot start at once.\tqueue",
     "preempt_type": "Preempt by QOS lists (--preempt) or tiers (--priority-tier).",
@@ -81,9 +84,12 @@ _TEXTS: Final = {
     "preempt_exempt_time": "TIME\tMinimum run time before a job can be preempted.\tnone",
     "preempt_youngest_first": "Preempt the most recently started jobs first, instead of the largest jobs.",
     "config": "FILE\tConfiguration file: maui.cfg, or slurm.conf ('pipistrelle help slurm').\tMaui's defaults",
-    "strict_config": "Refuse unknown or unsupported settings in --config, or only warn.",
+    "strict_config": "Reject unknown or unsupported settings in --config; if off, only warn.",
     "accounting": "FILE\tWith slurm: a file of sacctmgr (dump, listing or commands); repeatable.",
-    "reservations": "FILE[,zero=DATE]\tWith slurm: 'scontrol create reservation' commands; DATE is time 0; repeatable.",
+    "reservations": (
+        "FILE[,zero=DATE]\tWith slurm: file of 'scontrol create reservation' commands; "
+        "DATE: date of simulated time 0; repeatable."
+    ),
     "slurm": "KEY=VALUE\tWith slurm: change a key, such as bf_window=7200 or qos.high.Priority=9; repeatable.",
     "poll": "TIME\tLet the scheduler decide only at multiples of TIME, such as 5s.\tat every event",
 }

@@ -104,7 +104,9 @@ def _print(found: dict[str, Any], waits: "Sequence[Sequence[tuple[str, float, fl
     if not found["same_workload"]:
         show("The runs have different workloads: only the jobs that occur in all of them are compared.")
     others = max(run["not_in_common"] for run in runs)
-    show(f"{found['jobs']:,} jobs ended in all of them" + (f"; up to {others:,} in some alone." if others else "."))
+    show(
+        f"{found['jobs']:,} jobs ended in all runs" + (f"; up to {others:,} jobs of a run did not" * bool(others) + ".")
+    )
     for figure in found["figures"]:
         _print_figure(figure)
     for name, classes in found["classes"].items():

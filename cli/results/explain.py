@@ -87,7 +87,7 @@ def job_command(
 @click.command("queue", cls=Command)
 @click.argument("run", type=FILE_OR_FOLDER)
 @click.option(
-    "--at", type=MomentOfRun(), metavar="TIME", required=True, help="Moment: seconds, 36h, 12:30:00 or a date."
+    "--at", type=MomentOfRun(), metavar="TIME", required=True, help="Simulated time: seconds, 36h, 12:30:00 or a date."
 )
 @_labels
 @all_json_option

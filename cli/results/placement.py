@@ -73,7 +73,7 @@ def report_command(
     if picture is not None and not is_picture(picture):
         raise click.UsageError(f"--picture draws SVG or PNG: name an .svg or .png file, not '{picture.name}'.")
     if at is not None and picture is None and not links:
-        raise click.UsageError("--at says when --picture draws the jobs, and when they send with --links.")
+        raise click.UsageError("--at needs --picture or --links: it is the simulated time that they show.")
     files = [path for path in (jobs, picture) if path is not None]
     refuse_overwriting([str(path) for path in run.glob("out_*")] if run.is_dir() else [], files)
     placed = read_placed_run(run)
@@ -106,7 +106,7 @@ def report_command(
 @click.command("order", cls=Command)
 @_run_argument
 @click.option("--node-order", type=Choice(_ORDERS), required=True, help="Node order to evaluate instead of the run's.")
-@click.option("--age-aware", is_flag=True, help="Put nodes that fail rarely first in the other order of nodes.")
+@click.option("--age-aware", is_flag=True, help="Put stable nodes (those that fail rarely) first in that node order.")
 @_own_list
 @all_json_option
 def order_command(
@@ -133,7 +133,12 @@ def order_command(
 
 
 @click.command("titan", cls=Command)
-@click.option("--lives", metavar="FILE", type=FilledPath(), help="Compute failure rates from this TitanGPULife table.")
+@click.option(
+    "--lives",
+    metavar="FILE",
+    type=FilledPath(),
+    help="Compute failure rates from this file of Titan's GPU log (TitanGPULife).",
+)
 @click.option("--begin", default="2017-08-01", metavar="DATE", help="Start of the period for failure rates.")
 @click.option("--end", default="2017-12-01", metavar="DATE", help="End of the period for failure rates.")
 @all_json_option

@@ -47,11 +47,11 @@ def print_queue(found: QueueThen) -> None:
     errors = found.errors
     mean, median, size = errors.mean, errors.median, errors.mean_absolute
     if mean is None or median is None or size is None:
-        show("No job of them had an expected start and started.")
+        show("None of these jobs had an expected start and started.")
         return
     count = "1 job" if errors.jobs == 1 else f"{errors.jobs:,} jobs"
     show(
-        f"Error, the actual start less the expected one, of {count}: mean {_signed(mean)}, median "
+        f"Error (actual start minus expected start) of {count}: mean {_signed(mean)}, median "
         f"{_signed(median)}, mean absolute error {two_units_text(size)}; {errors.later:,} started "
         f"later by more than a minute, {errors.earlier:,} earlier"
     )

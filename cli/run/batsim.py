@@ -29,14 +29,14 @@ REFUSED: Final = {
     "--redis-hostname": "schedulers receive jobs over the socket only",
     "--redis-port": "schedulers receive jobs over the socket only",
     "--redis-prefix": "schedulers receive jobs over the socket only",
-    "--disable-storage-sharing": "jobs use no storage here",
-    "--sg-cfg": "there is no SimGrid here that could be configured",
-    "--sg-log": "there is no SimGrid here that could log",
-    "--simgrid-version": "there is no SimGrid here",
+    "--disable-storage-sharing": "Pipistrelle does not simulate storage",
+    "--sg-cfg": "Pipistrelle does not use SimGrid, which this option configures",
+    "--sg-log": "Pipistrelle does not use SimGrid, whose log this option sets",
+    "--simgrid-version": "Pipistrelle does not use SimGrid",
     "--batexec": "it is called --no-sched since Batsim 3",
     "--allow-time-sharing": "it is called --enable-compute-sharing since Batsim 3",
     "--config-file": "Batsim 3 replaced it by options",
-    "--enable-sg-process-tracing": "there is no SimGrid here that could trace",
+    "--enable-sg-process-tracing": "Pipistrelle does not use SimGrid, which writes these traces",
 }
 _ALIASES: Final = {"-W": "--workflow", "--WS": "--workflow-start"}
 _C = TypeVar("_C", bound=Callable[..., Any])

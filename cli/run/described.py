@@ -28,7 +28,7 @@ def _the_only(context: click.Context, param: click.Parameter, values: tuple[str,
     For ``--workload``, return a tuple of at most one value, because ``pipistrelle batsim`` may have several workloads.
     """
     if len(values) > 1:
-        raise click.BadParameter(f"given {len(values)} times, but a run has one.", context, param)
+        raise click.BadParameter(f"given {len(values)} times, but only once is possible.", context, param)
     if param.name == "workload":  # a Batsim run may have several
         return values
     return values[0] if values else None
@@ -65,15 +65,15 @@ _UNTIL: Final = {
 _POOLS: Final = {
     "partition_pools": "PARTITION=POOL\tRun jobs of PARTITION only in these pools, such as '2=gpu|old'; repeatable.",
     "cancellations": "Keep or drop jobs that were cancelled while queued.",
-    "ignore_constraints": "Let jobs use any nodes, even if they require certain ones.",
+    "ignore_constraints": "Ignore node constraints: every job can run on any node.",
 }
-_STRICT: Final = {"strict": "Stop at the first illegal decision (exit code 3); refuse unreadable lines of logs."}
+_STRICT: Final = {"strict": "Stop at the first illegal decision (exit code 3); reject logs with unreadable lines."}
 _MACHINE: Final = {
     "scale_platform": "FACTOR\tMultiply the number of nodes of each pool: 120% or 1.2 adds a fifth.",
-    "node_table": "FILE[,at=DATE]\tTable of each node's class, age or MTTF (on DATE): CSV, TOML or TitanGPULife.",
+    "node_table": "FILE[,at=DATE]\tTable of node classes, ages or MTTFs (on DATE): CSV, TOML or Titan's GPU log.",
 }
 _DISPERSION: Final = {
-    "dispersion": "SHARE\tLengthen jobs by mean hops between their nodes: by SHARE at the machine's mean.\tnone"
+    "dispersion": "SHARE\tLengthen jobs whose nodes are far apart: by SHARE if spread over the whole machine.\tnone"
 }
 _QUEUE: Final = {
     "queue_lengths": "Also write out_queue.csv: queue length over time.",

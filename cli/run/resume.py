@@ -48,14 +48,14 @@ _REACHED: Final = (
     click.option(
         "--trust", is_flag=True, help="Allow running the scheduler program or Python code that the snapshot names."
     ),
-    click.option("--serve", is_flag=True, help="Wait for another scheduler to connect, as 'pipistrelle serve' does."),
+    click.option("--serve", is_flag=True, help="Wait until a scheduler connects, as 'pipistrelle serve' does."),
     endpoint_options,
     click.option("--connect", metavar="ADDRESS", help="Address of a Batsim scheduler that you start yourself."),
     curve_options,
     timeout_option("hello", "the scheduler to connect"),
     timeout_option("decision", "each reply"),
 )
-@folder_option("With --scheduler or policy options: output folder of the new run.")
+@folder_option("With another scheduler: output folder of the new run.")
 @overwrite_option("another run")
 @in_section(OUTPUTS, snapshot_options, form_options)
 @click.pass_context
@@ -82,7 +82,7 @@ def command(
     FOLDER is the PREFIX of the outputs. The inputs must not have changed. The outputs are the same as without the
     interruption. If the scheduler ran in another terminal, start it again.
 
-    To continue with another scheduler or policy, give --scheduler or other policy options, and a new folder with --out.
+    To continue with another scheduler, give --scheduler or options for its parts, and a new folder with --out.
     With --serve, the run waits until a scheduler connects.
 
     \b
@@ -102,7 +102,7 @@ def command(
     if overwrite and out is None:
         raise click.UsageError("--overwrite goes with --out: without it the run continues in its own folder.")
     if other and out is None:
-        raise click.UsageError("another policy needs a new output folder: give --out FOLDER.")
+        raise click.UsageError("another scheduler needs a new output folder: give --out FOLDER.")
     import_numpy()
     from msgspec.structs import replace
 
@@ -179,7 +179,7 @@ def _connection(
     ways = {"allow_remote": insecure, **{name: reached[name] for name in ("hello_timeout", "decision_timeout")}}
     if calls:
         if endpoint is not None:
-            raise click.UsageError("in Batsim's dialect the server does not listen: --connect, not --endpoint.")
+            raise click.UsageError("in Batsim's dialect the server does not listen: give --connect, not --endpoint.")
         if connect is None and spec.batsim is None:
             raise click.UsageError("a Batsim scheduler listens: give --connect ADDRESS.")
         own = calling_keys(curve, clients, server_key, insecure=insecure)

@@ -68,7 +68,7 @@ class RunCommand(Command):
         name = str(ctx.params.get("spec_file") or "")
         if name and not os.path.exists(name) and name in registered():
             if place is not None:
-                ctx.fail(f"two schedulers: '{name}' and --scheduler.")
+                ctx.fail(f"the scheduler is given twice, as '{name}' and with --scheduler. Omit one of them.")
             ctx.params |= {"spec_file": None, "scheduler": name}
             ctx.set_parameter_source("scheduler", ParameterSource.COMMANDLINE)
         return rest
@@ -84,7 +84,7 @@ class RunCommand(Command):
 @simulation_options
 @reliability_options
 @scheduler_option(
-    f"Scheduler: bundled name, file.toml, file.py:CLASS, folder, or program with {PLACEHOLDER}.",
+    f"Scheduler: bundled name, file.toml, file.py:CLASS, folder, or program ({PLACEHOLDER}: server's address).",
     default="easy",
     metavar="NAME|CMD...",
 )
@@ -103,7 +103,8 @@ def command(ctx: click.Context, /, spec_file: Path | None, in_process: bool, out
 
     Without options, this simulates the bundled workload 'demo' under EASY backfilling. SPEC is the name of a scheduler,
     a TOML file that describes a run, or the out_command.json of an earlier run. Options override the values of SPEC. If
-    --scheduler is a program, the words after it are its arguments. 'pipistrelle show' lists the bundled names.
+    --scheduler is a program, the words after it are its arguments; {endpoint} stands for the server's address.
+    'pipistrelle show' lists the bundled names.
 
     \b
     pipistrelle run -w KTH-SP2-1996-2.1-cln.swf.gz -p kth-sp2
@@ -179,7 +180,7 @@ def unknown_scheduler(scheduler: str) -> click.UsageError:
         return click.UsageError(f"there is no scheduler '{scheduler}'. {hint}")
     return click.UsageError(
         f"there is no scheduler '{scheduler}'. {did_you_mean(scheduler, list(registered()))} "
-        f"A program needs {PLACEHOLDER} among its arguments, and takes the rest of the line."
+        f"To run a program, write {PLACEHOLDER} among its arguments, and give --scheduler as the last option."
     )
 
 

@@ -78,7 +78,7 @@ def command(
     if dialect == "batsim" and cancellations:
         raise click.UsageError("--cancellations has no effect with --dialect batsim.")
     if dialect == "native" and bind is not None:
-        raise click.UsageError("--bind goes with --dialect batsim; else --connect leads to the server.")
+        raise click.UsageError("--bind needs --dialect batsim. Otherwise give the server's address with --connect.")
     if is_ours(name):  # a policy of the user's own may want threads
         import_numpy()
     # Each run starts this command: import only what this connection needs.

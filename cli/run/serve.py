@@ -84,9 +84,9 @@ def command(
         if awaits is not None:
             raise click.UsageError("--await-reconnect needs the native dialect; use snapshots and 'resume' instead.")
         if endpoint is not None:
-            raise click.UsageError("with --dialect batsim the server does not listen: no --endpoint.")
+            raise click.UsageError("with --dialect batsim the server does not listen: omit --endpoint.")
     elif connect is not None:
-        raise click.UsageError("--connect goes with --dialect batsim; else the server listens, at --endpoint.")
+        raise click.UsageError("--connect needs --dialect batsim. Otherwise the server listens, at --endpoint.")
     elif (insecure or curve) and endpoint is None:
         option = "--curve" if curve else "--insecure"
         raise click.UsageError(f"{option} goes with --endpoint: a private socket is never remote.")

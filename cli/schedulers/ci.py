@@ -41,7 +41,9 @@ def _names(ctx: click.Context) -> list[str]:
 
 @click.command(cls=Command)
 @click.argument("folder", required=False, type=FILE_OR_FOLDER)
-@click.option("--update", is_flag=True, help="Replace FOLDER's expected results by the new ones; print the changes.")
+@click.option(
+    "--update", is_flag=True, help="Replace FOLDER's expected results with the new results; print the changes."
+)
 @junit_option("case")
 @name_option("cases", "easy-*", _names)
 @click.option("--list", "as_list", is_flag=True, help="List the cases and what each checks; run none.")
@@ -57,9 +59,9 @@ def command(folder: Path | None, update: bool, junit: Path | None, names: tuple[
     pipistrelle check cases tests/cases --junit report.xml
     """
     if update and folder is None:
-        raise click.UsageError("--update writes to a FOLDER of your own: name it.")
+        raise click.UsageError("--update needs a FOLDER, because bundled cases cannot be changed.")
     if as_list and (update or junit is not None):
-        raise click.UsageError("--list runs nothing, so there is nothing to --update, nor for --junit.")
+        raise click.UsageError("--list runs no case: omit --update and --junit.")
     import_numpy()
 
     from pipistrelle.reports.cases.case import bundled_folder, case_folders

@@ -142,7 +142,7 @@ def _chosen(scripts: "Sequence[Script]", names: tuple[str, ...]) -> "list[Script
     known = [script.name for script in scripts]
     for text in names:
         if not any(text in name or fnmatch(name, text) for name in known):
-            raise click.BadParameter(f"no script is called '{text}'. {did_you_mean(text, known)}", param_hint="-k")
+            raise click.BadParameter(f"no test is called '{text}'. {did_you_mean(text, known)}", param_hint="-k")
     return [
         script
         for script in scripts
@@ -161,7 +161,7 @@ def _command(words: tuple[str, ...], dialect: str) -> list[str]:
 
     if not words:
         raise click.UsageError(
-            "no scheduler is given. Name one, or a program: pipistrelle check scheduler -- CMD... {endpoint}."
+            "no scheduler is given. Name one, or give a program: pipistrelle check scheduler -- CMD... {endpoint}."
         )
     spec = RunSpec(scheduler=words[0] if len(words) == 1 else words)
     check_scheduler(spec)

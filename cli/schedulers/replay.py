@@ -47,7 +47,7 @@ def command(
     decision_timeout: float,
     **parts: Any,
 ) -> None:
-    """Replay a recorded session to a scheduler, and report its first different decision.
+    """Replay a recorded session to a scheduler, and report the first decision that differs.
 
     SESSION is a file written by 'pipistrelle run --record FILE'. Nothing is simulated: the command sends the recorded
     notices (the server's messages) to the scheduler, and compares its replies with the recorded replies.
@@ -81,7 +81,7 @@ def command(
         if spec.code is not None:
             raise click.UsageError(f"the session's scheduler is code, {spec.code}: name it with --scheduler.")
         if spec.program:
-            raise click.UsageError("the session's scheduler was a program: name one with --scheduler.")
+            raise click.UsageError("the session's scheduler was a program: name a program with --scheduler.")
     else:
         spec = RunSpec(scheduler=tuple(words) if words is not None else str(scheduler), **parts)
     check_scheduler(spec)

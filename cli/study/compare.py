@@ -41,7 +41,9 @@ _BLOCKS: Final = ("replicas", "cells")
 
 @click.command("compare", cls=Command)
 @trials_argument
-@click.option("--axis", metavar="AXIS", required=True, help="Varied parameter whose values are compared.")
+@click.option(
+    "--axis", metavar="AXIS", required=True, help="Axis (parameter that the study varies) whose values are compared."
+)
 @click.option("--values", metavar="A,B,...", show_default="all", help="Two or more values of --axis to compare.")
 @where_option
 @metrics_option
@@ -56,7 +58,7 @@ _BLOCKS: Final = ("replicas", "cells")
     "--blocks",
     type=Choice(_BLOCKS),
     default="replicas",
-    help="Blocks in which values are ranked: replicas, or cells (means per combination of other parameters).",
+    help="Rank the values in each replica, or by means over replicas (cells).",
 )
 @click.option(
     "--best",
@@ -81,11 +83,12 @@ def compare_command(
     method: Literal["t", "bootstrap"],
     form: str | None,
 ) -> None:
-    """Compare and rank the values of a varied parameter by their results.
+    """Compare and rank the values of an axis by their results.
 
-    DIR is the folder of a study, or its Parquet file. Replicas are repetitions with other random numbers. Replica 1 of
-    value A and replica 1 of value B have the same workload and failures, so the difference between A and B varies less
-    than the results themselves. Three or more values are compared in all pairs, and ranked with Friedman's test.
+    An axis is a parameter that the study varies. DIR is the folder of a study, or its Parquet file. Replicas are
+    repetitions with other random numbers. Replica 1 of value A and replica 1 of value B have the same workload and
+    failures, so the difference between A and B varies less than the results themselves. Three or more values are
+    compared in all pairs, and ranked with Friedman's test.
     """
     from pipistrelle.studies.inference.gaps import gap_remarks
     from pipistrelle.studies.inference.ranking import ranking

@@ -55,20 +55,20 @@ def _size(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple
 @click.option(
     "--x",
     metavar="AXIS",
-    show_default="repair, or the last axis that is not the policy",
-    help="Varied parameter on the x axis.",
+    show_default="repair, or the last axis except policy",
+    help="Axis (parameter that the study varies) to draw along x.",
 )
 @click.option(
     "--by",
     metavar="AXIS",
-    show_default="reliability_factor, the policy, or the first axis",
-    help="Varied parameter; each of its values gets a curve or colour.",
+    show_default="reliability_factor, policy, or the first axis",
+    help="Axis (parameter that the study varies); each value gets a curve or colour.",
 )
 @click.option(
     "--panels",
     metavar="AXIS",
     show_default="the third axis, if any",
-    help="Varied parameter; each of its values gets a panel.",
+    help="Axis (parameter that the study varies); each value gets a panel.",
 )
 @click.option(
     "--metric",
@@ -79,7 +79,11 @@ def _size(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple
     help="Column of the results to draw; repeatable for bars and boxes.",
 )
 @target_option
-@click.option("--axis", metavar="AXIS", help="With --kind sizes: varied parameter whose two --values are compared.")
+@click.option(
+    "--axis",
+    metavar="AXIS",
+    help="With --kind sizes: axis (parameter that the study varies) whose two --values are compared.",
+)
 @click.option(
     "--values", metavar="A,B", show_default="the only two", help="The two values of --axis that --kind sizes compares."
 )

@@ -57,8 +57,8 @@ def command(
 ) -> None:
     """Run a study, or continue an interrupted one.
 
-    A study simulates every combination of the parameter values in its TOML file. DIR/trials.parquet gets one row per
-    simulation.
+    A study simulates every combination of the option values that its TOML file lists. DIR/trials.parquet gets one row
+    per simulation.
     """
     import_numpy()
     verbose = click.get_current_context().find_root().params.get("verbose", 0)

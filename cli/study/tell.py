@@ -56,15 +56,15 @@ def summary_command(
     method: Method,
     form: str | None,
 ) -> None:
-    """Print means with confidence intervals for each combination of the varied parameters.
+    """Print means with confidence intervals for each combination of the axes' values.
 
-    DIR is the folder of a study, or its Parquet file.
+    An axis is a parameter that the study varies. DIR is the folder of a study, or its Parquet file.
     """
     from pipistrelle.studies.inference.gaps import gap_remarks
     from pipistrelle.studies.inference.reports import summary
 
     if quantile is not None and method != "t":
-        raise click.UsageError("--interval goes with means: the interval of a quantile is of order statistics.")
+        raise click.UsageError("--interval is for means: the intervals of quantiles always come from order statistics.")
     trials = read_trials(place, conditions)
     rows = summary(trials, metrics, level=level, method=method, quantile=quantile)
     what = "means" if quantile is None else f"{100 * quantile:g} % quantiles"
@@ -116,13 +116,13 @@ x_option = click.option(
     "--x",
     metavar="AXIS",
     show_default="repair, or the last axis",
-    help="Varied parameter to search along; its values are numbers.",
+    help="Axis (parameter that the study varies) to search along; values are numbers.",
 )
 by_option = click.option(
     "--by",
     metavar="AXIS",
     show_default="reliability_factor, or the first axis",
-    help="Varied parameter; each of its values gives one curve.",
+    help="Axis (parameter that the study varies); each value gives one curve.",
 )
 
 
@@ -136,7 +136,7 @@ by_option = click.option(
     "--at",
     metavar="VALUE",
     show_default="the smallest",
-    help="Take each curve's result at this value of --x: find where the other curves have the same result.",
+    help="Find where curves equal the metric of another curve at this --x.",
 )
 @where_option
 @level_option
@@ -154,9 +154,9 @@ def break_even_command(
 ) -> None:
     """Find the repair time at which a metric reaches a given value.
 
-    DIR is the folder of a study, or its Parquet file. The value is a --target, or the metric's value under another
-    failure rate at the repair time --at. The study must vary the repair time and --reliability-factor, unless --x and
-    --by choose other varied parameters.
+    DIR is the folder of a study, or its Parquet file. The command compares curves of the metric over the repair time,
+    one curve per failure rate. It finds where a curve reaches a --target, and where it reaches the value that another
+    curve has at the repair time --at. Choose other axes (parameters that the study varies) with --x and --by.
     """
     from pipistrelle.studies.inference.crossing import Curves, break_even
     from pipistrelle.studies.inference.trials import label

@@ -48,7 +48,7 @@ where_option: Final = click.option(
     metavar="AXIS=VALUE",
     multiple=True,
     callback=_conditions,
-    help="Use only simulations with this value of a varied parameter; repeatable.",
+    help="Use only simulations with this value of an axis (varied parameter); repeatable.",
 )
 metrics_option: Final = click.option(
     "--metric",

@@ -43,7 +43,7 @@ def convert_command(
     refuse_overwriting(sources, [target])
     if len(sources) == 1 and target.suffix == ".toml" and is_resource_trace(sources[0]):
         if sort or cleaned or renumber or any(value for name, value in reading.items() if name != "units"):
-            raise click.UsageError("a resource trace has no jobs: only --units goes with it.")
+            raise click.UsageError("a Maui resource trace has no jobs: of these options, only --units applies.")
         _convert_machine(sources[0], target, reading["units"])
         return
     workload = _read(sources, sort=sort, **reading)

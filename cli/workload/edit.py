@@ -44,7 +44,7 @@ scale_step = StepCommand(
         "sizes": "FACTOR\tMultiply and round the job sizes.",
         "runtimes": "FACTOR\tMultiply the run times.",
         "walltime": "LIMIT\tSet walltimes: 12h, x2 (double), 101% (of run time), 100:3000 (random seconds) or none.",
-        "memory": "FACTOR\tMultiply memory requests: without one, a job requests the log's (SWF field 10, else 7).",
+        "memory": "FACTOR\tMultiply the memory requests of jobs (SWF field 10, or else 7, for jobs without a request).",
         "arrivals": "FACTOR\tMultiply submit times: with 50%, jobs arrive twice as fast.",
         "load": "Scale arrivals to this offered load, such as 0.9.",
         "machine_size": "\tWith --load: size of the machine in units (nodes or processors).\tas in IN",
@@ -59,7 +59,7 @@ merge_step = StepCommand(
     Each IN is a bundled name or a file. Jobs are renumbered if ids occur twice.
     """,
     {
-        "align": "Match workloads by date, time 0 (zero) or first job; auto: date if all have dates, else zero.",
+        "align": "Align workloads by date, time 0 (zero) or first job; auto: date if all have dates, else zero.",
         "apart": "Rename users, groups and queues so that workloads do not share them.",
     },
 )

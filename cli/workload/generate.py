@@ -81,7 +81,7 @@ def generate_command(
     elif classes is not None:
         workload = _by_classes(classes, output, seed, (jobs, machine_size), load=load, duration=others["duration"])
     elif others["duration"] is not None:
-        raise click.UsageError("--duration goes with --classes or --like: without, it follows from jobs and load.")
+        raise click.UsageError("--duration needs --classes or --like. Otherwise it follows from --jobs and --load.")
     else:
         workload = generate(
             jobs=5000 if jobs is None else jobs,
@@ -103,7 +103,7 @@ def _by_classes(
     from pipistrelle.models.workloads.classes import load_classes
 
     if sizes != (None, None):
-        raise click.UsageError("--jobs and --machine-size follow from the --classes; --duration makes more jobs.")
+        raise click.UsageError("the file of --classes sets these values: omit --jobs and --machine-size.")
     refuse_overwriting([classes], [output])
     found = load_classes(classes)
     workload = generate_jobs(found, seed, **wanted)
@@ -128,7 +128,7 @@ def _like(
     refuse_overwriting([like], [output, page])
     if is_model(like) and (page is not None or machine_size is not None):
         option, hint = ("--page", "; 'workload compare' takes any two workloads") if page else ("--machine-size", "")
-        raise click.UsageError(f"{option} goes with --like LOG: a model has no jobs, and a machine of its own{hint}.")
+        raise click.UsageError(f"{option} needs a log in --like: a model has no jobs, and has its own machine{hint}.")
     model, log = _model(like, machine_size)
     workload = generate_like(model, seed, **wanted)
     if page is not None and log is not None:

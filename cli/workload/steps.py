@@ -87,7 +87,7 @@ class StepCommand(Command):
         for context in contexts[1:]:
             command = STEPS[str(context.info_name)]
             if command.reading_alone(context) or (context.params["sources"] and context.info_name != "merge"):
-                context.fail(f"a step after '{THEN}' takes the workload of the step before it, and no other.")
+                context.fail(f"a step after '{THEN}' changes the previous step's workload: omit IN and its options.")
         outputs = [context.params["output"] for context in contexts if context.params["output"] is not None]
         if not ctx.params["sources"]:
             ctx.fail("Missing argument 'IN'.")
@@ -135,7 +135,7 @@ def parse_transform(texts: Sequence[str], parent: click.Context) -> tuple[AnySte
             if context.params["output"] is not None:
                 context.fail("a step of a run writes no file: omit -o.")
             if sources and context.info_name != "merge":
-                context.fail(f"it changes the run's workload: omit '{sources[0]}'.")
+                context.fail(f"--transform changes the run's workload: omit '{sources[0]}'.")
             command = STEPS[str(context.info_name)]
             if idle := command.reading_alone(context):
                 context.fail(f"{idle[0]} is an option of the run, not of a step.")
@@ -147,7 +147,7 @@ def _later(ctx: click.Context, words: list[str]) -> click.Context:
     """Parse the words of a later step; return its click context."""
     assert ctx.parent is not None
     if not words:
-        ctx.fail(f"a step is missing beside '{THEN}'.")
+        ctx.fail(f"a step is missing before or after '{THEN}'.")
     return _context(ctx.parent, words, ctx)
 
 

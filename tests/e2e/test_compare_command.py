@@ -19,7 +19,7 @@ def test_two_runs_are_compared_with_exit_code_1(ran):
     found = ran.run("compare", "fcfs", "easy", "--by", "size", "--jobs", "jobs.csv")
 
     assert found.code == 1
-    assert "7 jobs ended in all of them." in found.out
+    assert "7 jobs ended in all runs." in found.out
     assert "Runs 1 and 2 differ:" in found.out
     assert "backfilled before" in found.out
     assert max(map(len, found.out.partition("Runs 1 and 2 differ:")[0].splitlines())) <= 80
@@ -85,5 +85,5 @@ def test_an_interrupted_run_can_be_compared(ran):
 
     assert found.code == 1
     assert "cut short" in found.out
-    assert "3 jobs ended in all of them; up to 4 in some alone." in found.out
+    assert "3 jobs ended in all runs; up to 4 jobs of a run did not." in found.out
     assert "does not end" in found.out

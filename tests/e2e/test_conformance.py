@@ -268,7 +268,7 @@ def test_all_reports_agree(shell):
         (["easyy"], "Did you mean 'easy'?"),
         (["--", "./not-there", "{endpoint}"], "cannot start the scheduler"),
         (["--", "false", "{endpoint}"], "exchanged no message: the scheduler ended with exit code 1"),
-        (["-k", "nothing", "easy"], "no script is called 'nothing'"),
+        (["-k", "nothing", "easy"], "no test is called 'nothing'"),
         (["--list", "easy"], "omit the scheduler"),
         (["--list", "--json"], "--list runs nothing"),
         (["--limit", "0", "easy"], "--limit"),

@@ -407,7 +407,7 @@ def test_the_queue_at_a_time(ran):
         "  job   user  units    walltime  waited  place  expected, s  started, s  error  limited by\n"
         "  w0!2     1      4        50 s     4 s      1          100         100    0 s  fewer units free\n"
         "  w0!4     1      1  3 min 20 s     2 s      2          150         150    0 s  fewer units free\n"
-        "Error, the actual start less the expected one, of 2 jobs: mean 0 s, median 0 s, mean absolute error 0 s; "
+        "Error (actual start minus expected start) of 2 jobs: mean 0 s, median 0 s, mean absolute error 0 s; "
         "0 started later by more than a minute, 0 earlier\n"
     )
     found = json.loads(as_json)

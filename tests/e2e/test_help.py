@@ -114,7 +114,7 @@ def test_a_schedulers_name_is_enough(shell):
     shell.run("run", *words, "--scheduler", "fcfs", "-o", "b").ok()
     assert shell.files("a") == shell.files("b")
 
-    shell.run("run", "fcfs", "--scheduler", "easy").failed(2, "two schedulers: 'fcfs'")
+    shell.run("run", "fcfs", "--scheduler", "easy").failed(2, "the scheduler is given twice, as 'fcfs'")
     shell.write("fcfs", 'scheduler = "filler"\nworkload = "seven-jobs"\n')
     assert "filler" in shell.run("run", "fcfs", "--in-process", "-o", "c").ok().out
 

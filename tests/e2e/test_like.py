@@ -56,13 +56,13 @@ def test_the_table_is_narrow(shell):
         (["--page", "x.svg"], "--page goes with --like"),
         (["--like", "grizzly", "--page", "x.svg"], "'workload compare' takes any two workloads"),
         (["--like", "grizzly", "--page", "x.png"], "name an .html or .svg file"),
-        (["--like", "grizzly", "--machine-size", "5"], "--machine-size goes with --like LOG"),
+        (["--like", "grizzly", "--machine-size", "5"], "--machine-size needs a log in --like"),
         (["--like", "grizzly", "--serial", "120%"], "not a share between 0 and 1"),
         (["--like", "nowhere"], "there is no workload 'nowhere'"),
         (["--like", "nowhere.toml"], "there is no model 'nowhere.toml'"),
         (["--like", "seven-jobs"], "too few jobs to fit"),
         (["--like", "out.swf"], "out.swf"),
-        (["--duration", "7d"], "--duration goes with --classes or --like"),
+        (["--duration", "7d"], "--duration needs --classes or --like"),
     ],
 )
 def test_what_does_not_go_together(shell, words, message):

@@ -74,7 +74,7 @@ def test_what_is_wrong(ran):
     """Errors: no run, a picture of an unknown kind, an order that the machine does not support."""
     ran.run("explain", "placement", "nowhere").failed(2, "nowhere: there is no such folder")
     ran.run("explain", "placement", "out", "--picture", "a.pdf").failed(2, "--picture draws SVG or PNG")
-    ran.run("explain", "placement", "out", "--at", "5").failed(2, "--at says when --picture draws the jobs")
+    ran.run("explain", "placement", "out", "--at", "5").failed(2, "--at needs --picture or --links")
     ran.run("explain", "placement", "out", "--jobs", "out/out_jobs.csv").failed(2, "out_jobs.csv")
     ran.run("explain", "order", "out").failed(2, "--node-order")
     ran.run("run", "-w", "jobs.swf", "--in-process", "-o", "flat", "-q").ok()
@@ -101,7 +101,7 @@ def test_loads_of_links(ran):
         assert one["busiest_load"] == max(each["busiest_load"] for each in one["dimensions"])
         assert one["rate"] is None
     told = ran.run("explain", "placement", "out", "--at", "40")
-    assert "--at says when --picture draws the jobs, and when they send with --links" in told.err
+    assert "--at needs --picture or --links: it is the simulated time that they show" in told.err
 
 
 def test_links_of_a_machine_without_places(shell):

@@ -50,9 +50,9 @@ def test_a_programs_path_may_have_spaces(shell):
 @pytest.mark.parametrize(
     ("words", "code", "fragments"),
     [
-        (["./prog"], 2, ["there is no scheduler './prog'", "needs {endpoint}"]),
-        (["./prog", "--fast"], 2, ["there is no scheduler './prog'", "needs {endpoint}"]),
-        (["./prog --fast"], 2, ["there is no scheduler './prog --fast'", "needs {endpoint}"]),
+        (["./prog"], 2, ["there is no scheduler './prog'", "write {endpoint} among its arguments"]),
+        (["./prog", "--fast"], 2, ["there is no scheduler './prog'", "write {endpoint} among its arguments"]),
+        (["./prog --fast"], 2, ["there is no scheduler './prog --fast'", "write {endpoint} among its arguments"]),
         (["./prog 'half {endpoint}"], 2, ["cannot be split into words", "./prog 'half"]),
         (["./missing", "{endpoint}"], 2, ["cannot start the scheduler (No such file or directory)", "./missing"]),
         (["./folder", "{endpoint}"], 2, ["cannot start the scheduler (Permission denied)"]),

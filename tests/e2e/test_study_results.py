@@ -195,7 +195,7 @@ def test_one_replica_has_no_interval(trials):
         (("summary", "study", "--where", "policy=maui"), "policy has no value 'maui'"),
         (("summary", "study", "--where", "policy"), "not AXIS=VALUE"),
         (("summary", "study", "--level", "2"), "not a share between 0 and 1"),
-        (("summary", "study", "--quantile", "50%", "--interval", "bootstrap"), "--interval goes with means"),
+        (("summary", "study", "--quantile", "50%", "--interval", "bootstrap"), "--interval is for means"),
         (("compare", "study", "--axis", "repair", "--values", "1d"), "two or more values separated by commas"),
         (("compare", "study", "--axis", "repair", "--values", "1d,24h"), "--values needs different values"),
         (("compare", "study", "--axis", "policy", "--blocks", "cells"), "needs at least three values"),

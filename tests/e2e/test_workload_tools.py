@@ -320,7 +320,7 @@ def test_a_workload_without_jobs_that_can_run_is_described(shell):
         (["copy", "log.swf", "--times", "2", "-o", "x.swf", *UNCHANGED, "-o", "y.swf"], ["two outputs are given"]),
         (
             ["copy", "log.swf", "--times", "2", "then", "shuffle", "log.swf", "-o", "x.swf"],
-            ["the workload of the step before it, and no other"],
+            ["changes the previous step's workload"],
         ),
         (["describe", "log.swf", "then", "shuffle"], ["only", "describe"]),
         (["generate", "-o", "x.swf", "then", "shuffle"], ["only", "generate"]),
@@ -328,7 +328,10 @@ def test_a_workload_without_jobs_that_can_run_is_described(shell):
         (["describe", "log.swf", "--timezone", "../x"], ["unknown time zone"]),
         (["shuffle", "log.swf", "--units", "processors", "-o", "x.swf"], ["--units applies to a centre's log"]),
         (["merge", "log.swf", "demo", "--columns", "JobID", "-o", "x.swf"], ["--columns applies to a centre's log"]),
-        (["copy", "log.swf", "--times", "2", "then", "shuffle", "--strict", "-o", "x.swf"], ["and no other"]),
+        (
+            ["copy", "log.swf", "--times", "2", "then", "shuffle", "--strict", "-o", "x.swf"],
+            ["changes the previous step's workload"],
+        ),
         (["filter", "log.swf", "--user", "3", "--timezone", "UTC", "-o", "x.swf"], ["--timezone requires --begin"]),
         (["describe", "logg.swf"], ["there is no workload 'logg.swf'"]),
     ],

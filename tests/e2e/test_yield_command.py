@@ -78,7 +78,7 @@ def test_what_is_refused(shell, words, fragments):
             ["expected 2 nodes or more"],
         ),
         ((*PAPER, "--spares", "0"), ["--spares: invalid number of spares"]),
-        ((*PAPER, "--seed", "2"), ["--seed without --simulate"]),
+        ((*PAPER, "--seed", "2"), ["--seed needs --simulate"]),
         ((*PAPER, "--simulate", "1"), ["--simulate"]),
         ((*PAPER, "--nodes", "0"), ["--nodes"]),
     ],
