@@ -91,6 +91,7 @@ Feature = Literal[
     "dynamic_jobs",
     "failures",
     "labels",
+    "lookahead",
     "options",
     "preemption",
     "recorded",

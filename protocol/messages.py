@@ -130,12 +130,19 @@ class Restore(Struct, frozen=True, tag_field="type", tag="RESTORE"):
     data: RestoreData
 
 
-class Notice(Struct, frozen=True):
+class Notice(Struct, frozen=True, omit_defaults=True):
     """The events up to ``now``; a notice with SIMULATION_ENDS needs no reply."""
 
     seq: Sequence
     now: Instant
     events: Annotated[list[AnyEvent], Meta(description="the events, in order")]
+    next: (
+        Annotated[
+            Instant,
+            Meta(description="time of the server's next event, in seconds, if the scheduler decides nothing"),
+        ]
+        | None
+    ) = None
 
 
 class WakeAtEnd(Struct, frozen=True, omit_defaults=True):

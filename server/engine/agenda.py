@@ -69,6 +69,13 @@ class Agenda:
                 return entry
         return None
 
+    def next_time(self) -> float | None:
+        """Return the time (s) of the first entry; None if the agenda is empty."""
+        heap = self.heap
+        while heap and heap[0][3] is None:
+            heappop(heap)
+        return heap[0][0] if heap else None
+
     def happen(self, time: float, handlers: Handlers) -> None:
         """Handle all entries at exactly this time, including entries that the handlers add."""
         heap = self.heap

@@ -101,6 +101,8 @@ class Engine(Kept):
         self._rejected = 0
         self._ended: tuple[EndReason, str] = ("error", "")
         self._stalls = StallDetector(retries=lives.retries)
+        #: whether notices have the time of the next event, and each event causes a notice
+        self._lookahead = "lookahead" in clockwork.features
 
     @property
     def now(self) -> float:
@@ -124,13 +126,13 @@ class Engine(Kept):
             if arrivals.drained and not arrivals.exhausted:
                 arrivals.tell_the_last()  # the last held job may have been rejected
             if clockwork.must_wake and clockwork.now >= self._busy_until:
-                return self._notice()
+                return self._with_next(self._notice())
             if arrivals.exhausted and self._all_done():
                 return None
             entry = agenda.pop()
             if entry is None:
                 if clockwork.outbox:  # the wake filter held these events back, but no other event is left
-                    return self._notice()
+                    return self._with_next(self._notice())
                 owed = clockwork.registering and clockwork.rules.waits_for_word
                 self._stalls.nothing_to_come(clockwork.now, self.cluster, registering=owed)
                 return None
@@ -145,6 +147,8 @@ class Engine(Kept):
             handlers[kind](subject)
             if heap and heap[0][0] == now:
                 agenda.happen(now, handlers)
+            if self._lookahead:
+                clockwork.must_wake = True
             left -= 1
             if not left:
                 left = _LOOK
@@ -160,7 +164,7 @@ class Engine(Kept):
         self.clockwork.tell(SimulationBegins(now, begins))
         notice = self._notice()
         self.arrivals.put_next()
-        return notice
+        return self._with_next(notice)
 
     def _notice(self) -> Notice:
         clockwork = self.clockwork
@@ -175,6 +179,13 @@ class Engine(Kept):
         clockwork.must_wake = bool(clockwork.outbox)
         self._rejected = 0
         return Notice(clockwork.seq, now, events)  # type: ignore[arg-type]
+
+    def _with_next(self, notice: Notice) -> Notice:
+        """Add the time of the next event, if the scheduler asked for it."""
+        if not self._lookahead:
+            return notice
+        time = self._agenda.next_time()
+        return Notice(notice.seq, notice.now, notice.events, None if time is None else min(time, self._until))
 
     def apply(self, reply: Reply) -> None:
         """Carry out the decisions of a reply; decisions with a later date are put on the agenda.

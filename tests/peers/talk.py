@@ -79,6 +79,11 @@ class Fcfs:
 
     def decide(self, notice: Message) -> list[Message]:
         """Return the decisions for a notice."""
+        self.learn(notice)
+        return self.start(notice["now"])
+
+    def learn(self, notice: Message) -> None:
+        """Take note of the events of a notice."""
         for event in notice["events"]:
             data = event["data"]
             if event["type"] == "SIMULATION_BEGINS":
@@ -87,13 +92,16 @@ class Fcfs:
                 self.waiting.append((data["job_id"], data["job"]["res"]))
             elif event["type"] == "JOB_COMPLETED":
                 self.free.update(self.held.pop(data["job_id"]))
+
+    def start(self, now: float) -> list[Message]:
+        """Return the starts of jobs at a time."""
         events = []
         while self.waiting and self.waiting[0][1] <= len(self.free):
             name, size = self.waiting.pop(0)
             self.held[name] = sorted(self.free)[:size]
             self.free.difference_update(self.held[name])
             alloc = " ".join(map(str, self.held[name]))
-            events.append(decision(notice["now"], "EXECUTE_JOB", job_id=name, alloc=alloc))
+            events.append(decision(now, "EXECUTE_JOB", job_id=name, alloc=alloc))
         return events
 
 

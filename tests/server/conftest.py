@@ -121,6 +121,7 @@ class Play:
         reliability: Reliability | None = None,
         platform: Platform | None = None,
         conditions: dict[str, tuple[Condition, ...]] | None = None,
+        until: float = inf,
     ) -> None:
         jobs = (
             Job(full(name), float(submit), size, float(walltime), float(runtime), f"p{name}")
@@ -135,6 +136,7 @@ class Play:
             observers=observers,
             reliability=reliability,
             conditions=conditions,
+            until=until,
         )
         self.notice: Notice | None = None
         #: no notice may be dated before this time
@@ -153,11 +155,11 @@ class Play:
         if notice is None:
             return None
         times = [event.timestamp for event in notice.events]
-        assert notice.events, "a notice tells something"
+        assert notice.events or "lookahead" in self.engine.clockwork.features, "a notice tells something"
         assert notice.seq == (0 if before is None else before.seq) + 1
         assert notice.now == self.engine.now >= self.not_before
         assert times == sorted(times)
-        assert times[-1] <= notice.now
+        assert all(time <= notice.now for time in times[-1:])
         return [line(event) for event in notice.events]
 
     def apply(
