@@ -84,7 +84,7 @@ def test_takes_are_within_what_is_free(
         (Request(tasks=2, gpus=3, memory_per_gpu=8), "it asks for 3 GPUs in all, the usable nodes give it at most 2"),
         (
             Request(nodes=1, most_nodes=1, tasks=7),
-            "tasks on at most 1 node; one node holds at most 6 of them (cores: 6 on",
+            "at most 1 node; one node holds at most 6 of them (cores: 6 on",
         ),
         (
             Request(nodes=1, most_nodes=1, tasks=3, gpus_per_task=2),
