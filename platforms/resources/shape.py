@@ -433,7 +433,8 @@ class Shape:
         if fitting >= self.low:
             return self._shortage_in_all(allowed)
         if fitting:
-            return f"{self.low} nodes are asked for, and only {fitting} can hold one of the tasks"
+            short = self._shortage(allowed & (most == 0))
+            return f"{self.low} nodes are asked for, and only {fitting} can hold one of the tasks: elsewhere, {short}"
         return self._shortage(allowed)
 
     def _shortage_in_all(self, allowed: Bools) -> str:
@@ -446,7 +447,25 @@ class Shape:
         gpus = int(self._gpu_room(where[self.able[where]], nodes.amounts, nodes.gpus).sum())
         if self.request.gpus > gpus:
             return f"it asks for {self.request.gpus} GPUs in all, the usable nodes give it at most {gpus}"
-        return "all usable nodes together have too little room for the tasks"
+        return self._shortage_of_tasks(where)
+
+    def _shortage_of_tasks(self, where: NDArray[np.intp]) -> str:
+        """Return a text that says how many of the job's tasks the best nodes hold, and which resource is short there.
+
+        ``where`` are the numbers of the allowed nodes, of which at least one holds a task.
+        """
+        nodes, wanted = self._nodes, self.exact * self.low if self.tasks is None else self.tasks
+        most = self.most_tasks(nodes.amounts, nodes.gpus)[where]
+        best = np.argsort(-most, kind="stable")[: self.high]
+        several = f"{len(best)} nodes hold" if len(best) > 1 else "one node holds"
+        text = f"it asks for {wanted} tasks on at most {self.high} {'node' if self.high == 1 else 'nodes'}; {several}"
+        text += f" at most {int(most[best].sum())} of them"
+        node, takes = int(where[best[0]]), self._per_task > 0
+        room = (nodes.amounts[node, takes] - self._per_node[takes]) // self._per_task[takes]
+        if takes.any() and int(room.min()) == int(most[best[0]]):
+            name = np.array(nodes.resources)[takes][int(room.argmin())]
+            return f"{text} ({name}: {amount_text(name, int(nodes.amounts[node, nodes.column(name)]))} on a node)"
+        return f"{text} (GPUs: {int((nodes.gpus[node] > 0).sum())} on a node)" if self.wants_gpus else text
 
     def _shortage(self, allowed: Bools) -> str:
         """Return a text that names the resource of which every allowed node has too little for one task."""

@@ -5,6 +5,7 @@ from typing import Final
 
 from msgspec import UNSET
 
+from pipistrelle.protocol.resources.amounts import CORES
 from pipistrelle.server.outputs.metrics import Summary
 from pipistrelle.server.outputs.reliability_book import PreemptionSummary
 from pipistrelle.server.setup.recorded import RecordedFigures
@@ -41,6 +42,9 @@ def figure_rows(summary: Summary) -> list[tuple[str, str]]:
     _ways(summary, row)
     row("makespan", summary.makespan, ",.0f", " s")
     row("utilisation", _percent(summary.utilisation), ".2f", " %")
+    for name, resource in ({} if summary.resources is UNSET else summary.resources).items():
+        if name != CORES:  # the utilisation above is of cores
+            row(f"  of {name}", _percent(resource.utilisation), ".2f", " %")
     row("mean wait", summary.mean_wait, ",.3f", " s")
     row("median wait", summary.median_wait, ",.3f", " s")
     row("95th percentile of wait", summary.p95_wait, ",.3f", " s")

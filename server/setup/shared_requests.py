@@ -39,7 +39,8 @@ def ignored_requests(workload: Workload, platform: Platform) -> list[str]:
     for what, asks in _IGNORED:
         count = sum(map(asks, asked))
         if count and not (what == "GPUs" and gpus):
-            found.append(f"{what} of {said(count)} ignored: the nodes of {platform.name} have no resources")
+            jobs, verb = f"{count:,} job{'s' if count != 1 else ''}", "is" if what == "memory" else "are"
+            found.append(f"{what} of {jobs} {verb} ignored: the nodes of {platform.name} have no resources")
     return found
 
 

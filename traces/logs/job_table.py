@@ -169,6 +169,10 @@ class JobLog(ABC):
         self._first_fault = self._first_fault or fault
         self._faults.append(str(fault))
 
+    def remarks(self) -> tuple[str, ...]:
+        """Return messages about what the reader ignored, each with its count."""
+        return ()
+
     @abstractmethod
     def records(self) -> list[Record]:
         """Return the job records; jobs with equal submit times keep this order."""
@@ -197,6 +201,7 @@ class JobLog(ABC):
             format=self.format,
             left_out={BAD_RECORD: len(self._faults)} if self._faults else {},
             faults=tuple(self._faults),
+            remarks=self.remarks(),
         )
 
     def _usable(self, records: list[Record], path: PathText) -> list[Record]:

@@ -2,6 +2,7 @@
 
 import io
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final, NamedTuple
@@ -9,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from pipistrelle.protocol.base.errors import PipistrelleError, quoted
 from pipistrelle.protocol.resources.amounts import MILLI, parse_memory
 from pipistrelle.protocol.resources.request import Request
-from pipistrelle.traces.errors import TraceError, line_fault
+from pipistrelle.traces.errors import TraceError, counted, line_fault
 from pipistrelle.traces.logs.job_table import JobLog, LogOptions, Record, Status, fault, numbered_lines, whole_number
 from pipistrelle.traces.logs.kinds import Units
 from pipistrelle.traces.logs.times import Clock, length
@@ -43,7 +44,7 @@ class Chunks(NamedTuple):
     """The chunks of a job: their number, all their GPUs, and what each chunk requests.
 
     ``processors``, ``gpus`` and ``memory`` (MiB) are per chunk, -1 if chunks differ. The other numbers are totals of
-    all chunks. ``constraint`` is "" if any node will do.
+    all chunks. ``constraint`` is "" if any node will do. ``unknown`` are the names of other amounts, which are ignored.
     """
 
     chunks: int
@@ -54,6 +55,7 @@ class Chunks(NamedTuple):
     memory: int
     all_processors: int
     all_memory: int
+    unknown: frozenset[str]
 
 
 def asked_of_nodes(values: Mapping[str, str], place: str) -> Chunks:
@@ -67,9 +69,9 @@ def asked_of_nodes(values: Mapping[str, str], place: str) -> Chunks:
     count = all_gpus = all_processors = all_memory = 0
     each: set[tuple[int, int, int]] = set()
     constraints: list[str] = []
+    unknown = set()
     for chunk in values[key].split("+") if key else ():
-        first, *parts = chunk.split(":")
-        many = whole_number(first, place, key) if first.isdecimal() else 1
+        many, parts = _counted(chunk, place, key)
         numbers = {"processors": 1, "gpus": 0}
         memory = 0
         words: list[str] = []
@@ -82,6 +84,8 @@ def asked_of_nodes(values: Mapping[str, str], place: str) -> Chunks:
                 memory = _memory(value, place, key)
             elif word := _property(name, value, bool(is_number)):
                 words.append(word)
+            elif is_number and name not in _TAKEN and _AMOUNT.fullmatch(value):
+                unknown.add(name)
         count += many
         all_gpus += many * numbers["gpus"]
         all_processors += many * numbers["processors"]
@@ -90,7 +94,18 @@ def asked_of_nodes(values: Mapping[str, str], place: str) -> Chunks:
         constraints.append("&".join(words))
     processors, gpus, memory = each.pop() if len(each) == 1 else (-1, -1, -1)
     constraint = "" if "" in constraints else "|".join(dict.fromkeys(constraints))
-    return Chunks(count, all_gpus, processors, gpus, constraint, memory, all_processors, all_memory)
+    return Chunks(count, all_gpus, processors, gpus, constraint, memory, all_processors, all_memory, frozenset(unknown))
+
+
+def _counted(chunk: str, place: str, key: str) -> tuple[int, list[str]]:
+    """Return how many times a chunk such as ``2:ncpus=24`` or ``ncpus=24`` is requested, and its parts.
+
+    In Torque, the first part may be the name of a node.
+    """
+    first, *parts = chunk.split(":")
+    if first.isdecimal():
+        return whole_number(first, place, key), parts
+    return 1, [first, *parts] if "=" in first else parts
 
 
 def _memory(text: str, place: str, key: str) -> int:
@@ -180,10 +195,9 @@ def _chunks(text: str, place: str, key: str) -> tuple[int, int]:
     """Return (nodes, processors) of ``2:ncpus=24+1:ncpus=12``, ``2:ppn=8``, ``n1+n2``."""
     nodes = processors = 0
     for chunk in text.split("+"):
-        parts = chunk.split(":")
-        count = whole_number(parts[0], place, key) if parts[0].isdecimal() else 1
+        count, parts = _counted(chunk, place, key)
         each = 1
-        for part in parts[1:]:
+        for part in parts:
             name, is_number, value = part.partition("=")
             if is_number and name in ("ncpus", "ppn"):
                 each = whole_number(value, place, key)
@@ -295,6 +309,7 @@ class PbsLog(JobLog):
         super().__init__(options)
         self._clock = Clock(self.zone)
         self._jobs: dict[str, _Job] = {}
+        self._ignored: Counter[str] = Counter()
 
     def read(self, stream: io.BufferedReader, where: str) -> None:
         """Read the records of a file; lines that are not job records are left out."""
@@ -360,7 +375,15 @@ class PbsLog(JobLog):
                 records.append(maker.record(name, job))
             except TraceError as fault:
                 self.leave_out(fault)
+        self._ignored = maker.ignored
         return records
+
+    def remarks(self) -> tuple[str, ...]:
+        """Return a message about each resource in select or nodes that is ignored."""
+        return tuple(
+            f"the resource {quoted(name)} that {counted(count, 'job')} asked for in select or nodes is ignored"
+            for name, count in sorted(self._ignored.items())
+        )
 
 
 def _values(text: str) -> dict[str, str]:
@@ -421,7 +444,10 @@ class _Maker:
         self._seconds = cache(length)
         #: {(allocated units, request texts): sizes}
         self._sizes: dict[tuple[object, ...], _Sizes] = {}
-        self._requests: dict[tuple[object, ...], Request | None] = {}
+        #: {request texts: request, and names of ignored amounts}
+        self._requests: dict[tuple[object, ...], tuple[Request | None, frozenset[str]]] = {}
+        #: {name of an ignored amount: number of jobs that ask for it}
+        self.ignored: Counter[str] = Counter()
 
     def record(self, name: str, job: _Job) -> Record:
         """Return the record of a job."""
@@ -472,8 +498,10 @@ class _Maker:
     def _request(self, values: dict[str, str], place: str) -> Request | None:
         key = (values.get(_PLACE), values.get(_MEMORY), *map(values.get, ASKING))
         if key not in self._requests:
-            self._requests[key] = request_of_chunks(values, place)
-        return self._requests[key]
+            self._requests[key] = request_of_chunks(values, place), asked_of_nodes(values, place).unknown
+        request, unknown = self._requests[key]
+        self.ignored.update(unknown)
+        return request
 
     def _asked(self, values: dict[str, str], place: str) -> "_Sizes":
         units: Units = self._units

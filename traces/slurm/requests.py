@@ -72,6 +72,8 @@ class SacctRequests:
 
     def __init__(self) -> None:
         self._known: dict[Request, Request] = {}
+        #: number of rows whose ReqTRES has GPUs of several models
+        self.mixed = 0
 
     def of(self, cell: Cell, nodes: int, processors: int, place: str) -> Request | None:
         """Return what a job requested of its nodes; None if the row has neither TRES nor memory.
@@ -152,8 +154,9 @@ class SacctRequests:
             return {"memory_per_node": -(-amount // nodes)}
         return {"memory_per_core": -(-amount // cores)}
 
-    @staticmethod
-    def _gpus(tres: dict[str, str], nodes: int, fields: dict[str, Any], place: str, column: str) -> dict[str, Any]:
+    def _gpus(
+        self, tres: dict[str, str], nodes: int, fields: dict[str, Any], place: str, column: str
+    ) -> dict[str, Any]:
         """Return the fields of `Request` that hold the job's number of GPUs and their model.
 
         ``gpus_per_task`` is removed from ``fields`` unless it gives the same number as TRES.
@@ -163,6 +166,8 @@ class SacctRequests:
             fields.pop("gpus_per_task", None)
             return {}
         models = gpu_models(tres)
+        if len(models) > 1 and column == _TRES[0]:  # AllocTRES may have several, for a job that asked for none
+            self.mixed += 1
         model = {"gpu_models": tuple(models)} if len(models) == 1 else {}
         if fields.get("gpus_per_task", 0) * fields["tasks"] == gpus:
             return model

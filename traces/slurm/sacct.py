@@ -7,7 +7,7 @@ from functools import cache
 from typing import Final
 
 from pipistrelle.protocol.base.errors import quoted
-from pipistrelle.traces.errors import TraceError
+from pipistrelle.traces.errors import TraceError, counted
 from pipistrelle.traces.logs.job_table import (
     GOING_ON,
     JobLog,
@@ -134,6 +134,13 @@ class SacctLog(JobLog):
     def records(self) -> list[Record]:
         """Return the job records of all files that were read."""
         return list(self._records.values())
+
+    def remarks(self) -> tuple[str, ...]:
+        """Return a message about jobs that ask for GPUs of several models, if any."""
+        if not self._requests.mixed:
+            return ()
+        jobs = counted(self._requests.mixed, "job")
+        return (f"{jobs} with GPUs of several models in ReqTRES may get any model: a request has GPUs of one kind",)
 
     def _header(self, cells: list[str], place: str) -> tuple[int, int]:
         """Store the columns' names; return their number and the column of the job id."""

@@ -82,6 +82,14 @@ def test_takes_are_within_what_is_free(
         (Request(tasks=4, gpus=6, memory_per_gpu=5), "it asks for 30 MiB of memory in all"),
         (Request(tasks=2, gpus=5, memory_per_gpu=4), None),
         (Request(tasks=2, gpus=3, memory_per_gpu=8), "it asks for 3 GPUs in all, the usable nodes give it at most 2"),
+        (
+            Request(nodes=1, most_nodes=1, tasks=7),
+            "at most 1 node; one node holds at most 6 of them (cores: 6 on",
+        ),
+        (
+            Request(nodes=1, most_nodes=1, tasks=3, gpus_per_task=2),
+            "one node holds at most 2 of them (GPUs: 4 on a node)",
+        ),
     ],
 )
 def test_a_refusal_names_the_resource_that_is_short_on_all_nodes_together(
@@ -91,3 +99,11 @@ def test_a_refusal_names_the_resource_that_is_short_on_all_nodes_together(
     nodes = SharedNodes(("cores", "memory"), np.full((2, 2), (6000, 12)), gpu_counts=np.array([4, 4]))
     found = Shape(request_, nodes).refusal(np.ones(2, dtype=np.bool_))
     assert found is None if message is None else message in (found or "")
+
+
+def test_a_refusal_says_what_the_nodes_lack_on_which_no_task_fits() -> None:
+    """Only one of two nodes has GPUs: the message names them."""
+    nodes = SharedNodes(("cores",), np.full((2, 1), 6000), gpu_counts=np.array([4, 0]))
+    found = Shape(Request(nodes=2, most_nodes=2, gpus_per_node=1), nodes).refusal(np.ones(2, dtype=np.bool_))
+    assert found is not None
+    assert found.startswith("2 nodes are asked for, and only 1 can hold one of the tasks: elsewhere, it asks for 1 GPU")

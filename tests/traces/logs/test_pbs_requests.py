@@ -53,3 +53,24 @@ def request(tmp_path: Path, asked: str) -> Request | None:
 def test_chunks_become_tasks(tmp_path: Path, asked: str, expected: Request | None) -> None:
     """A chunk is a task with all that it takes; unequal chunks are added up."""
     assert request(tmp_path, asked) == expected
+
+
+def test_a_chunk_without_a_number_counts_once(tmp_path: Path) -> None:
+    """PBS accepts `ncpus=2:mem=1gb` for `1:ncpus=2:mem=1gb`; a first part without a value is a node's name."""
+    one, two = (request(tmp_path, f"Resource_List.select={text}ncpus=2:mem=1gb") for text in ("", "1:"))
+    assert one == two
+    assert one is not None
+    assert (one.all_cores, one.all_memory) == (2000, 1024)
+    assert request(tmp_path, "Resource_List.nodes=n1+n2") == Request(tasks=2, cores_per_task=1000)
+
+
+def test_other_amounts_of_a_chunk_are_counted(tmp_path: Path) -> None:
+    """They are ignored, and a message says of how many jobs."""
+    lines = [
+        f"04/05/2017 13:00:00;E;{job}.srv;user=a ctime=1491397200 start=1491397210 end=1491397500 "
+        f"Resource_List.select=1:ncpus=2:matlab={job}"
+        for job in (1, 2)
+    ]
+    path = tmp_path / "20170301"
+    path.write_text("\n".join(lines) + "\n")
+    assert load(path).remarks == ("the resource 'matlab' that 2 jobs asked for in select or nodes is ignored",)

@@ -218,6 +218,17 @@ def test_gpus(read):
     assert log.labels["constraint"] == ["nvlink&unit=gpu&a100", "unit=gpu", "a100&unit=node", "unit=gpu", "unit=gpu"]
 
 
+def test_gpus_of_several_models_are_counted(read):
+    """A request has GPUs of one kind: a message counts the jobs that ask for more; what they got may differ."""
+    log = read(GPUS)
+    asked = {name: one for name, one in zip(log.ids, log.requests, strict=True) if one is not None}
+
+    assert log.remarks == (
+        "1 job with GPUs of several models in ReqTRES may get any model: a request has GPUs of one kind",
+    )
+    assert (asked["4"].gpu_models, asked["1"].gpu_models) == ((), ("a100",))
+
+
 def test_constraints(read):
     """The column is kept unchanged, whatever sizes count, and written again."""
     log = read(GPUS)
