@@ -1,5 +1,6 @@
 """Run slurmctld's activities at the right times: main loop, backfill, limit checks, recalculations."""
 
+import json
 from bisect import insort
 from math import ceil, floor, inf
 from typing import Any, Final
@@ -56,6 +57,8 @@ class Daemon:
         self.start = int(config.start)
         self.keep = keep
         self.complete = complete
+        #: whether backfill renews the expected starts of all jobs; see `expect`
+        self.expects = complete
         self.backfills = config.scheduler_type == "sched/backfill"
         self.recalculates = config.accounting_storage and not controller.basic
         self.interval = self.parameters.sched_interval
@@ -87,6 +90,17 @@ class Daemon:
         self.ending: list[tuple[float, int, SlurmJob, bool]] = []
         self._actions = Actions([], [], [], [])
         self._now = 0.0
+
+    def expect(self, now: float) -> None:
+        """Renew all expected starts now, if passes left some out, and in each further pass."""
+        if self.expects:
+            return
+        self.expects = True
+        copy = Controller(self.controller.config)
+        copy.restore(json.loads(json.dumps(self.controller.state())))
+        backfill_pass(copy, int(now))
+        for serial, job in copy.pending.items():
+            self.controller.pending[serial].expected = job.expected
 
     def touch(self, now: float) -> None:
         """Record that the cluster changed at ``now`` (s), so that backfill runs again."""
@@ -267,7 +281,9 @@ class Daemon:
     def _backfill(self, now: float) -> None:
         self.last_backfill = now
         self.work = now if self.touched >= floor(now) else inf
-        result = backfill_pass(self.controller, int(now), preempt=self._preempt, complete=self.complete)
+        result = backfill_pass(
+            self.controller, int(now), preempt=self._preempt, complete=self.complete, expects=self.expects
+        )
         self._actions.started += result.started
         if result.outcomes:
             self._quiet = None

@@ -292,6 +292,8 @@ class SlurmPolicy:
 
     def reservation(self, job: SchedulerJob) -> float | None:
         """Return the start (s) that the last backfill pass expected for a job; None if it expected none."""
+        if self._daemon is not None and self._view is not None:
+            self._daemon.expect(self._view.now)
         record = self._records.get(job.id)
         return float(record.expected) if record is not None and record.expected else None
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from msgspec import Struct
@@ -55,6 +56,8 @@ class ConsTres:
         #: {(request, nodes, GPUs counted on them): what `_fits_of` returns}
         self._fits: dict[tuple[NodesAsked, int, Counts], _Fits] = {}
         self.gpus = GpuWeights(machine)
+        #: {request: what `ever` returns}
+        self._ever: WeakKeyDictionary[NodesAsked, Alloc | None] = WeakKeyDictionary()
         #: the running jobs that `expected` was last called with, and their `timeline`
         self._running: Sequence[SlurmJob] = ()
         self._timeline: list[Running] = []
@@ -90,6 +93,8 @@ class ConsTres:
 
     def ever(self, asked: NodesAsked) -> Alloc | None:
         """Return the allocation of a job on the empty cluster."""
+        if not asked.gres and asked in self._ever:
+            return self._ever[asked]
         empty = Empty(self.machine)
         if asked.gres:  # Slurm first tests the nodes that it could use now
             machine = self.machine
@@ -97,7 +102,8 @@ class ConsTres:
             found = self._test(asked, usable & ~machine.completing, empty)
             if found is not None:
                 return found
-        return self._test(asked, asked.nodes, empty)
+        found = self._ever[asked] = self._test(asked, asked.nodes, empty)
+        return found
 
     def _test(self, asked: NodesAsked, usable: int, free: Free) -> Alloc | None:
         if usable.bit_count() < asked.min_nodes:

@@ -60,14 +60,17 @@ def backfill_pass(
     *,
     preempt: Callable[[SlurmJob, SlurmJob], None] | None = None,
     complete: bool = True,
+    expects: bool = True,
 ) -> BackfillResult:
     """Start jobs in queue order, unless they delay the expected start of an earlier job.
 
     Args:
         preempt: called with each victim and the job that needs the victim's nodes.
-        complete: also test the jobs behind the last one that may start now. These tests only renew expected starts.
+        complete: whether the table of jobs is changed only if Slurm changes it. Otherwise it also counts as changed if
+            no job at the end of the queue may start now.
+        expects: whether to renew the expected starts of these jobs; ``complete`` implies it.
     """
-    return _Pass(controller, now, preempt, complete=complete).run()
+    return _Pass(controller, now, preempt, complete=complete, expects=expects).run()
 
 
 class _Pass:
@@ -78,8 +81,10 @@ class _Pass:
         preempt: Callable[[SlurmJob, SlurmJob], None] | None,
         *,
         complete: bool,
+        expects: bool,
     ) -> None:
         self.complete = complete
+        self.expects = expects
         #: places in the queue of jobs that may start in this pass, or must be tested; None: every job is tested
         self.open_places: list[int] | None = None
         self.controller = controller
@@ -120,10 +125,14 @@ class _Pass:
         else:
             self.open_places = list(range(len(queue)))
         renewed: set[int] = set()
+        #: nodes planned by the jobs before the end of the queue, at which no job may start
+        planned: int | None = None
         for at, entry in enumerate(queue):
-            if not self._any_start(queue, at):
+            if planned is None and not self._any_start(queue, at):
                 self.result.changed = True
-                break
+                if not self.expects:
+                    break
+                planned = self.result.planned
             if self.tried >= self.parameters.bf_max_job_test:
                 self.result.note = f"limit of {self.parameters.bf_max_job_test} reached"
                 break
@@ -138,9 +147,11 @@ class _Pass:
                 if reason:
                     entry.job.reason = reason
                     continue
-            now_only = self._now_only(entry) or (self._is_plain(entry) and not self._any_start(queue, at + 1))
+            now_only = self._now_only(entry) or (not self.expects and self._is_last(queue, at))
             if not self._test_all(entry, now_only):
                 break
+        if planned is not None:
+            self.result.planned = planned
         return self.result
 
     def _test_all(self, entry: QueueEntry, now_only: bool) -> bool:
@@ -192,6 +203,10 @@ class _Pass:
                 return True
             places.pop()
         return False
+
+    def _is_last(self, queue: list[QueueEntry], at: int) -> bool:
+        """Return whether no later job may start in this pass, so that a reservation for this one has no effect."""
+        return self._is_plain(queue[at]) and not self._any_start(queue, at + 1)
 
     def _is_plain(self, entry: QueueEntry) -> bool:
         """Return whether a test of a job that cannot start has no effect except the expected start."""

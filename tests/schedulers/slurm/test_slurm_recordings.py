@@ -55,7 +55,7 @@ def test_whole_runs_start_jobs_at_the_same_second(name: str, runs: ModuleType, s
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["a", "b", "f"])
+@pytest.mark.parametrize("name", ["a", "b", "c", "f"])
 def test_whole_runs_with_the_model_of_delays(name: str, runs: ModuleType, slurm22_dir: Path) -> None:
     """Without the recorded times, 80 % of the starts are equal, and mean waits are within 1.5 %."""
     folder = slurm22_dir / name
