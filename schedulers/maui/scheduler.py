@@ -15,7 +15,6 @@ from pipistrelle.protocol.base.state import Kept
 from pipistrelle.schedulers.backfill.fills import start_or_reserve
 from pipistrelle.schedulers.maui.calls import Calls
 from pipistrelle.schedulers.maui.config.settings import MauiSettings, Names
-from pipistrelle.schedulers.maui.limits.arrays import Rows
 from pipistrelle.schedulers.maui.limits.limits import Limits
 from pipistrelle.schedulers.maui.machine import Backfilled, Filling, PlannedMachine
 from pipistrelle.schedulers.maui.on_nodes import PlannedNodes

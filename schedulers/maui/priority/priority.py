@@ -221,7 +221,6 @@ class Priorities:
         return self._component_value("RES", self._job_factors(self._active["RES"], _some(rows, fresh), 0.0))
 
     def _component_value(self, component: str, factors: dict[str, _Factor]) -> Floats:
-        # A weight of 1, the most frequent one, changes no factor.
         terms = [
             factor if len(weight) == 1 and weight[0] == 1.0 else weight * factor for factor, weight in factors.values()
         ]
