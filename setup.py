@@ -25,6 +25,7 @@ COMPILED = (
     "schedulers/policy/running.py",
     "schedulers/policy/view.py",
     "schedulers/runtime/runtime.py",
+    "schedulers/waiting/by_size.py",
     "schedulers/waiting/moving.py",
     "schedulers/waiting/ranked.py",
     "server/engine/agenda.py",

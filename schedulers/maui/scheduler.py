@@ -15,7 +15,6 @@ from pipistrelle.protocol.base.state import Kept
 from pipistrelle.schedulers.backfill.fills import start_or_reserve
 from pipistrelle.schedulers.maui.calls import Calls
 from pipistrelle.schedulers.maui.config.settings import MauiSettings, Names
-from pipistrelle.schedulers.maui.limits.arrays import Rows
 from pipistrelle.schedulers.maui.limits.limits import Limits
 from pipistrelle.schedulers.maui.machine import Backfilled, Filling, PlannedMachine
 from pipistrelle.schedulers.maui.on_nodes import PlannedNodes
@@ -338,8 +337,7 @@ class MauiScheduler(Kept):
         queue, plan = self.queue, self._plan
         reserves = self._policy != "NEVER" and not hard
         left = [depth if reserves else 0 for depth, _ in self._settings.stacks.values()]
-        rows = np.flatnonzero(eligible)
-        keys = ranks[rows]
+        keys = np.where(eligible, ranks, -inf)
         started = False
         preempts = self._preemption.active and not hard
 
@@ -347,9 +345,8 @@ class MauiScheduler(Kept):
             return int(self._stacks()[queue.code[row]])
 
         def by_rank() -> Iterator[int]:
-            while len(rows) and keys[at := int(np.argmax(keys))] != -inf:
-                keys[at] = -inf
-                row = int(rows[at])
+            while len(keys) and keys[row := int(np.argmax(keys))] != -inf:
+                keys[row] = -inf
                 job, walltime = queue.job(row), float(queue.walltime[row])
                 if job.number in self.reserved and not hard:
                     if (stack := stack_of(row)) >= 0:
@@ -358,7 +355,7 @@ class MauiScheduler(Kept):
                     int(queue.code[row]), int(queue.size[row]), walltime, now, hard=hard
                 ):
                     eligible[row] = False
-                    self._drop_blocked(eligible, rows, keys, now, hard=hard)
+                    self._drop_blocked(eligible, keys, now, hard=hard)
                 else:
                     yield row
 
@@ -389,7 +386,7 @@ class MauiScheduler(Kept):
             if all(number <= 0 for number in left):
                 return False
             if stack < 0 or left[stack] <= 0:
-                keys[np.flatnonzero(self._stacks()[queue.code[rows]] == stack)] = -inf
+                keys[self._stacks()[queue.code] == stack] = -inf
             return True
 
         start_or_reserve(by_rank(), start, reserve)
@@ -406,12 +403,13 @@ class MauiScheduler(Kept):
             numbers.append(next((n for n, (_, of) in enumerate(stacks) if of is None or names.qos in of), -1))
         return numbers.array()
 
-    def _drop_blocked(self, eligible: Bools, rows: Rows, keys: Floats, now: float, *, hard: bool) -> None:
-        """Remove from ``eligible`` the ``rows`` that now exceed a limit because a job has started."""
+    def _drop_blocked(self, eligible: Bools, keys: Floats, now: float, *, hard: bool) -> None:
+        """Remove the eligible rows that now exceed a limit because a job has started."""
+        rows = np.flatnonzero(eligible)
         allowed = self.limits.allowed(self.queue, now, hard=hard, rows=rows)
         if allowed is not None:
-            beyond = np.flatnonzero(~allowed)
-            eligible[rows[beyond]] = False
+            beyond = rows[np.flatnonzero(~allowed)]
+            eligible[beyond] = False
             keys[beyond] = -inf
 
     def _keep_reservations(self, ranks: Floats, restrictions: list[Restriction], now: float) -> None:

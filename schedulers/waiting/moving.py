@@ -31,6 +31,7 @@ class MovingQueue(WaitingQueue):
     """
 
     _shallow: ClassVar[int] = 0
+    _indexes: ClassVar[bool] = False
 
     def __init__(self, order: Order) -> None:
         if not is_dynamic(order):
@@ -52,6 +53,7 @@ class MovingQueue(WaitingQueue):
         self._moving: Floats | None = None
         self._first_row: int | None = None
         self._by_size = SizeCounts()
+        self._index = None
 
     def __len__(self) -> int:
         return len(self._rows)

@@ -15,9 +15,12 @@ from pipistrelle.schedulers.policy.ends_and_shadow import in_time, is_late
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import FixedOrder, Order, is_dynamic
 from pipistrelle.schedulers.policy.waiting import Rank, Staircase
+from pipistrelle.schedulers.waiting.by_size import SizeIndex
 
 #: size stored at an empty position: no staircase or limit is as large
 GONE: Final = np.iinfo(np.int64).max
+#: with more sizes than this, array operations over a deep queue are faster than an index by size
+MOST_SIZES: Final = 300
 #: queue length at which a Python loop and array operations are equally fast, if half of the jobs are small enough
 SHALLOW: Final = 240
 
@@ -29,6 +32,10 @@ class SizeCounts:
         #: {size: number of jobs}, possibly 0, for each size in the heap
         self._counts: dict[int, int] = {}
         self._heap: list[int] = []
+
+    def __len__(self) -> int:
+        """Return the number of sizes; a size without jobs may count."""
+        return len(self._counts)
 
     def add(self, size: int) -> None:
         """Count one more job of this size."""
@@ -57,9 +64,10 @@ class SizeCounts:
 class WaitingQueue:
     """The queue of waiting jobs, sorted by their fixed ranks, ties by submission.
 
-    In a deep queue, numpy arrays also hold the jobs' sizes and the times that they occupy units, so a backfilling pass
-    takes a few array operations. The arrays are updated when such a pass needs them; a shallow queue has none. A job
-    that leaves from the middle of the queue leaves a gap in the arrays. Gaps are closed when they outnumber the jobs.
+    In a deep queue, an index by size finds the jobs that can start. If there are too many sizes, or for a pass under a
+    staircase, numpy arrays hold the jobs' sizes and the times that they occupy units, so that a pass takes a few array
+    operations. The arrays are updated when such a pass needs them; a shallow queue has none. A job that leaves from the
+    middle of the queue leaves a gap in the arrays. Gaps are closed when they outnumber the jobs.
 
     Args:
         order: a fixed order; a dynamic one needs a `MovingQueue`.
@@ -67,6 +75,8 @@ class WaitingQueue:
 
     #: a queue with at most this many positions is scanned by a loop
     _shallow: ClassVar[int] = SHALLOW
+    #: whether a deep queue has an index by size
+    _indexes: ClassVar[bool] = True
 
     def __init__(self, order: Order) -> None:
         if is_dynamic(order):
@@ -85,6 +95,8 @@ class WaitingQueue:
         self._head = 0
         self._count = 0
         self._by_size = SizeCounts()
+        #: the jobs of a deep queue by size; None: not needed
+        self._index: SizeIndex | None = None
 
     def __len__(self) -> int:
         return self._count
@@ -150,6 +162,8 @@ class WaitingQueue:
             self._head = min(self._head, place)
         self._count += 1
         self._by_size.add(job.size)
+        if self._index is not None:
+            self._index.add(rank, job)
 
     def remove(self, job: SchedulerJob) -> None:
         """Remove a job; KeyError if it is not in the queue."""
@@ -164,6 +178,8 @@ class WaitingQueue:
             self._sizes[place] = GONE
         self._count -= 1
         self._by_size.remove(job.size)
+        if self._index is not None:
+            self._index.remove((self._rank(job), job.number), job)
         if place == self._head:
             end = len(jobs)
             place += 1
@@ -200,6 +216,7 @@ class WaitingQueue:
         """Start jobs behind the first one, as long as one can start; see `Waiting.pass_over`."""
         begin, end = self._head, len(self._jobs)
         if end - begin <= self._shallow:
+            self._index = None
             behind = [job for job in self._jobs[begin + 1 :] if job is not None and job.size <= most_units]
             if shortest_first:
                 behind.sort(key=_occupies)  # the sort is stable: jobs with equal times stay in queue order
@@ -209,6 +226,13 @@ class WaitingQueue:
             return
         if not self:
             return
+        index = self._indexed()
+        if index is not None and self._job(begin).size > most_units:
+            while True:
+                following = index.next_to_start(most_units, spare, ends_by, now, shortest_first=shortest_first)
+                if following is None:
+                    return
+                most_units, spare = start(following)
         self._sync()
         first = self._place_of_first()
         places: NDArray[np.intp] | None = None
@@ -236,15 +260,29 @@ class WaitingQueue:
 
     def units_needed(self, free: int, *, spare: int, ends_by: float, now: float) -> int | None:
         """Return the fewest free units with which a job can start; see `Waiting.units_needed`."""
-        begin, end = self._head, len(self._jobs)
-        if end - begin > SHALLOW or not (self.arrivals_last and self._count):
+        if not (self.arrivals_last and self._count):
             return None
+        begin, end = self._head, len(self._jobs)
         least, beyond = self._job(begin).size, max(free - spare, 0)
+        if end - begin > SHALLOW:
+            index = self._indexed()
+            return None if index is None else min(least, index.units_needed(beyond, ends_by, now))
         for job in self._jobs[begin + 1 :]:
             if job is not None and job.size < least:
                 late = is_late(now, job.occupies, ends_by)
                 least = min(least, job.size + beyond if late else job.size)
         return least
+
+    def _indexed(self) -> SizeIndex | None:
+        """Return the index by size of a deep queue; None if it has too many sizes."""
+        if not self._indexes or len(self._by_size) > MOST_SIZES:
+            self._index = None
+        elif self._index is None:
+            self._index = SizeIndex()
+            for rank, job in zip(self._ranks, self._jobs, strict=True):
+                if job is not None:
+                    self._index.add(rank, job)
+        return self._index
 
     def _place_of_first(self) -> int:
         return self._head

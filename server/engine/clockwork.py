@@ -121,6 +121,8 @@ class Clockwork(Kept):
         self._conditions: WakeWhen | None = None
         #: the units that conditions name; {text: set}
         self._sets: dict[str, NodeSet] = {}
+        #: with this many free units the end of a job wakes the scheduler; -1 if that depends on the job, units or time
+        self._end_needs = 0.0
         #: with this many free units one of the events that were held back wakes the scheduler
         self._enough = inf
         #: other conditions of events that were held back
@@ -132,10 +134,18 @@ class Clockwork(Kept):
         self.outbox.append(event)
         if self.must_wake:
             return
-        asked = self._wake is None or type(event) in self._wake
-        if self._conditions is not None:
-            asked = (asked and self._meets(self._conditions, event)) or self._is_awaited()
-        self.must_wake = asked
+        kind = type(event)
+        asked = self._wake is None or kind in self._wake
+        if self._conditions is None:
+            self.must_wake = asked
+            return
+        if not asked:
+            self.must_wake = self._is_awaited()
+        elif kind is JobCompleted and self._end_needs >= 0:
+            self._enough = min(self._enough, self._end_needs)
+            self.must_wake = self._is_awaited()
+        else:
+            self.must_wake = self._meets(self._conditions, event) or self._is_awaited()
 
     def tell_apart(self, event: Event) -> None:
         """Report that a source of events is exhausted, in its own notice if the dialect says so."""
@@ -154,9 +164,10 @@ class Clockwork(Kept):
             RemoteProtocolError: a condition names units that do not exist.
         """
         self.wanted, self.when = wanted, when
-        self._conditions = when if "wake_when" in self.features else None
-        if self._conditions is not None:
-            self._check_units(self._conditions)
+        self._conditions = None
+        if when is not None and "wake_when" in self.features:
+            self._conditions = when
+            self._end_needs = self._needs(when)
         self._enough = inf
         if self._held:
             self._held = []
@@ -179,25 +190,37 @@ class Clockwork(Kept):
         else:
             self._set_alarm()
 
-    def _check_units(self, when: WakeWhen) -> None:
-        for condition in (*(when.submitted or ()), *(when.completed or ())):
-            text = condition.units
-            if text is None or text in self._sets:
-                continue
-            try:
-                units = NodeSet.parse(text)
-            except NodeSetError as error:
-                raise RemoteProtocolError(f"'units' of a wake condition is no set of units: {error}") from None
-            if units and units.last >= self.cluster.ledger.units:
-                raise RemoteProtocolError(
-                    f"'units' of a wake condition names unit {units.last}",
-                    where="$.wake_when",
-                    expected=f"units of the machine, 0-{self.cluster.ledger.units - 1}",
-                    found=quoted(text),
-                )
-            if len(self._sets) == _MOST_SETS:
-                self._sets.clear()
-            self._sets[text] = units
+    def _needs(self, when: WakeWhen) -> float:
+        """Check all conditions; return with how many free units any end of a job wakes, or -1 (see `_end_needs`)."""
+        if len(self._sets) > _MOST_SETS:
+            self._sets.clear()
+        for conditions in (when.submitted, when.completed):
+            for condition in conditions or ():
+                if condition.units is not None and condition.units not in self._sets:
+                    self._sets[condition.units] = self._set_of(condition.units)
+        if when.completed is None:
+            return 0.0
+        needs = inf
+        for one in when.completed:
+            if not (one.units is None and one.jobs is None and one.time is None):
+                return -1.0
+            needs = min(needs, one.free or 0)
+        return needs
+
+    def _set_of(self, text: str) -> NodeSet:
+        try:
+            units = NodeSet.parse(text)
+        except NodeSetError as error:
+            raise RemoteProtocolError(f"'units' of a wake condition is no set of units: {error}") from None
+        most = self.cluster.ledger.units - 1
+        if units and units.last > most:
+            raise RemoteProtocolError(
+                f"'units' of a wake condition names unit {units.last}",
+                where="$.wake_when",
+                expected=f"units of the machine, 0-{most}",
+                found=quoted(text),
+            )
+        return units
 
     def _meets(self, when: WakeWhen, event: Event) -> bool:
         """Return whether an event wakes the scheduler; if not, record what would let it."""
@@ -218,9 +241,9 @@ class Clockwork(Kept):
                         free = max(free, job.res + condition.spare)
                     if self._holds(condition, job.id, free):
                         return True
-            return False
-        if type(event) is JobCompleted and when.completed is not None:
-            return any(self._holds(one, event.data.job_id, one.free or 0) for one in when.completed)
+            return False  # each condition has recorded what it needs
+        if type(event) is JobCompleted:
+            return any(self._holds(one, event.data.job_id, one.free or 0) for one in when.completed or ())
         return True
 
     def _holds(self, condition: WakeAtEnd, job_id: str, free: int) -> bool:
@@ -275,5 +298,9 @@ class Clockwork(Kept):
         self._alarm = alarm
         if self._conditions is not None and not self.must_wake:
             for event in self.outbox:
-                if self._wake is None or type(event) in self._wake:
+                if self._wake is not None and type(event) not in self._wake:
+                    continue
+                if type(event) is JobCompleted and self._end_needs >= 0:
+                    self._enough = min(self._enough, self._end_needs)
+                else:
                     self._meets(self._conditions, event)

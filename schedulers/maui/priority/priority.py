@@ -221,7 +221,9 @@ class Priorities:
         return self._component_value("RES", self._job_factors(self._active["RES"], _some(rows, fresh), 0.0))
 
     def _component_value(self, component: str, factors: dict[str, _Factor]) -> Floats:
-        terms = [weight * factor for factor, weight in factors.values()]
+        terms = [
+            factor if len(weight) == 1 and weight[0] == 1.0 else weight * factor for factor, weight in factors.values()
+        ]
         total = sum(terms[1:], start=terms[0])
         if self._component_cap[component] != inf:
             total = np.minimum(total, self._component_cap[component])

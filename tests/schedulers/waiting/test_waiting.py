@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from math import inf
+from unittest.mock import patch
 
 import pytest
 from hypothesis import settings
@@ -11,7 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from pipistrelle.schedulers.orders.fixed import Fcfs, Sjf
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import FixedOrder
-from pipistrelle.schedulers.waiting.ranked import WaitingQueue
+from pipistrelle.schedulers.waiting import ranked
+from pipistrelle.schedulers.waiting.ranked import GONE, WaitingQueue
 
 MakeJob = Callable[..., SchedulerJob]
 
@@ -115,7 +117,7 @@ class AgainstList(RuleBasedStateMachine):
         self.model = [job for job in self.model if job not in gone]
 
     @rule(
-        units=st.integers(0, 30),
+        units=st.integers(0, 5) | st.integers(0, 30),
         spare=st.integers(0, 12),
         ends_by=shadows,
         now=st.sampled_from([0.0, 1.0]),
@@ -149,6 +151,18 @@ class AgainstList(RuleBasedStateMachine):
         assert started == expected
         self.model = self.model[:1] + left
 
+    @precondition(lambda self: self.model)
+    @rule(free=st.integers(0, 5), spare=st.integers(0, 12), ends_by=shadows, now=st.sampled_from([0.0, 1.0]))
+    def units_needed(self, free: int, spare: int, ends_by: float, now: float) -> None:
+        """The first job needs its units; another that is late needs more than its own."""
+        first, *others = self.model
+        late = max(free - spare, 0)
+        least = min([first.size, *(job.size + late * (now + job.walltime > ends_by) for job in others)])
+        arrivals_last = self.queue.arrivals_last
+        assert self.queue.units_needed(free, spare=spare, ends_by=ends_by, now=now) == (
+            least if arrivals_last else None
+        )
+
     @invariant()
     def same(self) -> None:
         """First, length and order are the list's."""
@@ -158,7 +172,30 @@ class AgainstList(RuleBasedStateMachine):
         assert bool(self.queue) == bool(self.model)
         assert self.queue.first is (self.model[0] if self.model else None)
         assert list(self.queue) == self.model
+        assert self.queue.smallest == min([job.size for job in self.model], default=GONE)
+
+
+class WithoutIndex(AgainstList):
+    """The same with so many sizes that a deep queue uses arrays."""
+
+    @initialize(order=st.sampled_from([Fcfs, Sjf]))
+    def begin(self, order: type[FixedOrder]) -> None:
+        """Begin empty, in one of the orders, without room for an index."""
+        self.patch = patch.object(ranked, "MOST_SIZES", 0)
+        self.patch.start()
+        super().begin(order)
+
+    @precondition(lambda self: False)
+    @rule()
+    def units_needed(self) -> None:  # type: ignore[override]
+        """A deep queue does not know the units."""
+
+    def teardown(self) -> None:
+        """Allow an index again."""
+        self.patch.stop()
 
 
 TestAgainstList = AgainstList.TestCase
 TestAgainstList.settings = settings(max_examples=120, stateful_step_count=40, database=None)
+TestWithoutIndex = WithoutIndex.TestCase
+TestWithoutIndex.settings = settings(max_examples=40, stateful_step_count=40, database=None)
