@@ -32,7 +32,9 @@ _MODELS: Final = options_of(
 _part_options: Final = together(
     click.option("--class", "only", metavar="NAME", help="Use only the nodes of one class, such as one LANL system."),
     click.option("--numbers", metavar="SET", help="Use only these nodes, such as '0-255 300'."),
-    click.option("--begin", metavar="TIME", help="Ignore outages before TIME (a date or a time)."),
+    click.option(
+        "--begin", metavar="TIME", help="Ignore outages before TIME (a date, or a time in the log such as 30d)."
+    ),
     click.option("--end", metavar="TIME", help="End the observation at TIME; ignore later outages."),
 )
 _nodes_option: Final = click.option(

@@ -47,7 +47,7 @@ def _numbers(kind: type[float] | type[int]) -> Any:
     callback=_numbers(int),
     help="Group jobs into classes with these largest sizes, such as 16,256.",
 )
-@click.option("--mttf", metavar="TIME", help="MTTF of nodes whose pool has none, such as 10250h.")
+@click.option("--mttf", metavar="TIME", help="MTTF of nodes in pools without a MTTF, such as 10250h.")
 @click.option(
     "--blocking",
     metavar="CHANCES",
@@ -70,7 +70,7 @@ def _numbers(kind: type[float] | type[int]) -> Any:
 )
 @click.option("--dump", metavar="TIME", default="10min", help="How long a checkpoint takes to write.")
 @json_option
-@click.option("--picture", type=SvgFile(), help="Also draw an .svg picture.")
+@click.option("--picture", type=SvgFile(), help="Also draw the plan as an .svg picture.")
 def plan_command(
     source: str,
     platform: str | None,

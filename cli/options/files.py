@@ -13,7 +13,7 @@ _C = TypeVar("_C", bound=Callable[..., Any])
 
 _READING: Final = {
     "sort": "Sort an SWF log whose submit times are not ascending.",
-    "units": "Unit that job sizes of PBS, Slurm and Maui logs count.",
+    "units": "Unit of job sizes in PBS, Slurm and Maui logs.",
     "timezone": "ZONE\tTime zone of the log, such as Europe/Prague.\tUTC",
     "columns": "NAMES\tColumns of sacct output that has no header, such as 'JobID,Submit,Elapsed'.",
 }

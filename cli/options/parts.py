@@ -55,9 +55,9 @@ _TEXTS: Final = {
     "placement": f"NAME[,KEY=VALUE...]\tPlacement ({', '.join(PARTS['placement'])}); replaces the scheduler's.",
     "node_order": "Order in which placement tries the nodes ('pipistrelle help placing').",
     "age_aware": "Put stable nodes (those that fail rarely) first in the node order.",
-    "dual_ended": "CONDITION\tPlace jobs meeting CONDITION ('nodes<=16') from the end of the node order; repeatable.",
+    "dual_ended": "CONDITION\tPlace jobs meeting CONDITION ('nodes<=16') at the end of the node order; repeatable.",
     "base_order": "CONDITION\tIgnore --age-aware for jobs that meet CONDITION ('nodes<=16'); repeatable.",
-    "reliability_target": "PROBABILITY\tPlace jobs where they finish without failure with at least this probability.",
+    "reliability_target": "PROBABILITY\tUse only nodes on which a job finishes with this minimum probability.",
     "formula": "TEXT\tWith --order pbs: formula that sorts the queue, highest value first ('pipistrelle help pbs').",
     "queue_priority": "QUEUE=NUMBER\tWith --order pbs: priority of a queue; repeatable.\t0",
     "fairshare_entity": "With --order pbs: charge a job's usage to its user, group, account, queue or qos.",
@@ -66,7 +66,7 @@ _TEXTS: Final = {
     "fairshare_decay_time": "TIME\tWith --order pbs: interval at which recorded usage decays, such as 24h; 0: never.",
     "fairshare_decay_factor": "FACTOR\tWith --order pbs: factor by which recorded usage is multiplied at each decay.",
     "backfill_depth": "JOBS\tWith --backfill depth: number of jobs that get a reservation.",
-    "strict_ordering": "With --backfill depth: reserve for the first jobs; if off, start every job that fits.",
+    "strict_ordering": "With --backfill depth: make reservations; if off, start every job that fits.",
     "reliability": (
         "NAME|FILE|auto\tJob classes; each gets its own nodes, the most reliable for large, long jobs. "
         "auto: classes by size."
@@ -79,11 +79,11 @@ _TEXTS: Final = {
         "requeue, checkpoint, cancel or off; repeatable.\trequeue"
     ),
     "preempt": "QOS=QOS[|QOS...]\tLet jobs of the first QOS preempt jobs of the others; repeatable.",
-    "priority_tier": "NAME=NUMBER\tTier of a queue or QOS; higher tiers preempt lower ones; repeatable.",
+    "priority_tier": "NAME=NUMBER\tTier of a queue or QOS; higher tiers preempt lower tiers; repeatable.",
     "preempt_grace": "TIME|NAME=TIME\tGrace period of preempted jobs (of the QOS or queue NAME); repeatable.\tnone",
     "preempt_exempt_time": "TIME\tMinimum run time before a job can be preempted.\tnone",
     "preempt_youngest_first": "Preempt the most recently started jobs first, instead of the largest jobs.",
-    "config": "FILE\tConfiguration file: maui.cfg, or slurm.conf ('pipistrelle help slurm').\tMaui's defaults",
+    "config": "FILE\tScheduler configuration: maui.cfg, or slurm.conf ('pipistrelle help slurm').\tMaui's defaults",
     "strict_config": "Reject unknown or unsupported settings in --config; if off, only warn.",
     "accounting": "FILE\tWith slurm: a file of sacctmgr (dump, listing or commands); repeatable.",
     "reservations": (

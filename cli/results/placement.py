@@ -28,7 +28,7 @@ _own_list: Final = together(
         "--run-age-aware/--no-run-age-aware",
         default=None,
         show_default="as in the run",
-        help="Whether the run put stable nodes first.",
+        help="Whether the run's node order put stable nodes (those that fail rarely) first.",
     ),
 )
 
@@ -106,7 +106,9 @@ def report_command(
 @click.command("order", cls=Command)
 @_run_argument
 @click.option("--node-order", type=Choice(_ORDERS), required=True, help="Node order to evaluate instead of the run's.")
-@click.option("--age-aware", is_flag=True, help="Put stable nodes (those that fail rarely) first in that node order.")
+@click.option(
+    "--age-aware", is_flag=True, help="Evaluate a node order that puts stable nodes (those that fail rarely) first."
+)
 @_own_list
 @all_json_option
 def order_command(

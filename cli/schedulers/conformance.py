@@ -47,7 +47,7 @@ def _names(ctx: click.Context) -> list[str]:
     "--dialect",
     type=click.Choice(["native", "batsim"]),
     default="native",
-    help="Protocol of the scheduler; batsim schedulers listen.",
+    help="Protocol of the scheduler; with batsim, the scheduler listens.",
 )
 @name_option("tests", "*node*", _names)
 @click.option("--list", "as_list", is_flag=True, help="List the tests and the situation of each; run none.")

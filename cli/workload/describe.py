@@ -37,7 +37,7 @@ _SPREAD = (
     help="Time zone of the log and of the printed hours and weekdays.",
 )
 @json_option
-@click.option("--picture", type=SvgFile(), help="Also draw an .svg picture.")
+@click.option("--picture", type=SvgFile(), help="Also draw the description as an .svg picture.")
 def describe_command(
     source: str, machine_size: int | None, timezone: str | None, as_json: bool, picture: Path | None, **reading: Any
 ) -> None:

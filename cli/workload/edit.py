@@ -17,7 +17,7 @@ filter_step = StepCommand(
     do not change. Dependencies on removed jobs are dropped.
     """,
     {
-        "begin": "TIME\tKeep jobs submitted at TIME or later: a date or a time.",
+        "begin": "TIME\tKeep jobs submitted at TIME or later: a date, or a time in the log such as 30d.",
         "end": "TIME\tKeep jobs submitted before TIME.",
         "timezone": "ZONE\tTime zone of dates and of the log's clock.\tas in IN, or UTC",
         "size": "MIN:MAX\tKeep jobs of MIN to MAX units; either bound is optional.",

@@ -67,7 +67,7 @@ class _Percent(_PercentType):
     help="Number of repetitions, with the seeds SEED, SEED + 1, ...",
 )
 @json_option
-@click.option("--picture", type=SvgFile(), help="Also draw an .svg picture.")
+@click.option("--picture", type=SvgFile(), help="Also draw the results as an .svg picture.")
 def fill_command(
     platform: Path,
     workload: Path,
