@@ -1,4 +1,6 @@
-"""Compare the processor time of conservative backfill with that of EASY, in one process.
+"""Compare the processor time of conservative backfill with that of EASY.
+
+Both run in one process.
 
 Conservative backfill reserves nodes for every queued job. Prints both times, their ratio, and the time per event (job
 submission or end) of `conservative`. Reading the workload is not counted.

@@ -1,4 +1,6 @@
-"""Fuzz the protocol: send hostile frames to server and schedulers, in both dialects.
+"""Fuzz the protocol: send hostile frames to server and schedulers.
+
+Both dialects are tested.
 
 Hostile frames are malformed or unexpected. Each frame passes through the same functions as behind a socket: codec,
 session, transport or runtime, and engine or policy. A frame must be accepted, or refused with an error that names what

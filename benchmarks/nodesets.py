@@ -1,4 +1,6 @@
-"""Compare our interval-based sets of units with Python's built-in sets, at 100,000 units.
+"""Compare our interval-based sets of units with Python's built-in sets.
+
+The machine has 100,000 units.
 
 Run ``python benchmarks/nodesets.py``. Each line gives the times of one operation and their ratio. Nothing is asserted,
 because the times depend on the machine.
@@ -53,7 +55,9 @@ def values() -> list[Line]:
 
 
 def ledgers() -> list[Line]:
-    """Return the operations on mutable sets of free units: allocate a job and release it.
+    """Return the operations on mutable sets of free units.
+
+    An operation allocates a job and releases it.
 
     Each is done on a contiguous and on a fragmented machine.
     """
