@@ -161,9 +161,8 @@ def awaited(line: str, process: subprocess.Popen[bytes]) -> str:
 def left(folder: Path) -> Iterator[str]:
     """Yield the relative paths of the files to compare in a run's folder.
 
-    Files in subfolders are included.
-
-    Links to folders, names that begin with a dot, and files that are not results are skipped.
+    Files in subfolders are included. Links to folders, names that begin with a dot, and files that are not results are
+    skipped.
     """
     for parent, _, names in os.walk(folder):
         for name in names:

@@ -1,12 +1,10 @@
 """Fuzz the file readers with damaged input files.
 
-Every command that reads files is tested.
-
-One valid file of each kind is created first. Each trial then damages a copy: it changes bytes, repeats or removes
-lines, replaces words by huge or negative numbers or long text, truncates the file, or pastes in part of another file.
-The command must end within 10 s of processor time and 1 GiB of memory, with an exit code of docs/reference/cli.md. If
-it fails, it must print one short message and no traceback. The exit code of this script is 1 if a command does not
-comply.
+Every command that reads files is tested. One valid file of each kind is created first. Each trial then damages a copy:
+it changes bytes, repeats or removes lines, replaces words by huge or negative numbers or long text, truncates the file,
+or pastes in part of another file. The command must end within 10 s of processor time and 1 GiB of memory, with an exit
+code of docs/reference/cli.md. If it fails, it must print one short message and no traceback. The exit code of this
+script is 1 if a command does not comply.
 
     python benchmarks/hostile_readers.py [--files 2000] [--seed 1] [--only READER]
 """

@@ -1,9 +1,7 @@
 """Compare an in-process run with a minimal EASY loop.
 
-Both write the same jobs file.
-
-The loop below supports only EASY on rigid jobs. It has a heap of ends, a list of queued jobs, and intervals of free
-units. Its out_jobs.csv must equal that of the run, byte for byte. Prints the ratio
+Both write the same jobs file. The loop below supports only EASY on rigid jobs. It has a heap of ends, a list of queued
+jobs, and intervals of free units. Its out_jobs.csv must equal that of the run, byte for byte. Prints the ratio
 
     processor time of the run (all outputs) / processor time of the loop (out_jobs.csv alone)
 

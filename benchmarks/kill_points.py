@@ -304,9 +304,7 @@ class Killer:
     def _killed(self, words: list[str], cut: Cut, share: float | None) -> int:
         """Run a command, kill it at a given progress, and return its exit code.
 
-        ``share`` is the progress of the run, from 0 to 1.
-
-        The command is not killed if ``share`` is None.
+        ``share`` is the progress of the run, from 0 to 1. The command is not killed if ``share`` is None.
         """
         whole = self.whole[cut.mode]
         if share is None:

@@ -1,9 +1,7 @@
 """Measure what the live views cost.
 
-The views are the terminal view (--live) and the web page (--page).
-
-Simulates a log under EASY in turn without a view, with a terminal view that another process reads, and with a page
-that one viewer follows. For each view it prints
+The views are the terminal view (--live) and the web page (--page). Simulates a log under EASY in turn without a view,
+with a terminal view that another process reads, and with a page that one viewer follows. For each view it prints
 
     time with the view / time without
 

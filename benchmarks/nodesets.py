@@ -1,9 +1,7 @@
 """Compare our interval-based sets of units with Python's built-in sets.
 
-The machine has 100,000 units.
-
-Run ``python benchmarks/nodesets.py``. Each line gives the times of one operation and their ratio. Nothing is asserted,
-because the times depend on the machine.
+The machine has 100,000 units. Run ``python benchmarks/nodesets.py``. Each line gives the times of one operation and
+their ratio. Nothing is asserted, because the times depend on the machine.
 """
 
 from collections.abc import Callable
@@ -57,9 +55,7 @@ def values() -> list[Line]:
 def ledgers() -> list[Line]:
     """Return the operations on mutable sets of free units.
 
-    An operation allocates a job and releases it.
-
-    Each is done on a contiguous and on a fragmented machine.
+    An operation allocates a job and releases it. Each is done on a contiguous and on a fragmented machine.
     """
     lines = []
     whole = NodeSet.interval(0, UNITS - 1)

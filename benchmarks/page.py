@@ -73,9 +73,8 @@ def processor_time(folder: str) -> float:
 def run_again(folder: Path) -> float:
     """Repeat a run in this process and return its processor time (s).
 
-    The time includes the run's outputs.
-
-    Return 0 if the run cannot be repeated: it has no command file, used a scheduler program, or was resumed.
+    The time includes the run's outputs. Return 0 if the run cannot be repeated: it has no command file, used a
+    scheduler program, or was resumed.
     """
     raw = read_command(folder)
     if raw is None:

@@ -157,9 +157,7 @@ class Timed:
 def stream(burst: int, events: int, units: int, load: float) -> Workload:
     """Return ``burst`` jobs submitted at once, followed by a stream of single jobs.
 
-    The stream has the given offered load.
-
-    The jobs have many users, groups, accounts and classes.
+    The stream has the given offered load. The jobs have many users, groups, accounts and classes.
     """
     late = generate(jobs=2 * events, units=units, seed=1, load=load)
     early = generate(jobs=burst or 1, units=units, seed=2, load=load)

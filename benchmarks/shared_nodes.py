@@ -45,9 +45,7 @@ def machine(nodes: int) -> Platform:
 def jobs(count: int, nodes: int, load: float, seed: int = 1) -> Workload:
     """Return random jobs that request cores, memory and GPUs.
 
-    Their offered load is ``load``.
-
-    A job counts with its cores or its memory, whichever is the larger share of a node.
+    Their offered load is ``load``. A job counts with its cores or its memory, whichever is the larger share of a node.
     """
     rng = np.random.Generator(np.random.PCG64(seed))
     requests: list[Request | None] = []

@@ -1,8 +1,6 @@
 """Send hostile frames to our schedulers in both dialects.
 
-Hostile frames are malformed or unexpected.
-
-Each frame passes through the session, the runtime and the policy.
+Hostile frames are malformed or unexpected. Each frame passes through the session, the runtime and the policy.
 """
 
 import json
@@ -105,9 +103,8 @@ class _Listening(InProcessTransport):
     def hand_over(self, runtime: Runtime) -> None:
         """Replace the scheduler by ``runtime``.
 
-        Of the recording, only the first notice is kept.
-
-        The new scheduler receives the WELCOME and the first notice here.
+        Of the recording, only the first notice is kept. The new scheduler receives the WELCOME and the first notice
+        here.
         """
         assert self.agreed is not None
         runtime.welcome(self.agreed[1])
@@ -261,9 +258,8 @@ class Victim:
     def _goes_on(self, told: Notice, at: int) -> None:
         """Give an accepted hostile notice to a copy of this scheduler.
 
-        Some genuine notices follow.
-
-        The copy may report an error of the server; every other exception is recorded as a find.
+        Some genuine notices follow. The copy may report an error of the server; every other exception is recorded as a
+        find.
         """
         runtime = self._new()
         if not self.batsim and at:

@@ -1,9 +1,8 @@
 """Send hostile frames over sockets to `serve` and `schedule` processes.
 
-Both dialects are tested.
-
-Hostile frames are malformed or unexpected. Each command runs in a fork of this process, with its own output and exit
-code. Its peer runs here: it sends valid frames, with some hostile ones in between, for as long as the command answers.
+Both dialects are tested. Hostile frames are malformed or unexpected. Each command runs in a fork of this process, with
+its own output and exit code. Its peer runs here: it sends valid frames, with some hostile ones in between, for as long
+as the command answers.
 """
 
 import json

@@ -1,8 +1,7 @@
 """Types, field names, keywords and example messages of the protocol.
 
-The types are those of events and decisions.
-
-Most are read from the protocol's own definitions, so additions to the protocol are tested at once.
+The types are those of events and decisions. Most are read from the protocol's own definitions, so additions to the
+protocol are tested at once.
 """
 
 import json

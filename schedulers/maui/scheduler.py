@@ -241,9 +241,9 @@ class MauiScheduler(Kept):
             )
 
     def _start_preemptors(self, ranks: Floats, restrictions: list[Restriction], most: int, now: float) -> None:
-        """Start each job for which others were preempted, if all of the preempted jobs have ended.
+        """Start each job for which others were preempted, if these have all ended.
 
-        While some of them still run, keep the units reserved for the job.
+        While some of the preempted jobs still run, keep the units reserved for the job.
         """
         queue, preemption = self.queue, self._preemption
         for number, kept in preemption.ready(self._waiting_job):
@@ -407,7 +407,10 @@ class MauiScheduler(Kept):
         return numbers.array()
 
     def _drop_blocked(self, eligible: Bools, rows: Rows, keys: Floats, now: float, *, hard: bool) -> None:
-        """Remove from ``eligible`` the ``rows`` that now exceed a limit because a job has started."""
+        """Remove from ``eligible`` the ``rows`` that now exceed a limit.
+
+        A job that has started may have used up the limit.
+        """
         allowed = self.limits.allowed(self.queue, now, hard=hard, rows=rows)
         if allowed is not None:
             beyond = np.flatnonzero(~allowed)

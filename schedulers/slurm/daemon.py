@@ -45,9 +45,8 @@ class Actions(Struct):
 class Daemon:
     """Runs a controller in simulated time.
 
-    Call `advance` at each time that `next_time` returns.
-
-    Within one second the order is: main loop, backfill, recalculation, events of jobs.
+    Call `advance` at each time that `next_time` returns. Within one second the order is: main loop, backfill,
+    recalculation, events of jobs.
 
     Args:
         keep: keep the results of all passes in the actions.

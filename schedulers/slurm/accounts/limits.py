@@ -136,9 +136,7 @@ class SlurmLimits:
     def _own(self, job: SlurmJob, tres: Tres, hidden: set[str]) -> str:
         """Return the reason of the first limit of its association that a job exceeds.
 
-        Return "" if the job exceeds none.
-
-        A limit that the association lacks is inherited from its accounts.
+        Return "" if the job exceeds none. A limit that the association lacks is inherited from its accounts.
         """
         inherited = self.accounts.inherited
         minutes = inherited(job.assoc, "max_tres_mins_pj") or {}
@@ -324,9 +322,8 @@ def _over(
 ) -> str:
     """Return the first TRES whose used plus requested amount exceeds its limit.
 
-    Return "" if there is none.
-
-    Limits in ``hidden`` (``kind/TRES``) are not tested. With ``mark``, the tested limits are added to ``hidden``.
+    Return "" if there is none. Limits in ``hidden`` (``kind/TRES``) are not tested. With ``mark``, the tested limits
+    are added to ``hidden``.
     """
     for name, most in limit.items():
         key = f"{kind}/{name}"

@@ -16,10 +16,8 @@ Alloc = dict[int, Amounts]
 class NodesAsked(Struct, eq=False, weakref=True):
     """A job's request in one partition, for one way to satisfy its constraint.
 
-    The object is never changed.
-
-    Two requests are equal only if they are the same object. `Requests.asked` returns one object for all jobs that
-    request the same.
+    The object is never changed. Two requests are equal only if they are the same object. `Requests.asked` returns one
+    object for all jobs that request the same.
 
     Attributes:
         nodes: set of the nodes that the job may use.

@@ -375,11 +375,9 @@ def timeline(running: Sequence[SlurmJob]) -> list[Running]:
 def stops(running: Sequence[Running], usable: int) -> Iterator[tuple[int, int, SlurmJob, int]]:
     """Yield the points at which an expected start is tested.
 
-    Each point is (jobs gone, jobs passed, last job gone, CPUs freed).
-
-    Jobs gone are those of the passed jobs that hold any of the ``usable`` nodes. Each test follows a group of jobs
-    that end within one period. The period is 30 s at first and doubles before each test.
-    No more CPUs than ``CPUs freed`` become free on the nodes.
+    Each point is (jobs gone, jobs passed, last job gone, CPUs freed). Jobs gone are those of the passed jobs that hold
+    any of the ``usable`` nodes. Each test follows a group of jobs that end within one period. The period is 30 s at
+    first and doubles before each test. No more CPUs than ``CPUs freed`` become free on the nodes.
     """
     window, end, gone, freed, away, place = 30, 0, 0, 0, 0, 0
     last: SlurmJob | None = None
@@ -429,10 +427,8 @@ def whole_tasks(asked: NodesAsked, got: dict[int, int], able: Able) -> dict[int,
 def fill(runs: list[NodeRun], asked: NodesAsked, nodes: int) -> dict[int, int] | None:
     """Return {node: CPUs} for a job from the best runs of nodes.
 
-    Return None if the runs do not suffice.
-
-    Nodes are filled one after the other, but at least one CPU of the request is left for each later node. The last node
-    is the one with the fewest CPUs that still suffices.
+    Return None if the runs do not suffice. Nodes are filled one after the other, but at least one CPU of the request is
+    left for each later node. The last node is the one with the fewest CPUs that still suffices.
 
     Args:
         nodes: least number of nodes.
@@ -513,9 +509,7 @@ class _Filling:
     def _take_all(self, nodes: Able) -> bool:
         """Take all CPUs of each node until the request is met.
 
-        Return False if the request allows fewer nodes.
-
-        None of the nodes is taken yet, and none suffices alone.
+        Return False if the request allows fewer nodes. None of the nodes is taken yet, and none suffices alone.
         """
         total = nodes.cpus.cumsum()
         count = min(int(total.searchsorted(self.need)) + 1, len(total))

@@ -90,9 +90,7 @@ def best_run(runs: Sequence[NodeRun | None], nodes: int, cpus: int) -> int | Non
 def pick_equal(open_nodes: int, count: int, by_weight: Sequence[tuple[int, int]], *, contiguous: bool = False) -> int:
     """Return ``count`` open nodes of a cluster whose nodes have equal CPUs.
 
-    Return 0 if too few nodes are open.
-
-    The result equals that of `best_run`, but is computed faster.
+    Return 0 if too few nodes are open. The result equals that of `best_run`, but is computed faster.
     """
     if open_nodes.bit_count() < count:
         return 0

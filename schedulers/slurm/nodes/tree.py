@@ -51,10 +51,8 @@ class Tree:
     def pick(self, idle: int, count: int, most_leaves: int = 0) -> int:
         """Return ``count`` idle nodes below the smallest switch that has enough of them.
 
-        Return 0 if no switch has enough.
-
-        Below that switch, leaf switches are used one after the other: the one with just enough nodes, or else the one
-        with the most.
+        Return 0 if no switch has enough. Below that switch, leaf switches are used one after the other: the one with
+        just enough nodes, or else the one with the most.
 
         Args:
             most_leaves: most leaf switches to use (``--switches``); 0: any number.

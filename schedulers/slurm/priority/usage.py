@@ -37,9 +37,8 @@ class Usage:
     def advance(self, now: int, jobs: Iterable[SlurmJob]) -> None:
         """Decay all usage up to ``now`` (s), then add the usage of running jobs.
 
-        The running jobs' usage counts from the last call on.
-
-        Call `settle` afterwards. Slurm's thread works in the same two steps.
+        The running jobs' usage counts from the last call on. Call `settle` afterwards. Slurm's thread works in the same
+        two steps.
         """
         seconds = now - self.last
         if seconds <= 0:
