@@ -172,7 +172,7 @@ class TimeSlices:
     ) -> Fit | None:
         """Return the first time at which ``size`` units are free for ``walltime``.
 
-        The units are returned, too. Return None if there is no such time.
+        The result has the time and the units. Return None if there is no such time.
 
         Args:
             choose: returns the job's units, given a possible start (s) and the free units; 0 continues the search.
@@ -206,8 +206,8 @@ class TimeSlices:
     ) -> tuple[int, int]:
         """Return the units free for ``walltime`` from slice ``at`` on.
 
-        The slice to try next is the second value. If too few units are free, the first value is 0. Only then does the
-        second value matter. From slice ``mine`` on, the units ``own`` count as free.
+        If too few units are free, return 0 and the slice to try next; otherwise the second value does not matter. From
+        slice ``mine`` on, the units ``own`` count as free.
         """
         begins, free, counts = self._begins, self._free, self._counts
         end = begins[at] + walltime

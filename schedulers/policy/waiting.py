@@ -158,7 +158,7 @@ class QueueLimits(Protocol):
     def let_in(self) -> list[SchedulerJob]:
         """Return the jobs set aside that may now join the queue.
 
-        These jobs are no longer set aside. They are as many as the limits of their classes allow.
+        These jobs are no longer set aside. Their number is as large as the limits of their classes allow.
         """
 
     def held_back_by(self, job: SchedulerJob) -> str | None:

@@ -128,7 +128,8 @@ class Windows:
     def closed(self, job: SchedulerJob, begin: float) -> NodeSet:
         """Return the units closed to ``job`` during its whole run.
 
-        The job starts at ``begin`` (s). These are the units of all windows that exclude the job and overlap its time.
+        The job starts at ``begin`` (s). The result has the units of all windows that exclude the job and overlap its
+        time.
         """
         found = NodeSet.EMPTY
         if self._by_begin:

@@ -1,6 +1,6 @@
 """Limits of job classes, enforced for all policies.
 
-Jobs over a limit are kept out of the queue. A job of a limited class joins the queue only if its class's running and
+A job of a limited class joins the queue only if its class's running and
 queued jobs then stay within the limits. So no policy can exceed a limit. A job over a limit is set aside (kept out of
 the queue) and does not block other jobs. After a job of its class or user has left, it may join at its position in
 queue order.
@@ -284,7 +284,7 @@ class ClassLimits(Kept):
     def let_in(self) -> list[SchedulerJob]:
         """Return the jobs set aside that may now join the queue.
 
-        These jobs are no longer set aside. They are as many as the limits of their classes allow.
+        These jobs are no longer set aside. Their number is as large as the limits of their classes allow.
         """
         found: list[SchedulerJob] = []
         now = self.pending

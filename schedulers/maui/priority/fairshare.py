@@ -268,7 +268,7 @@ class Fairshare(Kept):
     def room(self, code: int, now: float) -> tuple[float, str]:
         """Return how much usage the caps still allow a new job, and the tightest cap.
 
-        The usage is in unit x s. The usage is inf without caps.
+        The usage is in unit x s. It is inf without caps.
         """
         numbers, names = self._credentials.parts[code], self._credentials.combinations[code]
         rooms = [float(room[number]) for (room, _), number in zip(self.rooms(now), numbers, strict=True)]
