@@ -18,7 +18,9 @@ _FIGURES: Final = ("metric", "run", "scheduler", "mean", "p50", "p95", "differen
 
 
 class Comparison:
-    """The result of `compare`: several runs, compared by the jobs that ended in all of them.
+    """The result of `compare`: several runs, compared by their common jobs.
+
+    Common jobs have ended in all of the runs.
 
     Attributes:
         facts: all results as plain values, as printed by ``pipistrelle compare --json``.
@@ -46,7 +48,10 @@ class Comparison:
 
     @property
     def classes(self) -> Table:
-        """One row per class of jobs and run: the mean wait (s), and its difference to the first run."""
+        """The mean wait (s) by class of jobs, and its difference to the first run.
+
+        The table has one row per class and run.
+        """
         rows = []
         for name, classes in self.facts["classes"].items():
             for one in classes:
@@ -125,7 +130,10 @@ class JobExplanation:
 
     @property
     def timeline(self) -> Table:
-        """What kept the job waiting: one row per period with the same limit; times in seconds."""
+        """What kept the job waiting, in periods.
+
+        The table has one row per period with the same limit. Times are in seconds.
+        """
         names = ("begin", "end", "limit", "detail")
         return Table.of([{name: getattr(one, name) for name in names} for one in self._stretches])
 

@@ -15,10 +15,10 @@ _ZERO: Final = ("retried", "nodes_lost", "failures_survived", "dumps", "reads")
 
 
 def attempts_of(jobs: Table) -> Table:
-    """Return the attempts of a run in which no job was interrupted: one row per job that ran.
+    """Return the attempts of a run in which no job was interrupted.
 
-    The columns are those of ``out_attempts.csv``, without ``begin_time`` and the columns on saved work and on how time
-    was spent.
+    The table has one row per job that ran. The columns are those of ``out_attempts.csv``, without ``begin_time`` and
+    the columns on saved work and on how time was spent.
     """
     arrow = imported("pyarrow", "a table")
     ran = [units not in (None, "") for units in jobs.arrow.column("allocated_resources").to_pylist()]

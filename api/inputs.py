@@ -20,7 +20,9 @@ Kind = Literal["platform", "scheduler", "workload", "failures"]
 
 
 def bundled(kind: Kind) -> list[str]:
-    """Return the names of the bundled platforms, schedulers, workloads or failure models.
+    """Return the names of everything of one kind that is bundled.
+
+    The kinds are platforms, schedulers, workloads and failure models.
 
     Raises:
         PipistrelleError: the kind does not exist.

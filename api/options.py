@@ -1,4 +1,7 @@
-"""The keywords of `run`: each is an option of ``pipistrelle run`` and a field of a `RunSpec`."""
+"""The keywords of `run`.
+
+Each keyword is an option of ``pipistrelle run`` and a field of a `RunSpec`.
+"""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -33,10 +36,11 @@ class OptionError(PipistrelleError):
 
 
 class RunKeywords(TypedDict, total=False):
-    """The optional keywords of `run`, named as the options of ``pipistrelle run`` with underscores.
+    """The optional keywords of `run`.
 
-    ``from_`` stands for ``--from``, because ``from`` is a Python keyword. Times are texts such as ``"36h"``, numbers of
-    seconds, or timedeltas. An option that may be repeated takes a list.
+    They are named as the options of ``pipistrelle run``, with underscores. ``from_`` stands for ``--from``, because
+    ``from`` is a Python keyword. Times are texts such as ``"36h"``, numbers of seconds, or timedeltas. An option that
+    may be repeated takes a list.
     """
 
     scale_platform: str | float
@@ -154,7 +158,9 @@ def spec_of(options: Mapping[str, Any], description: Name | None, where: str) ->
 
 
 def plain(value: Any, kind: Any = None) -> Any:
-    """Convert a keyword's value to texts, numbers, lists and tables, as in a TOML file.
+    """Convert a keyword's value to texts, numbers, lists and tables.
+
+    The result is as in a TOML file.
 
     Args:
         value: the value.

@@ -101,7 +101,9 @@ class Plots:
         return axes
 
     def queue(self, ax: "Axes | None" = None, *, units: bool = False, **style: Any) -> "Axes":
-        """Draw the number of waiting jobs over time, or the number of units that they ask for.
+        """Draw the number of waiting jobs over time.
+
+        With ``units``, draw the number of units that these jobs request.
 
         Raises:
             PipistrelleError: `Run.queue` is not known, or matplotlib or pyarrow is not installed.
@@ -180,7 +182,10 @@ class Plots:
 
 
 def axes_of(ax: "Axes | None") -> "Axes":
-    """Return the given axes, or those of a new figure; MissingPackage without matplotlib."""
+    """Return the given axes, or those of a new figure.
+
+    Raise MissingPackage if matplotlib is not installed.
+    """
     if ax is not None:
         return ax
     pyplot = imported("matplotlib.pyplot", "a plot")

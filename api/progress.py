@@ -74,9 +74,10 @@ def _shown(wanted: bool | None) -> Show | None:
 
 
 class Bar:
-    """A progress line: a bar, the number of finished items, and the estimated time left.
+    """A progress line, shown while jobs or trials are processed.
 
-    The line appears after half a second, so short runs show nothing.
+    It has a bar, the number of finished items, and the estimated time left. The line appears after half a second, so
+    short runs show nothing.
 
     Args:
         show: shows a line in place of the previous one.
@@ -91,7 +92,10 @@ class Bar:
         self._seen = False
 
     def update(self, done: int, total: int) -> None:
-        """Show that ``done`` of ``total`` items are finished, at most ten times per second."""
+        """Show that ``done`` of ``total`` items are finished.
+
+        The line changes at most ten times per second.
+        """
         now = time.monotonic()
         if now < self._due:
             return
@@ -152,7 +156,10 @@ def run_progress(setup: "Setup", wanted: bool | None) -> "Iterator[Sequence[Obse
 
 @contextmanager
 def study_progress(wanted: bool | None) -> "Iterator[Callable[[Headway], None]]":
-    """Yield a function that shows a study's progress; ``wanted`` as for `run_progress`."""
+    """Yield a function that shows a study's progress.
+
+    ``wanted`` is as for `run_progress`.
+    """
     show = _shown(wanted)
     if show is None:
         yield lambda progress: None

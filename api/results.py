@@ -101,7 +101,10 @@ class Run:
 
     @property
     def description(self) -> dict[str, Any] | None:
-        """The options of the run, as in ``out_command.json``; None if it had Python objects as inputs."""
+        """The options of the run, as in ``out_command.json``.
+
+        None if the run had Python objects as inputs.
+        """
         return output_json(self._folder / COMMAND_FILE)
 
     @cached_property
@@ -134,7 +137,10 @@ class Run:
 
     @cached_property
     def jobs(self) -> Table:
-        """The jobs that ended, with their labels such as ``user`` and ``queue``; one row per attempt."""
+        """The jobs that ended, with their labels such as ``user`` and ``queue``.
+
+        The table has one row per attempt.
+        """
         table = self._table("jobs")
         if not (self._folder / f"{OUTPUT_PREFIX}labels.csv").is_file():
             return table
@@ -237,7 +243,10 @@ class Run:
 
     @property
     def clock(self) -> tuple[float | None, str | None]:
-        """The Unix time (s) of simulated time 0 and the machine's time zone; None if unknown."""
+        """The Unix time (s) of simulated time 0, and the machine's time zone.
+
+        They are None if unknown.
+        """
         first = next(iter(self._config["workloads"].values()), None)
         told = first if isinstance(first, dict) else {}
         return told.get("epoch"), told.get("timezone")

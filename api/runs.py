@@ -163,7 +163,10 @@ def _maker(scheduler: Any) -> Callable[[], Policy]:
 
 
 def _objects(spec: RunSpec, workload: object, platform: object, options: dict[str, Any]) -> Inputs | None:
-    """Return the inputs given as Python objects, with the description's changes, or None."""
+    """Return the inputs that were given as Python objects.
+
+    They include the description's changes. Return None if there are no such inputs.
+    """
     trace = workload if isinstance(workload, Workload) else None
     machine = platform if isinstance(platform, Platform) else None
     if trace is None and machine is None:

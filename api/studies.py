@@ -1,4 +1,7 @@
-"""Run studies, which consist of many simulations (trials), and summarise the trials."""
+"""Run studies, and summarise their trials.
+
+A study consists of many simulations, called trials.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
@@ -36,14 +39,19 @@ _SUFFIXES: Final = (".svg", ".pdf", ".png")
 
 
 def _check_shares(**shares: float | None) -> None:
-    """Raise OptionError for the first keyword that is not between 0 and 1; None is allowed."""
+    """Raise OptionError for the first keyword that is not between 0 and 1.
+
+    None is allowed.
+    """
     for name, share in shares.items():
         if share is not None and not (isinstance(share, int | float) and 0 < share < 1):
             raise OptionError(f"{name}: an invalid value", expected="a number between 0 and 1", found=repr(share))
 
 
 def _check(**words: tuple[str, Any]) -> None:
-    """Raise OptionError for the first keyword whose word is not a value of its Literal type.
+    """Raise OptionError for the first keyword whose word is not allowed.
+
+    A word is allowed if it is a value of the keyword's Literal type.
 
     Args:
         words: {keyword: (word, Literal type)}.
@@ -63,7 +71,9 @@ def _is_size(size: object) -> bool:
 
 
 class Picture:
-    """A picture of a study's results; `StudyResults.picture` returns it, and notebooks show it.
+    """A picture of a study's results.
+
+    `StudyResults.picture` returns it, and notebooks show it.
 
     Args:
         draw: returns the content of the picture file for a suffix, such as ``.svg``.
@@ -142,7 +152,9 @@ class StudyResults:
         return sum(reason == "stalled" for reason in reasons)
 
     def where(self, **values: object) -> "StudyResults":
-        """Return only the trials with the given values of axes, such as ``where(scheduler="easy")``.
+        """Return only the trials with the given values of axes.
+
+        For example, ``where(scheduler="easy")`` returns the trials of this scheduler.
 
         Raises:
             PipistrelleError: there is no such axis or value, or no trial is left.
@@ -185,11 +197,11 @@ class StudyResults:
         interval: Interval = "t",
         test: PairTest = "t",
     ) -> Table:
-        """Return the differences between each pair of values of an axis, paired by replica.
+        """Return the differences between each pair of values of an axis.
 
-        ``a`` and ``b`` name the pair. ``difference`` is b minus a, and ``ratio`` is b over a, each with its confidence
-        interval. ``p`` is the p-value of the paired test. ``p_holm`` is adjusted for all pairs of the metric by Holm's
-        method.
+        The values are paired by replica. ``a`` and ``b`` name the pair. ``difference`` is b minus a, and ``ratio`` is b
+        over a, each with its confidence interval. ``p`` is the p-value of the paired test. ``p_holm`` is adjusted for
+        all pairs of the metric by Holm's method.
 
         Args:
             axis: an axis of the study, such as ``scheduler``.
@@ -252,9 +264,9 @@ class StudyResults:
         by: str | None = None,
         level: float = LEVEL,
     ) -> "Axes":
-        """Draw the means of a metric as bars with confidence intervals; return the matplotlib axes.
+        """Draw the means of a metric as bars with confidence intervals.
 
-        `picture` offers more kinds of pictures.
+        The matplotlib axes are returned. `picture` offers more kinds of pictures.
 
         Args:
             metric: a column of `trials`.
@@ -403,7 +415,8 @@ def study(
             with a ``name``: ``{"policy": [{"name": "mine", "scheduler": "mine.py:Mine"}]}``.
         replicas: number of trials per cell with different random numbers, or the table ``replicas`` of a study's file.
         metrics: the table ``metrics`` of a study's file, such as ``{"warm_up": "30d"}``.
-        engine: ``auto`` uses the compiled kernel where possible, ``reference`` never; ``fill`` fills clusters of GPU
+        engine: ``auto`` uses the compiled kernel if possible, ``reference`` never uses it; ``fill`` fills clusters of
+            GPU
             nodes with pods instead of simulating runs.
         out: folder for the trials; an interrupted study continues there. Without a folder nothing is kept.
         overwrite: replace the results of another study in ``out``.
@@ -473,7 +486,10 @@ def _axes(values: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _table(values: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Convert keywords to a table of a study's file, with dashes in names, also in inner tables."""
+    """Convert keywords to a table of a study's file.
+
+    Names get dashes, also in inner tables.
+    """
     return {
         _dashed(name): _table(value) if isinstance(value, Mapping) else plain(value)
         for name, value in (values or {}).items()

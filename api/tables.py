@@ -1,4 +1,7 @@
-"""Tables of results, stored with Apache Arrow and convertible to pandas and polars."""
+"""Tables of results, stored with Apache Arrow.
+
+They can be converted to pandas and polars.
+"""
 
 import html
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,6 @@
-"""Compare the outputs of reference runs with the SHA-256 digests in canonical.toml.
+"""Compare the outputs of reference runs with the digests in canonical.toml.
+
+The digests are SHA-256.
 
     python benchmarks/canonical.py [NAME ...] [--quick] [--jobs 2] [--python OLD/bin/python] [--keep FOLDER] [--update]
 
@@ -73,7 +75,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The digests of a run's files, its duration (s), and an error text or an empty one."""
+    """The digests of a run's files, its duration (s) and its error text.
+
+    The error text is empty if the run succeeded.
+    """
 
     digests: Digests
     seconds: float
@@ -81,7 +86,10 @@ class Outcome:
 
 
 def runs_of(data: dict[str, Any]) -> dict[str, Run]:
-    """Return {name: run} from the content of canonical.toml, with the paths of logs inserted."""
+    """Return {name: run} from the content of canonical.toml.
+
+    The paths of logs are inserted into the command lines.
+    """
     runs = {}
     for name, lines in data["runs"].items():
         text = "\n".join(lines)
@@ -124,7 +132,10 @@ def play(run: Run, python: str, folder: Path) -> Outcome:
 
 
 def started(line: str, python: str, folder: Path) -> subprocess.Popen[bytes]:
-    """Start the process of a line; append its standard error to the file ``.errors``."""
+    """Start the process of one command line of a run.
+
+    Its standard error is appended to the file ``.errors``.
+    """
     command, _, output = line.removesuffix("&").partition(" > ")
     words = shlex.split(command)
     if words[0] == "tap":
@@ -136,7 +147,10 @@ def started(line: str, python: str, folder: Path) -> subprocess.Popen[bytes]:
 
 
 def awaited(line: str, process: subprocess.Popen[bytes]) -> str:
-    """Wait for the process of a line; return an error text, empty if it succeeded."""
+    """Wait for the process of a command line.
+
+    Return an error text, empty if the command succeeded.
+    """
     try:
         code = process.wait(LIMIT)
     except subprocess.TimeoutExpired:
@@ -145,9 +159,10 @@ def awaited(line: str, process: subprocess.Popen[bytes]) -> str:
 
 
 def left(folder: Path) -> Iterator[str]:
-    """Yield the relative paths of the files to compare in a run's folder and subfolders.
+    """Yield the relative paths of the files to compare in a run's folder.
 
-    Links to folders, names that begin with a dot, and files that are not results are skipped.
+    Files in subfolders are included. Links to folders, names that begin with a dot, and files that are not results are
+    skipped.
     """
     for parent, _, names in os.walk(folder):
         for name in names:

@@ -1,7 +1,7 @@
-"""Compare the processor time of conservative backfill with that of EASY, in one process.
+"""Compare the processor time of conservative backfill with that of EASY.
 
-Conservative backfill reserves nodes for every queued job. Prints both times, their ratio, and the time per event (job
-submission or end) of `conservative`. Reading the workload is not counted.
+Both run in one process. Conservative backfill reserves nodes for every queued job. Prints both times, their ratio, and
+the time per event (job submission or end) of `conservative`. Reading the workload is not counted.
 
     python benchmarks/conservative.py LOG.swf.gz [--platform curie] [--first 20000]
     python benchmarks/conservative.py [--jobs 20000] [--units 1000] [--load 2]

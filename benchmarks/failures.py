@@ -34,7 +34,10 @@ _JOBS = 20_000
 
 
 def timed(machine: Platform, workload: Workload, reliability: Reliability | None, policy: str) -> tuple[float, Result]:
-    """Return the processor time (s) of an in-process run without output files, and its result."""
+    """Return the processor time (s) of an in-process run, and its result.
+
+    The run writes no output files.
+    """
     setup = Setup.of(machine, workload, reliability=reliability)
     began = time.process_time()
     result = simulate(setup, InProcessTransport(Runtime(make_policy(policy))), clock=time.perf_counter)
@@ -83,7 +86,10 @@ def large() -> None:
 
 
 def report(what: str, machine: Platform, workload: Workload, reliability: Reliability) -> None:
-    """Print the time of a run without and with outages; ``what`` begins with the scheduler."""
+    """Print the time of a run without and with outages.
+
+    ``what`` is the label to print; it begins with the scheduler's name and a comma.
+    """
     policy = what.split(",", maxsplit=1)[0]
     base, _ = timed(machine, workload, None, policy)
     taken, result = timed(machine, workload, reliability, policy)

@@ -1,4 +1,4 @@
-"""Measure how many times per minute a cluster of shared nodes can be filled with pods.
+"""Measure how often per minute a cluster of shared nodes can be filled with pods.
 
 Pods are jobs that request cores, memory and GPU shares.
 

@@ -22,7 +22,10 @@ def seconds(words: list[str], rounds: int) -> float:
 
 
 def main() -> None:
-    """Print the times of ``--help`` and of importing click, their ratio, and the system load."""
+    """Print the times of ``--help`` and of importing click.
+
+    Also print their ratio and the system load.
+    """
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 20
     click = seconds([sys.executable, "-c", "import click"], rounds)
     shown = seconds([sys.executable, "-m", "pipistrelle", "--help"], rounds)

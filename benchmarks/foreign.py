@@ -1,4 +1,4 @@
-"""Compare the round-trip times of schedulers in other languages and of EASY in Python.
+"""Compare round-trip times of schedulers in other languages and EASY in Python.
 
 Simulates a log several times with each scheduler in turn; server and scheduler are two processes on a Unix socket.
 Prints the mean wall time of a round trip, from notice to reply, and the part in which the server waits for the

@@ -1,10 +1,11 @@
-"""Fuzz the protocol: send hostile frames to server and schedulers, in both dialects.
+"""Fuzz the protocol: send hostile frames to server and schedulers.
 
-Hostile frames are malformed or unexpected. Each frame passes through the same functions as behind a socket: codec,
-session, transport or runtime, and engine or policy. A frame must be accepted, or refused with an error that names what
-is wrong. The run must then continue, or end with a documented exit code. A find is a frame that causes a traceback, a
-hang, a broken invariant, a message with control characters, or excessive use of time or memory. Each find is printed
-with the frame, and with the seed and run that reproduce it. The exit code is 1 if there are finds.
+Both dialects are tested. Hostile frames are malformed or unexpected. Each frame passes through the same functions as
+behind a socket: codec, session, transport or runtime, and engine or policy. A frame must be accepted, or refused with
+an error that names what is wrong. The run must then continue, or end with a documented exit code. A find is a frame
+that causes a traceback, a hang, a broken invariant, a message with control characters, or excessive use of time or
+memory. Each find is printed with the frame, and with the seed and run that reproduce it. The exit code is 1 if there
+are finds.
 
     python benchmarks/hostile_frames.py [--frames 100000] [--seed 1] [--side server-native] [--side ...]
 

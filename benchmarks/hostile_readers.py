@@ -1,10 +1,10 @@
-"""Fuzz the file readers: give damaged input files to every command that reads files.
+"""Fuzz the file readers with damaged input files.
 
-One valid file of each kind is created first. Each trial then damages a copy: it changes bytes, repeats or removes
-lines, replaces words by huge or negative numbers or long text, truncates the file, or pastes in part of another file.
-The command must end within 10 s of processor time and 1 GiB of memory, with an exit code of docs/reference/cli.md. If
-it fails, it must print one short message and no traceback. The exit code of this script is 1 if a command does not
-comply.
+Every command that reads files is tested. One valid file of each kind is created first. Each trial then damages a copy:
+it changes bytes, repeats or removes lines, replaces words by huge or negative numbers or long text, truncates the file,
+or pastes in part of another file. The command must end within 10 s of processor time and 1 GiB of memory, with an exit
+code of docs/reference/cli.md. If it fails, it must print one short message and no traceback. The exit code of this
+script is 1 if a command does not comply.
 
     python benchmarks/hostile_readers.py [--files 2000] [--seed 1] [--only READER]
 """
@@ -27,7 +27,10 @@ _HOSTILE = (
 
 
 def damaged(content: bytes, other: bytes, rng: random.Random) -> bytes:
-    """Return the content with one to four random changes; parts of ``other`` may be pasted in."""
+    """Return the content with one to four random changes.
+
+    Parts of ``other`` may be pasted in.
+    """
     for _ in range(rng.randint(1, 4)):
         lines = content.splitlines(keepends=True) or [b""]
         at, end = sorted((rng.randint(0, len(content)), rng.randint(0, len(content))))

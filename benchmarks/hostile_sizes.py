@@ -1,9 +1,9 @@
-"""Give every reader files of up to 10 MB that are made to cost time or memory; exit with code 1 if a limit is exceeded.
+"""Give every reader large hostile files, and check its time and memory.
 
-The files of hostile_readers.py are made long. Their lines are repeated, unchanged or with other numbers. Other files
-are one endless line or number, only line breaks, quotes, commas or dots, or deeply nested. Such content is tried alone
-and after a valid file. Compressed files unpack to the largest size that their readers allow. The limits and exit codes
-are those of hostile_readers.py.
+The files have up to 10 MB. The exit code is 1 if a limit is exceeded. Some files are those of hostile_readers.py,
+made long: their lines are repeated, unchanged or with other numbers. Other files are one endless line or number, only
+line breaks, quotes, commas or dots, or deeply nested. Such content is tried alone and after a valid file. Compressed
+files unpack to the largest size that their readers allow. The limits and exit codes are those of hostile_readers.py.
 
     python benchmarks/hostile_sizes.py [--megabytes 10] [--only READER] [--shape SHAPE] [--part 1/4] [--minutes 7]
 """
@@ -50,7 +50,10 @@ def _after(filler: bytes) -> Callable[[bytes, int], bytes]:
 
 
 def _inside(filler: bytes) -> Callable[[bytes, int], bytes]:
-    """Return a function that inserts the filler after a character that opens a value, in the middle of the file."""
+    """Return a function that inserts the filler in the middle of a file.
+
+    The filler is inserted after a character that opens a value.
+    """
 
     def put(content: bytes, size: int) -> bytes:
         found = re.search(rb"[\[{=,:(>|]", content[len(content) // 2 :])
@@ -61,7 +64,10 @@ def _inside(filler: bytes) -> Callable[[bytes, int], bytes]:
 
 
 def _body(filler: bytes) -> Callable[[bytes, int], bytes]:
-    """Return a function that inserts the filler as elements of a list before the last closing bracket."""
+    """Return a function that inserts the filler as elements of a list.
+
+    The filler is inserted before the last closing bracket.
+    """
 
     def put(content: bytes, size: int) -> bytes:
         at = max(content.rfind(b"]"), content.rfind(b"}"))
@@ -77,7 +83,10 @@ def _quoted(content: bytes, size: int) -> bytes:
 
 
 def _hard(content: bytes, size: int) -> bytes:
-    """Return noise followed by small objects, which take many times the memory of the compressed file."""
+    """Return noise followed by many small JSON objects.
+
+    Once parsed, the objects take many times the memory of the compressed file.
+    """
     head, newline, _ = content.partition(b"\n")
     noise = random.Random(1).randbytes(size // 7).hex().encode()
     return head + newline + b'{"x": "%b", "y": [%b{}]}' % (noise, _again(b"{},", 6 * size))
@@ -111,7 +120,10 @@ _SIMULATED: Final = (("Slurm events run", "again"), ("Slurm events run", "renumb
 
 
 def tries(megabytes: float) -> Iterator[tuple[str, str, Reader, Callable[[bytes], bytes]]]:
-    """Yield (name of the reader, shape, reader, function that makes the hostile content from the valid one)."""
+    """Yield the hostile files to try, each with its reader.
+
+    Yields (name of the reader, shape, reader, function that makes the hostile content from the valid one).
+    """
     for name, reader in READERS.items():
         is_packed = reader.file.endswith((".gz", ".xz")) or name == "snapshot"
         for shape, make_it in (SHAPES | _PACKED if is_packed else SHAPES).items():

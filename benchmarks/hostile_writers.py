@@ -51,7 +51,10 @@ class Writing:
         self.new: dict[str, bytes] = {}
 
     def whole(self) -> str:
-        """Run the command undisturbed and record its calls and files; return an error text or ""."""
+        """Run the command undisturbed, and record its calls and files.
+
+        Return an error text, or an empty one.
+        """
         counts = self._home / "calls"
         self._clear()
         code, said = command(self._home, list(self._writer.words), lambda: _count(counts))
@@ -71,7 +74,10 @@ class Writing:
         return pick.randint(1, max(1, self.calls))
 
     def kill(self, call: int) -> str:
-        """Kill the command at a call, then repeat it undisturbed; return an error text or ""."""
+        """Kill the command at a call, then repeat it undisturbed.
+
+        Return an error text, or an empty one.
+        """
         self._clear()
         if not self._writer.fresh:
             for name in self._writer.files:
@@ -147,7 +153,7 @@ def _on_writing(act: Callable[[], None]) -> None:
 
 
 def _count(counts: Path) -> None:
-    """Count this process's function calls and returns from its first writing to its end.
+    """Count this process's function calls and returns after its first writing.
 
     The total is written to the file ``counts``, followed by the numbers of the calls at which a file was opened or
     renamed.
@@ -175,7 +181,10 @@ def _count(counts: Path) -> None:
 
 
 def _die_at(call: int) -> None:
-    """Kill this process at function call or return number ``call`` after its first writing."""
+    """Kill this process at a given function call or return.
+
+    ``call`` is its number, counted from the first writing.
+    """
     left = call
 
     def count(*_: Any) -> None:
@@ -196,7 +205,9 @@ def made(home: Path) -> None:
 
 
 def kills(total: int, seed: int, only: str, tell: Callable[[str], None]) -> tuple[int, list[str]]:
-    """Kill each command several times; return the number of kills and one text per error.
+    """Kill each command several times.
+
+    Returns the number of kills and one text per error.
 
     Args:
         total: number of kills, over all commands.

@@ -19,13 +19,19 @@ _CASES = {
 
 
 def seconds(code: str) -> float:
-    """Return the wall-clock time (s) of code in a new process, excluding Python's start-up."""
+    """Return the wall-clock time (s) of code in a new process.
+
+    Python's start-up is not counted.
+    """
     words = [sys.executable, "-c", _TIMED.format(code)]
     return float(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
 
 
 def main() -> None:
-    """Print the times and their median ratios; fail if ``import pipistrelle`` takes too long."""
+    """Print the times and their median ratios.
+
+    Fail if ``import pipistrelle`` takes too long.
+    """
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 20
     found: dict[str, list[float]] = {name: [] for name in _CASES}
     for _ in range(rounds):

@@ -1,7 +1,7 @@
-"""Compare an in-process run with a minimal EASY loop that writes the same jobs file.
+"""Compare an in-process run with a minimal EASY loop.
 
-The loop below supports only EASY on rigid jobs. It has a heap of ends, a list of queued jobs, and intervals of free
-units. Its out_jobs.csv must equal that of the run, byte for byte. Prints the ratio
+Both write the same jobs file. The loop below supports only EASY on rigid jobs. It has a heap of ends, a list of queued
+jobs, and intervals of free units. Its out_jobs.csv must equal that of the run, byte for byte. Prints the ratio
 
     processor time of the run (all outputs) / processor time of the loop (out_jobs.csv alone)
 
@@ -35,7 +35,7 @@ from pipistrelle.traces.workload import Workload, decimal_texts
 
 
 def by_hand(units: int, workload: Workload, path: Path) -> None:  # noqa: PLR0915 - one loop, as one would write it
-    """Simulate a workload under EASY on the lowest free units, and write its jobs file.
+    """Simulate a workload under EASY on the lowest free units; write its jobs file.
 
     The workload must be prepared by `Setup.of`, which removes invalid jobs.
     """

@@ -44,7 +44,10 @@ SOURCE = Path(__file__).with_name("easy_loop.cpp")
 
 
 def built(folder: Path) -> Path | None:
-    """Compile the C++ loop and return the path of the program, or None without a compiler."""
+    """Compile the C++ loop and return the path of the program.
+
+    Return None if there is no compiler.
+    """
     compiler = shutil.which("g++") or shutil.which("c++")
     if compiler is None:
         return None
@@ -54,7 +57,7 @@ def built(folder: Path) -> Path | None:
 
 
 def in_cpp(program: Path, workload: Workload, units: int, *, placing: bool) -> tuple[float, np.ndarray]:
-    """Return the processor time of the C++ loop (s) and the start times of the jobs (s).
+    """Return the processor time (s) of the C++ loop, and the job start times (s).
 
     With ``placing`` each job is assigned nodes; otherwise nodes are only counted.
     """
@@ -65,7 +68,7 @@ def in_cpp(program: Path, workload: Workload, units: int, *, placing: bool) -> t
 
 
 def in_kernel(setup: Setup, *, placing: bool) -> tuple[float, np.ndarray]:
-    """Return the processor time of the kernel's loop (s) and the start times of the jobs (s).
+    """Return the processor time (s) of the kernel's loop, and the job start times (s).
 
     With ``placing`` each job is assigned nodes; otherwise nodes are only counted.
     """
@@ -78,7 +81,10 @@ def in_kernel(setup: Setup, *, placing: bool) -> tuple[float, np.ndarray]:
 
 
 def against_cpp(program: Path, setup: Setup, load: float, repeat: int) -> None:
-    """Time the C++ loop and the kernel in turn, check equal starts, and print the ratio."""
+    """Time the C++ loop and the kernel in turn, and print the ratio.
+
+    Also check that both give equal start times.
+    """
     (workload,) = setup.workloads.values()
     for placing in (False, True):
         in_kernel(setup, placing=placing)  # compiles the kernel, or loads it from the cache
@@ -100,7 +106,10 @@ def against_cpp(program: Path, setup: Setup, load: float, repeat: int) -> None:
 
 
 def median_time(action: Callable[[], object], repeat: int) -> float:
-    """Return the median processor time (s) of an action, after one call that is not counted."""
+    """Return the median processor time (s) of an action.
+
+    A first call is not counted.
+    """
     action()
     times = []
     for _ in range(repeat):

@@ -101,23 +101,32 @@ class _Scheduler:
         self._pidfd = os.pidfd_open(self.pid)
 
     def __call__(self, words: list[str], **_: Any) -> "_Scheduler":
-        """Start the command line ``words`` and return the process, as calling `Popen` does."""
+        """Start the command line ``words`` and return the process, as `Popen` does."""
         self.release("\0".join(words).encode())
         return self
 
     def release(self, words: bytes = b"") -> None:
-        """Send the process its command line, separated by null bytes; an empty one ends it."""
+        """Send the process its command line, separated by null bytes.
+
+        An empty command line ends the process.
+        """
         if self._writing >= 0:
             os.write(self._writing, words)
             os.close(self._writing)
             self._writing = -1
 
     def forget(self) -> None:
-        """Close this process's copy of the writing end of the pipe that carries the command line."""
+        """Close this process's copy of the writing end of the pipe.
+
+        The pipe carries the command line.
+        """
         os.close(self._writing)
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for the end and return the exit code; raise TimeoutExpired after ``timeout`` (s)."""
+        """Wait for the end and return the exit code.
+
+        Raise TimeoutExpired after ``timeout`` (s).
+        """
         if self.returncode is None:
             if not select.select([self._pidfd], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired("scheduler", timeout or 0.0)
@@ -169,7 +178,14 @@ def _after_steps(steps: int, die: Callable[[], None]) -> None:
 
 
 def _before(owner: Any, name: str, count: int, act: Callable[[], None]) -> None:
-    """Call ``act`` just before call number ``count`` of the method ``name`` of ``owner``."""
+    """Call ``act`` just before a given call of a method.
+
+    Args:
+        owner: the object or class with the method.
+        name: name of the method.
+        count: number of the call.
+        act: the function to call.
+    """
     method = getattr(owner, name)
     left = count
 
@@ -184,7 +200,7 @@ def _before(owner: Any, name: str, count: int, act: Callable[[], None]) -> None:
 
 
 class Killer:
-    """Runs simulations in a folder, kills and resumes them, and compares their outputs.
+    """Runs, kills and resumes simulations in a folder, and compares their outputs.
 
     Parameters
     ----------
@@ -286,9 +302,9 @@ class Killer:
         return ", ".join(f"{name} differs" for name in found if found[name] != expected[name])
 
     def _killed(self, words: list[str], cut: Cut, share: float | None) -> int:
-        """Run a command, kill it when ``share`` of the run is done, and return its exit code.
+        """Run a command, kill it at a given progress, and return its exit code.
 
-        The command is not killed if ``share`` is None.
+        ``share`` is the progress of the run, from 0 to 1. The command is not killed if ``share`` is None.
         """
         whole = self.whole[cut.mode]
         if share is None:
@@ -392,7 +408,10 @@ class Killer:
 
 
 def _gone(pid: int) -> None:
-    """Wait until a scheduler ends whose server has ended; raise AssertionError if it hangs."""
+    """Wait for the end of a scheduler whose server has ended.
+
+    Raise AssertionError if it hangs.
+    """
     try:
         pidfd = os.pidfd_open(pid)
     except ProcessLookupError:

@@ -1,7 +1,7 @@
-"""Measure what the live views cost: the terminal view (--live) and the web page (--page).
+"""Measure what the live views cost.
 
-Simulates a log under EASY in turn without a view, with a terminal view that another process reads, and with a page
-that one viewer follows. For each view it prints
+The views are the terminal view (--live) and the web page (--page). Simulates a log under EASY in turn without a view,
+with a terminal view that another process reads, and with a page that one viewer follows. For each view it prints
 
     time with the view / time without
 
@@ -44,7 +44,10 @@ with urllib.request.urlopen(sys.argv[1] + "events") as events:
 
 @contextmanager
 def on_terminal(setup: Setup) -> Iterator[LiveView]:
-    """Yield a view on a pseudo-terminal of 120 x 40 characters that another process reads."""
+    """Yield a view on a pseudo-terminal of 120 x 40 characters.
+
+    Another process reads the terminal.
+    """
     reader, terminal = pty.openpty()
     os.environ |= {"TERM": "xterm-256color", "COLUMNS": "120", "LINES": "40"}
     with (
@@ -60,7 +63,10 @@ def on_terminal(setup: Setup) -> Iterator[LiveView]:
 
 @contextmanager
 def as_page(setup: Setup) -> Iterator[LiveView]:
-    """Yield a page view that a viewer process follows; check that the viewer received updates."""
+    """Yield a page view that a viewer process follows.
+
+    Afterwards, check that the viewer received updates.
+    """
     with PageView(setup, 0) as view:
         viewer = subprocess.Popen([sys.executable, "-c", VIEWER, view.address], stdout=subprocess.PIPE)
         time.sleep(0.5)  # time for the viewer to connect

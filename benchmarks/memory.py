@@ -1,6 +1,6 @@
-"""Measure the peak memory of server and scheduler on a large log, and the time of the run.
+"""Measure peak memory and time of a run on a large log.
 
-The time is given relative to the time of reading the log.
+The memory is that of server and scheduler. The time is given relative to the time of reading the log.
 
 python benchmarks/memory.py CEA-Curie-2011-2.1-cln.swf.gz --platform curie
 """

@@ -1,7 +1,7 @@
-"""Compare our interval-based sets of units with Python's built-in sets, at 100,000 units.
+"""Compare our interval-based sets of units with Python's built-in sets.
 
-Run ``python benchmarks/nodesets.py``. Each line gives the times of one operation and their ratio. Nothing is asserted,
-because the times depend on the machine.
+The machine has 100,000 units. Run ``python benchmarks/nodesets.py``. Each line gives the times of one operation and
+their ratio. Nothing is asserted, because the times depend on the machine.
 """
 
 from collections.abc import Callable
@@ -53,9 +53,9 @@ def values() -> list[Line]:
 
 
 def ledgers() -> list[Line]:
-    """Return the operations on mutable sets of free units: allocate a job and release it.
+    """Return the operations on mutable sets of free units.
 
-    Each is done on a contiguous and on a fragmented machine.
+    An operation allocates a job and releases it. Each is done on a contiguous and on a fragmented machine.
     """
     lines = []
     whole = NodeSet.interval(0, UNITS - 1)

@@ -1,4 +1,4 @@
-"""Measure the report page of some runs: time to generate it, to open it and to zoom in it.
+"""Measure the time to generate, open and zoom the report page of some runs.
 
 Prints:
 
@@ -56,7 +56,10 @@ step(20);
 
 
 def processor_time(folder: str) -> float:
-    """Return the processor time (s) of the browser's processes, found by their profile folder."""
+    """Return the processor time (s) of the browser's processes.
+
+    The processes are found by their profile folder.
+    """
     total = 0
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -68,9 +71,10 @@ def processor_time(folder: str) -> float:
 
 
 def run_again(folder: Path) -> float:
-    """Repeat a run in this process, with its outputs, and return its processor time (s).
+    """Repeat a run in this process and return its processor time (s).
 
-    Return 0 if the run cannot be repeated: it has no command file, used a scheduler program, or was resumed.
+    The time includes the run's outputs. Return 0 if the run cannot be repeated: it has no command file, used a
+    scheduler program, or was resumed.
     """
     raw = read_command(folder)
     if raw is None:
@@ -85,7 +89,10 @@ def run_again(folder: Path) -> float:
 
 
 def counted(driver: webdriver.Chrome) -> str:
-    """Return the browser's own figures for the page as text: time of scripts and of all tasks."""
+    """Return the browser's own figures for the page as text.
+
+    The figures are the times of scripts and of all tasks.
+    """
     told = driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
     found = {one["name"]: one["value"] for one in told}
     return f"scripts {found['ScriptDuration']:.2f} s, tasks {found['TaskDuration']:.2f} s"

@@ -1,9 +1,9 @@
 """Measure the time of choosing nodes on Titan, for each placement and node order.
 
-The first part repeats the node choices of a simulated month with each placement, in the recorded states of the
-machine. The second part measures the processor time of whole runs with each node order, with server and scheduler in
-one process. Each process simulates the month twice. Printed are the times of the whole process and of the second
-simulation alone, in which everything is loaded.
+The first part repeats the node choices of a simulated month with each placement, in the recorded states of the machine.
+The second part measures the processor time of whole runs with each node order, with server and scheduler in one
+process. Each process simulates the month twice. The benchmark prints the time of the whole process and that of the
+second simulation alone, when all modules are already loaded.
 
     python benchmarks/placing.py [--runs 5]
 """
@@ -62,7 +62,10 @@ def parts() -> tuple[Order, Backfill]:
 
 
 def choices() -> None:
-    """Print the time per choice (µs) of each placement, on requests of a simulated month."""
+    """Print the time per choice (µs) of each placement.
+
+    The requests are those of a simulated month.
+    """
     platform, jobs = load_platform("titan"), generate_jobs(load_classes("titan-month"), 1)
     machine = Machine(platform.units, platform.info)
     print(f"{'microseconds a choice':24}" + "".join(f"{order:>22}" for order in ORDERS))
@@ -112,7 +115,10 @@ def runs(count: int) -> None:
 
 
 def command(words: list[str]) -> None:
-    """Run a command twice in this process, and print the processor time (s) of the second run."""
+    """Run a command twice in this process.
+
+    Print the processor time (s) of the second run.
+    """
     for _ in range(2):
         began = time.process_time()
         with suppress(SystemExit):

@@ -155,9 +155,9 @@ class Timed:
 
 
 def stream(burst: int, events: int, units: int, load: float) -> Workload:
-    """Return ``burst`` jobs submitted at once, followed by single jobs at the offered load.
+    """Return ``burst`` jobs submitted at once, followed by a stream of single jobs.
 
-    The jobs have many users, groups, accounts and classes.
+    The stream has the given offered load. The jobs have many users, groups, accounts and classes.
     """
     late = generate(jobs=2 * events, units=units, seed=1, load=load)
     early = generate(jobs=burst or 1, units=units, seed=2, load=load)
@@ -188,7 +188,10 @@ def stream(burst: int, events: int, units: int, load: float) -> Workload:
 
 
 def measure(policy: Policy, workload: Workload, units: int, events: int, *, failing: bool = False) -> Timed:
-    """Simulate until ``events`` decisions are measured; return the policy with its times."""
+    """Simulate until ``events`` decisions are measured.
+
+    Return the policy with its times.
+    """
     timed = Timed(policy, events, skipped=20)
     machine = homogeneous(units, "machine")
     spec = RunSpec(failures=("exponential,mtbf=20d",), repair="4h") if failing else RunSpec()
@@ -198,7 +201,10 @@ def measure(policy: Policy, workload: Workload, units: int, events: int, *, fail
 
 
 def compare(name: str, policies: Sequence[Policy], arguments: argparse.Namespace, *, failing: bool = False) -> None:
-    """Measure with an empty and a deep queue, and print the ratios; each needs its own policy."""
+    """Measure with an empty and a deep queue, and print the ratios.
+
+    Each measurement needs its own policy.
+    """
     units, events = arguments.units, arguments.events
     found = []
     for policy, burst in zip(policies, (0, arguments.burst), strict=True):

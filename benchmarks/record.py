@@ -62,7 +62,10 @@ class Timed:
 
 @contextmanager
 def used() -> Iterator[list[float]]:
-    """Yield a list to which the processor time (s) of this process and its children is appended."""
+    """Yield a list; append the processor time (s) of the ``with`` body to it.
+
+    The time is that of this process and its children.
+    """
     found: list[float] = []
     before = sum(os.times()[:4])
     yield found

@@ -1,4 +1,6 @@
-"""Measure how long runs on shared nodes take, where jobs request cores, memory and GPUs.
+"""Measure how long runs on shared nodes take.
+
+Jobs request cores, memory and GPUs.
 
     python benchmarks/shared_nodes.py [--jobs 20000] [--nodes 200] [--load 0.95] [--scheduler easy] [--repeat 1]
     python benchmarks/shared_nodes.py --plain [--repeat 3]
@@ -41,9 +43,9 @@ def machine(nodes: int) -> Platform:
 
 
 def jobs(count: int, nodes: int, load: float, seed: int = 1) -> Workload:
-    """Return random jobs that request cores, memory and GPUs, at an offered load of ``load``.
+    """Return random jobs that request cores, memory and GPUs.
 
-    A job counts with its cores or its memory, whichever is the larger share of a node.
+    Their offered load is ``load``. A job counts with its cores or its memory, whichever is the larger share of a node.
     """
     rng = np.random.Generator(np.random.PCG64(seed))
     requests: list[Request | None] = []
@@ -81,7 +83,7 @@ def jobs(count: int, nodes: int, load: float, seed: int = 1) -> Workload:
 
 
 def seconds(platform: Platform, workload: Workload, scheduler: str, out: Path) -> float:
-    """Return the processor time (s) of a run in this process, including all its outputs."""
+    """Return the processor time (s) of an in-process run, including its outputs."""
     begin = time.process_time()
     run_in_process(workload, scheduler, platform=platform, options=RunOptions(out=out, overwrite=True))
     return time.process_time() - begin

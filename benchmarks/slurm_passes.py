@@ -1,4 +1,4 @@
-"""Compare our Slurm scheduling passes with those of recordings of the real slurmctld.
+"""Compare our Slurm scheduling passes with recordings of the real slurmctld.
 
     python benchmarks/slurm_passes.py [FOLDER ...] [--verbose N]
 
@@ -38,7 +38,7 @@ class Player:
     """Replays the log of one recording and counts equal results.
 
     Attributes:
-        counts: {what was compared, or what of it was equal: number}.
+        counts: {name: number} of compared and of equal results, such as ``priorities`` and ``priorities equal``.
         differences: one text per difference, in order.
     """
 
@@ -63,7 +63,10 @@ class Player:
         self.now = 0
 
     def job(self, name: str, *states: str) -> SlurmJob:
-        """Return the record of a job or array task (such as ``34_0``) in one of the states."""
+        """Return the record of a job or array task in one of the states.
+
+        The name of an array task is, for example, ``34_0``.
+        """
         number, _, task = name.partition("_")
         found = [one for one in self.controller.by_number[int(number)] if one.state in states]
         if task:
@@ -110,7 +113,10 @@ class Player:
         self.controller.release(self.job(step.job, RUNNING), TIMEOUT, int(step.time), completing=True)
 
     def on_epilog(self, step: Step) -> None:
-        """Return a node of a killed job to service; after its last node, the job has ended."""
+        """Return a node of a killed job to service.
+
+        The job has ended when its last node is returned.
+        """
         done = self.epilogs.setdefault(step.job, set())
         done.add(step.data)
         job = (

@@ -84,7 +84,10 @@ def expand(text: str) -> tuple[str, ...]:
 
 
 def clock(text: str) -> int:
-    """Convert a date, or a clock time of the first day, to seconds since the recording's time 0."""
+    """Convert a date or clock time to seconds since the recording's time 0.
+
+    A clock time without a date is on the first day.
+    """
     if "T" in text:
         return int((datetime.fromisoformat(text).replace(tzinfo=UTC) - EPOCH).total_seconds())
     hours, minutes, seconds = text.split(":")
@@ -188,7 +191,10 @@ def submissions(folder: Path) -> dict[str, tuple[Submission, list[int], float]]:
 
 
 def label(text: str) -> str:
-    """Shorten an id of the log: ``34_0(38)`` to ``34_0``, ``34_*`` to ``34``, ``34`` unchanged."""
+    """Shorten a job id of the log.
+
+    ``34_0(38)`` becomes ``34_0``, ``34_*`` becomes ``34``, and ``34`` is unchanged.
+    """
     if match := re.match(r"(\d+)_(\d+)\(", text):
         return f"{match[1]}_{match[2]}"
     match = re.match(r"\d+", text)
@@ -203,7 +209,10 @@ _PREEMPTED = re.compile(r"preempted JobId=(\S+) has been (?:requeued|killed) to 
 
 
 def steps(folder: Path) -> list[Step]:  # noqa: PLR0915 - one branch per kind of line
-    """Return the log's steps: submissions, passes, ends, requeues, usage and priorities."""
+    """Return the steps of the log.
+
+    Steps are submissions, passes, ends, requeues, usage and priorities.
+    """
     found: list[Step] = []
     now = 0.0
     current: PassLog | None = None

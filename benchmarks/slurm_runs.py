@@ -1,4 +1,4 @@
-"""Simulate recordings of the real slurmctld with our decisions, and compare every start.
+"""Simulate recordings of slurmctld with our decisions, and compare every start.
 
     python benchmarks/slurm_runs.py [FOLDER ...] [--model | --engine | --spread N] [--verbose N]
 
@@ -51,7 +51,10 @@ PERIOD, SAVES = 300, 100
 
 
 def request_times(folder: Path) -> dict[str, float]:
-    """Return {id: time from the end of the job to its request for a pass (s)} of a recording."""
+    """Return how long after its end each job requested a pass.
+
+    Returns {id: time (s)} for a recording.
+    """
     runtimes = {job: runtime for job, (_, _, runtime) in submissions(folder).items()}
     begun = {label(row["label"] or row["id"]): float(row["time"]) for row in rows(folder / "starts.csv")}
     names = {row["id"]: name_of(row) for row in rows(folder / "result.csv")}
@@ -81,7 +84,10 @@ def counted_twice(folder: Path) -> set[str]:
 
 
 def early_ends(folder: Path) -> set[str]:
-    """Return the ids of jobs whose completion the log has before a pass at the same time."""
+    """Return the ids of jobs that completed before a pass at the same time.
+
+    The order is that of the log.
+    """
     found: set[str] = set()
     waiting: list[str] = []
     time = 0.0
@@ -186,7 +192,7 @@ def play(folder: Path, *, model: bool, chance: random.Random | None = None) -> l
 
 
 def play_on_engine(folder: Path) -> list[Start]:
-    """Simulate a recording's files as ``pipistrelle run`` does, and return every start."""
+    """Simulate a recording as ``pipistrelle run`` does, and return every start."""
     accounting = [str(folder / name) for name in ("sacctmgr.dump", "qos.txt") if (folder / name).exists()]
     conf = str(folder / "slurm.conf")
     with tempfile.TemporaryDirectory() as name:

@@ -1,9 +1,9 @@
-"""Measure the time to simulate a year of a 1,000-node cluster under Slurm's scheduler.
+"""Measure the time to simulate a year of a cluster under Slurm's scheduler.
 
     python benchmarks/slurm_year.py [--days 365] [--jobs-per-day 822] [--profile]
 
-The cluster has 12 partitions, shared nodes, 200 accounts with 5 users each, and fair-tree priorities. The jobs are
-random with a fixed seed: 300,000 per year, mostly small, at about 80 % of the capacity.
+The cluster has 1,000 nodes in 12 partitions, shared nodes, 200 accounts with 5 users each, and fair-tree priorities.
+The jobs are random with a fixed seed: 300,000 per year, mostly small, at about 80 % of the capacity.
 """
 
 import argparse

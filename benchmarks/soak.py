@@ -1,4 +1,4 @@
-"""Check that memory and file descriptors do not grow in a run with many round trips.
+"""Check that memory and file descriptors do not grow in a long run.
 
 The run is a ``pipistrelle run`` command over ipc. Each job of one unit starts at once and ends before the next is
 submitted, so a job takes two round trips and the queue stays empty. Memory and descriptors of server and scheduler are
@@ -28,7 +28,10 @@ _PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
 
 @dataclass(frozen=True)
 class Look:
-    """A sample of one process: resident memory (KiB) and number of open file descriptors."""
+    """A sample of one process.
+
+    It holds the resident memory (KiB) and the number of open file descriptors.
+    """
 
     resident: int
     descriptors: int
@@ -42,9 +45,10 @@ class Look:
 
 @dataclass(frozen=True)
 class Looks:
-    """Samples of both processes at one time; ``done`` is the progress of the run in thousandths.
+    """Samples of both processes at one time.
 
-    While the run is not complete, ``done`` is the size of out_jobs.csv (bytes).
+    ``done`` is the progress of the run: at first the size of out_jobs.csv (bytes), later the share of the run in
+    thousandths.
     """
 
     done: int
@@ -66,7 +70,10 @@ def child_of(pid: int) -> int | None:
 
 
 def soak(round_trips: int, scheduler: str, home: Path) -> tuple[int, float, list[Looks]]:
-    """Run the simulation; return its number of round trips, its wall time (s) and the samples."""
+    """Run the simulation and sample both processes.
+
+    Returns the number of round trips, the wall time (s) and the samples.
+    """
     workload, out, timings = home / "soak.swf", home / "out", home / "timings.json"
     write_workload(workload, round_trips // 2)
     words = [sys.executable, "-m", "pipistrelle.cli", "run", "-w", str(workload), "--scheduler", scheduler]

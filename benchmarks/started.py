@@ -1,7 +1,9 @@
-"""Run a benchmark that reads files, and print errors in them as one line, not as a traceback.
+"""Run a benchmark that reads files, and print errors in them as one line.
 
-if __name__ == "__main__":
-    started(main)
+A benchmark ends with:
+
+    if __name__ == "__main__":
+        started(main)
 """
 
 import subprocess

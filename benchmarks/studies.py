@@ -1,4 +1,6 @@
-"""Measure the trials per hour of a study on one process, two processes and local Dask.
+"""Measure the trials per hour of a study.
+
+The study runs on one process, on two processes and on a local Dask cluster.
 
     python benchmarks/studies.py [--jobs 130000] [--trials 40] [--engine auto] [--log FILE] [--no-dask]
 
@@ -71,7 +73,10 @@ class Watch:
 
 
 def written(home: Path, jobs: int) -> str:
-    """Write a workload of ``jobs`` generated jobs at a load of 0.85 and return its path."""
+    """Write a generated workload and return its path.
+
+    It has ``jobs`` jobs at an offered load of 0.85.
+    """
     path = home / f"jobs-{jobs}.swf.gz"
     save(generate(jobs=jobs, units=NODES, seed=1, load=0.85), path)
     return str(path)

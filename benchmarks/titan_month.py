@@ -1,4 +1,4 @@
-"""Simulate a month of Titan under a paper's policies, and compare with the paper's figures.
+"""Simulate a month of Titan under a paper's policies, and compare the figures.
 
 The paper is Zimmer et al., GPU Age-Aware Scheduling to Improve the Reliability of Leadership Jobs on Titan, 2018; see
 docs/reference/placing.md. Jobs are drawn from the model ``titan-month``, the platform is ``titan``, and the scheduler
@@ -66,7 +66,7 @@ def lines(months: dict[str, list[Month]], machine: int) -> list[str]:
 
 
 def compared(months: dict[str, list[Month]], machine: int) -> list[str]:
-    """Return a table of the gains from sorting the node list by GPU age, in the paper and here.
+    """Return a table of the gains from sorting the node list by GPU age.
 
     One column has the paper's gains. The others have the simulated gains of each dual-ended policy.
 

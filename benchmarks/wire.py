@@ -141,7 +141,7 @@ def _echo_peer(endpoint: str, frames: list[bytes], notices: list[Notice], dialec
 
 
 def echo(endpoint: str, notices: list[Notice], replies: list[bytes], dialect: str, *, with_json: bool = False) -> float:
-    """Return the wall time (s) that two minimal processes take to exchange these messages.
+    """Return the wall time (s) in which two minimal processes exchange messages.
 
     With ``with_json``, both processes also encode and decode the messages.
     """
@@ -174,7 +174,10 @@ def echo(endpoint: str, notices: list[Notice], replies: list[bytes], dialect: st
 
 
 def _peer_of_sockets(ours: bool, endpoint: str, trips: int) -> None:
-    """Act as the scheduler: send HELLO and answer each message, with our REQ socket or pyzmq's."""
+    """Act as the scheduler: send HELLO and answer each message.
+
+    The process uses our REQ socket (``ours``) or pyzmq's.
+    """
     send: Callable[[bytes], Any]
     if ours:
         connection = ZmtpConnection(endpoint)
@@ -235,7 +238,7 @@ def bare(ours: bool, endpoint: str, trips: int) -> float:
 
 
 def compare_sockets(trips: int, repeat: int) -> None:
-    """Print the time of a round trip with our sockets and with pyzmq's, and their ratio."""
+    """Print the round-trip times of our sockets and of pyzmq's, and their ratio."""
     print(f"{trips:,} round trips of {len(NOTICE)} and {len(REPLY)} bytes, {repeat} pairs in turn, us each")
     for transport in ("ipc", "tcp"):
         pairs = []
@@ -252,7 +255,10 @@ def compare_sockets(trips: int, repeat: int) -> None:
 
 
 def command(arguments: argparse.Namespace, endpoint: str | None, folder: Path) -> tuple[float, dict[str, float]]:
-    """Run `pipistrelle run`; return its wall time (s) and the figures of its ``--timings`` file."""
+    """Run `pipistrelle run` and return its times.
+
+    Returns the wall time (s) and the figures of the ``--timings`` file.
+    """
     timings = folder / "timings.json"
     words = [sys.executable, "-m", "pipistrelle.cli", "run", "-w", arguments.log, "-p", arguments.platform]
     words += [

@@ -1,4 +1,4 @@
-"""Compare theory and simulation of the yield of applications that tolerate failures.
+"""Compare theory and simulation of the yield of failure-tolerant applications.
 
 An application has spare nodes, or is moldable or grid-shaped. The yield is the share of node time that becomes useful
 work. The setting is that of the paper: 22,500 nodes that each fail once in 20 years, and dumps and reads of two
@@ -66,13 +66,19 @@ def percent(estimate: Estimate) -> str:
 
 @cache
 def lived(shape: Shape, spares: int, failures: int, seed: int) -> Lifetimes:
-    """Simulate at least 50 lifetimes of an application, with about ``failures`` failures together."""
+    """Simulate at least 50 lifetimes of an application.
+
+    All lifetimes together have about ``failures`` failures.
+    """
     count = max(failures // (spares + 1), 50)
     return live(shape, SLIDES, failures=spares, lifetimes=count, generator=generator(seed, len(shape), spares))
 
 
 def yields(failures: int, seed: int) -> None:
-    """Print the yields for each wait and type of application, by formula and by simulation."""
+    """Print the yields for each wait and type of application.
+
+    Each yield is given by formula and by simulation.
+    """
     print(f"interval {SLIDES.interval:.0f} s, a failure in {SLIDES.mtbf_of_all / _HOUR:.3f} h")
     print("wait h  application  spares  % of N  paper %  exact %  simulated %               paper - simulated, points")
     worst = 0.0
@@ -100,7 +106,10 @@ def yields(failures: int, seed: int) -> None:
 
 
 def claim(failures: int, seed: int) -> None:
-    """Print the yields of 1 % of spares with a day's wait, also under variations of the setting."""
+    """Print the yields with 1 % of spare nodes and a wait of a day.
+
+    Yields under variations of this setting are printed, too.
+    """
     day, few = 24 * _HOUR, SLIDES.nodes // 100
     print("\n1 % of spares and a day's wait: 89 %?  yield % by application; ceiling: the yield without any wait")
     settings: dict[str, tuple[Allocation, Form]] = {
@@ -203,7 +212,7 @@ def completion_times(
 
 
 def best_interval(dump: float, read: float, mtbf: float, *, runs: int, seed: int) -> Estimate:
-    """Estimate the checkpoint interval that minimises the duration of a job, by simulation.
+    """Estimate by simulation the checkpoint interval that minimises a job's duration.
 
     The interval is in seconds of work. Each run simulates a job of `_DUMPS` Daly intervals with five intervals around
     Daly's, under the same failures. A parabola is fitted to the mean durations over the logarithm of the interval; its
@@ -241,7 +250,10 @@ def _gaps(mtbf: float, generator: np.random.Generator) -> Iterator[float]:
 
 
 def completion(runs: int, seed: int) -> None:
-    """Print the durations of jobs of a hundred intervals, and the best checkpoint intervals."""
+    """Print the durations of jobs, and the best checkpoint intervals.
+
+    Each job lasts a hundred intervals.
+    """
     print("\njobs of 100 of Daly's intervals; M the MTBF, C dump and read; times in M")
     print("M / C  interval   Daly's     exact  simulated                    simulated / Daly's")
     mtbf = 1e5

@@ -1,1 +1,4 @@
-"""The kernel: a compiled engine for studies, with the same results as the reference engine."""
+"""The kernel: a compiled engine for studies.
+
+Its results are the same as those of the reference engine.
+"""

@@ -26,9 +26,9 @@ from pipistrelle.kernel.waiting import BLOCK, cut, drop_first, first_of, join, k
 
 @within
 def _find_levels(plans: Plans, words: int) -> None:
-    """Compute the units closed by maintenance at each level of latest ends (see the module).
+    """Compute the units closed by maintenance at each level of latest ends.
 
-    ``words`` is the length of a bit set.
+    The module explains levels. ``words`` is the length of a bit set.
     """
     level = 0
     plans.level_closed[:words] = 0
@@ -47,7 +47,10 @@ def _find_levels(plans: Plans, words: int) -> None:
 
 @within
 def _level_of(plans: Plans, end: float) -> int:
-    """Return the level (see the module) of a job that ends at ``end`` (s) at the latest."""
+    """Return the level of a job that ends at ``end`` (s) at the latest.
+
+    The module explains levels.
+    """
     level = 0
     while level < plans.counts.levels and plans.levels[level + 1].begin < end:
         level += 1
@@ -102,9 +105,10 @@ def _take_first(units: Ints, count: int, taken: Ints) -> None:
 
 @within
 def _take_beside(plans: Plans, size: int, beside: int, first: int, reserved: int) -> int:
-    """Take units for a backfilled job that ends after the reserved start of the first queued job.
+    """Take units for a backfilled job that may delay the first queued job.
 
-    Return how many of the taken units are reserved for the first job. The taken units go into ``plans.taken``.
+    The backfilled job ends after the reserved start of the first queued job. Return how many of the taken units are
+    reserved for the first job. The taken units go into ``plans.taken``.
 
     Args:
         size: number of units to take; that many must be open.
@@ -140,9 +144,10 @@ def _take_beside(plans: Plans, size: int, beside: int, first: int, reserved: int
 
 @within
 def _sort_ends(plans: Plans, closed: Closed, slots: KernelSlots, running: int, words: int, now: float) -> None:
-    """Sort the running jobs by their latest end into ``plans.end_time`` and ``plans.end_slot``.
+    """Sort the running jobs by their latest end.
 
-    A job's latest end is the end of its walltime, or the begin of maintenance on its nodes if that is earlier.
+    The ends are put into ``plans.end_time``, the jobs' slots into ``plans.end_slot``. A job's latest end is the end of
+    its walltime, or the begin of maintenance on its nodes if that is earlier.
     """
     for at in range(running):
         slot = slots.planned_slot[at]
@@ -162,10 +167,10 @@ def _sort_ends(plans: Plans, closed: Closed, slots: KernelSlots, running: int, w
 
 @within
 def _reserve(run: State, size: int, walltime: float, now: float) -> tuple[float, int]:
-    """Return the earliest time (s) at which enough units are open to a job, and their number then.
+    """Return the earliest time (s) at which enough units are open to a job.
 
-    Units are open if they are free and not closed by maintenance. The time is inf if it is unknown. The open units go
-    into ``plans.reserved``. The result equals that of
+    Their number at that time is returned, too. Units are open if they are free and not closed by maintenance. The time
+    is inf if it is unknown. The open units go into ``plans.reserved``. The result equals that of
     `pipistrelle.schedulers.plan.around_windows.reserve`.
     """
     nodes, slots, plans = run.nodes, run.slots, run.plans
@@ -204,7 +209,10 @@ def _start_on_taken(run: State, job: int, now: float) -> None:
 
 @within
 def _open_to(nodes: Nodes, plans: Plans, level: int) -> None:
-    """Put the free units that are not closed at a level into ``plans.open``; clear ``taken``."""
+    """Put the free units that are not closed at a level into ``plans.open``.
+
+    Clear ``plans.taken``.
+    """
     base = level * nodes.free.size
     for word in range(nodes.free.size):
         plans.open[word] = nodes.free[word] & ~plans.level_closed[base + word]
@@ -231,7 +239,10 @@ def _start_in_order(run: State, now: float) -> int:
 
 @woven_in
 def _passes(run: State, first: int, job: int, now: float) -> bool:
-    """Start ``job`` before ``first``, the first queued job, if allowed; return whether it started."""
+    """Start ``job`` before ``first``, the first queued job, if allowed.
+
+    Return whether ``job`` was started.
+    """
     nodes, plans, clock = run.nodes, run.plans, run.clock
     size, walltime, wanted = run.jobs.size[job], run.lives.walltime[job], run.jobs.size[first]
     if size > clock.free:

@@ -1,6 +1,7 @@
-"""Start, end and log the attempts of jobs on nodes that can fail, and requeue interrupted jobs.
+"""Start, end and log the attempts of jobs on nodes that can fail.
 
-The rules are those of the reference engine (`pipistrelle.server.attempts.accounting`), compiled unchanged.
+Interrupted jobs are requeued. The rules are those of the reference engine (`pipistrelle.server.attempts.accounting`),
+compiled unchanged.
 """
 
 from pipistrelle.kernel.compiled import shared, within, woven_in
@@ -41,9 +42,10 @@ shared(node_time, work_kept, split_work, time_to_save)
 
 @within
 def extended(run: State, walltime: float, job: int, saved: float) -> float:
-    """Return a job's walltime (s), extended if the run has ``--checkpoint-walltime extended``.
+    """Return a job's walltime (s), extended by the time for its checkpoints.
 
-    The extension is the time to read a checkpoint, if ``saved`` (s of work) is above 0, and to write checkpoints.
+    It is extended only in a run with ``--checkpoint-walltime extended``. The extension is the time to read a
+    checkpoint, if ``saved`` (s of work) is above 0, and to write checkpoints.
     """
     rules, nodes = run.rules, run.nodes
     if not rules.extended:
@@ -149,7 +151,10 @@ def _come_back(run: State, job: int, held: int, saved: float, now: float) -> Non
 
 @woven_in
 def close(run: State, slot: int, now: float) -> None:
-    """Log the attempt in a slot, which ends or is interrupted now, and update its job's totals."""
+    """Log the attempt in a slot, which ends or is interrupted now.
+
+    Also update its job's totals.
+    """
     rules, lives, one = run.rules, run.lives, run.slots.rows[slot]
     job, start, ends = run.slots.job[slot], one.start, one.ends
     size, runtime, before = run.jobs.size[job], run.jobs.runtime[job], lives.saved[job]

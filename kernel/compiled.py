@@ -25,10 +25,11 @@ _Result = TypeVar("_Result")
 
 
 def compiled(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Return the function so that numba compiles it at its first call, to run without the GIL.
+    """Return the function so that numba compiles it at its first call.
 
-    `compiled_by_numba` caches the machine code on disk. With ``NUMBA_DISABLE_JIT=1`` this returns the plain function.
-    Compiled functions must not allocate arrays, because reference counting is off.
+    The compiled function runs without the GIL. `compiled_by_numba` caches the machine code on disk. With
+    ``NUMBA_DISABLE_JIT=1`` this returns the plain function. Compiled functions must not allocate arrays, because
+    reference counting is off.
     """
     return _compiled(function)
 
@@ -55,7 +56,10 @@ def woven_in(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, 
 
 
 def shared(*functions: Callable[..., object]) -> None:
-    """Compile plain functions of the reference engine, so that compiled functions can call them."""
+    """Compile plain functions of the reference engine.
+
+    Compiled functions can then call them.
+    """
     if has_compiler():
         from numba.extending import register_jitable
 

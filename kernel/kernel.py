@@ -1,4 +1,7 @@
-"""Simulate a run in the kernel, with results bit-identical to those of the reference engine."""
+"""Simulate a run in the kernel.
+
+The results are bit-identical to those of the reference engine.
+"""
 
 from math import inf
 from typing import Final, Literal, NamedTuple, TypeVar, cast
@@ -147,7 +150,10 @@ def _carry_out(plan: KernelPlan, reliability: Reliability, feed: "_Feed") -> Ker
 
 
 def _with_outages(run: State, outages: Outs) -> State:
-    """Return the run's state with these upcoming outages, and with space for their repairs."""
+    """Return the run's state with these upcoming outages.
+
+    The state also has space for their repairs.
+    """
     slots, room, repairs = run.slots, np.zeros(outages.node.size + 1), run.clock.repairs
     slots = slots._replace(
         repair_time=np.concatenate((slots.repair_time[:repairs], room)),
@@ -199,7 +205,10 @@ def _result(plan: KernelPlan, run: State, *, at_horizon: bool) -> KernelRun:
 
 
 def _complete(plan: KernelPlan, lives: KernelLives, submitted: int, running: Ints) -> None:
-    """Compute the ends and states of jobs from their starts, for a run without failures."""
+    """Compute the ends and states of jobs from their starts.
+
+    This is only for runs without failures.
+    """
     jobs = plan.jobs
     lives.end[:] = lives.start + np.minimum(jobs.runtime, jobs.walltime)
     lives.state[:submitted] = np.where(jobs.runtime <= jobs.walltime, state.COMPLETED, state.AT_WALLTIME)[:submitted]
@@ -248,9 +257,9 @@ class _Planned:
         self._nodes = int(plan.interval.size) - 1
 
     def more(self, plans: Plans) -> Plans:
-        """Return the plans with the next maintenance windows added; those already announced are kept.
+        """Return the plans with the next maintenance windows added.
 
-        Windows with the same announcement time are always added together.
+        Windows that are already announced are kept. Windows with the same announcement time are always added together.
         """
         found: list[Maintenance] = []
         while self._next is not None and (len(found) < self._count or self._next.announced == found[-1].announced):
@@ -290,7 +299,10 @@ class _Feed:
         self._endless = reliability.failures is not None
 
     def until(self, horizon: float) -> Outs:
-        """Return the outages that begin after those returned so far and before ``horizon`` (s)."""
+        """Return the next outages that begin before ``horizon`` (s).
+
+        Outages returned by earlier calls are left out.
+        """
         if not self._endless or horizon >= LONGEST_HORIZON:
             horizon = LONGEST_HORIZON
         made = [stream.extend(horizon) for stream in self._streams]

@@ -31,10 +31,10 @@ NEEDS_PLANS: Final = 8
 
 @woven_in
 def _choose(run: State, fresh: int, now: float, step: int) -> int:
-    """Remove the jobs that start now from the queue, in queue order; return their number.
+    """Remove the jobs that start now from the queue, in queue order.
 
-    In step 0, the first ``fresh`` jobs in ``run.lists.fresh`` join the queue, and jobs at the front of the queue start
-    while they fit. In step 1, backfilling starts more jobs.
+    Return the number of these jobs. In step 0, the first ``fresh`` jobs in ``run.lists.fresh`` join the queue, and jobs
+    at the front of the queue start while they fit. In step 1, backfilling starts more jobs.
     """
     jobs, queue, clock = run.jobs, run.queue, run.clock
     chosen = run.lists.chosen
@@ -96,7 +96,10 @@ def _choose(run: State, fresh: int, now: float, step: int) -> int:
 
 @woven_in
 def _start(run: State, job: int, now: float) -> None:
-    """Start a job now. The caller has already subtracted its units from the number of free units."""
+    """Start a job now.
+
+    The caller has already subtracted its units from the number of free units.
+    """
     nodes, slots = run.nodes, run.slots
     slot = slots.spare[slots.spare.size - 1 - run.clock.running]
     if run.rules.placing:
@@ -107,7 +110,10 @@ def _start(run: State, job: int, now: float) -> None:
 
 @compiled
 def advance(run: State) -> int:  # noqa: PLR0915 - calls with this many arguments are slow
-    """Simulate until the run ends, or until the caller must act; return the reason, such as `DONE`."""
+    """Simulate until the run ends, or until the caller must act.
+
+    Return the reason, such as `DONE`.
+    """
     rules, jobs, nodes = run.rules, run.jobs, run.nodes
     outages, plans, lives = run.outages, run.plans, run.lives
     queue, slots, clock = run.queue, run.slots, run.clock

@@ -27,7 +27,10 @@ def _holder(slots: KernelSlots, running: int, words: int, position: int) -> int:
 
 @within
 def _find_struck(nodes: Nodes, slots: KernelSlots, clock: KernelClock, struck: Ints, node: int) -> None:
-    """Add the slots of running jobs on a node to the list ``struck``, in the order of job starts."""
+    """Add the slots of running jobs on a node to the list ``struck``.
+
+    They are added in the order of job starts.
+    """
     row = nodes.rows[node]
     for position in range(row.first, row.first + row.units):
         slot = _holder(slots, clock.running, nodes.free.size, position)
@@ -73,7 +76,10 @@ def keep_words(nodes: Nodes, slots: KernelSlots, log: Log, slot: int, row: int) 
 
 @woven_in
 def end(run: State, slot: int, place: int, now: float) -> None:
-    """End the attempt in a slot, whose end time is at index ``place`` of the heap of end times."""
+    """End the attempt in a slot.
+
+    Its end time is at index ``place`` of the heap of end times.
+    """
     heap_drop(run.slots.end_time, run.slots.end_slot, run.clock.running, place)
     if run.rules.keeping:
         row = run.clock.rows if run.rules.failing else run.slots.job[slot]
@@ -129,7 +135,10 @@ def _goes_down(run: State, node: int, planned: int, now: float) -> None:
 
 @within
 def _close_node(nodes: Nodes, clock: KernelClock, node: int, now: float) -> None:
-    """Remove the free units of a node that went down now, including those just released."""
+    """Remove the free units of a node that went down now.
+
+    Units that were just released are removed, too.
+    """
     row = nodes.rows[node]
     if row.since == now:
         for position in range(row.first, row.first + row.units):
@@ -153,9 +162,10 @@ def _comes_up(nodes: Nodes, clock: KernelClock, node: int, now: float) -> None:
 
 @within
 def _passes_in_vain(clock: KernelClock, arriving: bool) -> bool:
-    """Count an instant with outages but no progress; return whether there were too many.
+    """Count an instant with outages but no progress.
 
-    The count starts again if there was progress, or if the workload has more jobs to submit (``arriving``).
+    Return whether there were too many such instants in a row. The count starts again if there was progress, or if the
+    workload has more jobs to submit (``arriving``).
     """
     if clock.moved & 1 or arriving:
         clock.idle_outages = 0
@@ -198,7 +208,10 @@ def fail(run: State, arriving: bool, now: float) -> tuple[int, bool, bool]:
 
 @within
 def repair(nodes: Nodes, slots: KernelSlots, clock: KernelClock, now: float) -> bool:
-    """End all repairs that are complete now; return whether a node has no failure left."""
+    """End all repairs that are complete now.
+
+    Return whether a node has no failure left.
+    """
     news = False
     while clock.repairs > 0 and slots.repair_time[0] == now:
         node = slots.repair_node[0]
@@ -212,7 +225,10 @@ def repair(nodes: Nodes, slots: KernelSlots, clock: KernelClock, now: float) -> 
 
 @within
 def next_planned(plans: Plans) -> float:
-    """Return the time (s) of the next announcement, begin or end of maintenance; inf: none."""
+    """Return the time (s) of the next announcement, begin or end of maintenance.
+
+    Return inf if there is none.
+    """
     counts, time = plans.counts, inf
     if counts.steps > 0:
         time = plans.step_time[0]
@@ -244,7 +260,10 @@ def _announce(plans: Plans) -> None:
 
 @within
 def _forget(plans: Plans, chosen: int, end: float) -> None:
-    """Remove the maintenance window that ends at ``end`` (s) for the node set number ``chosen``."""
+    """Remove the maintenance window that ends at ``end`` (s).
+
+    ``chosen`` is the number of its node set.
+    """
     place = 0
     while plans.windows[place].end != end or plans.windows[place].which != chosen:
         place += 1
@@ -255,7 +274,10 @@ def _forget(plans: Plans, chosen: int, end: float) -> None:
 
 @within
 def _next_step(plans: Plans) -> tuple[int, int]:
-    """Remove the next begin or end of maintenance; return its node set's number and its kind."""
+    """Remove the next begin or end of maintenance.
+
+    Return its node set's number and its kind.
+    """
     chosen, kind = plans.step_set[0], plans.step_kind[0]
     plans.counts.steps -= 1
     for at in range(plans.counts.steps):
@@ -267,7 +289,9 @@ def _next_step(plans: Plans) -> tuple[int, int]:
 
 @within
 def maintain(run: State, fresh: int, arriving: bool, now: float) -> tuple[int, bool]:
-    """Carry out the maintenance steps that are due now: announcements, begins and ends.
+    """Carry out the maintenance steps that are due now.
+
+    The steps are announcements, begins and ends.
 
     Returns:
         The number of requeued jobs, including ``fresh`` earlier ones; whether too many outages passed without progress.

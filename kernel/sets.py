@@ -1,6 +1,7 @@
-"""Data structures of the kernel: bit sets, heaps, sorted lists and arrays of records.
+"""Data structures of the kernel.
 
-A word has 62 bits, so that no operation exceeds an int64, neither in compiled code nor in plain Python.
+They are bit sets, heaps, sorted lists and arrays of records. A word has 62 bits, so that no operation exceeds an int64,
+neither in compiled code nor in plain Python.
 """
 
 from typing import Any, Final, TypeVar, cast
@@ -31,7 +32,10 @@ def words_of(count: int) -> int:
 
 
 def rows_of(kind: type, count: int) -> Rows:
-    """Return zeroed records; each annotation of ``kind`` becomes an int64 or float64 field."""
+    """Return ``count`` zeroed records.
+
+    Each annotation of ``kind`` becomes an int64 or float64 field.
+    """
     fields = [(name, np.int64 if hint is int else np.float64) for name, hint in kind.__annotations__.items()]
     return np.zeros(count, np.dtype(fields, align=True)).view(np.recarray)
 

@@ -259,11 +259,12 @@ class KernelSlots(NamedTuple):
 
 
 class KernelLives(NamedTuple):
-    """The state and times of each job of the workload, shape (jobs,); times in seconds.
+    """The state and times of each job of the workload.
 
-    ``attempt`` counts earlier attempts. ``fruitless`` counts the most recent attempts in a row that saved no work.
-    ``saved``, ``walltime``, ``came``, ``start`` and ``end`` belong to the current or last attempt; ``came`` is when the
-    job joined the queue for it. ``waited`` and ``ran`` are sums over attempts.
+    The arrays have shape (jobs,); times are in seconds. ``attempt`` counts earlier attempts. ``fruitless`` counts the
+    most recent attempts in a row that saved no work. ``saved``, ``walltime``, ``came``, ``start`` and ``end`` belong to
+    the current or last attempt; ``came`` is when the job joined the queue for it. ``waited`` and ``ran`` are sums over
+    attempts.
     """
 
     state: Ints

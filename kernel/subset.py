@@ -1,4 +1,7 @@
-"""Decide whether the kernel can simulate a run, and convert the run to the kernel's form."""
+"""Decide whether the kernel can simulate a run.
+
+If so, convert the run to the kernel's form.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -156,7 +159,10 @@ def _check_setup(setup: Setup, spec: RunSpec) -> None:
 
 
 def _order_of(policy: ComposedPolicy, workload: Workload) -> tuple[int, Floats]:
-    """Return how jobs are ranked (a constant of `state`), and the priority boost of each job (s)."""
+    """Return how jobs are ranked, and the priority boost of each job (s).
+
+    The way of ranking is a constant of the module `state`.
+    """
     order, none = policy.order, np.zeros(len(workload))
     if type(order) is Fcfs:
         return state.BY_SUBMIT, none
@@ -172,7 +178,10 @@ def _order_of(policy: ComposedPolicy, workload: Workload) -> tuple[int, Floats]:
 
 
 def _intervals(setup: Setup, reliability: Reliability) -> Floats:
-    """Return the work between two checkpoints (s) by number of nodes, shape (nodes + 1,)."""
+    """Return the work between two checkpoints (s) by number of nodes.
+
+    The result has shape (nodes + 1,).
+    """
     way, nodes = reliability.resilience, setup.platform.nodes
     if way.kind == "none" or not way.rates_matter:
         return np.full(nodes + 1, interval_of(way, way.dump, 0.0))

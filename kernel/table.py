@@ -1,4 +1,7 @@
-"""Simulate a run in the kernel and return its job table, as the reference engine does."""
+"""Simulate a run in the kernel and return its job table.
+
+The table is the same as the reference engine's.
+"""
 
 from math import fsum, nan
 from typing import Final
@@ -98,7 +101,9 @@ def run_kernel(
 
 
 def _nodes(made: KernelRun, *, failing: bool, there: NDArray[np.bool_]) -> tuple[NodeSet, ...]:
-    """Return the units of each submitted job's last attempt; empty for jobs that never started.
+    """Return the units of each submitted job's last attempt.
+
+    Jobs that never started have an empty set.
 
     Args:
         failing: whether nodes can fail; then the log has a row per attempt instead of one per job.
@@ -115,7 +120,10 @@ def _nodes(made: KernelRun, *, failing: bool, there: NDArray[np.bool_]) -> tuple
 
 
 def _figures(made: KernelRun, platform: Platform, size: Ints) -> ReliabilitySummary:
-    """Return the summary of failures, with the formulas of `ReliabilityBook` and `NodeBook`."""
+    """Return the summary of failures.
+
+    Its formulas are those of `ReliabilityBook` and `NodeBook`.
+    """
     attempts = made.attempts
     sizes = size[attempts.job]
     lost = attempts.state == state.GIVEN_UP

@@ -139,9 +139,10 @@ def copy_job(queue: Queue, source: int, target: int) -> None:
 
 @within
 def _move(queue: Queue, source: int, target: int, count: int) -> None:
-    """Copy ``count`` jobs within the queue's arrays, from index ``source`` to index ``target``.
+    """Copy ``count`` jobs within the queue's arrays.
 
-    The ranges may overlap if ``target`` is lower than ``source``.
+    They are copied from index ``source`` to index ``target``. The ranges may overlap if ``target`` is lower than
+    ``source``.
     """
     for at in range(count):
         copy_job(queue, source + at, target + at)
@@ -187,7 +188,10 @@ def _place_of(queue: Queue, job: int) -> tuple[int, int]:
 
 @inlined
 def join(queue: Queue, job: int, size: int, time: float) -> None:
-    """Insert a job with ``size`` units and a walltime of ``time`` (s) into the queue, by its rank."""
+    """Insert a job into the queue, by its rank.
+
+    The job has ``size`` units and a walltime of ``time`` (s).
+    """
     counts = queue.counts
     counts.waiting += 1
     at = counts.line - 1
@@ -280,7 +284,10 @@ def tidy(queue: Queue) -> None:
 
 @woven_in
 def keep(queue: Queue, at: int, kept: int) -> int:
-    """Move a job that stays in the queue from index ``at`` down to ``kept``; return ``kept + 1``."""
+    """Move a job that stays in the queue from index ``at`` down to ``kept``.
+
+    Return ``kept + 1``.
+    """
     if kept < at:
         copy_job(queue, at, kept)
     return kept + 1
@@ -288,7 +295,10 @@ def keep(queue: Queue, at: int, kept: int) -> int:
 
 @woven_in
 def cut(queue: Queue, place: int, end: int) -> None:
-    """Remove the jobs from index ``end`` on in the block at position ``place`` of ``queue.line``."""
+    """Remove the jobs from index ``end`` on in a block.
+
+    The block is at position ``place`` of ``queue.line``.
+    """
     block = queue.line[place]
     if end < block * BLOCK + queue.end[block]:
         queue.end[block] = end - block * BLOCK
@@ -306,12 +316,11 @@ def leave(queue: Queue, count: int) -> None:
 
 @inlined
 def pass_over(queue: Queue, chosen: Ints, free: int, extra: int, shadow: float, now: float) -> tuple[int, int, int]:
-    """Backfill: move the jobs that may pass the first job from the queue to ``chosen``.
+    """Backfill: move the jobs that may pass the first job to ``chosen``.
 
-    ``chosen`` gets their rows of the workload.
-
-    A job may pass if it needs at most ``free`` units and does not delay the first job. It delays the first job if it
-    needs more than ``extra`` units and its walltime ends after ``shadow`` (s) when it starts at ``now`` (s).
+    The jobs leave the queue; ``chosen`` gets their rows of the workload. A job may pass if it needs at most ``free``
+    units and does not delay the first job. It delays the first job if it needs more than ``extra`` units and its
+    walltime ends after ``shadow`` (s) when it starts at ``now`` (s).
 
     Returns:
         The number of removed jobs, and what remains of ``free`` and ``extra``.

@@ -33,7 +33,9 @@ _encoder: Final = msgspec.json.Encoder()
 
 
 class PapersSize(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How much is simulated for the papers; values computed from formulas do not depend on it.
+    """How much is simulated for the papers.
+
+    Values computed from formulas do not depend on it.
 
     Attributes:
         repairs, replicas: repair times simulated at each failure rate, and number of replicas of each (paper 000).
@@ -74,7 +76,9 @@ SIZES: Final[Mapping[str, PapersSize]] = _read_sizes()
 
 
 class PartsJournal:
-    """Finished parts of results. Each is written to a line of a file as soon as it is finished.
+    """Finished parts of results.
+
+    Each part is written to a line of a file as soon as it is finished.
 
     Args:
         lines: the open file; None keeps nothing.
@@ -170,9 +174,10 @@ class Bench:
         return cls(size)
 
     def part(self, name: str, make: Callable[[], Any]) -> Any:
-        """Return a part of a result as plain JSON values; compute and store it if it is not stored yet.
+        """Return a part of a result as plain JSON values.
 
-        ``name`` must state everything that determines the value, except the simulation size.
+        The part is computed and stored if it is not stored yet. ``name`` must state everything that determines the
+        value, except the simulation size.
         """
         if name in self.parts.done:
             return self.parts.done[name]
@@ -193,7 +198,10 @@ class Bench:
         return self._studies[name]
 
     def missing(self, needs: Sequence[str]) -> str | None:
-        """Return the reason to leave out a result that needs these real logs; None if all logs exist."""
+        """Return the reason to leave out a result that needs these real logs.
+
+        Return None if all logs exist.
+        """
         for name in needs:
             if self.traces is None:
                 return f"it needs {name}, and no folder of real logs is named: --traces DIR, or {TRACES_VARIABLE}"

@@ -1,4 +1,7 @@
-"""The five papers, and functions that select and compute their entries (tables, figures and claims)."""
+"""The five papers, and functions that select and compute their entries.
+
+Entries are tables, figures and claims.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
@@ -48,7 +51,9 @@ def computations(number: str) -> Mapping[str, Compute]:
 
 
 def chosen_entries(papers: Sequence[Paper], only: Sequence[str]) -> list[tuple[Paper, Entry]]:
-    """Return all entries of the papers, or those named in ``only``, in the order of the papers.
+    """Return all entries of the papers, or those named in ``only``.
+
+    They are in the order of the papers.
 
     Raises:
         PapersError: if entries are named for several papers, or a named entry does not exist.
@@ -65,7 +70,10 @@ def chosen_entries(papers: Sequence[Paper], only: Sequence[str]) -> list[tuple[P
 
 
 def check_extras() -> None:
-    """Check that all required modules are installed; PapersError names what to install."""
+    """Check that all required modules are installed.
+
+    If not, raise PapersError, which names what to install.
+    """
     for module, extra in _EXTRAS.items():
         try:
             import_module(module)

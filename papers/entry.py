@@ -25,7 +25,10 @@ class PapersError(PipistrelleError):
 
 @dataclass(frozen=True)
 class Tolerance:
-    """The accepted difference of two numbers: the larger of an absolute and a relative bound."""
+    """The accepted difference of two numbers.
+
+    It is the larger of an absolute and a relative bound.
+    """
 
     absolute: float = 0.0
     relative: float = 0.0
@@ -125,7 +128,10 @@ class Chart:
 
 @dataclass(frozen=True)
 class Finding:
-    """What was computed for one table, figure or claim of a paper: numbers, charts and notes."""
+    """What was computed for one table, figure or claim of a paper.
+
+    It has numbers, charts and notes.
+    """
 
     rows: Sequence[FigureRow] = ()
     charts: Sequence[Chart] = ()
@@ -133,7 +139,10 @@ class Finding:
 
 
 def verdict_of(finding: Finding) -> Verdict:
-    """Return the verdict on a table, figure or claim: whether our numbers agree with the paper's."""
+    """Return the verdict on a table, figure or claim.
+
+    The verdict says whether our numbers agree with the paper's.
+    """
     told = [row.agrees for row in finding.rows if row.agrees is not None]
     if not told:
         return "made anew"

@@ -58,7 +58,10 @@ def _machine(platform: Platform) -> Machine:
 
 
 def _stable(machine: Machine) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return for each node whether its GPU is stable; False if the platform has no GPU data."""
+    """Return for each node whether its GPU is stable.
+
+    All are False if the platform has no GPU data.
+    """
     stable = machine.nodes.stable
     return np.zeros(len(machine.nodes), dtype=np.bool_) if stable is None else stable
 
@@ -93,7 +96,10 @@ def specification(bench: Bench, sheet: Sheet) -> None:
 
 
 def _log(bench: Bench) -> dict[str, dict[str, int]]:
-    """Return counts by month: GPU failures, double-bit errors, and GPUs that failed permanently."""
+    """Return counts of GPU failures by month.
+
+    The counts are of all failures, double-bit errors, and GPUs that failed permanently.
+    """
     path, digest = bench.trace(_LIVES)
 
     def make() -> dict[str, dict[str, int]]:
@@ -160,7 +166,10 @@ def replaced(bench: Bench, sheet: Sheet) -> None:
 
 
 def _blocks() -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return coordinates of the nodes of an 8 x 4 x 8 torus in ALPS's order, shape (nodes, 3)."""
+    """Return coordinates of the nodes of an 8 x 4 x 8 torus in ALPS's order.
+
+    The result has shape (nodes, 3).
+    """
     shape = (8, 4, 8)
     nodes = 2 * shape[0] * shape[1] * shape[2]
     text = f'name = "blocks"\ntopology = {{ kind = "torus", shape = {list(shape)}, nodes_per_router = 2 }}\n'
@@ -204,7 +213,10 @@ def figure_7(bench: Bench, sheet: Sheet) -> None:
 
 
 def _plain(one: Month, machine: int) -> dict[str, Any]:
-    """Return the results of a simulated month as plain values; the machine has ``machine`` nodes."""
+    """Return the results of a simulated month as plain values.
+
+    The machine has ``machine`` nodes.
+    """
     inside = {name: (one.nodes > a * machine) & (one.nodes <= b * machine) for name, (a, b) in BUCKETS.items()}
     return {
         "utilisation": one.utilisation,

@@ -45,7 +45,7 @@ def table_4_1(bench: Bench, sheet: Sheet) -> None:
 
 
 def table_4_2(bench: Bench, sheet: Sheet) -> None:
-    """Compare the numbers of jobs in table 4.2 of paper 001 with those that follow from its rates."""
+    """Compare the numbers of jobs in table 4.2 of paper 001 with its rates."""
     printed, classes = sheet.printed, _classes()
     for one, jobs in zip(classes, printed["jobs"], strict=True):
         sheet.row("jobs", one.rate * printed["hours"], jobs, size=one.size)
@@ -80,7 +80,10 @@ def table_4_4(bench: Bench, sheet: Sheet) -> None:
 
 
 def table_4_5(bench: Bench, sheet: Sheet) -> None:
-    """Compute the nodes that each class needs for a blocking probability (table 4.5 of paper 001)."""
+    """Compute the nodes that each class needs (table 4.5 of paper 001).
+
+    They depend on the blocking probability.
+    """
     printed = sheet.printed
     for one, most in zip(_classes(), printed["most"], strict=True):
         sheet.row("most", one.load, most, size=one.size)
@@ -95,9 +98,10 @@ def table_4_5(bench: Bench, sheet: Sheet) -> None:
 
 
 def _capacities(sheet: Sheet, chained: bool) -> None:
-    """Compute the nodes of each class by blocking probability (figures 4.2, 4.3 of paper 001).
+    """Compute the nodes of each class by blocking probability.
 
-    ``chained`` selects job types II and III instead of I and IV; see `Needs`.
+    These are figures 4.2 and 4.3 of paper 001. ``chained`` selects job types II and III instead of I and IV; see
+    `Needs`.
     """
     loads = [one.load for one in _classes()]
     found = [needs(loads, blocking) for blocking in _BLOCKING]
@@ -121,9 +125,10 @@ def _capacities(sheet: Sheet, chained: bool) -> None:
 
 
 def _queues(sheet: Sheet, chained: bool) -> None:
-    """Compute the queues of each class (figures 4.4 and 4.5 of paper 001), also by Erlang's C.
+    """Compute the queues of each class, also by Erlang's C.
 
-    ``chained`` selects job types II and III instead of I and IV; see `Needs`.
+    These are figures 4.4 and 4.5 of paper 001. ``chained`` selects job types II and III instead of I and IV; see
+    `Needs`.
     """
     classes = _classes()
     loads = [one.load for one in classes]
@@ -148,13 +153,19 @@ def _queues(sheet: Sheet, chained: bool) -> None:
 
 
 def _middles() -> NDArray[np.float64]:
-    """Return each node's MTTF (h), taken as the middle of its range in paper 001, shape (40960,)."""
+    """Return each node's MTTF (h), shape (40960,).
+
+    It is the middle of the node's range in paper 001.
+    """
     platform = load_platform("intrepid")
     return Machine(platform.units, platform.info).nodes.mttf / HOUR
 
 
 def _partitions(sheet: Sheet, blocking: float) -> list[tuple[int, float]]:
-    """Return the number of nodes and the MTTF (h) of each partition, for a blocking probability."""
+    """Return the number of nodes and the MTTF (h) of each partition.
+
+    They depend on the blocking probability.
+    """
     platform = load_platform("intrepid")
     machine = Machine(platform.units, platform.info)
     said = sheet.printed["one_four"].get(f"{blocking:g}", sheet.printed["most"])
@@ -179,7 +190,10 @@ def _partition_rows(sheet: Sheet, *levels: float) -> None:
 
 
 def table_4_7(bench: Bench, sheet: Sheet) -> None:
-    """Compute the partitions of table 4.7 of paper 001, and the nodes outside all of them."""
+    """Compute the partitions of table 4.7 of paper 001.
+
+    Also compute the nodes outside all partitions.
+    """
     _partition_rows(sheet, 0.2)
     sheet.row("left", partition_sizes(_classes(), 40960, 0.2, sheet.printed["one_four"]["0.2"])[1])
 
@@ -244,7 +258,10 @@ def _ranges_chart(sheet: Sheet) -> None:
 
 
 def table_5_2(bench: Bench, sheet: Sheet) -> None:
-    """Simulate how partitions change failures (table 5.2 of paper 001), and check the table's sums."""
+    """Simulate how partitions change failures (table 5.2 of paper 001).
+
+    Also check the table's sums.
+    """
     printed = sheet.printed
     parts = [_compared_runs(bench, seed)["partitions"] for seed in range(1, bench.size.seeds + 1)]
     points = []
@@ -302,7 +319,10 @@ def _by_rank(sheet: Sheet) -> list[int]:
 
 
 def table_a_1(bench: Bench, sheet: Sheet) -> None:
-    """Compare tables A.1 and A.2 of paper 001 with its table 4.8 and with computed MTTFs."""
+    """Compare tables A.1 and A.2 of paper 001 with its other results.
+
+    These are its table 4.8 and computed MTTFs.
+    """
     lasts = {size: mttf for size, mttf, *_ in sheet.printed["lasts"]}
     for size, hours in zip(_by_rank(sheet), sheet.printed["assigned"], strict=True):
         sheet.row("analysis", lasts[size], hours, size=size)

@@ -45,9 +45,10 @@ def table_1(bench: Bench, sheet: Sheet) -> None:
 
 
 def _priority(config: str, queue: str, waited: float, weight: int) -> float:
-    """Return Maui's priority of a job whose account has 3/8 of the usage in the window.
+    """Return Maui's priority of a job whose account has 3/8 of the recent usage.
 
-    The job has waited for ``waited`` s. ``weight`` replaces the configuration's QUEUETIMEWEIGHT.
+    Recent usage is that in the fairshare window. The job has waited for ``waited`` s. ``weight`` replaces the
+    configuration's QUEUETIMEWEIGHT.
     """
     settings = parse_maui_config(config.replace("QUEUETIMEWEIGHT 1\n", f"QUEUETIMEWEIGHT {weight}\n"))[0]
     credentials = Credentials()
@@ -76,7 +77,10 @@ def equations(bench: Bench, sheet: Sheet) -> None:
 
 
 def _redrawn_rows(bench: Bench) -> list[dict[str, Any]]:
-    """Return how fixed time steps change waits, by step and week, for jobs drawn like Grizzly's."""
+    """Return how fixed time steps change waits of jobs drawn like Grizzly's.
+
+    The result has a row per week and step.
+    """
     size = bench.size
     redraw = {"step": "redraw", "model": "grizzly", "load": 0.85, "duration": size.stepped, "seed": 1}
     spec = convert_spec({"platform": "grizzly", "transform": [redraw]}, "paper 002")
@@ -85,7 +89,10 @@ def _redrawn_rows(bench: Bench) -> list[dict[str, Any]]:
 
 
 def _log_rows(bench: Bench, log: str) -> list[dict[str, Any]]:
-    """Return how fixed time steps change waits, by step and week, for jobs of KTH's log."""
+    """Return how fixed time steps change waits of the jobs in KTH's log.
+
+    The result has a row per week and step.
+    """
     path, digest = bench.trace(log)
     weeks = bench.size.weeks
     name = f"{log}, {digest}, weeks {','.join(map(str, weeks))}"
@@ -93,9 +100,10 @@ def _log_rows(bench: Bench, log: str) -> list[dict[str, Any]]:
 
 
 def _step_rows(bench: Bench, name: str, spec: RunSpec, weeks: Sequence[int]) -> list[dict[str, Any]]:
-    """Simulate weeks with decisions at fixed time steps; return a row per week and step.
+    """Simulate weeks with decisions at fixed time steps.
 
-    Wall-clock times are left out. ``name`` states what determines the result, for the journal of finished parts.
+    Return a row per week and step. Wall-clock times are left out. ``name`` states what determines the result, for the
+    journal of finished parts.
     """
     steps = bench.size.steps
 
@@ -178,7 +186,10 @@ def figure_4(bench: Bench, sheet: Sheet) -> None:
 
 
 def _week(bench: Bench, log: str) -> dict[str, Any]:
-    """Return the waits and hourly curves of a week of KTH's log, as recorded and under EASY."""
+    """Return the waits and hourly curves of a week of KTH's log.
+
+    They are given as recorded and as simulated under EASY.
+    """
     path, digest = bench.trace(log)
     week = bench.size.weeks[0]
     found: dict[str, Any] = bench.part(f"002/week/{log}, {digest}, week {week}", lambda: week_beside(path, week))
@@ -216,10 +227,10 @@ def week_beside(path: str, week: int) -> dict[str, Any]:
 
 
 def _held(edges: Floats, begin: Floats, end: Floats, weight: Floats | Ints) -> Floats:
-    """Return the mean total weight of overlapping intervals in each span between two edges.
+    """Return the mean weight of overlapping intervals between successive edges.
 
-    Interval i lasts from ``begin[i]`` to ``end[i]`` (s) and counts ``weight[i]`` while it lasts. ``edges`` are times
-    (s).
+    The result has one value for each span between two edges. Interval i lasts from ``begin[i]`` to ``end[i]`` (s) and
+    counts ``weight[i]`` while it lasts. ``edges`` are times (s).
     """
     low, high = edges[:-1, None], edges[1:, None]
     inside = np.clip(np.minimum(end, high) - np.maximum(begin, low), 0.0, None)

@@ -36,7 +36,10 @@ def _name(shape: Shape | None) -> str:
 
 
 def _by_wait(shape: Shape | None, of: Callable[[YieldModel, float], float]) -> Series:
-    """Return a chart's line over queue waits; the function ``of`` gets the model and a wait (s)."""
+    """Return a chart's line over queue waits.
+
+    The function ``of`` gets the model and a wait (s).
+    """
     model = _model(shape)
     return Series(_name(shape), _WAITS, [of(model, wait * _HOUR) for wait in _WAITS])
 
@@ -102,7 +105,10 @@ def time(bench: Bench, sheet: Sheet) -> None:
 
 
 def work(bench: Bench, sheet: Sheet) -> None:
-    """Compare the yields of paper 003 with simulated ones, at the best number of survived failures."""
+    """Compare the yields of paper 003 with simulated yields.
+
+    The number of survived failures is the best one.
+    """
     for wait in bench.size.waits:
         for shape in _ALL:
             best = _model(shape).optimum(wait * _HOUR)
@@ -166,9 +172,9 @@ def targets(bench: Bench, sheet: Sheet) -> None:
 
 
 def conclusion(bench: Bench, sheet: Sheet) -> None:
-    """Check the paper's concluding claim, which is about yields with 1 % of spare nodes.
+    """Check the paper's claim about yields with 1 % of spare nodes.
 
-    The wait is one day. Other parameters vary.
+    The claim is in its conclusion. The wait is one day. Other parameters vary.
     """
     few = SLIDES.nodes // 100
     for shape in SHAPES:

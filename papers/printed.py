@@ -1,4 +1,7 @@
-"""Read a paper's tables, figures, claims and numbers, and notes about them, from a TOML file."""
+"""Read a paper's tables, figures, claims and numbers from a TOML file.
+
+The file also has notes about them.
+"""
 
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -16,7 +19,9 @@ _MANUAL: Final = "pipistrelle.papers.printed describes every key."
 
 
 class PrintedFigure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One number or claim of a paper; its texts may have labels in braces, which code fills in.
+    """One number or claim of a paper.
+
+    Its texts may have labels in braces, which code fills in.
 
     Attributes:
         what: what the number or claim is about.
@@ -107,7 +112,10 @@ class Paper(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     printed: dict[str, Any] = {}
 
     def entry(self, name: str) -> Entry:
-        """Return an entry by its id; PapersError suggests the closest id if it does not exist."""
+        """Return an entry by its id.
+
+        If it does not exist, raise PapersError, which suggests the closest id.
+        """
         for one in self.entries:
             if one.id == name:
                 return one
@@ -131,7 +139,10 @@ class EntryResult:
 
     @property
     def compared(self) -> tuple[int, int]:
-        """Return how many numbers and claims agree with the paper's, and how many are compared."""
+        """Return how many numbers and claims agree with the paper's.
+
+        Also return how many are compared.
+        """
         told = [row.agrees for row in self.finding.rows if row.agrees is not None]
         return sum(told), len(told)
 

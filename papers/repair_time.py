@@ -1,4 +1,7 @@
-"""Paper 000: repair time or reliability on Grizzly (docs/tutorials/repair-time.md)."""
+"""Paper 000: repair time or reliability on Grizzly.
+
+The tutorial is docs/tutorials/repair-time.md.
+"""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -36,9 +39,9 @@ _TIMES: Final = (
 
 
 def grid(bench: Bench, factors: list[int]) -> TrialTable:
-    """Run the study for figures 7 and 8 of paper 000 (docs/examples/repair-time.toml); return its trials.
+    """Run the study for figures 7 and 8 of paper 000; return its trials.
 
-    ``factors`` multiply the failure rate.
+    The study is docs/examples/repair-time.toml. ``factors`` multiply the failure rate.
     """
     study = Study(
         {
@@ -68,7 +71,10 @@ def _waits(trials: TrialTable, factor: int, repair: str) -> list[float]:
 
 
 def _both(trials: TrialTable, first: tuple[int, str], second: tuple[int, str]) -> Paired:
-    """Compare the waits of two combinations (failure rate, repair time), paired by replica."""
+    """Compare the waits of two combinations of failure rate and repair time.
+
+    Waits are paired by replica.
+    """
     return paired(_waits(trials, *first), _waits(trials, *second))
 
 
@@ -204,7 +210,10 @@ def figure_2(bench: Bench, sheet: Sheet) -> None:
 
 
 def _starts_of_seven(bench: Bench, sheet: Sheet, scheduler: str) -> dict[str, float]:
-    """Return the starts (h) of the seven jobs of figures 1 and 2 of paper 000; also add them to the sheet."""
+    """Return the starts (h) of the seven jobs of figures 1 and 2 of paper 000.
+
+    Also add them to the sheet.
+    """
     starts: dict[str, float] = bench.part(f"000/seven-jobs/{scheduler}", lambda: _seven(scheduler))
     for name, hours in starts.items():
         sheet.row("start", hours, job=name)
@@ -230,7 +239,10 @@ def _seven(scheduler: str) -> dict[str, float]:
 
 
 def figure_5(bench: Bench, sheet: Sheet) -> None:
-    """Compare a year of random jobs, with Grizzly's statistics, with figure 5 of paper 000."""
+    """Compare a year of random jobs with figure 5 of paper 000.
+
+    The jobs have the statistics of Grizzly's jobs.
+    """
     jobs = generate_like(load_model("grizzly"), 1, load=_REDRAW["load"])
     days = float(jobs.submit[-1] - jobs.submit[0]) / _DAY
     sheet.row("jobs", len(jobs) * 11 * 365.25 / 12 / days)

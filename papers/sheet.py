@@ -73,7 +73,10 @@ class Sheet:
         self.charts.append(Chart(title, x, y, series, one.kind, names or one.names, one.log_x, one.log_y))
 
     def finding(self, size: PapersSize) -> Finding:
-        """Return the entry's result; fill attributes of ``size`` into the braces of its notes."""
+        """Return the entry's result.
+
+        Attributes of ``size`` are filled into the braces of its notes.
+        """
         return Finding(self.rows, self.charts, [note.format_map(structs.asdict(size)) for note in self._notes])
 
 

@@ -39,7 +39,10 @@ def plain(results: Sequence[EntryResult], size: str) -> dict[str, Any]:
 
 
 def csv_text(results: Sequence[EntryResult]) -> str:
-    """Return all numbers and claims as CSV; an entry without any has one line with its verdict."""
+    """Return all numbers and claims as CSV.
+
+    An entry without any has one line with its verdict.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_COLUMNS)
@@ -86,7 +89,10 @@ def markdown(results: Sequence[EntryResult]) -> str:
 
 
 def _differences(results: Sequence[EntryResult]) -> str:
-    """Return a table of the numbers and claims that differ from the paper's, a few per entry."""
+    """Return a table of the numbers and claims that differ from the paper's.
+
+    It has a few rows per entry.
+    """
     lines = []
     for one in results:
         wrong = [row for row in one.finding.rows if row.agrees is False]
@@ -100,7 +106,10 @@ def _differences(results: Sequence[EntryResult]) -> str:
 
 
 def logged(results: Sequence[EntryResult]) -> str:
-    """Return a documentation table with all numbers and claims of the entries, and their verdicts."""
+    """Return a documentation table with all numbers and claims of the entries.
+
+    The table also has their verdicts.
+    """
     lines = ["| paper, entry | outcome | figure | paper | ours |\n|---|---|---|---|---|\n"]
     for one in results:
         for number, row in enumerate(one.finding.rows):

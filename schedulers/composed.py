@@ -88,7 +88,10 @@ class ComposedPolicy:
         return when
 
     def _share(self) -> None:
-        """Switch to the backfilling rule's variant for shared nodes; PolicyError if there is none."""
+        """Switch to the backfilling rule's variant for shared nodes.
+
+        Raise PolicyError if there is none.
+        """
         if not self._shares:
             self._backfill = on_nodes(self._backfill)
             self._shares = True
@@ -103,7 +106,10 @@ class ComposedPolicy:
         self._shares = False
 
     def state(self) -> dict[str, Any]:
-        """Return the states of order and backfilling rule, and the jobs that the order tracks."""
+        """Return the states of order and backfilling rule.
+
+        The jobs that the order tracks are included.
+        """
         runs = () if self._view is None else self._view.running
         return {
             "order": state_of(self.order, "order"),
@@ -123,14 +129,20 @@ class ComposedPolicy:
         self._view, self._running = view, {job.id: job for job in jobs}
 
     def learn_past(self, view: View, steps: Sequence[PastStep]) -> None:
-        """Pass the previous scheduler's starts and ends to the order, if it depends on past usage."""
+        """Pass the previous scheduler's starts and ends to the order.
+
+        Do nothing if the order does not depend on past usage.
+        """
         if self._usage is not None:
             for time, job, starts in steps:
                 (self._usage.started if starts else self._usage.ended)(job, time)
             self._view, self._running = view, {job.id: job for job in view.running}
 
     def reservation(self, job: SchedulerJob) -> float | None:
-        """Return the latest expected start (s) of a queued job; None if it has no reservation."""
+        """Return the latest expected start (s) of a queued job.
+
+        Return None if the job has no reservation.
+        """
         tell = getattr(self._backfill, "reservation", None)
         when: float | None = None if tell is None else tell(job)
         return when
@@ -146,13 +158,19 @@ class ComposedPolicy:
                     view.reject(job, why)
 
     def _never_placed(self, view: View, job: SchedulerJob) -> str | None:
-        """Return why the placement refuses a job even on an empty machine; None if it does not."""
+        """Return why the placement refuses a job even on an empty machine.
+
+        Return None if it does not refuse the job.
+        """
         if picked(self.placement, job, view.machine.all_units - view.closed_pools(job), view.machine) is not None:
             return None
         return f"the placement finds no {job.size} units for it even if all are free"
 
     def learn(self, machine: Machine) -> None:
-        """Pass the machine to the placement; PipistrelleError if the machine does not suit it."""
+        """Pass the machine to the placement.
+
+        Raise PipistrelleError if the machine does not suit the placement.
+        """
         learn(self.placement, machine)
 
     def _tell_ends(self, view: View, usage: UsageOrder) -> None:

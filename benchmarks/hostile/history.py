@@ -1,4 +1,4 @@
-"""The past events that a scheduler receives when it takes over a running simulation."""
+"""Past events for a scheduler that takes over a running simulation."""
 
 from typing import Any
 
@@ -33,7 +33,10 @@ class History(Observer):
         self._events.append((job.id, JobStarted(now, JobStartedData(job.id, str(job.alloc)))))
 
     def ended(self, now: float, job: Job) -> None:
-        """Record the end of a job that ran; mark a job that never ran so that `events` omits it."""
+        """Record the end of a job that ran.
+
+        If the job never ran, mark it so that `events` omits it.
+        """
         if job.alloc:
             state: Any = str(job.state)
             self._events.append((job.id, JobCompleted(now, JobCompletedData(job.id, state, str(job.alloc)))))

@@ -186,7 +186,10 @@ class Mutator:
     # -- trees ------------------------------------------------------------------------------------------------------
 
     def _changed(self, tree: Any) -> Any:
-        """Apply one random change to a tree and return the new root; 2 % change the root itself."""
+        """Apply one random change to a tree and return the new root.
+
+        2 % of the changes affect the root itself.
+        """
         root = Members([["", tree]])
         places: list[tuple[Any, int]] = []
         _places(root, places)
@@ -259,7 +262,10 @@ class Mutator:
         self._set(where, at, Raw(self.random.choice(FRAGMENTS)))
 
     def _many(self, _: Any, where: Any, at: int) -> None:
-        """Repeat a value many times: list entries, object members or the characters of a string."""
+        """Repeat a value many times.
+
+        The value is a list entry, an object member or a character of a string.
+        """
         pick = self.random
         times = pick.choice((2, 3, 10, 100, 1000, 12_000))
         value = self._get(where, at)
@@ -370,6 +376,9 @@ def _holds(tree: Any, one: Any) -> bool:
 
 
 def _repeated(values: Any, times: int) -> Raw:
-    """Return the values as comma-separated JSON, repeated ``times`` times but up to about 3 MB."""
+    """Return the values as comma-separated JSON, repeated ``times`` times.
+
+    The text is at most about 3 MB long.
+    """
     text = write(list(values))[1:-1].decode("utf-8", "surrogatepass")
     return Raw(", ".join([text] * max(1, min(times, 3_000_000 // (len(text) + 1)))))

@@ -1,4 +1,4 @@
-"""Every kind of input file, a command that reads it, and the check of its answer."""
+"""Kinds of input files, a command that reads each kind, and checks of its output."""
 
 import gzip
 import hashlib
@@ -41,14 +41,20 @@ class Reader:
     code: int = 0
 
     def place(self, home: Path) -> Path:
-        """Return the path of the file under ``home``, also for the placeholders."""
+        """Return the path of the file under ``home``.
+
+        The names of snapshots and cases vary; for these the file is searched for.
+        """
         if self.file == _SNAPSHOT:
             return max(home.glob("kept/out_snapshot*"), key=lambda path: (len(path.name), path.name))
         return min(home.glob("cases/**/case.toml")) if self.file == _CASE else home / self.file
 
     @property
     def is_binary(self) -> bool:
-        """Whether the file is binary, that is Parquet; compressed text counts as text."""
+        """Whether the file is binary.
+
+        Only Parquet files are binary; compressed text counts as text.
+        """
         return self.file.endswith(".parquet")
 
 
@@ -266,13 +272,19 @@ _FILES = {
 
 
 def packed(name: str, content: bytes) -> bytes:
-    """Compress content if the file name ends with .gz or .xz; otherwise return it unchanged."""
+    """Compress content if the file name ends with .gz or .xz.
+
+    Other content is returned unchanged.
+    """
     suffix = Path(name).suffix
     return gzip.compress(content) if suffix == ".gz" else lzma.compress(content) if suffix == ".xz" else content
 
 
 def unpacked(name: str, content: bytes) -> bytes:
-    """Decompress content if the file name ends with .gz or .xz; otherwise return it unchanged."""
+    """Decompress content if the file name ends with .gz or .xz.
+
+    Other content is returned unchanged.
+    """
     suffix = Path(name).suffix
     return gzip.decompress(content) if suffix == ".gz" else lzma.decompress(content) if suffix == ".xz" else content
 
@@ -363,7 +375,10 @@ def answer(whole: Path, home: Path, reader: Reader, content: bytes | None) -> tu
 
 
 def used() -> tuple[float, int]:
-    """Return processor time (s) and peak resident memory (KiB) of all finished child processes."""
+    """Return processor time (s) and peak memory (KiB) of finished child processes.
+
+    The memory is the largest resident memory of any of them.
+    """
     found = resource.getrusage(resource.RUSAGE_CHILDREN)
     return found.ru_utime + found.ru_stime, found.ru_maxrss
 

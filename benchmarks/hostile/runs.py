@@ -1,4 +1,4 @@
-"""Small simulations that use most features, into which malformed frames are injected."""
+"""Small simulations with most features, into which malformed frames are injected."""
 
 from dataclasses import replace
 from math import inf
@@ -94,7 +94,10 @@ def native(rich: bool, until: float = inf) -> Setup:
 
 
 def hosts() -> SimGridPlatform:
-    """Return a SimGrid platform of six hosts with speeds, power states and consumption."""
+    """Return a SimGrid platform of six hosts.
+
+    The hosts have speeds, power states and power consumption.
+    """
     props = f'<prop id="wattage_per_state" value="{_WATTS}"/><prop id="sleep_pstates" value="2:3:4"/>'
     some = "".join(f'<host id="h{one}" speed="{_SPEED}">{props}</host>' for one in range(6))
     text = f'<zone id="z" routing="None"><host id="master_host" speed="1f"/>{some}</zone>'
@@ -102,7 +105,10 @@ def hosts() -> SimGridPlatform:
 
 
 def batsim(rich: bool) -> Setup:
-    """Return a run in Batsim's dialect; ``rich`` enables dynamic jobs, profiles and energy."""
+    """Return a run in Batsim's dialect.
+
+    ``rich`` enables dynamic jobs, profiles and energy.
+    """
     jobs = ", ".join(
         f'{{"id": "{one}", "subtime": {one // 2 * 3}, "res": {one % 6 + 1}, "walltime": {8 + one % 5 * 6}, '
         f'"profile": "{("each", "both", "wait", "total")[one % 4]}"}}'

@@ -1,6 +1,6 @@
-"""Send hostile (malformed or unexpected) frames to our schedulers in both dialects.
+"""Send hostile frames to our schedulers in both dialects.
 
-Each frame passes through the session, the runtime and the policy.
+Hostile frames are malformed or unexpected. Each frame passes through the session, the runtime and the policy.
 """
 
 import json
@@ -68,7 +68,10 @@ class Talk:
 
 
 class _Listening(InProcessTransport):
-    """A transport to a scheduler in this process that records the notices as bytes and decoded."""
+    """A transport to a scheduler in this process that records the notices.
+
+    Each notice is recorded as bytes and in decoded form.
+    """
 
     def __init__(self, runtime: Runtime, *, batsim: bool) -> None:
         super().__init__(runtime)
@@ -98,9 +101,10 @@ class _Listening(InProcessTransport):
         return told
 
     def hand_over(self, runtime: Runtime) -> None:
-        """Replace the scheduler by ``runtime``, and keep only the recording of the first notice.
+        """Replace the scheduler by ``runtime``.
 
-        The new scheduler receives the WELCOME and the first notice here.
+        Of the recording, only the first notice is kept. The new scheduler receives the WELCOME and the first notice
+        here.
         """
         assert self.agreed is not None
         runtime.welcome(self.agreed[1])
@@ -110,7 +114,10 @@ class _Listening(InProcessTransport):
 
 
 def new_runtime(scheduler: str, *, batsim: bool) -> Runtime:
-    """Return a new runtime of the named scheduler; a native one also asks for cancellations."""
+    """Return a new runtime of the named scheduler.
+
+    A native runtime also requests the feature ``cancellations``.
+    """
     policy = make_policy(scheduler)
     return BatsimRuntime(policy) if batsim else Runtime(policy, cancellations=True)
 
@@ -140,7 +147,7 @@ def heard(scheduler: str, setup: Setup, *, taken_over_at: float = inf) -> Talk:
 
 
 class Victim:
-    """A scheduler under test: it receives genuine notices, with hostile frames in between.
+    """A scheduler under test, which receives genuine notices and hostile frames.
 
     Args:
         talk: the genuine messages of the run.
@@ -163,7 +170,10 @@ class Victim:
         return runtime
 
     def greet(self) -> None:
-        """Try some hostile greetings, each in a new session; then receive the genuine WELCOME."""
+        """Try some hostile greetings, then receive the genuine WELCOME.
+
+        Each hostile greeting is tried in a new session.
+        """
         hello, pick = self.talk.hello, self.mutator.random
         good = codec.encode(Welcome(self.talk.welcome))
         self.mutator.words = Words(HELLO_FEATURES, frames=vectors("greeting"))
@@ -191,7 +201,7 @@ class Victim:
             self.session.send_reply(reply)
 
     def hear(self, at: int) -> None:
-        """Receive some hostile frames in place of notice ``at`` (from 0), then the genuine notice."""
+        """Receive some hostile frames, then the genuine notice number ``at`` (from 0)."""
         frames, pick = self.talk.frames, self.mutator.random
         good, notice = frames[at], self.talk.notices[at]
         self.mutator.words = Words(
@@ -246,9 +256,10 @@ class Victim:
         return [] if view is None else [*view.waiting, *view.running]
 
     def _goes_on(self, told: Notice, at: int) -> None:
-        """Give an accepted hostile notice to a copy of this scheduler, then some genuine notices.
+        """Give an accepted hostile notice to a copy of this scheduler.
 
-        The copy may report an error of the server; every other exception is recorded as a find.
+        Some genuine notices follow. The copy may report an error of the server; every other exception is recorded as a
+        find.
         """
         runtime = self._new()
         if not self.batsim and at:
@@ -272,7 +283,10 @@ class Victim:
             self.tally.check_text(error)
 
     def _instead(self, session: Any, told: Refused | Save | Restore) -> None:
-        """Process a SAVE or RESTORE message that arrived in place of a notice; ignore REFUSED."""
+        """Process a message that arrived in place of a notice.
+
+        SAVE and RESTORE are processed; REFUSED is ignored.
+        """
         if isinstance(told, Save):
             session.send_saved(give_state(self.runtime, told.data.seq, _MARK))
         elif isinstance(told, Restore):
@@ -296,7 +310,10 @@ class Victim:
 
 
 def scheduler_run(seed: int, *, batsim: bool) -> Callable[[Tally, int], None]:
-    """Return a function that tests one scheduler in one run; the run number selects both."""
+    """Return a function that tests one scheduler in one run.
+
+    The run number selects the scheduler and the run.
+    """
     setups = (
         [runs.batsim(one) for one in (False, True)] if batsim else [runs.native(one, 500.0) for one in (False, True)]
     )
@@ -327,7 +344,10 @@ def scheduler_run(seed: int, *, batsim: bool) -> Callable[[Tally, int], None]:
 
 
 def names_for(setup: Setup) -> list[str]:
-    """Return the names of the schedulers that can complete this run without further options."""
+    """Return the names of the schedulers that can complete this run.
+
+    Schedulers that need further options are left out.
+    """
     return [name for name in (*library_names(), *OWN) if _runs(name, setup)]
 
 

@@ -107,7 +107,7 @@ class _HostilePeer(Peer[Any]):
         return super().receive()
 
     def taken_over(self, engine: Engine, history: History) -> None:
-        """Act as another scheduler from now on, which has received the first notice only."""
+        """Act from now on as a new scheduler that has received only the first notice."""
         engine.hand_over(history.events)
         self._session.seq = 1
 
@@ -190,7 +190,7 @@ class NativePeer(_HostilePeer):
         self._features = features
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """Try some hostile HELLOs and first replies, then complete the handshake with valid ones."""
+        """Try some hostile HELLOs and first replies, then complete a valid handshake."""
         frame = json.dumps({"type": "HELLO", "data": {"name": "hostile", "version": "1", "features": self._features}})
         for _ in range(self.pick.choice((0, 0, 1, 2))):
             good = frame.encode() if self.pick.random() < 0.7 else self.pick.choice(vectors("hello"))
@@ -275,7 +275,10 @@ class NativePeer(_HostilePeer):
 
 
 class BatsimPeer(_HostilePeer):
-    """A hostile scheduler in Batsim's dialect; ``rich`` enables registrations and queries."""
+    """A hostile scheduler in Batsim's dialect.
+
+    ``rich`` enables registrations and queries.
+    """
 
     KINDS = (*BATSIM_DECISIONS, *STRANGE_KINDS)
     STATES = ("RUNNING", "REJECTED", "COMPLETED_SUCCESSFULLY", "COMPLETED_KILLED", "COMPLETED_FAILED")
@@ -304,7 +307,10 @@ class BatsimPeer(_HostilePeer):
         """Do nothing, because Batsim's dialect has no message for a protocol error."""
 
     def farewell(self, notice: Notice) -> None:
-        """Send the last notice, if it is the server's turn, and try one hostile reply to it."""
+        """Send the last notice, and try one hostile reply to it.
+
+        If it is not the server's turn, do nothing.
+        """
         session = self._session
         if session.state == "SERVER_TURN":
             session.send_notice(Notice(session.seq + 1, notice.now, notice.events[-1:]))

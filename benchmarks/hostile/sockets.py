@@ -1,7 +1,8 @@
-"""Send hostile frames over sockets to `serve` and `schedule` processes, in both dialects.
+"""Send hostile frames over sockets to `serve` and `schedule` processes.
 
-Hostile frames are malformed or unexpected. Each command runs in a fork of this process, with its own output and exit
-code. Its peer runs here: it sends valid frames, with some hostile ones in between, for as long as the command answers.
+Both dialects are tested. Hostile frames are malformed or unexpected. Each command runs in a fork of this process, with
+its own output and exit code. Its peer runs here: it sends valid frames, with some hostile ones in between, for as long
+as the command answers.
 """
 
 import json
@@ -43,7 +44,10 @@ _SWF = "; MaxProcs: 4\n" + "".join(
 
 
 class Command:
-    """A ``pipistrelle`` command in a child process; it is killed if it does not end in time."""
+    """A ``pipistrelle`` command in a child process.
+
+    The process is killed if it does not end in time.
+    """
 
     def __init__(self, home: Path, words: list[str]) -> None:
         self._said = home / "said"
@@ -63,7 +67,10 @@ class Command:
         self._pidfd = os.pidfd_open(self.pid)
 
     def ended(self) -> tuple[int | None, str]:
-        """Wait for the end; return the exit code, or None if the command was killed, and its output."""
+        """Wait for the end; return the exit code and the output.
+
+        The exit code is None if the command was killed.
+        """
         over = bool(select.select([self._pidfd], [], [], _LIMIT_S)[0])
         if not over:
             os.kill(self.pid, signal.SIGKILL)
@@ -122,7 +129,10 @@ class Listening:
 
 
 def connecting(path: str, command: Command) -> ZmtpConnection:
-    """Connect to the command's socket as soon as the command listens, and return the connection."""
+    """Connect to the command's socket as soon as the command listens.
+
+    Return the connection.
+    """
     connection = ZmtpConnection(f"ipc://{path}")
     while True:
         try:
@@ -135,7 +145,10 @@ def connecting(path: str, command: Command) -> ZmtpConnection:
 
 
 class Fcfs:
-    """A first-come, first-served scheduler on four units, which trusts the server's messages."""
+    """A first-come, first-served scheduler on four units.
+
+    It does not check the server's messages.
+    """
 
     def __init__(self) -> None:
         self._free = set(range(4))
@@ -143,7 +156,10 @@ class Fcfs:
         self._held: dict[str, list[int]] = {}
 
     def decide(self, message: dict[str, Any]) -> list[dict[str, Any]]:
-        """Update the queue from a notice's events and return the decisions, both as JSON objects."""
+        """Update the queue from a notice's events and return the decisions.
+
+        Notice and decisions are JSON objects.
+        """
         for event in message["events"]:
             data = event["data"]
             if event["type"] == "JOB_SUBMITTED":

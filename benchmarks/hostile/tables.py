@@ -1,6 +1,7 @@
-"""Types of events and decisions, field names, keywords and example messages of the protocol.
+"""Types, field names, keywords and example messages of the protocol.
 
-Most are read from the protocol's own definitions, so additions to the protocol are tested at once.
+The types are those of events and decisions. Most are read from the protocol's own definitions, so additions to the
+protocol are tested at once.
 """
 
 import json
@@ -70,7 +71,10 @@ def vectors(kind: str) -> tuple[bytes, ...]:
 
 @cache
 def with_kind(frame_kind: str, kind: str) -> tuple[bytes, ...]:
-    """Return the example frames of kind ``frame_kind`` with an event or decision of type ``kind``."""
+    """Return the example frames that contain an event or decision of type ``kind``.
+
+    ``frame_kind`` is the kind of frame, such as ``notice``.
+    """
     return tuple(frame for frame in vectors(frame_kind) if kind in kinds_in(frame))
 
 

@@ -36,7 +36,9 @@ class Hang(BaseException):
 
 @dataclass(frozen=True)
 class Find:
-    """A frame that was handled badly, for example with a crash, a hang or a changed session.
+    """A frame that was handled badly.
+
+    It caused, for example, a crash, a hang or a changed session.
 
     Attributes:
         side: the program under test, and the dialect.
@@ -97,7 +99,10 @@ class Tally:
 
     @contextmanager
     def trial(self, frame: bytes) -> Iterator[None]:
-        """Count a frame, and measure time and memory of the ``with`` body that processes it."""
+        """Count a frame, and measure how it is processed.
+
+        The ``with`` body processes the frame; its time and memory are measured.
+        """
         self.frame = frame
         self.tried += 1
         if self.tried == self.wanted // 4 + 1:
@@ -121,7 +126,10 @@ class Tally:
         self.check_text(error)
 
     def check_text(self, error: BaseException) -> None:
-        """Record a find if an error's text is too long or has line breaks or control characters."""
+        """Record a find if an error's text is badly formed.
+
+        The text must not be too long, and must have no line breaks or control characters.
+        """
         text = str(error)
         if len(text) > LONGEST_MESSAGE:
             self.find(f"a message of {len(text):,} characters: {text[:200]}...")

@@ -118,7 +118,10 @@ class Writer:
 
 
 def _one(option: str, *words: str, file: str) -> Writer:
-    """Return a `Writer` for a command that writes one file; ``option`` ends with the parameter."""
+    """Return a `Writer` for a command that writes one file.
+
+    ``option`` ends with the parameter that names the file.
+    """
     return Writer(option, (*option.split()[:-1], *words), (file,))
 
 

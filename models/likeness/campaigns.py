@@ -1,4 +1,7 @@
-"""Find campaigns (series of similar jobs of one user), and measure how often users repeat jobs."""
+"""Find campaigns, and measure how often users repeat jobs.
+
+A campaign is a series of similar jobs of one user.
+"""
 
 from dataclasses import dataclass
 from typing import Final
@@ -45,7 +48,10 @@ class Campaigns:
         return begins
 
     def pairs(self) -> tuple[Ints, Ints]:
-        """Return the rows of successive jobs in campaigns: all earlier jobs, and all later jobs."""
+        """Return the rows of successive jobs in campaigns.
+
+        The first array has the earlier job of each pair, the second array the later job.
+        """
         inner = np.ones(len(self.order), dtype=np.bool_)
         inner[self.first] = False
         after = np.flatnonzero(inner)
@@ -73,7 +79,9 @@ def campaigns_of(jobs: Workload) -> Campaigns:
 
 
 def repetition(jobs: Workload) -> dict[str, float | int | None]:
-    """Return how often users repeat jobs; if the log has no users, all jobs count as one user's.
+    """Return how often users repeat jobs.
+
+    If the log has no users, all jobs count as one user's.
 
     - ``same_size``: share of jobs that have the same size as the user's previous job.
     - ``same_work``: share of jobs that have the same size and an `alike` run time.

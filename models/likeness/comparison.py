@@ -94,7 +94,10 @@ def values_of(jobs: Workload) -> dict[str, Floats]:
 
 
 def distance(first: Floats, second: Floats) -> float | None:
-    """Return the Kolmogorov-Smirnov distance of two samples; None if a sample is empty."""
+    """Return the Kolmogorov-Smirnov distance of two samples.
+
+    Return None if a sample is empty.
+    """
     if not len(first) or not len(second):
         return None
     points = np.unique(np.concatenate((first, second)))
@@ -125,7 +128,10 @@ def _runnable(workload: Workload) -> Workload:
 
 
 def _counts(jobs: Workload, width: float) -> Floats:
-    """Return how many jobs are submitted in each period of `width` s, from the first job on."""
+    """Return how many jobs are submitted in each period of `width` s.
+
+    The first period begins with the first job.
+    """
     counts: Floats = np.bincount(((jobs.submit - jobs.submit[0]) // width).astype(np.int64)).astype(np.float64)
     return counts
 

@@ -115,9 +115,9 @@ def _whole(values: Floats) -> Ints:
 
 
 def _bent_to(model: WorkloadModel, seed: int, area: float) -> WorkloadModel:
-    """Return the model, adjusted so that jobs drawn with this seed use `area` unit-seconds.
+    """Return the model, adjusted so that drawn jobs use `area` unit-seconds.
 
-    The result is approximate.
+    The jobs are drawn with this seed. The result is approximate.
     """
     aim, nearest, best = area / model.jobs, math.inf, model
     for _ in range(_TRIES):
@@ -146,7 +146,10 @@ def _drawn_until(model: WorkloadModel, seed: int, area: float) -> Workload:
 
 
 def _drawn(model: WorkloadModel, seed: int, jobs: int) -> Workload:
-    """Return `jobs` random jobs; each submit time counts from the begin of the job's campaign."""
+    """Return `jobs` random jobs.
+
+    Each submit time counts from the begin of the job's campaign.
+    """
     kind, user, length = _campaigns(model, seed, jobs)
     campaign = np.repeat(np.arange(len(length)), length)[:jobs]
     begins = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(length)))[campaign]
@@ -194,7 +197,10 @@ def _gaps(model: WorkloadModel, length: Ints, draw: Floats) -> Floats:
 
 
 def _campaigns(model: WorkloadModel, seed: int, jobs: int) -> tuple[Ints, Ints, Ints]:
-    """Return the classes, users (-1: unknown) and lengths of campaigns with `jobs` jobs."""
+    """Return the classes, users and lengths of campaigns with `jobs` jobs.
+
+    User -1 is unknown.
+    """
     chances = np.cumsum([one.weight / mean(one.campaigns) for one in model.classes])
     lengths = [Draws(one.campaigns) for one in model.classes]
     rng, parts, held = seeded(seed, _CAMPAIGNS, 0), [], 0

@@ -120,7 +120,10 @@ def _round(value: float, digits: int) -> float:
 
 
 def _classes(size: Ints) -> Ints:
-    """Return each job's size class: one unit, then powers of two; small classes are merged."""
+    """Return each job's size class.
+
+    The classes are one unit, then powers of two. Small classes are merged.
+    """
     octave = np.frexp(size.astype(np.float64))[1] - 1
     counts = np.bincount(octave)
     groups: list[list[int]] = [[0]] if counts[0] else []
@@ -191,10 +194,11 @@ def _hours(begins: Workload) -> tuple[int, ...]:
 
 
 def _repeat(jobs: Workload, campaigns: Campaigns, place: Ints) -> float:
-    """Return the probability that a job repeats the run time of the campaign's previous job.
+    """Return the probability that a job repeats its predecessor's run time.
 
-    The share of successive jobs with `alike` run times is corrected for coincidences. The chance of a coincidence is
-    the share of jobs in the size class that have an `alike` run time.
+    The predecessor is the previous job of the same campaign. The share of successive jobs with `alike` run times is
+    corrected for coincidences. The chance of a coincidence is the share of jobs in the size class that have an `alike`
+    run time.
 
     Args:
         place: size class of each job, shape (jobs,).
@@ -253,9 +257,9 @@ def _requests(runtime: Floats, walltime: Floats) -> tuple[RequestBand, ...]:
 
 
 def _rounds(walltime: Floats) -> tuple[tuple[float, ...], float]:
-    """Return the most common requested times (s), and the share of jobs that request one of them.
+    """Return the most common requested times (s).
 
-    Only whole minutes count.
+    Also return the share of jobs that request one of them. Only whole minutes count.
     """
     values, counts = np.unique(walltime, return_counts=True)
     often = (counts >= max(5, _ROUND_SHARE * len(walltime))) & (values % 60 == 0)
@@ -324,9 +328,9 @@ def with_area(model: WorkloadModel, area: float) -> WorkloadModel:
 
 
 def _bent(model: WorkloadModel, power: float, serial: float) -> WorkloadModel:
-    """Return the model with each weight multiplied by a power of its area (size x run time).
+    """Return the model with each weight multiplied by a power of its area.
 
-    ``power`` is the exponent. ``serial`` is the share of jobs of one unit in the result.
+    The area is size x run time. ``power`` is the exponent. ``serial`` is the share of jobs of one unit in the result.
     """
     scale = model.area
     classes, masses = [], []

@@ -128,7 +128,10 @@ class WorkloadModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def load(self) -> float:
-        """Return the offered load: unit-seconds of all jobs divided by those of the machine."""
+        """Return the offered load.
+
+        It is the unit-seconds of all jobs divided by those of the machine.
+        """
         return self.jobs * self.area / (self.machine_size * self.seconds)
 
     @property

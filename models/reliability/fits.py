@@ -141,7 +141,10 @@ def fit_weibull(lives: Lives, confidence: float = 0.95, *, required: bool = True
 
 
 def fit_repair(lengths: Floats, confidence: float = 0.95) -> Fitted:
-    """Fit a repair-time distribution, chosen by AIC, to two or more outage lengths (s)."""
+    """Fit a repair-time distribution to two or more outage lengths (s).
+
+    The distribution is chosen by AIC.
+    """
     if np.unique(lengths).size < 2:
         raise FitError("there are too few repairs to fit", expected="two of different lengths")
     size = lengths.size
@@ -177,7 +180,10 @@ def _lognormal(lengths: Floats, confidence: float) -> Fitted:
 
 
 class _Weibull:
-    """The likelihood of Weibull lifetimes; ages are divided by their mean to limit powers."""
+    """The likelihood of Weibull lifetimes.
+
+    Ages are divided by their mean, so that powers stay small.
+    """
 
     def __init__(self, lives: Lives) -> None:
         self.unit = float(lives.left.mean())
@@ -198,7 +204,10 @@ class _Weibull:
         return float(self.unit * (self.hazard(shape) / self.failures) ** (1 / shape))
 
     def profile(self, shape: float) -> float:
-        """Return the log likelihood of a shape with the best scale for it, for lifetimes in seconds."""
+        """Return the log likelihood of a shape with the best scale for it.
+
+        The lifetimes are in seconds.
+        """
         count = self.failures
         return (
             count * (math.log(shape) - math.log(self.hazard(shape) / count) - 1 - math.log(self.unit))

@@ -30,15 +30,20 @@ def job_reliability(mttf: float, size: float, time: float, beta: float = BETA) -
 
 
 def series_reliability(mttf: float, size: float, time: float, beta: float = BETA) -> float:
-    """Return the probability that n nodes survive: exp(-n (T Gamma(1 + 1/beta) / MTTF)^beta)."""
+    """Return the probability that n nodes survive.
+
+    It is exp(-n (T Gamma(1 + 1/beta) / MTTF)^beta).
+    """
     _check(mttf, time, size, beta)
     return math.exp(-size * math.pow(time * math.gamma(1.0 + 1.0 / beta) / mttf, beta))
 
 
 def required_mttf(probability: float, size: float, time: float, beta: float = BETA) -> float:
-    """Return the node MTTF for a survival probability, as in Umamaheshwaran's table 4.3.
+    """Return the node MTTF for a survival probability.
 
-    It is n T Gamma(1 + 1/beta) / ln(1/R)^(1/beta). The thesis's equation 4.1 has T where its table uses n T.
+    It follows Umamaheshwaran's table 4.3.
+
+    The MTTF is n T Gamma(1 + 1/beta) / ln(1/R)^(1/beta). The thesis's equation 4.1 has T where its table uses n T.
     """
     _check(1.0, time, size, beta)
     if not 0 < probability < 1:
@@ -76,8 +81,8 @@ class CheckpointChange(NamedTuple):
 def interval(dump: float, mttf: float) -> float:
     """Return the optimal checkpoint interval sqrt(2 delta M) - delta.
 
-    Daly's estimate of 2003 (equation 4.2 of Umamaheshwaran's thesis), with checkpoint time delta and MTTF M in the same
-    unit. If delta is at least 2 M, the interval is M (Daly 2006).
+    This is Daly's estimate of 2003 (equation 4.2 of Umamaheshwaran's thesis). The checkpoint time delta and the MTTF M
+    are in the same unit. If delta is at least 2 M, the interval is M (Daly 2006).
     """
     check_range("a mean time to failure", mttf, 0, 1e300, ReliabilityError, above=True, unit="", where="MTTF")
     check_range("a dump's time", dump, 0, 1e300, ReliabilityError, above=True, unit="")
@@ -85,9 +90,9 @@ def interval(dump: float, mttf: float) -> float:
 
 
 def change(size: float, dump: float, before: float, after: float) -> CheckpointChange:
-    """Return how the optimal checkpoint interval and its cost change with the node MTTF.
+    """Return how the optimal checkpoint interval and its cost change.
 
-    All times are in minutes.
+    The node MTTF changes from ``before`` to ``after``. All times are in minutes.
     """
     old, new = interval(dump, before), interval(dump, after)
     return CheckpointChange(new - old, _MINUTES * dump * size * (1.0 / new - 1.0 / old))

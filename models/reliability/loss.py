@@ -29,7 +29,7 @@ def linear_blocking(capacity: float, load: float) -> float:
 def erlang_b(servers: int, load: float) -> float:
     """Return Erlang's B, the blocking probability with Poisson arrivals and no queue.
 
-    Computed as B(k) = a B(k - 1) / (k + a B(k - 1)), B(0) = 1, which keeps all terms between 0 and 1.
+    It is computed as B(k) = a B(k - 1) / (k + a B(k - 1)), B(0) = 1, which keeps all terms between 0 and 1.
 
     Args:
         servers: may be 0: all requests are blocked.
@@ -67,7 +67,10 @@ class Queueing(NamedTuple):
 
 
 def queueing(servers: int, load: float, service: float) -> Queueing | None:
-    """Return waiting probability, queue length and wait by Erlang's C; None if unstable."""
+    """Return waiting probability, queue length and wait by Erlang's C.
+
+    Return None if the queue is unstable.
+    """
     chance = erlang_c(servers, load)
     if chance is None:
         return None
@@ -75,10 +78,11 @@ def queueing(servers: int, load: float, service: float) -> Queueing | None:
 
 
 def printed_queueing(capacity: float, load: float, blocking: float, service: float) -> Queueing | None:
-    """Return waiting probability, queue length and wait by Umamaheshwaran's printed equations.
+    """Return waiting probability, queue length and wait by printed equations.
 
-    Equations 3.17 to 3.19 of the thesis are P = C B / ((C - a) + a B), F = P a / (C - a) and W = P t / (C - a), for
-    capacity C, load a, blocking probability B and service time t. Return None if C <= a.
+    The equations are Umamaheshwaran's. Equations 3.17 to 3.19 of the thesis are P = C B / ((C - a) + a B), F = P a / (C
+    - a) and W = P t / (C - a), for capacity C, load a, blocking probability B and service time t. Return None if C <=
+    a.
 
     These equations subtract jobs (a = lambda t) from nodes (C). With a = n lambda t, which is C at B = 0, they divide
     by zero. Use them for comparison, not for forecasts.

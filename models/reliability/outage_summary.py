@@ -52,7 +52,10 @@ def summarise(log: OutageLog) -> Facts:
 
 
 def clock_text(log: OutageLog, time: float) -> str:
-    """Return a time of the log as a date, or as a duration after time 0 if the log has no dates."""
+    """Return a time of the log as a date.
+
+    If the log has no dates, return it as a duration after time 0.
+    """
     if not log.absolute:
         return length_text(time)
     return date_text(time) or f"{time:g} s"
@@ -146,7 +149,10 @@ def _repairs(log: OutageLog) -> str:
 
 
 def _picture(log: OutageLog) -> list[str]:
-    """Return a map of outages as text: rows are groups of nodes, columns parts of the time."""
+    """Return a map of outages as text.
+
+    Rows are groups of nodes, columns are parts of the time.
+    """
     first, last = float(log.down.min()), float(log.down.max())
     width = (last - first) / _COLUMNS or 1.0
     column = np.minimum(((log.down - first) / width).astype(np.int64), _COLUMNS - 1)

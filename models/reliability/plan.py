@@ -110,7 +110,10 @@ def _known(value: float) -> float | None:
 
 
 def _classes(demand: ClassDemand) -> list[dict[str, Any]]:
-    """Return size, rate, cost and rank of each class (Umamaheshwaran's tables 4.2 and 4.4)."""
+    """Return size, rate, cost and rank of each class.
+
+    The results are as in Umamaheshwaran's tables 4.2 and 4.4.
+    """
     order = ranks([one.sizes for one in demand.classes])
     return [
         {
@@ -150,7 +153,10 @@ def _required(demand: ClassDemand, options: PlanOptions) -> dict[str, Any]:
 
 
 def _capacity(demand: ClassDemand, blocking: float) -> dict[str, Any]:
-    """Return the nodes that classes need at a blocking probability (Umamaheshwaran's table 4.5)."""
+    """Return the nodes that classes need at a blocking probability.
+
+    The results are as in Umamaheshwaran's table 4.5.
+    """
     found = needs([one.sizes.load for one in demand.classes], blocking)
     names = [one.name for one in demand.classes]
     return {
@@ -197,12 +203,15 @@ def _blocking(demand: ClassDemand, levels: Sequence[float]) -> list[dict[str, An
 
 
 def _given(one: ResourceClass, blocking: float) -> float:
-    """Return the units that a class gets, which are enough for at least one of its jobs."""
+    """Return the units that a class gets: enough for at least one of its jobs."""
     return max((1.0 - blocking) * one.sizes.load, float(one.size))
 
 
 def _queueing(demand: ClassDemand, blocking: float) -> list[dict[str, Any]]:
-    """Return each class's queue, by Erlang's C and by Umamaheshwaran's equations 3.17 to 3.19."""
+    """Return each class's queue.
+
+    It is computed by Erlang's C and by Umamaheshwaran's equations 3.17 to 3.19.
+    """
     rows = []
     for one in demand.classes:
         load, capacity = one.sizes.rate * one.sizes.service, _given(one, blocking)
@@ -224,7 +233,10 @@ def _queueing(demand: ClassDemand, blocking: float) -> list[dict[str, Any]]:
 
 
 def _partitions(demand: ClassDemand, blocking: float, parts: list[Partition], extra: int) -> dict[str, Any]:
-    """Return partitions and the classes that they serve (Umamaheshwaran's tables 4.6 and 4.7)."""
+    """Return partitions and the classes that they serve.
+
+    The results are as in Umamaheshwaran's tables 4.6 and 4.7.
+    """
     begins = [(one.name, first_partition(parts, at, one.size)) for at, one in enumerate(demand.classes)]
     return {
         "blocking": blocking,
@@ -251,7 +263,10 @@ def _partitions(demand: ClassDemand, blocking: float, parts: list[Partition], ex
 def _served(
     demand: ClassDemand, options: PlanOptions, parts: list[Partition], mttf: NDArray[np.float64]
 ) -> dict[str, Any]:
-    """Return the effect of partitions on each class (Umamaheshwaran's tables 4.8 to 4.10)."""
+    """Return the effect of partitions on each class.
+
+    The results are as in Umamaheshwaran's tables 4.8 to 4.10.
+    """
     machine = float(mttf.mean())
     rows, node_cost, job_cost = [], 0.0, 0.0
     dump = options.dump / _MINUTE

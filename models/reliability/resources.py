@@ -128,7 +128,9 @@ def _demand(name: str, classes: list[ResourceClass], units: int) -> ClassDemand:
 
 
 class Needs(NamedTuple):
-    """The number of nodes that each class needs at a blocking probability B, in class order.
+    """The number of nodes that each class needs at a blocking probability B.
+
+    The numbers are in the order of the classes.
 
     Attributes:
         plain: for job types I and IV of Umamaheshwaran's thesis, by its equation 3.11.

@@ -97,7 +97,10 @@ def deviation_of(sample: Sequence[float] | Floats) -> float:
 
 
 def spread_of(sample: Floats) -> dict[str, float]:
-    """Return the quantiles p05, p25, median, p75 and p95 of a sample, linearly interpolated."""
+    """Return the quantiles p05, p25, median, p75 and p95 of a sample.
+
+    They are linearly interpolated.
+    """
     return {name: float(np.quantile(sample, share)) for name, share in _SPREAD}
 
 
@@ -107,9 +110,9 @@ def _values(sample: Sequence[float] | Floats) -> list[float]:
 
 
 def normal_quantile(share: float) -> float:
-    """Return the quantile of the standard normal distribution at ``share``, a probability.
+    """Return the quantile of the standard normal distribution at a probability.
 
-    At 0.975 use `NORMAL_975` instead: the last bits computed here may differ.
+    ``share`` is the probability. At 0.975 use `NORMAL_975` instead: the last bits computed here may differ.
     """
     return NormalDist().inv_cdf(share)
 
@@ -169,9 +172,11 @@ def quantile_interval(sample: Sequence[float] | Floats, share: float, *, level: 
 def ratio_of_means(
     over: Sequence[float] | Floats, under: Sequence[float] | Floats, *, level: float = LEVEL, seed: int = SEED
 ) -> Interval:
-    """Return mean(over) / mean(under) of pairs, with an interval from a bootstrap of whole pairs.
+    """Return mean(over) / mean(under) of pairs, with a confidence interval.
 
-    This is the gain over all jobs together. `mean_of_ratios` is the average gain per replica, in which small
+    The interval comes from a bootstrap of whole pairs.
+
+    The ratio is the gain over all jobs together. `mean_of_ratios` is the average gain per replica, in which small
     denominators weigh as much as large ones.
     """
     count = len(over)

@@ -1,8 +1,9 @@
-"""Tests of several treatments on the same blocks: Friedman, Nemenyi, Holm, and paired tests.
+"""Tests of several treatments on the same blocks.
 
-A block is one set of conditions under which every treatment was measured, such as a replica of a cell of a study. A
-table of values has the shape (blocks, treatments). The procedure is that of Demsar (Statistical Comparisons of
-Classifiers over Multiple Data Sets, J. Mach. Learn. Res. 7, 2006). Distributions and tests come from scipy.
+The tests are Friedman's, Nemenyi's, Holm's and paired tests. A block is one set of conditions under which every
+treatment was measured, such as a replica of a cell of a study. A table of values has the shape (blocks, treatments).
+The procedure is that of Demsar (Statistical Comparisons of Classifiers over Multiple Data Sets, J. Mach. Learn. Res. 7,
+2006). Distributions and tests come from scipy.
 """
 
 import math
@@ -77,11 +78,11 @@ def rank_test(values: Floats, *, level: float = LEVEL) -> RankTest:
 
 
 def pair_p(first: Sequence[float] | Floats, second: Sequence[float] | Floats, test: PairTest) -> float | None:
-    """Return the two-sided p-value of a paired test of two samples; None with fewer than two pairs.
+    """Return the two-sided p-value of a paired test of two samples.
 
-    ``t`` is Student's test of paired differences (`scipy.stats.ttest_rel`), ``wilcoxon`` the signed-rank test
-    (Wilcoxon, Individual Comparisons by Ranking Methods, Biometrics 1, 1945; `scipy.stats.wilcoxon`). The p
-    is 1 if all differences are 0. If they are equal but not 0, Student's p is 0.
+    Return None with fewer than two pairs. ``t`` is Student's test of paired differences (`scipy.stats.ttest_rel`),
+    ``wilcoxon`` the signed-rank test (Wilcoxon, Individual Comparisons by Ranking Methods, Biometrics 1, 1945;
+    `scipy.stats.wilcoxon`). The p is 1 if all differences are 0. If they are equal but not 0, Student's p is 0.
     """
     apart = np.asarray(second, dtype=np.float64) - np.asarray(first, dtype=np.float64)
     if len(apart) < 2:
@@ -98,10 +99,11 @@ def pair_p(first: Sequence[float] | Floats, second: Sequence[float] | Floats, te
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Return p-values adjusted for their number by Holm's step-down method; None stays None.
+    """Return p-values adjusted for their number by Holm's step-down method.
 
-    The i-th smallest of m p-values is multiplied by m - i + 1, and is raised to the adjusted value of the one before it
-    if that is larger (Holm, A Simple Sequentially Rejective Multiple Test Procedure, Scand. J. Statist. 6, 1979).
+    A p-value of None stays None. The i-th smallest of m p-values is multiplied by m - i + 1, and is raised to the
+    adjusted value of the one before it if that is larger (Holm, A Simple Sequentially Rejective Multiple Test
+    Procedure, Scand. J. Statist. 6, 1979).
     """
     order = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
     adjusted: list[float | None] = [None] * len(p_values)
@@ -113,10 +115,10 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 
 
 def letters(ranks: Sequence[float], pairs: Sequence[Sequence[float]], level: float = LEVEL) -> list[str]:
-    """Return letters for each treatment that show which treatments differ significantly.
+    """Return letters that show which treatments differ significantly.
 
-    Two treatments share a letter unless their p-value is below 1 - level. Each letter marks a group of treatments with
-    adjacent mean ranks, no two of which differ significantly.
+    Each treatment gets one or more letters. Two treatments share a letter unless their p-value is below 1 - level. Each
+    letter marks a group of treatments with adjacent mean ranks, no two of which differ significantly.
     """
     order = sorted(range(len(ranks)), key=lambda one: ranks[one])
     found: list[tuple[int, int]] = []

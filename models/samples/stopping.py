@@ -32,7 +32,9 @@ _SMALLEST, _LARGEST = 0.1, 1.0
 
 
 class Rule(Struct, frozen=True, kw_only=True):
-    """A rule that says when one combination of a study's options (a cell) has enough replicas.
+    """A rule that says when a cell has enough replicas.
+
+    A cell is one combination of a study's options.
 
     Args:
         precision: largest half-width of the interval over the mean; 0.02 is 2 %.
@@ -54,11 +56,13 @@ class Rule(Struct, frozen=True, kw_only=True):
 
 
 def replicas_needed(sample: Sequence[float | None], rule: Rule) -> int:
-    """Return how many replicas a cell (one combination of a study's options) will need in total.
+    """Return how many replicas a cell will need in total.
 
-    It is the number at which the interval would be narrow enough if mean and deviation did not change. If more replicas
-    are needed, their number grows by at least a tenth and is at most doubled. It is doubled if the mean is 0 but the
-    replicas differ. If all replicas are equal, no more are needed.
+    A cell is one combination of a study's options.
+
+    The result is the number at which the interval would be narrow enough if mean and deviation did not change. If more
+    replicas are needed, their number grows by at least a tenth and is at most doubled. It is doubled if the mean is 0
+    but the replicas differ. If all replicas are equal, no more are needed.
 
     Args:
         sample: metric of each replica, in order; None counts as a replica but is left out of the mean.

@@ -1,4 +1,7 @@
-"""Draw random jobs from classes, with Poisson arrivals, service times and accounts."""
+"""Draw random jobs from classes.
+
+The classes give Poisson arrivals, service times and accounts.
+"""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,7 @@
-"""Workloads described by classes of jobs: sizes, rates, service times and accounts."""
+"""Workloads described by classes of jobs.
+
+Classes have sizes, rates, service times and accounts.
+"""
 
 import math
 import re
@@ -60,8 +63,8 @@ class ServiceClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         size: units per job: a number, or "MIN:MAX", uniform.
         rate: jobs per hour, a Poisson process; alternative to `jobs`.
         jobs: number of jobs, at uniform times of the workload.
-        service: distribution of the run time. "0.476h" is an exponential distribution with this mean. Others are
-            written as "fixed,mean=1h" or "lognormal,...".
+        service: distribution of the run time. "0.476h" is an exponential distribution with this mean. Other
+            distributions are written as "fixed,mean=1h" or "lognormal,...".
         service_95: run time that 95 % do not exceed; None: from the distribution.
         longest: upper bound to which run times are cut; None: no limit.
         walltime: requested time, as in `workload scale --walltime`; None: ``longest``, or no limit.
@@ -172,7 +175,10 @@ class WorkloadClasses(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def offered_load(self) -> float:
-        """Return requested over available unit-hours; at 1 or more, the queue grows forever."""
+        """Return requested over available unit-hours.
+
+        At 1 or more, the queue grows forever.
+        """
         asked = math.fsum(self.rate(one) * sum(one.sizes) / 2 * one.mean_service / HOUR for one in self.classes)
         return asked / self.machine_size
 

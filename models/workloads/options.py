@@ -35,7 +35,10 @@ class Range(NamedTuple):
 
 
 def zone_of(workload: Workload, name: str | None = None) -> tzinfo:
-    """Return the time zone called ``name``; if it is None, the workload's zone, or UTC if it has none."""
+    """Return the time zone called ``name``.
+
+    If ``name`` is None, return the workload's zone, or UTC if it has none.
+    """
     text = name or workload.timezone
     if text is None or text == "UTC":
         return UTC
@@ -52,7 +55,10 @@ def zone_of(workload: Workload, name: str | None = None) -> tzinfo:
 
 
 def trace_time(workload: Workload, text: str, zone: tzinfo) -> float:
-    """Return the simulated time (s) of a date in ``zone``, or of a time after time 0, such as ``7d``."""
+    """Return the simulated time (s) of a date in ``zone``.
+
+    A text such as ``7d`` is a time after time 0.
+    """
     words = text.strip()
     if not _DATE.fullmatch(words):
         return signed_seconds(words, "time")
@@ -76,9 +82,9 @@ def trace_time(workload: Workload, text: str, zone: tzinfo) -> float:
 
 
 def signed_seconds(text: str, what: str = "length of time") -> float:
-    """Parse a length of time (s) like `parse_seconds`, but allow 0 and negative lengths.
+    """Parse a length of time (s), which may be 0 or negative.
 
-    Error messages call it ``what``.
+    It is otherwise as in `parse_seconds`. Error messages call it ``what``.
     """
     words = text.strip()
     sign = -1.0 if words.startswith("-") else 1.0

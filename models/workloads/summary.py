@@ -1,4 +1,7 @@
-"""Summarise a workload in numbers: distributions, requests, users, arrivals, sizes."""
+"""Summarise a workload in numbers.
+
+The numbers are distributions, requests, users, arrivals and sizes.
+"""
 
 import math
 from collections.abc import Sequence
@@ -38,7 +41,10 @@ _QUARTER: Final = 900
 
 
 class Grid(NamedTuple):
-    """A table of numbers of jobs by two properties, with labels of its rows and columns."""
+    """A table of numbers of jobs by two properties.
+
+    Its rows and columns have labels.
+    """
 
     rows: Sequence[str]
     columns: Sequence[str]
@@ -113,7 +119,10 @@ def size_grid(jobs: Workload) -> Grid:
 
 
 def arrivals_grid(jobs: Workload, zone: tzinfo) -> Grid | None:
-    """Return numbers of submissions by weekday, from Monday, and hour; None without dates."""
+    """Return numbers of submissions by weekday, from Monday, and hour.
+
+    Return None if the workload has no dates.
+    """
     if jobs.epoch is None or not len(jobs):
         return None
     seconds = np.floor(jobs.submit + jobs.epoch).astype(np.int64)
@@ -159,9 +168,10 @@ def _accuracy(jobs: Workload) -> dict[str, Any] | None:
 
 
 def _busiest(jobs: Workload, name: str, work: Floats) -> dict[str, Any] | None:
-    """Return the values of a field, such as user ids, whose jobs use the most unit-seconds.
+    """Return the values of a field whose jobs use the most unit-seconds.
 
-    ``name`` is the field, and ``work`` the unit-seconds of each job. The result is None if no job has the field.
+    The field is, for example, the user id. ``name`` is the field, and ``work`` the unit-seconds of each job. The result
+    is None if no job has the field.
     """
     texts = named_column(jobs, name)
     if texts is None or not any(texts):

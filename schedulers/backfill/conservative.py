@@ -106,7 +106,10 @@ class Conservative:
 
 
 class _InSlices(Plan):
-    """The reservations of all queued jobs, for any placement and with maintenance windows."""
+    """The reservations of all queued jobs.
+
+    This class supports every placement and maintenance windows.
+    """
 
     needed = True
 

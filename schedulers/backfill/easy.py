@@ -1,4 +1,7 @@
-"""EASY backfilling, and two rules without reservations: strict queue order and first fit."""
+"""EASY backfilling, and two rules without reservations.
+
+These two are strict queue order and first fit.
+"""
 
 from math import inf
 from typing import Any, ClassVar
@@ -72,7 +75,10 @@ class NoBackfill(Stateless):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class FirstFit(Kept):
-    """First fit: every job that fits starts, in the order of the queue; large jobs may starve."""
+    """First fit: every job that fits starts, in the order of the queue.
+
+    Large jobs may starve.
+    """
 
     _kept: ClassVar[tuple[str, ...]] = ("_kept_back",)
 
@@ -150,7 +156,10 @@ class Easy:
         return self._shadow if job is self._reserved_for else None
 
     def state(self) -> dict[str, Any]:
-        """Return the first job's reservation as plain values; its job is None if there is none."""
+        """Return the first job's reservation as plain values.
+
+        Its job is None if there is no reservation.
+        """
         first = None if self._reserved_for is None else self._reserved_for.id
         by_units = self._by_units is not None
         return {"first": first, "shadow": self._shadow, "extra": self._extra, "by_units": by_units}

@@ -1,4 +1,7 @@
-"""EASY backfilling that reserves fixed units for the first job, as in older Batsim."""
+"""EASY backfilling that reserves fixed units for the first job.
+
+Older versions of Batsim use this rule.
+"""
 
 from typing import Any
 
@@ -37,7 +40,10 @@ class EasySlices(Kept):
         return self._place.begin if self._place is not None and job.number == self._reserved_for else None
 
     def state(self) -> Any:
-        """Return the plan, and the first job's number and reservation; None if there is no plan."""
+        """Return the plan, and the first job's number and reservation.
+
+        Return None if there is no plan.
+        """
         return None if self._plan is None else {**super().state(), "plan": self._plan.state()}
 
     def restore(self, state: Any, view: View, placement: Placement) -> None:
@@ -80,7 +86,8 @@ class EasySlices(Kept):
     def _front(self, view: View, plan: Plan) -> SchedulerJob | None:
         """Start jobs from the front of the queue while they fit.
 
-        Return the first job that does not fit now (None: the queue is empty), and reserve units for it if possible.
+        Reserve units, if possible, for the first job that does not fit now, and return this job. Return None if the
+        queue is then empty.
         """
         if self._place is not None:
             plan.clear(self._place)

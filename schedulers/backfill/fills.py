@@ -31,7 +31,7 @@ _MOST_QUESTIONS: Final = 10000
 
 
 def only(rows: Rows, mask: Bools) -> Rows:
-    """Return ``rows[mask]``, but computed several times faster than by numpy's own indexing."""
+    """Return ``rows[mask]``, computed several times faster than by numpy's indexing."""
     found: Rows = rows[np.flatnonzero(mask)]
     return found
 
@@ -47,7 +47,7 @@ class JobColumns(Protocol):
 
 
 class Candidates:
-    """The queued jobs that may be backfilled, and which of them fit the current window.
+    """The queued jobs that may be backfilled, and which of them fit a window.
 
     A window is a number of units that stay free until a time.
 
@@ -204,12 +204,18 @@ class Candidates:
                 self._fitting = only(self._fitting, self._fitting != row)
 
     def best_by_rank(self, places: Rows | None = None) -> int:
-        """Return the row of highest priority, among all rows or the rows at the indices `places`."""
+        """Return the row of highest priority.
+
+        Only the rows at the indices `places` are compared; None: all rows.
+        """
         rows = self.rows if places is None else self.rows[places]
         return int(rows[np.argmax(self._ranks[rows])])
 
     def values(self, rows: Rows, metric: str) -> Floats:
-        """Return the value of each row by BACKFILLMETRIC: units, walltime (s), or their product."""
+        """Return the value of each row by BACKFILLMETRIC.
+
+        The metric is units, walltime (s), or their product.
+        """
         queue = self._queue
         sizes = queue.size[rows].astype(np.float64)
         if metric == "SECONDS":
@@ -232,7 +238,10 @@ def first_fit(candidates: Candidates, metric: str) -> None:
 
 
 def best_fit(candidates: Candidates, metric: str) -> None:
-    """Repeatedly start the job with the highest metric (ties by priority), while any job fits."""
+    """Repeatedly start the job with the highest metric, while any job fits.
+
+    Ties are broken by priority.
+    """
     while len(candidates.rows):
         values = candidates.values(candidates.rows, metric)
         candidates.start(candidates.best_by_rank(np.flatnonzero(values == values.max())))

@@ -1,1 +1,4 @@
-"""Find schedulers and their parts by name, in this and other packages and in users' files."""
+"""Find schedulers and their parts by name.
+
+They may be in this package, in other packages, or in users' files.
+"""

@@ -27,7 +27,9 @@ class ForeignError(PipistrelleError):
 
 
 class ForeignScheduler(Struct, frozen=True, forbid_unknown_fields=True):
-    """The keys of ``scheduler.toml``; ``{folder}`` in a value means the folder of that file.
+    """The keys of ``scheduler.toml``.
+
+    ``{folder}`` in a value means the folder of that file.
 
     Attributes:
         argv: the program and its arguments; ``{endpoint}`` must be in one of them.
@@ -50,7 +52,10 @@ class ForeignScheduler(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_text(path: Path, error: type[PipistrelleError]) -> tuple[str, str]:
-    """Return the text of a user's file, and its name for messages; ``error`` if unreadable."""
+    """Return the text of a user's file, and its name for messages.
+
+    Raise ``error`` if the file cannot be read.
+    """
     where = printable(str(path))
     try:
         return read_whole_text(path), where
@@ -65,7 +70,10 @@ def read_text(path: Path, error: type[PipistrelleError]) -> tuple[str, str]:
 
 
 def read_foreign(folder: str) -> ForeignScheduler:
-    """Return the keys of a folder's ``scheduler.toml`` with defaults; ForeignError if invalid."""
+    """Return the keys of a folder's ``scheduler.toml``, with defaults.
+
+    Raise ForeignError if the file is invalid.
+    """
     path = Path(folder, FOREIGN_FILE)
     text, where = read_text(path, ForeignError)
     raw = read_toml(text, where, ForeignError, manual=_MANUAL, hint='Texts need quotes, as in name = "mine".')

@@ -1,4 +1,7 @@
-"""Names of schedulers and of their parts; importing this module imports no other module."""
+"""Names of schedulers and of their parts.
+
+Importing this module imports no other module.
+"""
 
 import os.path
 from collections.abc import Mapping

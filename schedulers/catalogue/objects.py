@@ -1,4 +1,7 @@
-"""Schedulers that are Python objects: policies, their classes, and functions for them."""
+"""Schedulers that are Python objects.
+
+A scheduler may be a policy, its class, or a function that makes it.
+"""
 
 import copy
 from collections.abc import Callable, Iterable
@@ -36,7 +39,9 @@ def is_factory(scheduler: Any) -> bool:
 
 
 def refuse_parts(options: Iterable[str], where: str) -> None:
-    """Raise PolicyError if options would replace parts of a scheduler that is a Python object.
+    """Raise PolicyError if options would replace parts of a scheduler.
+
+    The scheduler is a Python object, whose parts cannot be replaced.
 
     Args:
         options: names of the run's scheduler options.

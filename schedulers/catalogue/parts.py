@@ -22,9 +22,9 @@ _SHOWN: Final = 60
 
 
 def check_part(axis: str, part: str, where: str | None = None) -> None:
-    """Raise PolicyError if no part of the kind ``axis``, such as ``order``, has this name.
+    """Raise PolicyError if no part of the kind ``axis`` has this name.
 
-    ``where`` names the source of the part in messages.
+    ``axis`` is, for example, ``order``. ``where`` names the source of the part in messages.
     """
     known = PARTS[axis]
     if part not in known:

@@ -39,7 +39,10 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
 
     @property
     def parts(self) -> dict[str, str]:
-        """Return the names of the three parts: {``order``, ``backfill`` and ``placement``: name}."""
+        """Return the names of the three parts.
+
+        The result is {``order``, ``backfill`` and ``placement``: name}.
+        """
         return {"order": self.order, "backfill": self.backfill, "placement": self.placement}
 
 

@@ -39,7 +39,10 @@ def _due(job: SchedulerJob) -> float:
 
 
 class ByRecordedStart(Stateless):
-    """The queue order of the scheduler `recorded`: by planned start, ties by submission."""
+    """The queue order of the scheduler `recorded`.
+
+    Jobs are ordered by planned start; ties are broken by submission.
+    """
 
     arrivals_last = False
 
@@ -49,13 +52,13 @@ class ByRecordedStart(Stateless):
 
 
 class RecordedPolicy(Kept):
-    """A policy that starts each job at its recorded time, on its recorded nodes if possible.
+    """A policy that starts each job at its recorded time.
 
-    If the log has no start, or the machine is too small for all jobs at that time, the server states another start. It
-    is the first time at which the job fits beside the log's other jobs. Because of failed nodes or class limits, the
-    job may not fit even then. It then starts as soon as enough units are left after all jobs due at that instant have
-    started. A job that runs again after a failure starts by the same rule. If its recorded nodes are busy or too few,
-    the placement picks others.
+    The job gets its recorded nodes if possible. If the log has no start, or the machine is too small for all jobs at
+    that time, the server states another start. It is the first time at which the job fits beside the log's other jobs.
+    Because of failed nodes or class limits, the job may not fit even then. It then starts as soon as enough units are
+    left after all jobs due at that instant have started. A job that runs again after a failure starts by the same rule.
+    If its recorded nodes are busy or too few, the placement picks others.
 
     Args:
         placement: picks units for jobs that cannot have their recorded nodes; None: the lowest units.
@@ -75,7 +78,10 @@ class RecordedPolicy(Kept):
         self._open: OpenNodes | None = None
 
     def learn(self, machine: Machine) -> None:
-        """Pass the machine to the placement; PipistrelleError if the machine does not suit it."""
+        """Pass the machine to the placement.
+
+        Raise PipistrelleError if the machine does not suit the placement.
+        """
         learn(self._placement, machine)
 
     def restore(self, state: Any, view: View) -> None:
@@ -84,7 +90,10 @@ class RecordedPolicy(Kept):
         self._view = view
 
     def decide(self, view: View) -> None:
-        """Start the jobs that are due, and ask for a call at the time when the next job is due."""
+        """Start the jobs that are due.
+
+        Ask for a call at the time when the next job is due.
+        """
         now = view.now
         if view is not self._view:
             self._view, self._calls = view, set()

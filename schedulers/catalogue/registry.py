@@ -1,4 +1,7 @@
-"""Find schedulers by name: in this package, in other packages, and in users' files."""
+"""Find schedulers by name.
+
+They may be in this package, in other packages, or in users' files.
+"""
 
 import importlib
 import sys
@@ -196,9 +199,9 @@ def _preempting(own: "PreemptionOptions | None", given: Mapping[str, Any]) -> "P
 
 
 def order_of(name: str, order: str | None = None) -> tuple[str, dict[str, Any]] | None:
-    """Return name and options of a preset's order, or of the ``order`` that replaces it.
+    """Return name and options of a preset's order.
 
-    Return None if ``name`` is not a preset.
+    If ``order`` is given, return ``order`` without options instead. Return None if ``name`` is not a preset.
     """
     preset = _preset(name)
     if preset is None:
@@ -228,7 +231,10 @@ def own_placement(placement: str | None, options: Mapping[str, Any] | None) -> P
 
 
 def _options(own: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return a preset's options, updated by the options given; nested tables are merged."""
+    """Return a preset's options, updated by the options given.
+
+    Nested tables are merged.
+    """
     merged = dict(own)
     for key, value in (given or {}).items():
         before = merged.get(key)

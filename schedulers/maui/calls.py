@@ -1,4 +1,4 @@
-"""Wake the Maui policy at times at which a job may start although no event happens."""
+"""Wake the Maui policy when a job may start although no event happens."""
 
 from collections.abc import Collection, Iterable
 from math import inf, nextafter
@@ -64,7 +64,9 @@ class Calls(Kept):
         self._fruitless, self._waiting = 0, -1
 
     def ask(self, now: float, times: Iterable[float], reserved: Collection[int], ready: Bools, ranks: Floats) -> None:
-        """Ask for a wake-up call at the earliest of ``times`` (s) and of other possible changes.
+        """Ask for a wake-up call at the earliest time at which a job may start.
+
+        This is the earliest of ``times`` (s) and of other possible changes.
 
         Args:
             reserved: numbers of the jobs with a reservation.
@@ -141,7 +143,7 @@ class Calls(Kept):
         return [now + max(float(wait.min()), _LEAST)] if len(wait) else []
 
     def _overtaking(self, fits: Bools, reserved: Collection[int], ranks: Floats, now: float) -> list[float]:
-        """Return when (s) a job that fits may pass another job whose reservation blocks it.
+        """Return when (s) a job that fits may pass the job whose reservation blocks it.
 
         In a long queue, only some of the oldest jobs are checked: those with the highest priorities. That is enough,
         because other events are frequent then.

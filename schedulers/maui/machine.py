@@ -55,7 +55,10 @@ class PlannedMachine(Protocol[_Taken, _Place]):
     processors: Sequence[int] | None
 
     def size(self, job: SchedulerJob) -> int:
-        """Return a job's number of processors, as limits, priorities and fairshare count it."""
+        """Return a job's number of processors.
+
+        Limits, priorities and fairshare count a job with this number.
+        """
 
     @property
     def in_service(self) -> int:
@@ -120,7 +123,10 @@ class PlannedMachine(Protocol[_Taken, _Place]):
         """Return the place at which a job can start earliest; None if it fits nowhere."""
 
     def reserve(self, access: int, job: SchedulerJob, walltime: float) -> _Place | None:
-        """Reserve the place at which a job can start earliest; return it, or None if none exists."""
+        """Reserve the place at which a job can start earliest, and return it.
+
+        Return None if there is no such place.
+        """
 
     def keep(self, place: _Place) -> None:
         """Reserve a place, so that no other job gets it until the next `begin`."""

@@ -138,7 +138,10 @@ class PlannedNodes(NodeSearch):
         self.slices.advance(now)
 
     def begin(self, restrictions: Sequence[Restriction], reservations: int) -> None:
-        """Begin a decision with these restrictions and at most ``reservations`` reservations."""
+        """Begin a decision with these restrictions.
+
+        At most ``reservations`` reservations may be made.
+        """
         for place in self._kept_now:
             self.slices.give_back(place.rows, place.begin, place.end)
         self._kept_now, self._open = [], {}
@@ -160,7 +163,9 @@ class PlannedNodes(NodeSearch):
         self._kept_now.append(place)
 
     def _access(self, access: int) -> tuple[Ints, list[Period]]:
-        """Return which nodes jobs with this access may use, and when some of them are closed.
+        """Return the nodes of an access, and when some of them are closed.
+
+        An access is the number of a set of reservations that admit a job.
 
         Returns:
             The numbers of the nodes that these jobs may ever use, and the periods in which some of the nodes are
@@ -227,7 +232,10 @@ class PlannedNodes(NodeSearch):
         return self._search(access, job, walltime, inf)
 
     def reserve(self, access: int, job: SchedulerJob, walltime: float) -> NodePlace | None:
-        """Reserve the place at which a job can start earliest; return it, or None if none exists."""
+        """Reserve the place at which a job can start earliest, and return it.
+
+        Return None if there is no such place.
+        """
         place = self.find(access, job, walltime)
         if place is not None:
             self.keep(place)
@@ -276,7 +284,10 @@ class PlannedNodes(NodeSearch):
         self.view.start(job, taken, why)
 
     def backfill(self, jobs: Backfilled, accesses: int, window: Filling) -> None:
-        """Start jobs beside the reservations; BACKFILLPOLICY chooses among the jobs that fit."""
+        """Start jobs that delay no reservation.
+
+        BACKFILLPOLICY chooses among the jobs that fit.
+        """
         queue, now = jobs.queue, self.view.now
         eligible = jobs.eligible & queue.live
         rows = np.flatnonzero(eligible)

@@ -81,7 +81,10 @@ class PlannedUnits:
         return mask_of(NodeSet.parse(told))
 
     def begin(self, restrictions: Sequence[Restriction], reservations: int) -> None:
-        """Begin a decision with these restrictions and at most ``reservations`` reservations."""
+        """Begin a decision with these restrictions.
+
+        At most ``reservations`` reservations may be made.
+        """
         self._plan.begin(restrictions, reservations)
 
     def started(self, job: SchedulerJob, taken: int, end: float) -> None:

@@ -20,7 +20,9 @@ from pipistrelle.schedulers.policy.view import View
 
 
 class MauiPolicy:
-    """The scheduler ``maui``, which follows a maui.cfg; docs/reference/maui.md has the rules.
+    """The scheduler ``maui``, which follows a maui.cfg.
+
+    docs/reference/maui.md has the rules.
 
     Args:
         settings: the configuration; None: Maui's defaults.
@@ -47,7 +49,10 @@ class MauiPolicy:
         self._scheduler: MauiScheduler | None = None
 
     def learn(self, machine: Machine) -> None:
-        """Pass the machine to the placement; PipistrelleError if the machine does not suit it."""
+        """Pass the machine to the placement.
+
+        Raise PipistrelleError if the machine does not suit the placement.
+        """
         learn(self._placement, machine)
 
     def decide(self, view: View) -> None:
@@ -76,7 +81,10 @@ class MauiPolicy:
         self._scheduler.learn_past(steps)
 
     def breakdown(self, job: SchedulerJob) -> Breakdown | None:
-        """Return the terms of a queued job's current priority; None if the job is not queued."""
+        """Return the terms of a queued job's current priority.
+
+        Return None if the job is not queued.
+        """
         scheduler = self._scheduler
         return scheduler.breakdown(job) if scheduler is not None and job.number in scheduler.queue.row_of else None
 

@@ -69,9 +69,9 @@ class MauiPreemption:
         self._priorities.pop(number, None)
 
     def keep_all(self, now: float, job_of: Callable[[int], tuple[SchedulerJob, float]]) -> None:
-        """Reserve what is kept for each waiting job until the jobs preempted for it have ended.
+        """Reserve what is kept for waiting jobs until the preempted jobs have ended.
 
-        ``job_of`` returns a waiting job by its number, and its planned walltime (s).
+        ``job_of`` returns a waiting job, and its planned walltime (s), by the job's number.
         """
         for number, one in self.kept.items():
             job, walltime = job_of(number)

@@ -240,9 +240,9 @@ class MauiScheduler(Kept):
             )
 
     def _start_preemptors(self, ranks: Floats, restrictions: list[Restriction], most: int, now: float) -> None:
-        """Start each job for which others were preempted, if all of the preempted jobs have ended.
+        """Start each job for which others were preempted, if these have all ended.
 
-        While some of them still run, keep the units reserved for the job.
+        While some of the preempted jobs still run, keep the units reserved for the job.
         """
         queue, preemption = self.queue, self._preemption
         for number, kept in preemption.ready(self._waiting_job):

@@ -102,9 +102,10 @@ class StandingReservations:
         ]
 
     def closed(self, now: float) -> list[tuple[int, Closure]]:
-        """Return (number of the standing reservation, closed units and times) for each period.
+        """Return the closed units and times of each reservation and period.
 
-        The periods of a reservation are DEPTH periods from the current one on, and an earlier one if it has not ended.
+        Each entry is (number of the standing reservation, units and times). The periods of a reservation are DEPTH
+        periods from the current one on, and an earlier one if it has not ended.
         """
         day = floor((now + self._midnight) / DAY)
         if not self._all:

@@ -74,7 +74,10 @@ class Bins(Stateless):
         return self._bins[at - 1] if at else None
 
     def rank(self, job: SchedulerJob) -> float:
-        """Return the submit time minus the boost of the job's bin (s); the lowest is first."""
+        """Return the submit time minus the boost of the job's bin (s).
+
+        The job with the lowest value is first.
+        """
         at = bisect_right(self._begins, job.processors)
         return job.submit - self._boosts[at - 1] if at else job.submit
 

@@ -53,14 +53,17 @@ class MauiOrder(Kept):
         self._priorities.class_priorities = priorities
 
     def attributes(self, job: SchedulerJob) -> Sequence[float]:
-        """Return the job's size, walltime (s), submit time (s) and number of its credentials.
+        """Return a job's size, walltime (s), submit time (s) and credential number.
 
         These determine its priority.
         """
         return (job.processors, self._settings.walltime(job), job.submit, self._code(job))
 
     def ranks(self, table: Floats, now: float) -> Floats:
-        """Return the negative priorities at ``now`` (s), so that the highest priority sorts first."""
+        """Return the negative priorities at ``now`` (s).
+
+        They are negative so that the highest priority sorts first.
+        """
         size, walltime, since, code = table
         whole = code.astype(np.int64)
         lines = Lines(size.astype(np.int64), walltime, since, whole, np.zeros(len(size)))
@@ -85,7 +88,10 @@ class MauiOrder(Kept):
 
 
 def configured(options: MauiOptions) -> MauiOrder:
-    """Return the order that a maui.cfg describes; without a file, with Maui's defaults."""
+    """Return the order that a maui.cfg describes.
+
+    Without a file, Maui's defaults apply.
+    """
     return (
         MauiOrder()
         if options.config is None

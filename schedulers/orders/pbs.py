@@ -95,7 +95,10 @@ class PbsOrder(Kept):
         return (job.submit, job.processors, job.walltime, priority, self._entity(job))
 
     def ranks(self, table: Floats, now: float) -> Floats:
-        """Return the negative formula values at ``now`` (s), so that the highest sorts first."""
+        """Return the negative formula values at ``now`` (s).
+
+        They are negative so that the highest value sorts first.
+        """
         values = self.values(table, now)
         return np.negative(values, out=values)
 

@@ -58,7 +58,10 @@ class JobsSeen(Kept):
                 self._ended(*self._running.pop(job.id), time)
 
     def look(self, view: View) -> bool:
-        """Record arrivals and ends of jobs; return whether the job classes must be computed again."""
+        """Record arrivals and ends of jobs.
+
+        Return whether the job classes must be computed again.
+        """
         for job in view.arrivals:
             if not self._came:
                 self._begin = job.submit

@@ -33,10 +33,10 @@ class PartitionOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class ByPartition:
-    """A placement in the job's own partition, or in a more reliable one if that is full.
+    """A placement in the job's own partition.
 
-    Jobs of a class without a partition try the least reliable partition first. A job that fits no allowed partition
-    uses the whole machine, most reliable partitions first.
+    If this partition is full, a more reliable one is used. Jobs of a class without a partition try the least reliable
+    partition first. A job that fits no allowed partition uses the whole machine, most reliable partitions first.
 
     Args:
         inner: picks units within a partition.
@@ -62,7 +62,10 @@ class ByPartition:
         learn(self._inner, machine)
 
     def divide(self, classes: tuple[RankedClass, ...], parts: Sequence[Partition]) -> None:
-        """Use these partitions from now on; if there are none, the whole machine is one partition."""
+        """Use these partitions from now on.
+
+        If there are none, the whole machine is one partition.
+        """
         self._classes, self.parts, self._begins = classes, parts, {}
 
     def assign(self, job: SchedulerJob, units: NodeSet, machine: Machine) -> None:
@@ -118,8 +121,8 @@ class ByPartition:
 
 
 def target_of(job: SchedulerJob) -> int | None:
-    """Return the number of the partition that a job's QOS names (1: the most reliable).
+    """Return the number of the partition that a job's QOS names.
 
-    Return None if the QOS names no partition.
+    Partition 1 is the most reliable. Return None if the QOS names no partition.
     """
     return None if job.description is None else level_of(job.description.qos or "")

@@ -1,4 +1,7 @@
-"""A policy on partitions by reliability, which are updated after failures and job ends."""
+"""A policy on partitions by reliability.
+
+The partitions are updated after failures and job ends.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -63,7 +66,10 @@ class PartitionedPolicy(Kept):
         return self._policy.order
 
     def reservation(self, job: SchedulerJob) -> float | None:
-        """Return the latest expected start (s) of a queued job; None if it has no reservation."""
+        """Return the latest expected start (s) of a queued job.
+
+        Return None if the job has no reservation.
+        """
         return self._policy.reservation(job)
 
     def learn(self, machine: Machine) -> None:
@@ -81,9 +87,10 @@ class PartitionedPolicy(Kept):
         self._policy.learn_past(view, steps)
 
     def decide(self, view: View) -> None:
-        """Update the partitions after failures or with new statistics, then let the policy decide.
+        """Update the partitions, then let the policy decide.
 
-        With the admission ``block``, reject the jobs that cannot start at once.
+        Partitions change after failures and with new statistics. With the admission ``block``, reject the jobs that
+        cannot start at once.
         """
         fresh = view is not self._view
         if fresh:

@@ -1,4 +1,7 @@
-"""PBS's backfilling around several reservations (``strict_ordering``, ``backfill_depth``)."""
+"""PBS's backfilling around several reservations.
+
+The options are ``strict_ordering`` and ``backfill_depth``.
+"""
 
 from collections.abc import Iterator
 from math import inf

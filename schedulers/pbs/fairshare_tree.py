@@ -70,7 +70,10 @@ class FairshareTree(Kept):
         self._rate[code] -= units
 
     def advance(self, now: float) -> None:
-        """Update usage, with its decays, to ``now`` (s), which is not before the last update."""
+        """Update usage, with its decays, to ``now`` (s).
+
+        ``now`` must not be before the last update.
+        """
         step = self._decay_time
         decays = self._decays if step == inf else max(int(now // step), self._decays)
         if decays > self._decays:
@@ -95,9 +98,9 @@ class FairshareTree(Kept):
         return self._usage / total if total > 0.0 else np.zeros(len(self._usage))
 
     def fairshare(self) -> Floats:
-        """Return 10^6 (1 - u/U) for each entity, where u is its usage and U the total usage.
+        """Return 10^6 (1 - u/U) for each entity.
 
-        Without any usage the value is 10^6.
+        Here u is the entity's usage and U the total usage. Without any usage the value is 10^6.
         """
         return MOST * (1.0 - self._part())
 
@@ -128,6 +131,9 @@ class FairshareTree(Kept):
         return part
 
     def factor(self) -> Floats:
-        """Return 2^-(tree usage / share) for each entity: 1 without usage, 0 without shares."""
+        """Return 2^-(tree usage / share) for each entity.
+
+        The value is 1 without usage, and 0 without shares.
+        """
         perc = self.perc()
         return np.where(perc > 0.0, np.exp2(-self.tree_usage() / np.where(perc > 0.0, perc, 1.0)), 0.0)

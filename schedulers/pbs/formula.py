@@ -1,4 +1,6 @@
-"""Parse and evaluate PBS's formulas over columns of numbers, without executing code.
+"""Parse and evaluate PBS's formulas over columns of numbers.
+
+No code is executed.
 
 Grammar, from loosest to tightest binding. All values are doubles. A comparison gives 1 or 0. Every value except 0 is
 true::
@@ -162,7 +164,10 @@ class _Reader:
         return self._tokens[self._at]
 
     def _take(self, *signs: str) -> str:
-        """Consume and return the next symbol if it is one of ``signs``; otherwise return ""."""
+        """Consume and return the next symbol if it is one of ``signs``.
+
+        Otherwise return "".
+        """
         token = self._next
         if token.kind == "sign" and token.text in signs:
             self._at += 1

@@ -29,7 +29,10 @@ def choose(if_true: Floats, condition: Floats, if_false: Floats) -> Floats:
 
 
 def compare(operator: Callable[[Floats, Floats], NDArray[np.bool_]], a: Floats, b: Floats) -> Floats:
-    """Return 1 for each row where the comparison is true, else 0; NaN if a value is NaN."""
+    """Return 1 for each row where the comparison is true, else 0.
+
+    A row is NaN if one of its values is NaN.
+    """
     return np.where(np.isnan(a) | np.isnan(b), np.nan, operator(a, b))
 
 

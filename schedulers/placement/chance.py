@@ -45,7 +45,10 @@ class Chances:
         return self._log_target / job.walltime if job.walltime > 0 else inf
 
     def rates(self, line: Line) -> NDArray[np.float64]:
-        """Return the failure rate (1/s) of the node at each position in the line, shape (units,)."""
+        """Return the failure rate (1/s) of the node at each position in the line.
+
+        The result has shape (units,).
+        """
         found: NDArray[np.float64] = self._rates[line.nodes]
         return found
 

@@ -95,11 +95,17 @@ class FreeInLine(FreeUnits):
         return super().snapshot()
 
     def state(self) -> list[str]:
-        """Return the state as plain values, in the form of a plain `FreeUnits` with these units."""
+        """Return the state as plain values.
+
+        The form is that of a plain `FreeUnits` with these units.
+        """
         return ["FreeUnits", str(self.snapshot())]
 
     def check_invariants(self) -> None:
-        """Check `FreeUnits`' invariants, and that numbers and positions agree if both are held."""
+        """Check the invariants of `FreeUnits`.
+
+        Also check that numbers and positions agree, if both are stored.
+        """
         both = self._in_line and self._in_numbers
         self._to_numbers()
         super().check_invariants()

@@ -30,7 +30,10 @@ class Line(NamedTuple):
 
     @classmethod
     def of(cls, machine: Machine, order: str) -> "Line":
-        """Return the units in the `node_order` of their nodes; the units of a node are adjacent."""
+        """Return the line of units in the `node_order` of their nodes.
+
+        The units of a node are adjacent.
+        """
         nodes: list[NDArray[np.intp]] = []
         for first, count, _, each in machine.numbering.pools:
             nodes.append(np.repeat(np.arange(first, first + count, dtype=np.intp), each))
@@ -47,9 +50,9 @@ class Line(NamedTuple):
         return cls(units, nodes, position, first_kind)
 
     def by_age(self, stable: NDArray[np.bool_]) -> "Line":
-        """Return a line with the stable nodes first; apart from that, the order is the same.
+        """Return a line with the stable nodes first.
 
-        ``stable`` says which nodes are stable, shape (nodes,).
+        Apart from that, the order is unchanged. ``stable`` says which nodes are stable, shape (nodes,).
         """
         first = stable[self.nodes]
         at = np.concatenate((np.flatnonzero(first), np.flatnonzero(~first)))

@@ -57,9 +57,9 @@ def picked(placement: Placement, job: SchedulerJob, open_units: NodeSet, machine
 
 
 def pick(placement: Placement, units: int, job: SchedulerJob, machine: Machine) -> int:
-    """Return the units that a placement picks among ``units``; 0 if it refuses the job.
+    """Return the units that a placement picks among ``units``.
 
-    Both sets of units are bit masks.
+    Return 0 if the placement refuses the job. Both sets of units are bit masks.
     """
     if takes_lowest(placement) and not job.by_nodes:  # the same result, faster
         return lowest(units, job.size)

@@ -97,9 +97,10 @@ class Spread(WithinNodes):
         return wanted
 
     def _rounds(self, size: int, free: Ints) -> Ints:
-        """Return how many units to take of each node, if each round takes one unit per node.
+        """Return how many units to take of each node.
 
-        The numbers, shape (nodes,), add up to ``size`` units, or to all free units if there are fewer.
+        Each round takes one unit per node. The numbers, shape (nodes,), add up to ``size`` units, or to all free units
+        if there are fewer.
         """
         low, high = 0, int(free.max(initial=0))  # number of complete rounds
         while low < high:

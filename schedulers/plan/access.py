@@ -1,4 +1,4 @@
-"""Free units over time, separately for each set of reservations that may admit a job."""
+"""Free units over time, for each set of reservations that may admit a job."""
 
 from collections.abc import Sequence
 from math import inf
@@ -21,7 +21,7 @@ class Restriction(NamedTuple):
     """Units that are closed for some time, except to jobs with certain accesses.
 
     An access is the number of a set of reservations that admit a job. ``counts`` says whether the closure counts as a
-    reservation of its units. A closure for a class's pools does not.
+    reservation of its units; a closure for a class's pools does not count.
     """
 
     closure: Closure
@@ -48,7 +48,10 @@ class Accesses(Kept):
         return len(self._numbers)
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore the state that `state` returned; the view may have new windows since then."""
+        """Restore the state that `state` returned.
+
+        The view may have new windows since then.
+        """
         self.renew()
         super().restore(state)
 
@@ -66,7 +69,7 @@ class Accesses(Kept):
         return True
 
     def number(self, job: SchedulerJob, let_in: tuple[bool, ...] = ()) -> int:
-        """Return the number (access) for the set of reservations and windows that admit a job.
+        """Return the access number for the reservations and windows that admit a job.
 
         ``let_in`` says for each reservation whether it admits the job.
         """
@@ -94,7 +97,10 @@ class Accesses(Kept):
         return found
 
     def _let_in_by(self, at: int) -> frozenset[int]:
-        """Return the accesses whose set contains the reservation or window at this position."""
+        """Return the accesses whose set contains a reservation or window.
+
+        ``at`` is the position of the reservation or window.
+        """
         return frozenset(number for let_in, number in self._numbers.items() if let_in[at])
 
 
@@ -210,9 +216,9 @@ class AccessPlan(Kept):
         return table
 
     def _laid(self, access: int, table: TimeSlices) -> TimeSlices:
-        """Return ``table`` after applying an access's closures and all current reservations.
+        """Return ``table`` after applying an access's closures and all reservations.
 
-        The current reservations are those made since `begin`.
+        Only reservations made since `begin` count.
         """
         for (begin, end, units), open_to, _ in self._restrictions:
             if access not in open_to:
@@ -261,9 +267,9 @@ class AccessPlan(Kept):
         return self._picker(job, lasting, first) if lasting and lasting[0].width >= job.size else 0
 
     def reserve(self, access: int, job: SchedulerJob, walltime: float) -> Place | None:
-        """Reserve units for a job at the earliest possible time; return the reservation or None.
+        """Reserve units for a job at the earliest possible time.
 
-        None means that the job fits nowhere.
+        Return the reservation, or None if the job fits nowhere.
         """
         place = self.find(access, job, walltime)
         if place is not None:

@@ -18,7 +18,10 @@ from pipistrelle.schedulers.policy.windows import closed_by
 
 
 class UnitReservation(NamedTuple):
-    """The latest start of a job (``shadow``, s; inf if unknown) and the units open to it then."""
+    """The latest start of a job, and the units open to it then.
+
+    The start is ``shadow`` (s); it is inf if unknown.
+    """
 
     shadow: float
     units: NodeSet
@@ -91,7 +94,10 @@ class OpenUnits:
         return reserve(self._view, job, self._placement)
 
     def pass_over(self, first: SchedulerJob, jobs: list[SchedulerJob]) -> None:
-        """Start the jobs in ``jobs`` that do not delay ``first``, the first job that does not fit."""
+        """Start the jobs in ``jobs`` that do not delay ``first``.
+
+        ``first`` is the first job in the queue that does not fit.
+        """
         view = self._view
         shadow: float | None = None
         reserved = NodeSet.EMPTY
@@ -124,9 +130,9 @@ class OpenUnits:
             beside_count.clear()
 
     def by_count(self, job: SchedulerJob, units: NodeSet, first: SchedulerJob, reserved: NodeSet) -> NodeSet | None:
-        """Return units for a job that will run past the reserved start of ``first``; else None.
+        """Return units for a job that will run past the reserved start of ``first``.
 
-        The job leaves ``first`` enough of the reserved units.
+        The job must leave ``first`` enough of the reserved units. Return None if that is impossible.
         """
         alloc = self.pick(job, units)
         if alloc is None or len(alloc & reserved) <= len(reserved) - first.size:
@@ -138,9 +144,9 @@ class OpenUnits:
         return beside | FreeUnits(units & reserved).take_lowest(missing)
 
     def _beside(self, job: SchedulerJob, units: NodeSet, first: SchedulerJob, reserved: NodeSet) -> NodeSet | None:
-        """Return units for a job that will run past the reserved start of ``first``; else None.
+        """Return units for a job that will run past the reserved start of ``first``.
 
-        It must still be possible to place ``first`` on the remaining reserved units.
+        It must still be possible to place ``first`` on the remaining reserved units. Return None if it is not.
         """
         alloc = self.pick(job, units)
         if alloc is None or self.pick(first, reserved - alloc) is not None:
@@ -152,10 +158,11 @@ class OpenUnits:
 
 
 def reserve(view: View, job: SchedulerJob, placement: Placement) -> UnitReservation:
-    """Return when a job can start, and all units that are then open to it for its walltime.
+    """Return when a job can start, and all units that are open to it from then on.
 
-    Running jobs are expected to use their full walltime, unless maintenance kills them earlier. Units under maintenance
-    return at its announced end; other units out of service never return.
+    The units are open for the job's whole walltime. Running jobs are expected to use their full walltime, unless
+    maintenance kills them earlier. Units under maintenance return at its announced end; other units out of service
+    never return.
     """
 
     all_end_later = view.running.next_end > view.now and not view.lost
@@ -210,9 +217,11 @@ def reserve_beside_pools(view: View, job: SchedulerJob, free: int, closed: int) 
 
 
 def _before_windows(view: View, job: SchedulerJob) -> UnitReservation | None:
-    """Return a job's reservation if the job would end before the first window; else None.
+    """Return a job's reservation if the job would end before the first window.
 
-    Then no unit is closed to it, so the number of free units alone gives its start.
+    Otherwise return None.
+
+    Before the first window no unit is closed to the job, so the number of free units alone gives its start.
     """
     shadow = view.running.reserve(job.size, view.free.count).shadow
     if end_of(shadow, job.occupies) > next((window.begin for window in view.windows.against(job, view.now)), inf):

@@ -179,7 +179,7 @@ def most_free(book: Book, length: float, first: int, before: int) -> Ints:
 
 
 def changes_loop(book: Book, length: float, before: int) -> Ints:
-    """Return the change, at each start time, in the number of units free for ``length`` s."""
+    """Return how the number of units free for ``length`` s changes per start time."""
     times, counts = book.times, book.counts
     closed: Ints = book.scratch[0]
     changes: Ints = book.scratch[1]
@@ -217,7 +217,10 @@ def most_free_loop(book: Book, length: float, first: int, before: int) -> Ints:
 
 
 def earliest(book: Book, size: int, length: float, before: int) -> int:
-    """Return the time from which ``size`` units are free for ``length`` s; at most ``before``."""
+    """Return the time from which ``size`` units are free for ``length`` s.
+
+    The result is at most ``before``.
+    """
     return max(int(most_free(book, length, 0, before).searchsorted(size)) - 1, 0)
 
 
@@ -233,7 +236,10 @@ def earliest_loop(book: Book, size: int, length: float, before: int) -> int:
 
 
 def free_before(book: Book, begin: int, first: int, last: int) -> int:
-    """Return how many units of the runs in columns ``first`` to before ``last`` are free just before ``begin``."""
+    """Return how many units of some runs are free just before ``begin``.
+
+    The runs are in columns ``first`` to before ``last``.
+    """
     near, (low, high) = bordering(book, END, begin, first, last), book.runs[:, first:last]
     lows, highs = book.gaps[LOW][near, None], book.gaps[HIGH][near, None]
     return int((np.minimum(highs, high) - np.maximum(lows, low) + 1).clip(0).sum())
@@ -350,7 +356,10 @@ def longer_ones_loop(book: Book, unsure: Ints, first: int, last: int) -> Ints:
 
 
 def next_marked(book: Book, order: Ints, turn: int) -> int:
-    """Return the position of the next marked job from ``turn`` on; the length of ``order`` if there is none."""
+    """Return the position of the next marked job from ``turn`` on.
+
+    Return the length of ``order`` if there is none.
+    """
     marked = book.jobs[MARKED][order[turn:]].nonzero()[0]
     return turn + int(marked[0]) if len(marked) else len(order)
 
@@ -378,7 +387,10 @@ def count_up_loop(times: Ints, columns: int, at: int) -> None:
 
 
 def slot(book: Book, time: float) -> int:
-    """Return the index of a time (s), and insert the time if it is new; it must not be past."""
+    """Return the index of a time (s), and insert the time if it is new.
+
+    The time must not be past.
+    """
     times, counts = book.times, book.counts
     count = counts[TIMES]
     at = int(np.searchsorted(times[:count], time))
@@ -413,7 +425,10 @@ def advance(book: Book, now: float) -> None:
 
 
 def first_begin(book: Book) -> float:
-    """Return the earliest planned start (s) of a waiting job; inf without reservations."""
+    """Return the earliest planned start (s) of a waiting job.
+
+    Return inf if there are no reservations.
+    """
     begins = book.jobs[BEGIN, : book.counts[JOBS]]
     begins = begins[begins >= 0]
     return float(book.times[begins.min()]) if len(begins) else inf
@@ -430,9 +445,10 @@ def drop(book: Book, gap: int) -> None:
 
 
 def put(book: Book, begin: int, end: int, low: int, high: int, fresh: int, beside: int) -> int:
-    """Add a gap (a run of units free from begin to end); return its column, or -1 if it has no duration.
+    """Add a gap and return its column.
 
-    If the gap ``beside`` has the same times, it is extended instead.
+    A gap is a run of units that are free from ``begin`` to ``end``. Return -1 if the gap has no duration. If the gap
+    ``beside`` has the same times, it is extended instead.
     """
     gaps, counts = book.gaps, book.counts
     if begin >= end:
@@ -507,9 +523,10 @@ def claim(book: Book, begin: int, end: int, lowest: int, highest: int) -> None:
 
 
 def cut_out(book: Book, line: int, time: int, first: int, last: int, into: int) -> int:
-    """Remove the runs in columns ``first`` to before ``last`` from the gaps that begin or end at a time.
+    """Remove some runs from the gaps that begin or end at a time.
 
-    ``line`` is `BEGIN` or `END`. A gap is a run of units that are free for some time.
+    The runs are in columns ``first`` to before ``last``. ``line`` is `BEGIN` or `END`. A gap is a run of units that are
+    free for some time.
 
     Returns:
         the number of removed parts. Three lines of the scratch, from ``into`` on, have the other end of each part's
@@ -607,7 +624,10 @@ def mark(book: Book, begin: int, end: int) -> None:
 
 
 def mark_movable(book: Book, unsure: Ints, first: int, last: int) -> None:
-    """Mark the ``unsure`` jobs that may begin at one of the start times from ``first`` to before ``last``."""
+    """Mark the ``unsure`` jobs that may begin at one of some start times.
+
+    The start times are ``first`` to before ``last``.
+    """
     while len(unsure) > _FEW:
         unsure = longer_ones(book, unsure, first, last)
     for job in unsure:
@@ -676,7 +696,9 @@ def has_room(book: Book, runs: int) -> bool:
 
 
 def place_all(book: Book, order: Ints) -> int:
-    """Give the marked jobs of ``order`` their earliest reservations, from position `TURN` on.
+    """Give the marked jobs of ``order`` their earliest reservations.
+
+    The first job is at position `TURN`.
 
     Returns:
         the first job whose reservation begins now (`TURN` is then the next position); `DONE` when all have one;

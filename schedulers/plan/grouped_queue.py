@@ -25,8 +25,7 @@ class GroupedQueue(WaitingRows):
 
     The number of open units of each group determines which jobs may pass the first. The result is that of
     `OpenUnits.pass_over`. The placement must accept any set of enough units, all windows must be permanent, and no job
-    may
-    hold units that are out of service.
+    may hold units that are out of service.
     """
 
     columns = ("_sizes", "_occupies", "_groups", "_numbers")
@@ -55,7 +54,10 @@ class GroupedQueue(WaitingRows):
         self._numbers[row] = job.number
 
     def holds(self, first: SchedulerJob) -> bool:
-        """Return whether the last reservation is that of ``first`` and still valid, so that ``first`` cannot start."""
+        """Return whether the last reservation is that of ``first`` and still valid.
+
+        If so, ``first`` cannot start now.
+        """
         view, last = self.view, self._last
         if last is None or last[0] is not first or last[3] != len(view.running) or view.released:
             return False

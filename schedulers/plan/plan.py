@@ -104,7 +104,10 @@ class Plan(Kept):
         self._next_end = windows.next_end(self._view.now) if windows else inf
 
     def _ends_at(self, job: SchedulerJob) -> float:
-        """Return the latest end (s) of a running job, and record whether maintenance kills it."""
+        """Return the latest end (s) of a running job.
+
+        Also record whether maintenance kills the job.
+        """
         end = self._view.windows.ends_at(job, self._view.now)
         if end < job.expected_end:
             self._killed[job.id] = end
@@ -124,9 +127,9 @@ class Plan(Kept):
         return [window.closure for window in windows.against(job, self._view.now)] if windows else ()
 
     def fit(self, job: SchedulerJob, old: Place | None = None) -> Fit | None:
-        """Return the earliest time and the units at which a job fits; None if it fits nowhere.
+        """Return the earliest time and the units at which a job fits.
 
-        ``old`` is the job's current reservation; later times are not searched.
+        Return None if the job fits nowhere. ``old`` is the job's current reservation; later times are not searched.
         """
 
         def choose(begin: float, units: int) -> int:
@@ -149,7 +152,10 @@ class Plan(Kept):
             self.start(job, units)
 
     def take(self, job: SchedulerJob, begin: float, units: int) -> Place:
-        """Reserve ``units``, which must be free long enough, for a job from ``begin`` (s) on."""
+        """Reserve ``units`` for a job from ``begin`` (s) on.
+
+        The units must be free long enough.
+        """
         place = Place(begin, end_of(begin, job.occupies), units)
         self.slices.take(units, place.begin, place.end)
         return place

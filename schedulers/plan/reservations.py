@@ -41,9 +41,10 @@ class Holds:
             self._until[job.id] = (end, (job.alloc - self.gone).intervals if self.gone else job.alloc.intervals)
 
     def free(self) -> list[tuple[float, int, int]]:
-        """Return (time in s, lowest unit, highest unit) of each run of units that become free.
+        """Return the runs of units that become free, and when.
 
-        Each run then stays free, because waiting jobs are ignored.
+        Each entry is (time in s, lowest unit, highest unit). Each run then stays free, because waiting jobs are
+        ignored.
         """
         gaps = [(self._view.now, lo, hi) for lo, hi in self._view.free.snapshot().intervals]
         gaps += [(end, lo, hi) for end, runs in self._until.values() if end < inf for lo, hi in runs]
@@ -224,7 +225,10 @@ class Reservations:
         return np.array([column for _, column in sorted(zip(ranks, columns, strict=True))], dtype=np.int64)
 
     def _place(self, order: Ints) -> None:
-        """Plan the marked jobs in these columns, and start jobs whose reservation begins now."""
+        """Plan the marked jobs in these columns.
+
+        Start jobs whose reservation begins now.
+        """
         counts = self._book.counts
         counts[loops.TURN] = 0
         while (column := int(self.form.place_all(self._book, order))) != loops.DONE:
@@ -276,7 +280,10 @@ class Reservations:
             self._order[at : count - 1] = self._order[at + 1 : count]
 
     def _join(self, job: SchedulerJob) -> int:
-        """Add a marked column for a job that has no reservation yet; return the column's number."""
+        """Add a marked column for a job that has no reservation yet.
+
+        Return the column's number.
+        """
         if self._free_columns:
             column = self._free_columns.pop()
         else:
@@ -329,7 +336,10 @@ class Reservations:
         )
 
     def _tidy(self) -> None:
-        """Join gaps that touch, and remove times at which no gap or reservation begins or ends."""
+        """Join gaps that touch, and remove unnecessary times.
+
+        A time is unnecessary if no gap or reservation begins or ends then.
+        """
         book, counts = self._book, self._book.counts
         gaps = book.gaps[:, : counts[loops.GAPS]]
         gaps = gaps[:, gaps[END] > 0]

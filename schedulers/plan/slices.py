@@ -1,4 +1,7 @@
-"""Free units over time, as a list of time slices, for rules that reserve single units."""
+"""Free units over time, as a list of time slices.
+
+Rules that reserve single units use it.
+"""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
@@ -13,7 +16,10 @@ from pipistrelle.schedulers.policy.windows import Closure
 
 
 class Place(NamedTuple):
-    """The units (a mask) that a running or planned job holds from ``begin`` to ``end`` (s)."""
+    """The units that a running or planned job holds from ``begin`` to ``end`` (s).
+
+    The units are a bit mask.
+    """
 
     begin: float
     end: float
@@ -40,9 +46,9 @@ class Fit(NamedTuple):
 
 
 class FreeStep(NamedTuple):
-    """Units (a bit mask) that are free from now until ``end`` (s); ``width`` is their number.
+    """Units that are free from now until ``end`` (s).
 
-    The next step has fewer units and a later end.
+    The units are a bit mask; ``width`` is their number. The next step has fewer units and a later end.
     """
 
     end: float
@@ -150,9 +156,10 @@ class TimeSlices:
         self._join(first)
 
     def steps(self, begin: float, among: int = -1) -> list[FreeStep]:
-        """Return the units that are free from ``begin`` on, and until when; most units first.
+        """Return the units that are free from ``begin`` on, and until when.
 
-        ``begin`` is now or the begin of a slice. Only the units in ``among`` (a mask; -1: all) count.
+        The step with the most units is first. ``begin`` is now or the begin of a slice. Only the units in ``among`` (a
+        mask; -1: all) count.
         """
         at = bisect_right(self._begins, begin) - 1
         units, width = self._free[at], self._counts[at]
@@ -190,9 +197,9 @@ class TimeSlices:
         own_begin: float = inf,
         closures: Sequence[Closure] = (),
     ) -> Fit | None:
-        """Return the first time at which ``size`` units are free for ``walltime``, and the units.
+        """Return the first time at which ``size`` units are free for ``walltime``.
 
-        Return None if there is no such time.
+        The result has the time and the units. Return None if there is no such time.
 
         Args:
             choose: returns the job's units, given a possible start (s) and the free units; 0 continues the search.
@@ -224,10 +231,10 @@ class TimeSlices:
     def _through(
         self, at: int, size: int, walltime: float, own: int, mine: int, closures: Sequence[Closure]
     ) -> tuple[int, int]:
-        """Return the units free for ``walltime`` from slice ``at`` on, and the slice to try next.
+        """Return the units free for ``walltime`` from slice ``at`` on.
 
-        If too few units are free, the first value is 0. Only then does the second value matter. From slice ``mine`` on,
-        the units ``own`` count as free.
+        If too few units are free, return 0 and the slice to try next; otherwise the second value does not matter. From
+        slice ``mine`` on, the units ``own`` count as free.
         """
         begins, free, counts = self._begins, self._free, self._counts
         end = begins[at] + walltime

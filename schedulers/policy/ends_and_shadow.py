@@ -18,7 +18,10 @@ def end_of(begin: float, walltime: float) -> float:
 
 
 def ends_of(begins: NDArray[np.float64], walltime: float) -> NDArray[np.float64]:
-    """Return the planned ends (s) of jobs with the same walltime that start at ``begins`` (s)."""
+    """Return the planned ends (s) of jobs that start at ``begins`` (s).
+
+    All jobs have the same walltime.
+    """
     return np.maximum(begins + walltime, np.nextafter(begins, inf))
 
 
@@ -36,12 +39,15 @@ def is_late(now: float, walltime: float, shadow: float) -> bool:
 
 
 def in_time(now: float, walltimes: NDArray[np.float64], shadow: float) -> NDArray[np.bool_]:
-    """Return for each walltime whether a job started ``now`` ends by ``shadow``; all in s."""
+    """Return for each walltime whether a job started ``now`` ends by ``shadow``.
+
+    All times are in s.
+    """
     return now + walltimes <= shadow
 
 
 def spares(size: int, beside: int, reserved: int, wanted: int) -> bool:
-    """Return whether backfilling a job leaves enough reserved units for the queue's first job.
+    """Return whether a backfilled job leaves enough units for the queue's first job.
 
     The backfilled job needs ``size`` units and takes ``beside`` of them from units that are not reserved. The first job
     needs ``wanted`` of the ``reserved`` units.
@@ -82,7 +88,10 @@ def reservation_of(ends: Iterable[tuple[float, int, int]], size: int, free: int)
 
 
 class Span(NamedTuple):
-    """A window from ``begin`` to ``end`` (s); it closes the set of units numbered ``which``."""
+    """A window from ``begin`` to ``end`` (s).
+
+    The window closes the set of units with the number ``which``.
+    """
 
     begin: float
     end: float
@@ -113,7 +122,10 @@ class Releases(NamedTuple):
 
 
 def bits_in(word: int) -> int:
-    """Return how many bits are set; the kernel replaces this for its words of fixed length."""
+    """Return how many bits are set.
+
+    The kernel replaces this function for its words of fixed length.
+    """
     return word.bit_count()
 
 

@@ -34,7 +34,7 @@ class Backfill(Protocol):
 
 
 class Policy(Protocol):
-    """A scheduling policy: makes all decisions; it needs no base class.
+    """A scheduling policy, which makes all decisions.
 
     Four methods are optional. ``wake_when(view)`` is called after each decision. It returns the conditions under which
     a submission or the end of a job can change a later decision, or None if each of them can; other events come with
@@ -45,14 +45,20 @@ class Policy(Protocol):
 
     @property
     def name(self) -> str:
-        """Return the policy's name, which is sent to the server and written to the outputs."""
+        """Return the policy's name.
+
+        The name is sent to the server and written to the outputs.
+        """
 
     @property
     def order(self) -> Order:
         """Return the order of queued jobs in the view."""
 
     def decide(self, view: View) -> None:
-        """Read the view and make decisions; called for each notice except the first and last."""
+        """Read the view and make decisions.
+
+        This is called for each notice except the first and last.
+        """
 
 
 class PastStep(NamedTuple):
@@ -74,7 +80,10 @@ class Stateless:
 
 
 class KeepsBegins(Kept):
-    """Base class of backfilling rules that plan all reservations again at each decision."""
+    """Base class of backfilling rules that keep no reservations between decisions.
+
+    They plan all reservations again at each decision.
+    """
 
     _kept: ClassVar[tuple[str, ...]] = ("_begins",)
 
@@ -83,14 +92,17 @@ class KeepsBegins(Kept):
         self._begins: dict[int, float] = {}
 
     def reservation(self, job: SchedulerJob) -> float | None:
-        """Return the planned start (s) of a job, inf if unknown; None without a reservation."""
+        """Return the planned start (s) of a job; inf if the start is unknown.
+
+        Return None if the job has no reservation.
+        """
         return self._begins.get(job.number)
 
 
 def state_of(part: object, kind: str) -> Any:
-    """Return the state of a policy's part; PolicyError if the part cannot save its state.
+    """Return the state of a policy's part.
 
-    ``kind`` is what the message calls the part.
+    Raise PolicyError if the part cannot save its state. ``kind`` is what the message calls the part.
     """
     take = getattr(part, "state", None)
     if take is None or not hasattr(part, "restore"):

@@ -23,7 +23,10 @@ class FixedOrder(Protocol):
     """
 
     def rank(self, job: SchedulerJob) -> float:
-        """Return the job's rank, which stays fixed while it waits; the lowest rank is first."""
+        """Return the job's rank; the lowest rank is first.
+
+        The rank must stay the same while the job waits.
+        """
 
 
 class DynamicOrder(Protocol):

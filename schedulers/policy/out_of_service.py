@@ -7,10 +7,10 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 
 
 class OutOfService:
-    """The units out of service, with the reasons; a unit may have several reasons at once.
+    """The units out of service, with the reasons.
 
-    The cost of a change depends on the number of changed intervals and the largest number of reasons of a unit, never
-    on the size of the machine.
+    A unit may have several reasons at once. The cost of a change depends on the number of changed intervals and the
+    largest number of reasons of a unit, never on the size of the machine.
     """
 
     __slots__ = ("_layers", "_reasons", "_units", "all")

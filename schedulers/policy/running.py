@@ -41,7 +41,10 @@ class RunningJobs:
 
     @property
     def by_end(self) -> Sequence[tuple[float, int, int]]:
-        """(expected end in s, number, units) of each running job, ascending; do not change it."""
+        """(expected end in s, number, units) of each running job, ascending.
+
+        The caller must not change the sequence.
+        """
         return self._by_end
 
     def add(self, job: SchedulerJob) -> None:
@@ -75,12 +78,18 @@ class RunningJobs:
         return list(self.by_id)
 
     def restore(self, state: Sequence[str], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Add the jobs with these ids, which are in the order of start; ``jobs`` is {id: job}."""
+        """Add the jobs with these ids, which are in the order of start.
+
+        ``jobs`` is {id: job}.
+        """
         for job_id in state:
             self.add(jobs[job_id])
 
     def reserve(self, size: int, free: int) -> Reservation:
-        """Return the reservation of a job of ``size`` units while only ``free`` units are free."""
+        """Return the reservation of a job of ``size`` units.
+
+        Only ``free`` units are free now.
+        """
         return reservation_of(self._by_end, size, free)
 
 
@@ -110,5 +119,8 @@ class HeldTimes:
         return (before + longest[0]) + (after + longest[1])
 
     def of(self, queue: str | None) -> float:
-        """Return the longest prologue + epilogue (s) of a class's jobs; None means no class."""
+        """Return the longest prologue + epilogue (s) of a class's jobs.
+
+        None means jobs without a class.
+        """
         return self.usual if queue is None else self._classes.get(queue, self.usual)

@@ -1,4 +1,7 @@
-"""The policies' view of nodes that jobs share: free resources, and what each job takes."""
+"""The policies' view of nodes that jobs share.
+
+It has the free resources, and what each job takes.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -23,7 +26,9 @@ _ONE_CORE = Request(tasks=1)
 
 
 class SharedView:
-    """Nodes with cores, memory and GPUs: what is free, and what each running job takes.
+    """Nodes with cores, memory and GPUs that jobs share.
+
+    The view knows what is free, and what each running job takes.
 
     Attributes:
         nodes: what the nodes have.
@@ -76,7 +81,10 @@ class SharedView:
             return f"{error.what}: {error.found}"
 
     def open(self, closed: NodeSet) -> Bools:
-        """Return which nodes are not ``closed``, shape (nodes,); do not write to the array."""
+        """Return which nodes are not ``closed``, shape (nodes,).
+
+        The caller must not write to the array.
+        """
         if not closed:
             return self._every
         known, found = self._last_open
@@ -193,7 +201,10 @@ class SharedView:
         self.take(job, takes_told(told))
 
     def check(self, running: Iterable[SchedulerJob]) -> None:
-        """Assert that what the running jobs take plus what is free equals what the nodes have."""
+        """Check the free resources; raise AssertionError if they are wrong.
+
+        What the running jobs take plus what is free must equal what the nodes have.
+        """
         self.free.check()
         whole = FreeResources(self.nodes)
         jobs = list(running)

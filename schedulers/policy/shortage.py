@@ -1,4 +1,7 @@
-"""Find the resource that keeps a job from starting on shared nodes, for explanations."""
+"""Find the resource that keeps a job from starting on shared nodes.
+
+The result is used in explanations.
+"""
 
 from collections.abc import Mapping
 from typing import NamedTuple

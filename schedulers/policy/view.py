@@ -135,7 +135,10 @@ class View(Kept):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a state on the same machine; the queue order's own state is restored later."""
+        """Restore a state on the same machine.
+
+        The queue order's own state is restored later.
+        """
         jobs = {job["id"]: SchedulerJob.restored(job) for job in state["jobs"]}
         for request in state.get("requests", ()):
             self._learn(message_of(request))
@@ -169,12 +172,14 @@ class View(Kept):
         return FreeUnits(units).take_lowest(job.size) if job.size <= len(units) else None
 
     def shut(self, job: SchedulerJob, begin: float | None = None) -> NodeSet:
-        """Return the nodes that a job cannot use: nodes out of service, and nodes closed to it.
+        """Return the nodes that a job cannot use.
+
+        These are the nodes out of service and the nodes closed to the job.
 
         Args:
             begin: when the job starts, s; None: now. If given, nodes under maintenance with a known end count as in
-            service;
-                the maintenance window closes them until then.
+                service,
+                because the maintenance window closes them until then.
         """
         if begin is not None:
             out = self.gone
@@ -262,9 +267,11 @@ class View(Kept):
         return f"{job.id} does not fit now: it asks for {asks}; {found}. Ask view.fits(job) before starting a job"
 
     def submit(self, job: SchedulerJob, now: float) -> None:
-        """Queue a job submitted at ``now`` (s), or reject it permanently if it can never start.
+        """Queue a job submitted at ``now`` (s).
 
-        If its class has limits, the job is set aside; `let_in` queues it.
+        If the job can never start, reject it permanently.
+
+        If the job's class has limits, the job is set aside; `let_in` queues it.
         """
         limits = self.limits
         why = None
@@ -313,7 +320,10 @@ class View(Kept):
             self._learn(job.request)
 
     def _unmet(self, job: SchedulerJob, request: NodeRequest) -> str | None:
-        """Return why the machine cannot satisfy a job's node request; if it can, record the request and return None."""
+        """Return why the machine cannot satisfy a job's node request.
+
+        If it can, record the request and return None.
+        """
         book = self.machine.requests
         why = book.refusal(request, job.size)
         if why is not None:
@@ -357,7 +367,10 @@ class View(Kept):
         return closed | unasked if closed else unasked
 
     def let_in(self) -> None:
-        """Move jobs that were set aside to the queue, if the limits of their class now admit them."""
+        """Move jobs that were set aside to the queue.
+
+        A job is moved if the limits of its class now admit it.
+        """
         fresh = [] if self.limits is None else self.limits.let_in()
         for job in fresh:
             self.waiting.add(job)

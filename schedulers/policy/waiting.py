@@ -1,4 +1,7 @@
-"""The interfaces of the queue and of class limits; schedulers/waiting implements them."""
+"""The interfaces of the queue and of class limits.
+
+The room schedulers/waiting implements them.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from math import inf
@@ -15,7 +18,7 @@ Rank = tuple[float, int]
 
 
 class Staircase(NamedTuple):
-    """The number of units that a job may use from now on, depending on when the job ends.
+    """The number of units that a job may use, depending on when the job ends.
 
     A job that ends by ``times[0]`` (s) may use ``units[0]`` units. A job that ends by ``times[1]`` may use
     ``units[1]``, which is fewer, and so on.
@@ -49,7 +52,10 @@ class Waiting(Protocol):
     def __iter__(self) -> Iterator[SchedulerJob]: ...
 
     def each(self) -> Iterator[SchedulerJob]:
-        """Iterate over the queued jobs in the order of storage, which may differ from queue order."""
+        """Iterate over the queued jobs in the order of storage.
+
+        It may differ from queue order.
+        """
 
     @property
     def first(self) -> SchedulerJob | None:
@@ -121,7 +127,10 @@ class Waiting(Protocol):
 
 
 class QueueLimits(Protocol):
-    """The limits of job classes: they admit jobs to the queue and set aside all other jobs."""
+    """The limits of job classes.
+
+    They admit jobs to the queue and set aside all other jobs.
+    """
 
     #: time (s) of the last change since the last `let_in`; None if there was none
     pending: float | None
@@ -158,13 +167,19 @@ class QueueLimits(Protocol):
         """Record that a job ended, or left the queue without starting, at ``now`` (s)."""
 
     def forget(self, job: SchedulerJob) -> bool:
-        """Remove a job from the jobs that were set aside; return whether it was among them."""
+        """Remove a job from the jobs that were set aside.
+
+        Return whether the job was among them.
+        """
 
     def let_in(self) -> list[SchedulerJob]:
-        """Return the jobs set aside that now may join the queue, and stop setting them aside.
+        """Return the jobs set aside that may now join the queue.
 
-        They are as many as the limits of their classes allow.
+        These jobs are no longer set aside. Their number is as large as the limits of their classes allow.
         """
 
     def held_back_by(self, job: SchedulerJob) -> str | None:
-        """Return the limit (as text) that keeps a job out of the queue; None if it is queued."""
+        """Return the limit (as text) that keeps a job out of the queue.
+
+        Return None if the job is queued.
+        """

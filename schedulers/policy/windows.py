@@ -126,9 +126,10 @@ class Windows:
                 yield window
 
     def closed(self, job: SchedulerJob, begin: float) -> NodeSet:
-        """Return the units closed to ``job`` during its whole run, if it starts at ``begin`` (s).
+        """Return the units closed to ``job`` during its whole run.
 
-        These are the units of all windows that exclude the job and overlap its time.
+        The job starts at ``begin`` (s). The result has the units of all windows that exclude the job and overlap its
+        time.
         """
         found = NodeSet.EMPTY
         if self._by_begin:
@@ -137,7 +138,10 @@ class Windows:
         return found
 
     def ends_at(self, job: SchedulerJob, now: float) -> float:
-        """Return the latest end (s) of a running job: by its walltime, or killed by maintenance."""
+        """Return the latest end (s) of a running job.
+
+        The job ends by its walltime, or earlier if maintenance kills it.
+        """
         if not self._by_begin:
             return job.expected_end
         if self._maintenance is None:

@@ -43,7 +43,10 @@ class PreemptionOptions(Struct, frozen=True, forbid_unknown_fields=True, rename=
 
 
 class Terms(NamedTuple):
-    """The mode in which jobs of a QOS or partition are preempted, and their grace period (s)."""
+    """How jobs of a QOS or partition are preempted.
+
+    The fields are the mode and the grace period (s).
+    """
 
     mode: Mode
     grace: float

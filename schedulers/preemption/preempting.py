@@ -75,7 +75,10 @@ class Preempting:
         return PreemptingOnNodes(on_nodes(self.rule), lambda: on_nodes(self._anew()), self._options, self._where)
 
     def schedule(self, view: View, placement: Placement) -> None:
-        """Start the jobs that may preempt, or preempt others for them; then apply the rule."""
+        """Start the jobs that may preempt, or preempt others for them.
+
+        Then apply the rule.
+        """
         if view is not self._view:
             self._begin(view)
         for job in view.arrivals:
@@ -92,13 +95,19 @@ class Preempting:
         view.wake = None  # any arrival may preempt a job
 
     def reservation(self, job: SchedulerJob) -> float | None:
-        """Return the latest expected start (s) of a waiting job; None if the rule has none for it."""
+        """Return the latest expected start (s) of a waiting job.
+
+        Return None if the rule has none for it.
+        """
         tell = getattr(self.rule, "reservation", None)
         when: float | None = None if tell is None else tell(job)
         return when
 
     def state(self) -> dict[str, Any]:
-        """Return the rule's state and the kept units; jobs that no longer wait are stored in full."""
+        """Return the rule's state and the kept units.
+
+        Jobs that no longer wait are stored in full.
+        """
         waiting = set() if self._view is None else {job.id for job in self._view.waiting.each()}
         promises = [
             [one.job.id if one.job.id in waiting else one.job.state(), str(one.units), list(one.victims)]
@@ -127,7 +136,10 @@ class Preempting:
         cast(Any, self.rule).restore(state["rule"], view, placement)
 
     def _begin(self, view: View) -> None:
-        """Prepare for a new run; PolicyError if no job can preempt another on this machine."""
+        """Prepare for a new run.
+
+        Raise PolicyError if no job can preempt another on this machine.
+        """
         self._view, self._able, self._promises, self._due = view, {}, {}, -1.0
         self._rules = PreemptionRules(self._options, self._where)
         platform = view.begins.platform
@@ -194,7 +206,10 @@ class Preempting:
         return changed
 
     def _help(self, view: View, placement: Placement, job: SchedulerJob) -> bool:
-        """Start a job, or preempt other jobs for it; return whether one of the two was possible."""
+        """Start a job, or preempt other jobs for it.
+
+        Return whether one of the two was possible.
+        """
         found = self._fit(view, placement, job, ())
         if found is not None:
             self._start(view, job, found)
@@ -213,7 +228,10 @@ class Preempting:
         return True
 
     def _question(self, view: View, placement: Placement, job: SchedulerJob) -> Fits:
-        """Return a function that says whether the job fits if the given candidates are preempted."""
+        """Return a function that tests whether a job fits.
+
+        The function says whether the job fits if the given candidates are preempted.
+        """
         by_count = placement.fits_by_count and not job.by_nodes
         missing = job.size - len(view.open_to(job))
 

@@ -1,4 +1,7 @@
-"""Polling: let a policy decide only at fixed intervals, as schedulers of many centres do."""
+"""Polling: let a policy decide only at fixed intervals.
+
+Schedulers of many centres work in this way.
+"""
 
 from collections.abc import Sequence
 from math import floor, inf
@@ -24,11 +27,12 @@ class PollingError(PipistrelleError):
 
 
 class Polling(Kept):
-    """A policy that lets another policy decide only at multiples of an interval from time 0.
+    """A policy that lets another policy decide only at fixed intervals.
 
-    Events in between are collected until the next multiple. The policy handles events at a multiple at once. It makes
-    no decision at a multiple without events, so jobs that a dynamic order moves forward start only at a later event. If
-    no job waits and the policy requested no call, the server is not asked for one either.
+    Decisions are made at multiples of the interval, counted from time 0. Events in between are collected until the next
+    multiple. The policy handles events at a multiple at once. It makes no decision at a multiple without events, so
+    jobs that a dynamic order moves forward start only at a later event. If no job waits and the policy requested no
+    call, the server is not asked for one either.
 
     Args:
         step: the interval in seconds.

@@ -1,4 +1,7 @@
-"""Run a policy: update its view from the server's events, and return its decisions."""
+"""Run a policy.
+
+Update its view from the server's events, and return its decisions.
+"""
 
 import traceback
 from collections.abc import Callable, Sequence
@@ -215,7 +218,10 @@ class Runtime(Kept):
         return past.rest
 
     def _failed(self, notice: Notice, error: Exception) -> PolicyFailed:
-        """Return the error that reports an exception raised by a policy, which is user code."""
+        """Return the error that reports an exception raised by a policy.
+
+        A policy is user code.
+        """
         logger().opt(exception=error).debug("policy '{}' failed", self._policy.name)
         place = traceback.extract_tb(error.__traceback__)[-1]
         return PolicyFailed(
@@ -266,7 +272,10 @@ class Runtime(Kept):
         return (*kept[:_NAMED], f"{more} more") if more > 0 else tuple(kept)
 
     def _numbered(self, view: View, event: JobSubmitted) -> SchedulerJob:
-        """Return the job of a submission event, with its number in the order of submission."""
+        """Return the job of a submission event.
+
+        The job has its number in the order of submission.
+        """
         description = event.data.job
         if description.id != event.data.job_id:
             raise _NoSense(f"'job_id' and 'id' differ: {quoted(event.data.job_id)}, {quoted(description.id)}")

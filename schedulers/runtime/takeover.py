@@ -1,4 +1,4 @@
-"""Read the past of a run, for a scheduler that takes over the run from another one.
+"""Read the past of a run, for a scheduler that takes the run over.
 
 Source: SPEC.md, "Taking over".
 """
@@ -41,7 +41,9 @@ def is_past(events: Iterable[Event]) -> bool:
 
 
 def past_of(events: Sequence[Event], job_of: Callable[[JobSubmitted], SchedulerJob]) -> Past:
-    """Return the past from a notice's events; ``job_of`` returns the job of a submission.
+    """Return the past from a notice's events.
+
+    ``job_of`` returns the job of a submission.
 
     Raises:
         RemoteProtocolError, NodeSetError: the events are inconsistent.

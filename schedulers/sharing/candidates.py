@@ -77,7 +77,7 @@ class NodeCandidates(WaitingRows):
             self._unfit[row] = True
 
     def _freed(self, nodes: Amounts) -> None:
-        """Make jobs candidates again that may fit because something was freed on these nodes."""
+        """Make jobs candidates again if they may fit what was freed on these nodes."""
         unfit = np.flatnonzero(self._unfit)
         if not len(unfit) or not len(nodes):
             return
@@ -104,7 +104,10 @@ class NodeCandidates(WaitingRows):
         return self.still(np.flatnonzero(self.waits & ~self._unfit), shadow, spare)
 
     def still(self, rows: Amounts, shadow: float = inf, spare: Amounts | None = None) -> Amounts:
-        """Return the given rows whose jobs may start now; ``shadow`` and ``spare`` as in `rows`."""
+        """Return the given rows whose jobs may start now.
+
+        ``shadow`` and ``spare`` are as in `rows`.
+        """
         if not len(rows):
             return rows
         free = self._shared.free

@@ -1,4 +1,4 @@
-"""Compile the function `usable` of `pipistrelle.schedulers.sharing.usable` with numba."""
+"""Compile the function `usable` of the module sharing.usable with numba."""
 
 from functools import cache
 from pathlib import Path

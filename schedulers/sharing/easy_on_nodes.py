@@ -1,4 +1,7 @@
-"""EASY backfilling, and the two rules without reservations (``none`` and ``firstfit``), on nodes that jobs share."""
+"""EASY backfilling, and two rules without reservations, on nodes that jobs share.
+
+The two rules are ``none`` and ``firstfit``.
+"""
 
 from math import inf
 from typing import Any
@@ -13,7 +16,7 @@ from pipistrelle.schedulers.sharing.reserved import FirstReserved
 
 
 class NoBackfillOnNodes(Stateless):
-    """No backfilling on nodes that jobs share: jobs start strictly in the order of the queue."""
+    """No backfilling on nodes that jobs share: jobs start strictly in queue order."""
 
     def __init__(self) -> None:
         self._open: OpenNodes | None = None
@@ -51,11 +54,12 @@ class FirstFitOnNodes(Stateless):
 
 
 class EasyOnNodes:
-    """EASY backfilling on nodes that jobs share: only the queue's first job has a reservation.
+    """EASY backfilling on nodes that jobs share.
 
-    The shadow time is the earliest time at which the first job fits if every running job takes its full walltime. All
-    resources count. Another job may pass in two cases: it ends by the shadow time, or both jobs fit at that time. The
-    reservation is constant until resources are freed, so until then only arrivals are tested.
+    Only the queue's first job has a reservation. The shadow time is the earliest time at which the first job fits if
+    every running job takes its full walltime. All resources count. Another job may pass in two cases: it ends by the
+    shadow time, or both jobs fit at that time. The reservation is constant until resources are freed, so until then
+    only arrivals are tested.
 
     Args:
         shortest_first: whether candidates are tried by shortest walltime (EASY-SJBF).
@@ -70,11 +74,17 @@ class EasyOnNodes:
         self._reserved: FirstReserved | None = None
 
     def reservation(self, job: SchedulerJob) -> float | None:
-        """Return the latest expected start (s) of the queue's first job; None for other jobs."""
+        """Return the latest expected start (s) of the queue's first job.
+
+        Return None for other jobs.
+        """
         return self._shadow if job is self._reserved_for else None
 
     def earliest(self, view: View, job: SchedulerJob, placement: Placement) -> float:
-        """Return the shadow time (s) of any waiting job, as if it were the first in the queue."""
+        """Return the shadow time (s) of any waiting job.
+
+        It is computed as if the job were the first in the queue.
+        """
         return FirstReserved(OpenNodes(view, placement), job).shadow
 
     def state(self) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""Measure fragmentation: free GPUs that the typical requests of a workload cannot use."""
+"""Measure fragmentation.
+
+Fragmentation is the amount of free GPUs that typical requests of a workload cannot use.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
@@ -19,7 +22,10 @@ TYPICAL: Final = 95
 
 
 class _Shape(NamedTuple):
-    """The properties that distinguish typical requests; they also order equally frequent ones."""
+    """The properties that distinguish typical requests.
+
+    They also order equally frequent requests.
+    """
 
     cores: int
     share: int
@@ -81,7 +87,7 @@ class TypicalRequests:
         )
 
     def usable(self, cores: Ints, gpus: Ints, model_of: Ints) -> Ints:
-        """Return the free thousandths of GPUs that typical requests can use, for some nodes.
+        """Return the free thousandths of GPUs that typical requests can use, per node.
 
         The result is the sum over all typical requests; `weight` is their number.
         """

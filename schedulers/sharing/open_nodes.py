@@ -13,7 +13,10 @@ from pipistrelle.schedulers.sharing.placing import NodePlacer, placer_of
 
 
 class OpenNodes:
-    """The waiting jobs and shared nodes of a view: which job fits now, and on which nodes."""
+    """The waiting jobs and shared nodes of a view.
+
+    It tells which job fits now, and on which nodes.
+    """
 
     def __init__(self, view: View, placement: Placement) -> None:
         assert view.shared is not None

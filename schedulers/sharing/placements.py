@@ -27,10 +27,10 @@ _BEST: Final = 100
 
 
 class SharedPlacement(ABC):
-    """Base class of placements for shared nodes, which choose the node with the highest score.
+    """Base class of placements for shared nodes that choose by score.
 
-    Of nodes with equal scores the first is chosen. The scores for a request are stored. When an equal request arrives,
-    only the nodes that have changed since then get new scores.
+    They choose the node with the highest score. Of nodes with equal scores the first is chosen. The scores for a
+    request are stored. When an equal request arrives, only the nodes that have changed since then get new scores.
 
     Args:
         free: the free resources; the placement reads them at each choice.
@@ -59,7 +59,10 @@ class SharedPlacement(ABC):
         return node, self._gpus(node, request)
 
     def scores(self, request: OneNodeRequest) -> Ints:
-        """Return the score of each node for a request, -1 where it does not fit, shape (nodes,)."""
+        """Return the score of each node for a request, shape (nodes,).
+
+        The score is -1 where the request does not fit.
+        """
         return self._current(request)
 
     @abstractmethod
@@ -129,7 +132,7 @@ class FirstFitShared(SharedPlacement):
 
 
 class BestFitShared(SharedPlacement):
-    """The placement ``best-fit``: the node with the least free resources after placing.
+    """The placement ``best-fit``: the node with the least resources left afterwards.
 
     Cores and GPUs count half each, as fractions of the largest node's. The score is floor(100 (1 - cores left / (2
     most cores) - GPUs left / (2 most GPUs))), where "most" means the largest number on any node.
@@ -145,7 +148,7 @@ class BestFitShared(SharedPlacement):
 
 
 class WorstFit(SharedPlacement):
-    """The placement ``worst-fit``: the node with the most free resources after placing.
+    """The placement ``worst-fit``: the node with the most resources left afterwards.
 
     The request gets the node's emptiest GPUs. The score is the free milli-cores plus 100 times the free thousandths of
     GPUs.
@@ -162,10 +165,11 @@ class WorstFit(SharedPlacement):
 
 
 class DotProduct(SharedPlacement):
-    """The placement ``dot-product``: the smallest dot product of free and requested resources.
+    """The placement ``dot-product``: free resources as unlike the request as possible.
 
-    Free and requested amounts are fractions of the largest node's. The score is floor(100 (1 - (free cores x requested
-    cores + free GPUs x requested GPUs) / 2)).
+    It chooses the node with the smallest dot product of free and requested resources. Free and requested amounts are
+    fractions of the largest node's. The score is floor(100 (1 - (free cores x requested cores + free GPUs x requested
+    GPUs) / 2)).
     """
 
     purpose = "the node whose free resources resemble the request least"
@@ -205,12 +209,12 @@ class GpuPacking(SharedPlacement):
 
 
 class GpuClustering(SharedPlacement):
-    """The placement ``gpu-clustering``: nodes that run requests for the same number of GPUs.
+    """The placement ``gpu-clustering``: nodes with requests for equally many GPUs.
 
-    A node scores 75 if all its requests are for that number, 50 if some are, 25 if it is idle, and 0 otherwise. Each
-    node also scores floor(25 x (GPUs of the largest node - the node's free GPUs) / GPUs of the largest node). All
-    requests for a share of a GPU count as requests for the same number, which differs from 1. If the request has no
-    GPUs, all nodes score the same.
+    A node scores 75 if all its running requests are for the same number of GPUs as the new one, 50 if some are, 25 if
+    it is idle, and 0 otherwise. Each node also scores floor(25 x (GPUs of the largest node - the node's free GPUs) /
+    GPUs of the largest node). All requests for a share of a GPU count as requests for the same number, which differs
+    from 1. If the request has no GPUs, all nodes score the same.
     """
 
     purpose = "nodes that hold requests for the same number of GPUs"
@@ -251,7 +255,7 @@ class RandomFit(SharedPlacement):
 
 
 class FragmentationGradient(SharedPlacement):
-    """The placement ``fgd``: the node on which the request increases fragmentation least.
+    """The placement ``fgd``: the node whose fragmentation increases least.
 
     The score is floor(100 / (1 + exp(-d / 1000))), where d is the decrease of the node's fragment (`TypicalRequests`)
     in thousandths of a GPU. For a share of a GPU, the GPU is chosen by the same score. For whole GPUs, the fullest GPUs

@@ -136,7 +136,10 @@ class NodePlacer:
         return node if fits[node] else -1
 
     def order(self, shape: Shape) -> Amounts:
-        """Return the nodes in descending order of their scores; nodes with equal scores by number."""
+        """Return the nodes in descending order of their scores.
+
+        Nodes with equal scores are ordered by number.
+        """
         if self._name == _FIRST_FIT:
             return self._shared.by_weight
         if self._name == "random":
@@ -146,7 +149,10 @@ class NodePlacer:
         return order
 
     def _one(self, shape: Shape) -> OneNodeRequest:
-        """Return what a job would take of one node, as a request by which nodes are scored."""
+        """Return what a job would take of one node.
+
+        The result has the form of a request by which nodes are scored.
+        """
         tasks = shape.exact or (shape.tasks if shape.high == 1 and shape.tasks else 1)
         counts = shape.gpus_on_node(tasks, shape.low)
         if shape.request.exclusive:

@@ -67,7 +67,7 @@ class FirstReserved:
             self._walk(running)
 
     def _released(self, running: Sequence[_Running]) -> tuple[NDArray[np.float64], Amounts, Amounts]:
-        """Return the times (s), nodes and amounts of all releases by the given running jobs.
+        """Return times (s), nodes and amounts of all releases by the given running jobs.
 
         Each array has a row per job and node.
         """
@@ -120,7 +120,10 @@ class FirstReserved:
             at, count = upto, 2 * count
 
     def _search(self, running: Sequence[_Running]) -> None:
-        """Find the shadow time of any job by trying the times at which something is released."""
+        """Find the shadow time of any job.
+
+        The times at which something is released are tried.
+        """
         view, now, free = self._view, self._view.now, self._then
         timed = view.has_timed_windows
         ends, nodes, taken = self._released(running)
@@ -174,9 +177,9 @@ class FirstReserved:
     # -- who passes ----------------------------------------------------------------------------------------------------
 
     def beside(self, job: SchedulerJob, takes: Takes) -> Takes | None:
-        """Return what a job may take without delaying the first job; None if the job must wait.
+        """Return what a job may take without delaying the first job.
 
-        This is for jobs that would end after the shadow time.
+        Return None if the job must wait. This is for jobs that would end after the shadow time.
 
         Args:
             takes: what ``job`` would take if there were no reservation.
@@ -207,9 +210,9 @@ class FirstReserved:
         return self._most
 
     def _beside_first(self) -> Amounts | None:
-        """Return what is free at the shadow time beside the first job, shape (nodes, columns).
+        """Return what is free at the shadow time beside the first job.
 
-        Return None if the first job does not fit then.
+        The result has shape (nodes, columns). Return None if the first job does not fit then.
         """
         if self._rest is None:
             kept = self._shape.choose(self._shared.by_weight, self._fitting(), *self._shared.split(self._then))

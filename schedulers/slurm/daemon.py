@@ -1,4 +1,7 @@
-"""Run slurmctld's activities at the right times: main loop, backfill, limit checks, recalculations."""
+"""Run slurmctld's activities at the right times.
+
+The activities are the main loop, backfill, checks of time limits, and recalculations of priorities.
+"""
 
 import json
 from bisect import insort
@@ -41,9 +44,10 @@ class Actions(Struct):
 
 
 class Daemon:
-    """Runs a controller in simulated time. Call `advance` at each time that `next_time` returns.
+    """Runs a controller in simulated time.
 
-    Within one second the order is: main loop, backfill, recalculation, events of jobs.
+    Call `advance` at each time that `next_time` returns. Within one second the order is: main loop, backfill,
+    recalculation, events of jobs.
 
     Args:
         keep: keep the results of all passes in the actions.
@@ -119,14 +123,20 @@ class Daemon:
         self.touch(now + _EVENT)
 
     def ended(self, job: SlurmJob, state: str, now: float, request: float) -> None:
-        """Record that a running job has ended by itself, and request a pass at ``request`` (s)."""
+        """Record that a running job has ended by itself.
+
+        Also request a pass at ``request`` (s).
+        """
         self.barren = 0
         self.controller.release(job, state, int(now))
         self.request(request)
         self.touch(now + _EVENT)
 
     def next_time(self) -> float:
-        """Return when to call `advance` next (s); inf if nothing will happen without further events."""
+        """Return when to call `advance` next (s).
+
+        Return inf if nothing will happen without further events.
+        """
         soonest = inf
         if self.at_once:
             soonest = self.at_once[0]
@@ -141,7 +151,10 @@ class Daemon:
         return soonest
 
     def _next_tick(self) -> float:
-        """Return the time of the main loop's next tick that runs a pass; inf if none is due."""
+        """Return the time of the main loop's next tick that runs a pass (s).
+
+        Return inf if no pass is due.
+        """
         soonest = inf
         if self.controller.pending and self.interval is not None:
             soonest = self._tick_at(self.last_full + self.interval)
@@ -212,7 +225,10 @@ class Daemon:
         return self._actions
 
     def catch_up(self, now: float) -> None:
-        """Run the recalculations that are due before ``now``, and skip full passes over an empty queue."""
+        """Run the recalculations that are due before ``now``.
+
+        Also skip full passes over an empty queue.
+        """
         while self.recalculates and self.next_recalculation < now:
             self._recalculate(self.next_recalculation)
         if self.interval is not None and not self.controller.pending:
@@ -237,7 +253,10 @@ class Daemon:
         self.next_recalculation = now + max(1, int(self.controller.config.priority.calc_period))
 
     def _pass(self, now: float, *, full: bool) -> None:
-        """Run a pass of the main loop, or postpone it until ``sched_min_interval`` is over."""
+        """Run a pass of the main loop, or postpone it.
+
+        It is postponed if the last pass was less than ``sched_min_interval`` ago.
+        """
         least = self.parameters.sched_min_interval * _MICRO
         if self.put_off is not None:
             self.put_off = (self.put_off[0], self.put_off[1] or full)
@@ -294,7 +313,7 @@ class Daemon:
         self.planned = result.planned
 
     def stuck(self, now: float) -> bool:
-        """Return whether no waiting job will ever start unless a job is submitted or a node returns.
+        """Return whether jobs can start only after a submission or the return of a node.
 
         This is the case if no job runs, nothing is due, and two full passes in a row have started nothing.
         """
@@ -317,7 +336,9 @@ class Daemon:
             self.kill(job, TIMEOUT, now)
 
     def kill(self, job: SlurmJob, state: str, now: float, *, again: bool = False) -> None:
-        """Kill a running job; its nodes report the end a moment later, and then a pass runs at once.
+        """Kill a running job.
+
+        Its nodes report the end a moment later, and then a pass runs at once.
 
         Args:
             state: the job's final state.

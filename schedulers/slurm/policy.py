@@ -211,7 +211,7 @@ class SlurmPolicy:
                 )
 
     def _is_check(self, mine: SchedulerJob, now: float) -> bool:
-        """Return whether ``now`` (s) is a time at which the server kills a job for its limit.
+        """Return whether the server may kill a job for its limit at ``now`` (s).
 
         Such times are the job's walltime and the checks of time limits.
         """
@@ -234,7 +234,10 @@ class SlurmPolicy:
                 self.controller.cancel(job, int(now))
 
     def _submitted(self, view: View, now: float) -> None:
-        """Queue the jobs submitted since the last decision; tasks of one array become one record."""
+        """Queue the jobs submitted since the last decision.
+
+        The tasks of one array become one record.
+        """
         daemon = self._daemon
         assert daemon is not None
         #: submissions in order; the tasks of an array are one
@@ -249,7 +252,10 @@ class SlurmPolicy:
             self._queue(jobs, view, now)
 
     def _again(self, mine: SchedulerJob, now: float) -> bool:
-        """Return whether a job is the next attempt of a known job; if so, give that job's record the new id."""
+        """Return whether a job is the next attempt of a known job.
+
+        If so, give that job's record the new id.
+        """
         description = mine.description
         if description is None or not description.attempt:
             return False
@@ -298,7 +304,10 @@ class SlurmPolicy:
         return float(record.expected) if record is not None and record.expected else None
 
     def held_back_by(self, job: SchedulerJob) -> str | None:
-        """Return the reason that Slurm gives why a job waits; None if Slurm gives none."""
+        """Return the reason that Slurm gives why a job waits.
+
+        Return None if Slurm gives none.
+        """
         record = self._records.get(job.id)
         return None if record is None or record.reason == "None" else record.reason
 

@@ -1,4 +1,7 @@
-"""Tables of the controller's state as Slurm's commands show them: sprio, sshare, squeue."""
+"""Tables of the controller's state as Slurm's commands show them.
+
+The commands are sprio, sshare and squeue.
+"""
 
 from typing import Any
 
@@ -6,10 +9,12 @@ from pipistrelle.schedulers.slurm.passes.controller import Controller
 
 
 def factors_table(controller: Controller, now: int) -> list[dict[str, Any]]:
-    """Return one row per waiting job and partition with its weighted factors, as ``sprio -l`` shows them.
+    """Return the weighted factors of waiting jobs, as ``sprio -l`` shows them.
+
+    The table has one row per job and partition.
 
     Args:
-        now: s of simulated time.
+        now: simulated time (s).
     """
     rows: list[dict[str, Any]] = []
     weights = controller.config.priority
@@ -40,7 +45,10 @@ def factors_table(controller: Controller, now: int) -> list[dict[str, Any]]:
 
 
 def shares_table(controller: Controller) -> list[dict[str, Any]]:
-    """Return one row per association with shares, usage and fairshare, as ``sshare -l`` shows them."""
+    """Return shares, usage and fairshare, as ``sshare -l`` shows them.
+
+    The table has one row per association.
+    """
     accounts = controller.accounts
     total = accounts.associations[accounts.root].usage if accounts.root >= 0 else 0.0
     rows = []
@@ -62,7 +70,10 @@ def shares_table(controller: Controller) -> list[dict[str, Any]]:
 
 
 def queue_table(controller: Controller) -> list[dict[str, Any]]:
-    """Return one row per waiting or running job with state, reason and expected start, as ``squeue`` shows them."""
+    """Return state, reason and expected start of jobs, as ``squeue`` shows them.
+
+    The table has one row per waiting or running job.
+    """
     rows = []
     running = [job for _, _, job in controller.running]
     for job in (*controller.pending.values(), *running):

@@ -12,7 +12,7 @@ _GPU = "gpu"
 
 
 def takes_of(shared: SharedView, job: SchedulerJob, alloc: Mapping[int, Amounts], units: Sequence[int]) -> Takes:
-    """Return what a job takes on each node if the controller allocates ``alloc`` to it.
+    """Return what a job takes on each node for the controller's allocation ``alloc``.
 
     Tasks fill the nodes in order, and each later node gets at least one. Slurm may give a node more CPUs or GPUs than
     the tasks there need, for example because it divides ``--gpus`` equally. The surplus is not taken from the machine.
@@ -60,7 +60,10 @@ def _most_tasks(shape: Shape, amounts: Amounts, gpus: int) -> int:
 
 
 def _divided(shape: Shape, most: Sequence[int]) -> list[int] | None:
-    """Return the number of tasks on each node, at most ``most`` of that node; None if they do not fit."""
+    """Return the number of tasks on each node, at most ``most`` of that node.
+
+    Return None if the tasks do not fit.
+    """
     if shape.tasks is None:
         return [shape.exact] * len(most) if all(able >= shape.exact for able in most) else None
     left, tasks = shape.tasks, []
@@ -71,7 +74,10 @@ def _divided(shape: Shape, most: Sequence[int]) -> list[int] | None:
 
 
 def _gpus_by_node(shape: Shape, tasks: Sequence[int], given: Sequence[int]) -> list[int]:
-    """Return the number of GPUs that the job takes on each node; ``given`` is how many Slurm allocated there."""
+    """Return the number of GPUs that the job takes on each node.
+
+    ``given`` is the number of GPUs that Slurm allocated on each node.
+    """
     request = shape.request
     if request.exclusive:
         return list(given)

@@ -1,8 +1,9 @@
-"""Limits of job classes, enforced for all policies by keeping jobs out of the queue.
+"""Limits of job classes, enforced for all policies.
 
-A job of a limited class joins the queue only if its class's running and queued jobs then stay within the limits. So no
-policy can exceed a limit. A job over a limit is set aside (kept out of the queue) and does not block other jobs. After
-a job of its class or user has left, it may join at its position in queue order.
+A job of a limited class joins the queue only if its class's running and
+queued jobs then stay within the limits. So no policy can exceed a limit. A job over a limit is set aside (kept out of
+the queue) and does not block other jobs. After a job of its class or user has left, it may join at its position in
+queue order.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -66,7 +67,10 @@ class _Users(Kept):
         self.rooms[_NOBODY] = _UNLIMITED
 
     def number(self, job: SchedulerJob) -> int:
-        """Return the number of the job's user; `_NOBODY` if the user is unknown or not limited."""
+        """Return the number of the job's user.
+
+        Return `_NOBODY` if the user is unknown or not limited.
+        """
         user = None if self._most is None or job.description is None else job.description.user
         if user is None:
             return _NOBODY
@@ -78,7 +82,9 @@ class _Users(Kept):
 
 class _Aside(MovingQueue):
     def next(self, room: int, rooms: NDArray[np.int64]) -> SchedulerJob | None:
-        """Return the first job set aside for which its class and user have enough units, or None.
+        """Return the first job set aside whose class and user have enough units.
+
+        Return None if there is none.
 
         Args:
             room: units that the class may still use.
@@ -139,7 +145,10 @@ class _Class(Kept):
         return None
 
     def count(self, job: SchedulerJob, sign: int) -> None:
-        """Count a job that joins the queue (sign 1), or that has ended or left the queue (-1)."""
+        """Count a job that joins the queue, or stop counting it.
+
+        ``sign`` is 1 for a job that joins, and -1 for a job that has ended or left the queue.
+        """
         units = sign * self.nodes(job) * self.per_node
         if self.info.max_nodes is not None:
             self.room -= units
@@ -194,7 +203,10 @@ class ClassLimits(Kept):
             one.restore(state["classes"][name], jobs)
 
     def __iter__(self) -> Iterator[SchedulerJob]:
-        """Iterate over the jobs set aside, class by class, and in queue order within a class."""
+        """Iterate over the jobs set aside, class by class.
+
+        Jobs of one class are in queue order.
+        """
         for one in self._classes.values():
             yield from one.aside
 
@@ -210,9 +222,9 @@ class ClassLimits(Kept):
         return None if queue is None else self._classes.get(queue)
 
     def windows(self) -> list[Window]:
-        """Return, for each class with its own pools, the permanent window on all other units.
+        """Return a permanent window for each class with its own pools.
 
-        Jobs of the class may not use the units of this window.
+        The window is on all units outside these pools. Jobs of the class may not use the units of this window.
         """
         return [
             Window(f"pools of class {name}", 0.0, inf, one.closed, lambda job, one=one: self._of(job) is not one)  # type: ignore[misc]
@@ -270,9 +282,9 @@ class ClassLimits(Kept):
         return True
 
     def let_in(self) -> list[SchedulerJob]:
-        """Return the jobs set aside that now may join the queue, and stop setting them aside.
+        """Return the jobs set aside that may now join the queue.
 
-        They are as many as the limits of their classes allow.
+        These jobs are no longer set aside. Their number is as large as the limits of their classes allow.
         """
         found: list[SchedulerJob] = []
         now = self.pending
@@ -292,7 +304,10 @@ class ClassLimits(Kept):
         return found
 
     def held_back_by(self, job: SchedulerJob) -> str | None:
-        """Return the limit (as text) that keeps a job out of the queue; None if it is queued."""
+        """Return the limit (as text) that keeps a job out of the queue.
+
+        Return None if the job is queued.
+        """
         one = self._of(job)
         if one is None or job not in one.aside:
             return None

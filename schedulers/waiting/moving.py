@@ -85,7 +85,10 @@ class MovingQueue(WaitingQueue):
         }
 
     def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Restore a saved state without calling the order; ``jobs`` has the queued jobs by id."""
+        """Restore a saved state without calling the order.
+
+        ``jobs`` has the queued jobs by id.
+        """
         for job_id, line in zip(state["jobs"], state["lines"], strict=True):
             self._join(jobs[job_id], line)
         self._now, self.arrivals_last = state["now"], state["arrivals_last"]
@@ -112,7 +115,7 @@ class MovingQueue(WaitingQueue):
         return sorted(jobs, key=lambda job: ranks[self._rows[job.number]])
 
     def ranks_of(self, jobs: list[SchedulerJob]) -> list[Rank]:
-        """Return the current keys (rank, number) by which the queue sorts these waiting jobs."""
+        """Return the current keys (rank, number) by which the queue sorts these jobs."""
         ranks = self._ranked()
         return [(float(ranks[self._rows[job.number]]), job.number) for job in jobs]
 
@@ -199,7 +202,10 @@ class MovingQueue(WaitingQueue):
         return self._best(places, self._ranked()[places])
 
     def _best(self, rows: NDArray[np.intp] | slice, ranks: Floats) -> int:
-        """Return the index in ``rows`` of the job with the lowest rank; ``rows`` is not empty."""
+        """Return the index in ``rows`` of the job with the lowest rank.
+
+        ``rows`` must not be empty.
+        """
         which = int(np.argmin(ranks))
         if not self._sorted:
             ties = np.flatnonzero(ranks == ranks[which])
@@ -207,7 +213,10 @@ class MovingQueue(WaitingQueue):
         return which
 
     def _close_gaps(self) -> None:
-        """Remove empty rows, sort by submission, and double the table if over half is used."""
+        """Remove empty rows and sort by submission.
+
+        If over half of the table is used, double its size.
+        """
         kept = [row for _, row in sorted(self._rows.items())]
         room = len(self._sizes) if 2 * len(kept) < len(self._sizes) else 2 * len(self._sizes)
         for name, empty in (("_sizes", GONE), ("_occupies", 0), ("_numbers", 0), ("_table", 0)):

@@ -112,7 +112,10 @@ class WaitingQueue:
         return (job for job in self._jobs if job is not None)
 
     def state(self) -> dict[str, Any]:
-        """Return the jobs' ids in queue order, and whether new jobs always join at the end."""
+        """Return the jobs' ids in queue order.
+
+        Also return whether new jobs always join at the end.
+        """
         return {"jobs": [job.id for job in self.each()], "arrivals_last": self.arrivals_last}
 
     def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
@@ -213,7 +216,10 @@ class WaitingQueue:
         now: float = 0.0,
         shortest_first: bool = False,
     ) -> None:
-        """Start jobs behind the first one, as long as one can start; see `Waiting.pass_over`."""
+        """Start jobs behind the first one, as long as one can start.
+
+        See `Waiting.pass_over`.
+        """
         begin, end = self._head, len(self._jobs)
         if end - begin <= self._shallow:
             self._index = None

@@ -105,7 +105,10 @@ class CurveConnection:
             raise ConnectionLost(error.strerror or str(error)) from None
 
     def receive(self) -> bytes:
-        """Return the next message; ConnectionLost if it has several parts or cannot arrive."""
+        """Return the next message.
+
+        Raise ConnectionLost if the message has several parts or cannot arrive.
+        """
         while (left := self._deadline - time.monotonic()) > 0:
             ready = dict(self._poller.poll(None if left == inf else int(1000 * left) + 1))
             if self._socket in ready:

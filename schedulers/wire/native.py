@@ -72,7 +72,10 @@ class ServerAddress:
         return None if endpoint is None else self._near(endpoint)
 
     def _near(self, endpoint: str) -> str:
-        """Return the endpoint; AddressError if it is on another machine and that is not allowed."""
+        """Return the endpoint, unless it is on another machine.
+
+        Raise AddressError if it is, and ``allow_remote`` is false.
+        """
         if self._allow_remote or is_loopback(endpoint):
             return endpoint
         raise AddressError(
@@ -123,7 +126,10 @@ def _written_endpoint(connect: str) -> str | None:
 
 
 def _connection_file(connect: str) -> Path:
-    """Return the connection file's path: ``connect``, or connection.json in that folder."""
+    """Return the connection file's path.
+
+    It is ``connect``, or connection.json in that folder.
+    """
     return Path(connect, "connection.json") if os.path.isdir(connect) else Path(connect)
 
 
@@ -225,9 +231,9 @@ def _instead(
 def _agree(
     runtime: Runtime, address: ServerAddress, hello_timeout: float, stack: ExitStack, keys: CallerKeys | None
 ) -> tuple["AnyConnection", SchedulerSession, Welcome | Refused]:
-    """Send HELLO until a server answers, even if servers stop and start in the meantime.
+    """Send HELLO until a server answers.
 
-    ``stack`` closes the connection.
+    Servers may stop and start in the meantime. ``stack`` closes the connection.
     """
     deadline = time.monotonic() + hello_timeout
     while True:

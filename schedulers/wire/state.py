@@ -1,4 +1,7 @@
-"""A scheduler's state as it is sent to the server: JSON with the scheduler's identity."""
+"""A scheduler's state as it is sent to the server.
+
+It is JSON with the scheduler's identity.
+"""
 
 from math import isfinite
 from typing import Any, Final

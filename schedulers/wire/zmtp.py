@@ -188,7 +188,10 @@ class ZmtpConnection:
                 self._socket.sendall(answers)
 
     def _some(self, most: int) -> bytes:
-        """Wait for at least one byte, and return what was received (at most ``most`` bytes)."""
+        """Wait for at least one byte, and return what was received.
+
+        At most ``most`` bytes are returned.
+        """
         try:
             data = self._socket.recv(most)
         except OSError as error:
@@ -212,7 +215,10 @@ class ZmtpConnection:
 
 
 def address_of(endpoint: str) -> tuple[str, tuple[str, int]]:
-    """Return (Unix path or "", (host, port)) of an endpoint; AddressError if it is invalid."""
+    """Return (Unix path or "", (host, port)) of an endpoint.
+
+    Raise AddressError if the endpoint is invalid.
+    """
     if endpoint.startswith("ipc://"):
         path = endpoint.removeprefix("ipc://")
         if path and "\0" not in path:

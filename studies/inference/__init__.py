@@ -1,1 +1,4 @@
-"""Statistics of replicas: intervals, paired differences, rankings, break-even points."""
+"""Statistics of replicas.
+
+They are intervals, paired differences, rankings and break-even points.
+"""

@@ -47,7 +47,10 @@ class Crossing(Struct, frozen=True, kw_only=True):
     target: float
 
     def plain(self) -> dict[str, float | str | None]:
-        """Return the point as JSON values; "above" or "below" stands for a point beyond the axis."""
+        """Return the point as JSON values.
+
+        "above" or "below" stands for a point beyond the axis.
+        """
         ends = {"at": self.at, "low": self.low, "high": self.high}
         return {**{name: _told(end) for name, end in ends.items()}, "target": self.target}
 
@@ -187,7 +190,10 @@ class Curves:
         return self._reach(curve, target, targets)
 
     def meet(self, curve: int, other: int, place: int) -> Crossing:
-        """Return where a curve reaches the value that another curve has at index ``place`` of the axis."""
+        """Return where a curve reaches a value of another curve.
+
+        The value is that of ``other`` at index ``place`` of the axis.
+        """
         targets = None if self.drawn is None else self._monotone(self.drawn[:, other])[:, place]
         return self._reach(curve, float(self._monotone(self.means[other][None])[0, place]), targets)
 
@@ -209,9 +215,10 @@ class Curves:
         return middle
 
     def _solve(self, means: Floats, targets: Floats) -> Floats:
-        """Return where on the axis each curve, shape (n, x), reaches its target, shape (n,).
+        """Return where on the axis each curve reaches its target.
 
-        The result is inf or -inf for a curve that reaches its target beyond the axis.
+        ``means`` has the shape (n, x), ``targets`` the shape (n,). The result is inf or -inf for a curve that reaches
+        its target beyond the axis.
         """
         curves = self._monotone(means)
         x = self._scaled

@@ -1,4 +1,7 @@
-"""Find the trials without a value of a metric and the causes, and write remarks about them."""
+"""Find the trials without a value of a metric, and the causes.
+
+Also write remarks about them.
+"""
 
 from collections.abc import Iterable
 from typing import Final
@@ -81,7 +84,9 @@ def causes_text(found: Iterable[Gap]) -> str:
 
 
 def gap_remarks(metric: str, found: Iterable[Gap], total: int) -> list[str]:
-    """Return lines below a table that say how many trials lack a metric, why, and where.
+    """Return the remarks below a table about trials without a value of a metric.
+
+    The lines say how many trials lack the metric, why, and in which cells.
 
     Args:
         found: the gaps; a gap that occurs twice counts once.

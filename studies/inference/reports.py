@@ -1,4 +1,7 @@
-"""Summaries of a study: means with intervals per cell, and comparisons of two values."""
+"""Summaries of a study: means per cell, and comparisons of two values.
+
+Means have confidence intervals.
+"""
 
 import re
 from collections.abc import Sequence
@@ -86,7 +89,9 @@ def summary(
     method: Method = "t",
     quantile: float | None = None,
 ) -> list[CellRow]:
-    """Return each metric for each cell (combination of axis values), ordered by metric.
+    """Return each metric for each cell, ordered by metric.
+
+    A cell is a combination of axis values.
 
     Args:
         metrics: columns; empty: the usual ones.
@@ -185,7 +190,10 @@ def all_pairs(
 
 
 def cells_by_rest(trials: TrialTable, place: int) -> dict[CellKey, dict[Value, Cell]]:
-    """Return {values of the other axes: {value of the axis with index ``place``: cell}}."""
+    """Return the cells, grouped by the values of the other axes.
+
+    The result is {values of the other axes: {value of the axis with index ``place``: cell}}.
+    """
     found: dict[CellKey, dict[Value, Cell]] = {}
     for cell in trials.cells:
         rest = cell.key[:place] + cell.key[place + 1 :]
@@ -196,9 +204,9 @@ def cells_by_rest(trials: TrialTable, place: int) -> dict[CellKey, dict[Value, C
 def paired_samples(
     trials: TrialTable, cells: Sequence[Cell], metric: str, axis: str
 ) -> tuple[list[list[float]], list[int]]:
-    """Return a metric in each cell for the common replicas, and these replicas' numbers.
+    """Return a metric in each cell for the common replicas.
 
-    Common replicas have a value of the metric in all cells.
+    The numbers of these replicas are returned, too. Common replicas have a value of the metric in all cells.
 
     Raises:
         StatisticsError: replicas with the same number have different seeds.
@@ -235,7 +243,9 @@ class SizeRow(msgspec.Struct, frozen=True, kw_only=True):
 def by_size(
     trials: TrialTable, axis: str, first: Value, second: Value, metric: str = "mean_wait", *, level: float = LEVEL
 ) -> list[SizeRow]:
-    """Compare a metric under two values of an axis, by size class of jobs and for all jobs.
+    """Compare a metric under two values of an axis, by size class of jobs.
+
+    One more row is for all jobs.
 
     Raises:
         StatisticsError: the trials have no columns of classes, such as ``mean_wait_1``, or another axis varies.
@@ -259,7 +269,10 @@ def by_size(
 
 
 def more_axes(trials: TrialTable, rest: Sequence[str]) -> StatisticsError:
-    """Return the error for a study in which more axes vary than this comparison allows."""
+    """Return the error for a study in which too many axes vary.
+
+    The comparison allows no further axes.
+    """
     return StatisticsError(
         f"other axes have more than one value: {', '.join(rest)}",
         where=trials.where,

@@ -165,7 +165,10 @@ class TrialTable:
         return [Cell(key, rows) for key, rows in found.items()]
 
     def column(self, name: str) -> Sequence[Any]:
-        """Return a column; raise StatisticsError, which suggests a similar name, if it is missing."""
+        """Return a column.
+
+        If it is missing, raise StatisticsError, which suggests a similar name.
+        """
         if name not in self.columns:
             known = [one for one in self.columns if one not in _ORIGIN]
             raise StatisticsError(
@@ -174,7 +177,10 @@ class TrialTable:
         return self.columns[name]
 
     def axis(self, name: str) -> str:
-        """Return an axis's column name; raise StatisticsError unless it has several values."""
+        """Return an axis's column name.
+
+        Raise StatisticsError unless the axis has several values.
+        """
         name = column_of(name)
         if name not in self.axes:
             self.column(name)

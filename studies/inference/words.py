@@ -85,7 +85,10 @@ def words_of(metric: str) -> MetricWords:
 
 
 def size_words(low: str, high: str | None) -> str:
-    """Return a class of job sizes in words: ``1 unit``, ``2-15 units``, ``16 units or more``."""
+    """Return a class of job sizes in words.
+
+    Examples are ``1 unit``, ``2-15 units`` and ``16 units or more``.
+    """
     if high == "up":
         return f"{low} units or more"
     return f"{low}-{high} units" if high else f"{low} unit{'' if low == '1' else 's'}"

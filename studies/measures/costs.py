@@ -1,4 +1,7 @@
-"""Costs of a trial: money for node-hours, and for the energy that nodes use in each state."""
+"""Costs of a trial.
+
+They are the money for node-hours and for the energy that nodes use in each state.
+"""
 
 from collections.abc import Mapping
 from typing import Annotated, Final

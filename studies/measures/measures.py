@@ -33,7 +33,10 @@ class Measures(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, re
 
     @property
     def left_out(self) -> tuple[Leave, Leave]:
-        """The parts of a run left out at its start and end; raise WindowError if malformed."""
+        """The parts of a run left out at its start and end.
+
+        Raise WindowError if one is malformed.
+        """
         warm_up = NOTHING if self.warm_up is None else Leave.parse(self.warm_up, "metrics.warm-up")
         return warm_up, NOTHING if self.drain is None else Leave.parse(self.drain, "metrics.drain")
 

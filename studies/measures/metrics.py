@@ -1,4 +1,7 @@
-"""Metrics of a trial (one simulation of a study), for all its jobs and for classes."""
+"""Metrics of a trial, for all its jobs and for classes of jobs.
+
+A trial is one simulation of a study.
+"""
 
 from collections.abc import Mapping, Sequence
 from math import fsum
@@ -36,19 +39,16 @@ def metrics(
     sizes: Sequence[int] = (),
     classes: Mapping[str, NDArray[np.bool_]] | None = None,
 ) -> dict[str, Metric]:
-    """Return the metrics of a run by name; without warm-up and drain they equal its summary.
+    """Return the metrics of a run by name.
 
-    Jobs are selected by submit time, so that the same jobs count under every policy. The warm-up leaves out the jobs
-    submitted in the first ``warm_up.seconds`` after time 0, or the first ``warm_up.jobs``. The drain leaves out the
-    jobs submitted in the last ``drain.seconds`` before the time limit (without one, before the last submission), or the
-    last ``drain.jobs``.
-
-    `utilisation` and `computing` cover the time between warm-up and drain. This time begins at the end of the warm-up,
-    or at the submission of the first job that counts. It ends at the start of the drain, or at the submission of the
-    first job that the drain leaves out. Without a drain it ends at the time limit or at the last end. Metrics of nodes
-    cover the whole run.
-
-    Means leave out unfinished jobs, whose numbers are ``running_at_end`` and ``waiting_at_end``.
+    Without warm-up and drain they equal the run's summary. Jobs are selected by submit time, so that the same jobs
+    count under every policy. The warm-up leaves out the jobs submitted in the first ``warm_up.seconds`` after time 0,
+    or the first ``warm_up.jobs``. The drain leaves out the jobs submitted in the last ``drain.seconds`` before the time
+    limit (without one, before the last submission), or the last ``drain.jobs``. `utilisation` and `computing` cover the
+    time between warm-up and drain. This time begins at the end of the warm-up, or at the submission of the first job
+    that counts. It ends at the start of the drain, or at the submission of the first job that the drain leaves out.
+    Without a drain it ends at the time limit or at the last end. Metrics of nodes cover the whole run. Means leave out
+    unfinished jobs, whose numbers are ``running_at_end`` and ``waiting_at_end``.
 
     Args:
         sizes: lower bounds of size classes in units, ascending. They add the metrics ``jobs_1``, ``mean_wait_2_15``,
@@ -112,7 +112,10 @@ def metrics(
 
 
 def ended_jobs(table: JobTable, window: WindowOfRun) -> NDArray[np.bool_]:
-    """Return whether each job is in the window, has started and has ended, shape (jobs,)."""
+    """Return which jobs are in the window and have ended, shape (jobs,).
+
+    A job that has ended without starting does not count.
+    """
     found: NDArray[np.bool_] = window.counts(table) & ~np.isin(table.state, (WAITING, RUNNING, REJECTED, CANCELLED))
     return found
 

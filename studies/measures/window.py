@@ -20,7 +20,10 @@ class WindowError(PipistrelleError):
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """How much to leave out at the start or the end of a run, as seconds or as a number of jobs."""
+    """How much to leave out at the start or the end of a run.
+
+    It is given as seconds or as a number of jobs.
+    """
 
     seconds: float = 0.0
     jobs: int = 0

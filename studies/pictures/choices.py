@@ -1,4 +1,7 @@
-"""Choose the axes of a study's picture and draw it, for the command line and for scripts."""
+"""Choose the axes of a study's picture and draw it.
+
+The command line and scripts use this.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal, cast, get_args

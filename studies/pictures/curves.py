@@ -44,7 +44,7 @@ def curves_picture(
     normalised: bool = False,
     targets: Sequence[float] = (),
 ) -> bytes:
-    """Return a picture of curves with intervals, as in figures 7 and 8 of paper 000.
+    """Return a picture of curves with intervals, as in figure 7 of Horace et al.
 
     Straight lines join the means. With targets, each curve is the monotone cubic in which crossings are searched. The
     axis is logarithmic if that spaces its numbers more evenly.

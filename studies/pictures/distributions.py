@@ -1,4 +1,7 @@
-"""Empirical distribution functions: of the jobs of trials, or of the trials of cells."""
+"""Empirical distribution functions of jobs or of trials.
+
+The functions are of the jobs of trials, or of the trials of cells.
+"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -57,7 +60,10 @@ class _Curve(NamedTuple):
 
 
 def default_distribution(trials: TrialTable) -> str:
-    """Return the first quantity of jobs whose distribution the trials have, else ``mean_wait``."""
+    """Return the first quantity of jobs whose distribution the trials have.
+
+    If they have none, return ``mean_wait``.
+    """
     return next((name for name in _JOBS if f"{name}{QUANTILES}" in trials.columns), "mean_wait")
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def sizes_picture(rows: Sequence[SizeRow], look: PictureLook, *, first: Value, second: Value, metric: str) -> bytes:
-    """Return a picture of differences by size, as in figures 3 and 4 of paper 000.
+    """Return a picture of differences by size, as in figures 3 and 4 of Horace et al.
 
     The upper part shows the differences, (second - first) / first, with their intervals, and a line for all jobs. The
     lower part shows each class's share of the jobs.

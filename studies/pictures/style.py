@@ -1,4 +1,4 @@
-"""The common parts of a study's pictures: labels with units, panels, marks of gaps."""
+"""The common parts of a study's pictures: labels, panels and marks of gaps."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -129,7 +129,9 @@ def _note(gaps: Sequence[Gap], mark: str) -> str:
 
 
 def panels_of(figure: "Figure", rows: int, columns: int, *, share: bool = False) -> Iterator[tuple[int, int, "Axes"]]:
-    """Yield (row, column, axes) of each panel; break a single long row into several rows.
+    """Yield (row, column, axes) of each panel.
+
+    A single long row is broken into several rows.
 
     Args:
         share: all panels have the same scales.
@@ -154,7 +156,10 @@ def shape_of(rows: int, columns: int) -> tuple[int, int]:
 
 
 def size_of(rows: int, columns: int, *, width: float, height: float) -> tuple[float, float]:
-    """Return the size of a figure, given the width and height of one panel, all in inches."""
+    """Return the size of a figure, given the width and height of one panel.
+
+    All lengths are in inches.
+    """
     across, down = shape_of(rows, columns)
     return (width if across == 1 else 0.5 + 0.62 * width * across, 0.4 + height * (1.0 if down == 1 else 0.8 * down))
 
@@ -182,12 +187,18 @@ def mark_missing(axes: "Axes", x: float, y: float | None, known: int, every: int
 
 
 def log_scaled(values: Iterable[float]) -> bool:
-    """Return whether positive values span enough orders of magnitude for a logarithmic scale."""
+    """Return whether values suit a logarithmic scale.
+
+    They must be positive and span enough orders of magnitude.
+    """
     known = [value for value in values if math.isfinite(value)]
     positive = [value for value in known if value > 0]
     return bool(known) and len(positive) == len(known) and max(positive) > 100 * min(positive)
 
 
 def offsets(count: int, *, whole: float = 0.8) -> np.ndarray:
-    """Return the offsets of ``count`` bars beside each other, from the middle of their group."""
+    """Return the offsets of ``count`` bars beside each other.
+
+    They are measured from the middle of the group of bars.
+    """
     return (np.arange(count) - (count - 1) / 2) * whole / count

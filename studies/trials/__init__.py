@@ -1,1 +1,4 @@
-"""The description of a study, its trials (simulations) and the table of its results."""
+"""The description of a study, its trials and the table of its results.
+
+A trial is one simulation.
+"""

@@ -1,4 +1,7 @@
-"""The axes of a study (the options that it varies), and all combinations of their values."""
+"""The axes of a study, and all combinations of their values.
+
+Axes are the options that the study varies.
+"""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -68,7 +71,10 @@ class Axis:
 
 
 def read_axes(raw: Mapping[str, Any], where: str) -> tuple[Axis, ...]:
-    """Return the axes of a study; raise StudyError if one is empty, unknown or repeated."""
+    """Return the axes of a study.
+
+    Raise StudyError if one is empty, unknown or repeated.
+    """
     axes = tuple(_axis(name, value, f"{where}: axes.{printable(name)}") for name, value in _flat(raw))
     owners: dict[str, str] = {}
     for axis in axes:
@@ -83,7 +89,10 @@ def read_axes(raw: Mapping[str, Any], where: str) -> tuple[Axis, ...]:
 
 
 def _flat(raw: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the axes, with nested tables of ``slurm`` as ``slurm.partition.debug.MaxTime``."""
+    """Yield the axes with their values, without nested tables.
+
+    The key of a nested table becomes, for example, ``slurm.partition.debug.MaxTime``.
+    """
     for name, value in raw.items():
         if name == _SLURM or name.startswith(f"{_SLURM}."):
             yield from _leaves(name, value)
@@ -100,7 +109,7 @@ def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def folded(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options of a run, with each option ``slurm.KEY`` moved to the table ``slurm``."""
+    """Return options of a run with all options ``slurm.KEY`` in the table ``slurm``."""
     found = {name: value for name, value in settings.items() if not name.startswith(f"{_SLURM}.")}
     changes = {
         name.removeprefix(f"{_SLURM}."): value for name, value in settings.items() if name.startswith(f"{_SLURM}.")
@@ -202,7 +211,10 @@ def _values(value: Any, where: str) -> list[Any]:
 
 
 def _spread(told: _Range, where: str) -> list[Any]:
-    """Return the values of a range; inner values are rounded to six significant digits."""
+    """Return the values of a range.
+
+    Inner values are rounded to six significant digits.
+    """
     kinds = {isinstance(one, str) for one in (told.first, told.last, told.step) if one is not None}
     if len(kinds) > 1:
         raise StudyError("a range mixes numbers and lengths of time", where=where)

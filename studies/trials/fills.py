@@ -1,4 +1,7 @@
-"""Trials of a study with the engine ``fill``: a cluster of GPU nodes is filled with pods (jobs) that never end."""
+"""Trials of a study with the engine ``fill``.
+
+Such a trial fills a cluster of GPU nodes with pods (jobs) that never end.
+"""
 
 from functools import lru_cache
 from typing import Final
@@ -17,7 +20,9 @@ _PLACEMENT: Final = "fgd"
 
 
 def check_fill(spec: RunSpec) -> set[str]:
-    """Read the inputs of a fill; return the names of its metrics, and log warnings about its lists.
+    """Read the inputs of a fill, and return the names of its metrics.
+
+    Warnings about the lists of nodes and pods are logged.
 
     Raises:
         PipistrelleError: the lists of nodes or pods are missing or wrong, the placement is unknown, or the end of the

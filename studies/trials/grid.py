@@ -1,4 +1,7 @@
-"""Checks of all simulations of a study before the first one runs, and choice of engines."""
+"""Check all simulations of a study before the first one runs.
+
+Also choose their engines.
+"""
 
 import dataclasses
 from collections import Counter
@@ -74,7 +77,9 @@ def prepared(study: Study) -> tuple[Prepared, ...]:
 
 
 class TrialMaker:
-    """A function that makes a trial (one simulation) from its point's and replica's numbers.
+    """Makes a trial from the numbers of its point and its replica.
+
+    A trial is one simulation.
 
     Args:
         folder: file names in the study are relative to this folder.
@@ -180,7 +185,10 @@ def _check_metric(study: Study, known: set[str]) -> None:
 
 
 def _check_names(study: Study, known: Mapping[str, set[str]]) -> None:
-    """Raise StudyError if the study names a label's value that no job has, such as a queue."""
+    """Raise StudyError if the study names a label's value that no job has.
+
+    A label is, for example, the queue.
+    """
     for label, told in study.metrics.by.items():
         names = [told] if isinstance(told, str) else [] if isinstance(told, int) else list(map(str, told))
         for name in names:

@@ -1,4 +1,7 @@
-"""The output folder of a study, with its identity and the journal of finished trials."""
+"""The output folder of a study.
+
+It has the study's identity and the journal of finished trials.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping

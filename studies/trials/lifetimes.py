@@ -76,7 +76,9 @@ class Lifetimes:
 
 
 class YieldRow(NamedTuple):
-    """The yield for one wait (s) and one number of survived failures, as computed and as simulated.
+    """The yield for one wait (s) and one number of survived failures.
+
+    It has the computed and the simulated yield.
 
     Attributes:
         shape: how the application uses its nodes; None if each allocation ends with the first failure.
@@ -158,9 +160,9 @@ def yield_rows(
 def wait_rows(
     allocation: Allocation, targets: Sequence[float], *, failures: int | None = None, form: Form = "paper"
 ) -> list[WaitRow]:
-    """Return the largest wait for each target yield, without spare nodes and for each shape.
+    """Return the largest wait for each target yield.
 
-    A shape is a way of using the nodes.
+    There is one row without spare nodes, and one for each shape. A shape is a way of using the nodes.
     """
     models = {shape: _model(shape, allocation, form) for shape in _ROWS}
     return [

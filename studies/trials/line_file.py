@@ -1,4 +1,7 @@
-"""Append lines to a file so that they survive crashes: each line is flushed to disk."""
+"""Append lines to a file so that they survive crashes.
+
+Each line is flushed to disk.
+"""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress

@@ -1,4 +1,7 @@
-"""The Python objects of a study: schedulers, workloads and machines that no file names."""
+"""The Python objects of a study.
+
+They are schedulers, workloads and machines that no file names.
+"""
 
 import dataclasses
 import hashlib
@@ -40,7 +43,10 @@ class Objects:
 
     @property
     def has_schedulers(self) -> bool:
-        """Whether any scheduler is an object; the code of objects cannot be compared between runs."""
+        """Whether any scheduler is an object.
+
+        The code of objects cannot be compared between runs.
+        """
         return any(make is not None for _, _, make in self._found.values())
 
     def named(self, value: Any) -> Any:
@@ -73,7 +79,10 @@ class Objects:
         return text
 
     def label(self, text: Any) -> Any:
-        """Return the name of the object that a text stands for; return any other value unchanged."""
+        """Return the name of the object that a text stands for.
+
+        Any other value is returned unchanged.
+        """
         return self._found[text][0] if isinstance(text, str) and text in self._found else text
 
     @property
@@ -108,7 +117,10 @@ class Objects:
         return load_setup(spec, cache=self.cache)
 
     def own_policy(self, spec: RunSpec) -> Policy | None:
-        """Return a new policy for a trial whose scheduler is an object; None for other schedulers."""
+        """Return a new policy for a trial whose scheduler is an object.
+
+        Return None for other schedulers.
+        """
         return self.policy(spec) if spec.scheduler in self else None
 
     def policy(self, spec: RunSpec, *, warn: bool = True, polls: bool = True) -> Policy:

@@ -1,4 +1,7 @@
-"""The choice of a study's next trials, each a replica of a point (combination of options)."""
+"""The choice of a study's next trials.
+
+Each trial is a replica of a point (combination of options).
+"""
 
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -43,9 +46,9 @@ class Replication(Protocol):
 
 
 class Counting:
-    """The choice of a fixed number of replicas for each point (combination of options).
+    """The choice of a fixed number of replicas for each point.
 
-    All points get their first replica, then all get their second, and so on.
+    A point is a combination of options. All points get their first replica, then all get their second, and so on.
 
     Args:
         done: trials that have ended already.
@@ -141,14 +144,17 @@ class Precise:
 
     @property
     def imprecise(self) -> int:
-        """Return how many points are imprecise although they have the most replicas allowed."""
+        """Return how many points are imprecise with the most replicas allowed."""
         return sum(
             len(found) >= self._rule.most and not reached([found[replica] for replica in range(wanted)], self._rule)
             for found, wanted in zip(self._found, self._wanted, strict=True)
         )
 
     def next(self) -> Key | None:
-        """Return a trial to start; None if all trials of the current stages have been started."""
+        """Return a trial to start.
+
+        Return None if all trials of the current stages have been started.
+        """
         return self._rest.popleft() if self._rest else None
 
     def take(self, outcomes: Iterable[Outcome]) -> None:

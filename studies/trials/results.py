@@ -84,7 +84,10 @@ class Results:
 
     @property
     def stalled(self) -> int:
-        """Return the number of trials that stalled (jobs waited for ever), which have no metrics."""
+        """Return the number of trials that stalled.
+
+        Their jobs waited for ever, so these trials have no metrics.
+        """
         return sum(reason == "stalled" for reason in self.table.column("reason").to_pylist())
 
     def __len__(self) -> int:

@@ -100,7 +100,7 @@ class Study:
             tables of options, each with a ``name``.
         replicas: number of replicas, or the table ``replicas`` of a study's file.
         metrics: the table ``metrics`` of a study's file.
-        engine: ``auto`` uses the kernel where possible, ``reference`` never; ``kernel`` raises an error where the
+        engine: ``auto`` uses the kernel if possible, ``reference`` never uses it; ``kernel`` raises an error if the
             kernel cannot run a trial. With ``fill``, trials are no runs: each fills a cluster of GPU nodes with pods.
         where: the study's name in errors.
 
@@ -145,7 +145,10 @@ class Study:
 
     @classmethod
     def read(cls, path: str | Path) -> "Study":
-        """Read the study in a TOML file; raise PipistrelleError if it is unreadable or wrong."""
+        """Read the study in a TOML file.
+
+        Raise PipistrelleError if the file is unreadable or wrong.
+        """
         where = printable(str(path))
         raw = read_toml(read_text(Path(path)), where, StudyError, manual=MANUAL, hint="Texts need quotes.")
         try:
@@ -187,7 +190,10 @@ class Study:
             raise StudyError(f"a study has at most {_MOST_TRIALS:,} trials", where=where, found=f"{count:,}")
 
     def _check_fill(self) -> None:
-        """Raise StudyError if trials are fills, and the description has something that a fill does not have."""
+        """Raise StudyError if the description does not suit the engine ``fill``.
+
+        It must not have anything that a fill does not have.
+        """
         if not self.fills:
             return
         for option in dict.fromkeys([*self.run, *(name for axis in self.axes for name in axis.options)]):
@@ -223,7 +229,10 @@ class Study:
 
     @property
     def count(self) -> int:
-        """Return the minimum number of replicas per point; 1 if a precision is requested instead."""
+        """Return the minimum number of replicas per point.
+
+        Return 1 if a precision is requested instead.
+        """
         return self.replicas.count or 1
 
     @property
@@ -233,7 +242,10 @@ class Study:
 
     @property
     def rule(self) -> Rule | None:
-        """Return the rule that says when a point has enough replicas; None if their number is fixed."""
+        """Return the rule that says when a point has enough replicas.
+
+        Return None if their number is fixed.
+        """
         told = self.replicas
         if told.precision is None:
             return None
@@ -358,7 +370,10 @@ class Study:
 
 
 def check_tables(where: str, **tables: object) -> None:
-    """Raise StudyError unless each argument of a study is None or a mapping with text keys."""
+    """Raise StudyError if an argument of a study is not a table.
+
+    A table is None or a mapping with text keys.
+    """
     for name, table in tables.items():
         if table is not None and not isinstance(table, Mapping):
             number = "a whole number or " if name == "replicas" else ""

@@ -140,7 +140,10 @@ def table_of_run(
 
 @lru_cache(maxsize=256)
 def _go_to(folder: str, files: tuple[tuple[str, str], ...]) -> None:
-    """Change the working directory to the study's folder; check that its files are unchanged."""
+    """Change the working directory to the study's folder.
+
+    Check that the study's files are unchanged.
+    """
     try:
         os.chdir(folder)
     except OSError as error:

@@ -1,4 +1,7 @@
-"""Run a study: check it, run its trials on workers, and write the table of results."""
+"""Run a study.
+
+Check it, run its trials on workers, and write the table of results.
+"""
 
 import os
 import tempfile
@@ -114,7 +117,9 @@ def run(
 
 
 def estimate(study: Study, out: str | Path | None = None) -> StudyEstimate:
-    """Estimate how long a study takes, from the first trials of its first and last point.
+    """Estimate how long a study takes.
+
+    The first trials of its first and last point are run for this.
 
     Args:
         out: the study's folder, whose trials count as done; nothing is written to it.

@@ -1,4 +1,7 @@
-"""The interface of a group of workers, and the JSON lines that are exchanged with them."""
+"""The interface of a group of workers.
+
+Also the JSON lines that are exchanged with the workers.
+"""
 
 import traceback
 from typing import Final, Protocol, Self

@@ -20,9 +20,10 @@ _NAME: Final = "pipistrelle worker"
 
 
 class Fork:
-    """A forked process with pipes for lines; its methods are those of `subprocess.Popen`.
+    """A forked process with pipes for lines.
 
-    The process ends, at the latest, when its input is closed and all lines are answered.
+    Its methods are those of `subprocess.Popen`. The process ends, at the latest, when its input is closed and all lines
+    are answered.
 
     Args:
         respond: returns the answer to a line; the fork calls it.
@@ -52,7 +53,9 @@ class Fork:
         self._ended = False
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait until the process has ended and return its exit code; -N if signal N ended it.
+        """Wait until the process has ended, and return its exit code.
+
+        The exit code is -N if signal N ended the process.
 
         Raises:
             subprocess.TimeoutExpired: the process still runs after ``timeout`` (s).

@@ -65,9 +65,10 @@ class _Worker:
 
 
 class LocalCrew:
-    """Worker processes; if a worker dies, another worker replaces it and repeats its trial.
+    """Worker processes on this machine.
 
-    Workers are started when they are needed. They never outlive this process.
+    If a worker dies, another worker replaces it and repeats its trial. Workers are started when they are needed. They
+    never outlive this process.
 
     Args:
         jobs: maximum number of workers.

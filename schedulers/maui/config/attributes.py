@@ -35,15 +35,21 @@ class BadValue(Exception):
 
 
 class NotSupported(Exception):
-    """A value or an attribute that Maui supports but Pipistrelle does not; the text says why."""
+    """A value or an attribute that Maui supports but Pipistrelle does not.
+
+    The error's text gives the reason.
+    """
 
 
 class WithoutEffect(NotSupported):
-    """A value or an attribute that Pipistrelle does not support, but that affects no decision."""
+    """An unsupported value or attribute that affects no decision."""
 
 
 def read_time(text: str) -> float:
-    """Return a time in seconds: inf for INFINITY, -1 for -1. Raise BadValue for other text."""
+    """Return a time in seconds.
+
+    INFINITY gives inf, and -1 gives -1. Raise BadValue for other text.
+    """
     if text.upper() in _ENDLESS:
         return inf
     if text == "-1":
@@ -56,7 +62,10 @@ def read_time(text: str) -> float:
 
 
 def read_number(text: str, *, whole: bool = False) -> float:
-    """Parse a finite number, which must be whole if ``whole``; raise BadValue for other text."""
+    """Parse a finite number, which must be whole if ``whole``.
+
+    Raise BadValue for other text.
+    """
     expected = "a whole number" if whole else "a number"
     try:
         value = float(text) if text.isascii() and "_" not in text else inf
@@ -70,7 +79,10 @@ def read_number(text: str, *, whole: bool = False) -> float:
 
 
 def read_boolean(text: str) -> bool:
-    """Parse a boolean in any spelling that Maui accepts; raise BadValue for other text."""
+    """Parse a boolean in any spelling that Maui accepts.
+
+    Raise BadValue for other text.
+    """
     upper = text.upper()
     if upper in ("TRUE", "ON", "YES", "1"):
         return True

@@ -29,14 +29,20 @@ _POSIX: Final = {
 
 
 def pattern_of(host: str) -> re.Pattern[str]:
-    """Return the regular expression for an entry of HOSTLIST; re.error if it is invalid."""
+    """Return the regular expression for an entry of HOSTLIST.
+
+    Raise re.error if the entry is invalid.
+    """
     for theirs, ours in _POSIX.items():
         host = host.replace(theirs, ours)
     return re.compile(host, re.IGNORECASE)
 
 
 def check_host(host: str) -> None:
-    """Raise ValueError unless a host is a number, a range, a name or a regular expression."""
+    """Raise ValueError if a host is invalid.
+
+    A host is a number, a range, a name or a regular expression.
+    """
     numbers = _NUMBERS.fullmatch(host)
     if numbers is not None and numbers[2] is not None and int(numbers[2]) < int(numbers[1]):
         raise ValueError("ascending intervals of units, such as 0-15")

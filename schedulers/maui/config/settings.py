@@ -139,11 +139,17 @@ class MauiSettings:
         return bool(self.values.get(name, PARAMETERS[name].default))
 
     def own(self, kind: str, name: str | None) -> Credential | None:
-        """Return a credential's own attributes; None if the file does not name the credential."""
+        """Return a credential's own attributes.
+
+        Return None if the file does not name the credential.
+        """
         return None if name is None else self.credentials.get(kind, {}).get(name)
 
     def default(self, kind: str) -> Credential | None:
-        """Return the attributes that DEFAULT sets for credentials of a kind; None without DEFAULT."""
+        """Return the attributes that DEFAULT sets for credentials of a kind.
+
+        Return None if the file has no DEFAULT for this kind.
+        """
         return self.credentials.get(kind, {}).get(DEFAULT)
 
     def flags(self, names: Names) -> frozenset[str]:

@@ -23,7 +23,7 @@ JOB, UNITS, NODES = range(3)
 
 
 class Slots:
-    """A table of the counters and limits that apply to each combination of credentials.
+    """The counters and limits that apply to each combination of credentials.
 
     A counter is the number of a limited credential, whose running jobs are counted. Each column is a combination. There
     are as many rows as the largest number of limits that any combination has. Counter 0 is unlimited.
@@ -179,7 +179,10 @@ class OutstandingRooms:
             self._rooms.clear()
 
     def of(self, counter: int, metric: int, now: float) -> float:
-        """Return a counter's outstanding work in units x s (``metric`` 0) or time in s (1)."""
+        """Return a counter's outstanding work or time.
+
+        ``metric`` 0 gives the work in units x s, ``metric`` 1 the time in s.
+        """
         left = [(units, max(end - now, 0.0)) for units, end in self._running.get(counter, {}).values()]
         return fsum(time if metric else units * time for units, time in left)
 
@@ -192,7 +195,7 @@ class OutstandingRooms:
         return work.astype(np.float64), time.astype(np.float64)
 
     def rooms(self, now: float, level: int) -> tuple[Floats, Floats]:
-        """Return the work and time that jobs of each combination of credentials may still add.
+        """Return the work and time that jobs may still add.
 
         Args:
             level: 0 for soft limits, 1 for hard limits.

@@ -1,4 +1,6 @@
-"""Choose the jobs of Maui's idle queue (MAXIJOB), and keep the choice between decisions.
+"""Choose the jobs of Maui's idle queue (MAXIJOB).
+
+The choice is kept between decisions.
 
 Source: admin manual of Maui, 6.2.1.3: the idle queue has the jobs of highest priority of each credential.
 """
@@ -98,9 +100,11 @@ class IdleRows:
         return chosen | (eligible & (counter == 0)) if unlimited else chosen.copy()
 
     def _passed(self, counter: Ints, others: Bools, ranks: Floats, least: Floats, latest: Ints) -> list[int]:
-        """Return the counters in which a row of ``others`` should now be chosen.
+        """Return the counters for which rows must be chosen again.
 
-        Such a counter is below its limit, or a row of ``others`` ranks before the worst row chosen for the counter.
+        For each of them, a row of ``others`` should now be chosen.
+
+        The counter is below its limit, or a row of ``others`` ranks before the worst row chosen for the counter.
 
         Args:
             least: rank of each counter's worst chosen row; -inf if the counter is below its limit.
@@ -118,7 +122,10 @@ class IdleRows:
         return np.flatnonzero(found).tolist()
 
     def _choose(self, chosen: Bools, number: int, eligible: Bools, ranks: Floats, limit: float) -> None:
-        """Choose the eligible rows of one counter with the highest ranks; ties by submission."""
+        """Choose the eligible rows of one counter with the highest ranks.
+
+        Ties are broken by submission.
+        """
         every = self._by_counter.rows[number].array()
         others = every[np.flatnonzero(eligible[every] & ~chosen[every])]
         mine = every[np.flatnonzero(chosen[every])]
@@ -158,7 +165,10 @@ class IdleRows:
         chosen[rows[np.flatnonzero(place < limits[of])]] = True
 
     def _considered_by_several(self, queue: MauiQueue, eligible: Bools, ranks: Floats, level: int) -> Bools:
-        """Choose rows by priority; skip a row if a counter that applies to it has no room left."""
+        """Choose rows by priority.
+
+        A row is skipped if a counter that applies to it has no room left.
+        """
         limits, entries = self._limits[level], self._by_counter.counters_of
         codes = queue.code[: queue.rows]
         limited = eligible & (self._number_of.array().take(codes) > 0)

@@ -41,7 +41,10 @@ class _Usage(Struct):
 
 
 class _Limit(NamedTuple):
-    """A limit that applies to a combination of credentials; ``said`` is its name in maui.cfg."""
+    """A limit that applies to a combination of credentials.
+
+    ``said`` is the limit's name in maui.cfg.
+    """
 
     counter: Counter
     metric: str
@@ -99,7 +102,7 @@ def _for(credentials: Iterable[tuple[str | None, str | None]]) -> str:
 
 
 class Limits:
-    """Maui's limits: the usage of limited credentials, and which queued jobs may start.
+    """Usage of limited credentials, and which queued jobs Maui's limits let start.
 
     Args:
         credentials: the combinations of credentials and their numbers.
@@ -148,9 +151,11 @@ class Limits:
                 self._idle_rows.add_code(waiting)
 
     def _numbered(self, limits: tuple[_Limit, ...], metrics: Mapping[str, int]) -> list[Entry]:
-        """Return (counter, metric, soft limit, hard limit) of the limits with these metrics.
+        """Return the limits with these metrics as numbers.
 
-        All are numbers. Limits on all jobs together are left out, except those on outstanding work and time.
+        Each limit is (counter, metric, soft limit, hard limit).
+
+        Limits on all jobs together are left out, except those on outstanding work and time.
         """
         return [
             (self._usage[limit.counter].number, metrics[limit.metric], limit.soft, limit.hard)
@@ -261,13 +266,13 @@ class Limits:
         )
 
     def allowed(self, queue: MauiQueue, now: float, *, hard: bool, rows: Rows | None = None) -> Bools | None:
-        """Return which jobs the limits on running jobs allow to start; None means all of them.
+        """Return which jobs the limits on running jobs allow to start.
 
         Args:
             rows: the rows of the jobs in the queue; None: all rows.
 
         Returns:
-            An array of shape (rows,), or None.
+            An array of shape (rows,). None means that all jobs may start.
         """
         if not self.active:
             return None
@@ -284,9 +289,9 @@ class Limits:
         return allowed
 
     def _system_room(self, hard: bool) -> float:
-        """Return the size (units) of the largest job that the limits on all jobs together allow.
+        """Return the size of the largest job that the limits on all jobs together allow.
 
-        Return -1 if no job may start.
+        The size is in units. Return -1 if no job may start.
         """
         usage = self._usage.get(_SYSTEM, _Usage(0))
         room = inf
@@ -297,9 +302,10 @@ class Limits:
         return min(room, 2.0**53)  # less than an empty row
 
     def considered(self, queue: MauiQueue, eligible: Bools, ranks: Floats, *, hard: bool, use: str = "") -> Bools:
-        """Return the eligible rows that MAXIJOB admits: those ranked first for their credential.
+        """Return the eligible rows that MAXIJOB admits.
 
-        ``use`` names the caller's purpose. The last result is kept per use, which makes the next call faster.
+        These are the rows ranked first for their credential. ``use`` names the caller's purpose. The last result is
+        kept per use, which makes the next call faster.
         """
         self._extend()
         return self._idle_rows.considered(queue, eligible, ranks, int(hard), use)

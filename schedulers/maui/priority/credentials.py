@@ -1,4 +1,7 @@
-"""Numbers for names of credentials (users, groups, ...) and for their combinations."""
+"""Numbers for names of credentials and for combinations of credentials.
+
+Credentials are users, groups and so on.
+"""
 
 from collections.abc import Sequence
 
@@ -10,7 +13,9 @@ from pipistrelle.schedulers.maui.priority.waiting import longer
 
 
 class Credentials:
-    """Numbers for names of credentials and for their combinations, by first appearance.
+    """Numbers for names of credentials and for their combinations.
+
+    Numbers are given in the order of first appearance.
 
     Attributes:
         names: the names of each kind of credential (user, group, ...).

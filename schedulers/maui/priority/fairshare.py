@@ -1,4 +1,7 @@
-"""Maui's fairshare: usage in time windows, with older windows decayed, against targets."""
+"""Maui's fairshare: compares the usage of credentials with their targets.
+
+Usage is counted in time windows; older windows count less.
+"""
 
 from collections.abc import Sequence
 from math import floor, inf
@@ -17,7 +20,7 @@ _ROOM = 16
 
 
 class _Targets(NamedTuple):
-    """The fairshare targets of all credentials of one kind, such as users, with their types."""
+    """The fairshare targets, with their types, of all credentials of one kind."""
 
     values: Floats
     floors: Bools
@@ -216,7 +219,10 @@ class Fairshare(Kept):
         return counters
 
     def _target(self, kind: str, name: str) -> tuple[str, Credential]:
-        """Return (owner, attributes) with the target of a name; the owner is the name or DEFAULT."""
+        """Return (owner, attributes) with the fairshare target of a name.
+
+        The owner is the name itself or DEFAULT.
+        """
         own = self._settings.own(kind, name)
         if own is not None and own.target:
             return name, own
@@ -260,9 +266,9 @@ class Fairshare(Kept):
         return found
 
     def room(self, code: int, now: float) -> tuple[float, str]:
-        """Return the usage (unit x s) that the caps still allow a new job, and the tightest cap.
+        """Return how much usage the caps still allow a new job, and the tightest cap.
 
-        The usage is inf without caps.
+        The usage is in unit x s. It is inf without caps.
         """
         numbers, names = self._credentials.parts[code], self._credentials.combinations[code]
         rooms = [float(room[number]) for (room, _), number in zip(self.rooms(now), numbers, strict=True)]

@@ -49,7 +49,10 @@ class Breakdown(NamedTuple):
     rank: float
 
     def values(self) -> dict[str, float]:
-        """Return {name: value}: the rank as ``priority``, and each term as ``SERV.QUEUETIME``."""
+        """Return {name: value} of the priority and its terms.
+
+        The name of the rank is ``priority``; the name of a term is, for example, ``SERV.QUEUETIME``.
+        """
         return {"priority": self.rank} | {f"{term.component}.{term.subcomponent}": term.value for term in self.terms}
 
 
@@ -73,7 +76,10 @@ def _some(columns: Columns, rows: slice | NDArray[np.intp]) -> Lines:
 
 
 class _Table(NamedTuple):
-    """Values that depend only on a job's credentials; one row per combination of these."""
+    """Values that depend only on a job's credentials.
+
+    The table has one row per combination of credentials.
+    """
 
     priorities: Floats  # (combinations, kinds)
     queue_time_weight: Floats
@@ -137,7 +143,10 @@ class Priorities:
 
     @property
     def grow_alike(self) -> bool:
-        """Return whether all priorities grow at the same rate, so that no job passes another."""
+        """Return whether all priorities grow at the same rate.
+
+        If so, no job passes another.
+        """
         service = all(name == "QUEUETIME" for name in self._active["SERV"]) and not self._qos_weights
         capped = self._cap["QUEUETIME"] != inf or self._component_cap["SERV"] != inf
         moving = self._active["TARG"] or (self._active["FS"] and self._fairshare.active)

@@ -105,7 +105,10 @@ class MauiQueue:
         return (job for job in self.jobs if job is not None)
 
     def state(self) -> list[list[Any]]:
-        """Return (id, walltime, code, access, since, bypass, held) of each row, as plain values."""
+        """Return the rows as plain values.
+
+        Each row is (id, walltime, code, access, since, bypass, held).
+        """
         columns = (self.walltime, self.code, self.access, self.since, self.bypass, self.held)
         return [
             [job.id, *(column[row].item() for column in columns)]
@@ -209,7 +212,10 @@ class FixedColumn(Generic[_Scalar]):
 
 
 class RowsByCounter:
-    """The rows of the queue for each counter of a limit; a job can count for several limits."""
+    """The rows of the queue for each counter of a limit.
+
+    A job can count for several limits.
+    """
 
     def __init__(self) -> None:
         #: counters by combination
@@ -227,7 +233,10 @@ class RowsByCounter:
         self.counters_of.append(counters)
 
     def follow(self, queue: MauiQueue) -> Ints:
-        """Add the rows of jobs that joined the queue since the last call; return these rows."""
+        """Add the rows of jobs that joined the queue since the last call.
+
+        Return these rows.
+        """
         if queue.generation != self._generation:
             self._generation, self._count = queue.generation, 0
             self.rows.clear()

@@ -1,7 +1,4 @@
-"""The functions of `pipistrelle.schedulers.sharing.plan.loops`, as loops for numba.
-
-The results are equal.
-"""
+"""Loops for numba, equal to the functions of the module sharing.plan.loops."""
 
 from functools import cache
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""Conservative backfilling on nodes that jobs share: every waiting job has a reservation."""
+"""Conservative backfilling on nodes that jobs share.
+
+Every waiting job has a reservation.
+"""
 
 from math import inf
 from typing import Any
@@ -16,12 +19,12 @@ from pipistrelle.schedulers.sharing.plan.slices import NodePlace
 
 
 class ConservativeOnNodes:
-    """Conservative backfilling on nodes that jobs share: every waiting job has a reservation.
+    """Conservative backfilling on nodes that jobs share.
 
-    A new job gets a reservation on fixed nodes that delays no earlier reservation. When a job ends, the waiting jobs
-    are planned again, one by one in the order of the queue. Meanwhile all other jobs keep their reservations. A job
-    changes its reservation only if it can start earlier, or at the same time on preferred nodes. Jobs that cannot gain
-    from the freed resources are skipped.
+    Every waiting job has a reservation. A new job gets a reservation on fixed nodes that delays no earlier reservation.
+    When a job ends, the waiting jobs are planned again, one by one in the order of the queue. Meanwhile all other jobs
+    keep their reservations. A job changes its reservation only if it can start earlier, or at the same time on
+    preferred nodes. Jobs that cannot gain from the freed resources are skipped.
     """
 
     def __init__(self) -> None:
@@ -75,7 +78,7 @@ class _Reserved(NodePlan):
         return inf if place is None else place.begin
 
     def state(self) -> dict[str, Any]:
-        """Return the plan, the reservations of waiting jobs, and which of these jobs may move."""
+        """Return the plan, the reservations of waiting jobs, and which jobs may move."""
         places = [[number, plain(place)] for number, place in self._places.items()]
         return {**super().state(), "places": places, "marks": self._marks.state()}
 
@@ -90,7 +93,10 @@ class _Reserved(NodePlan):
         self._marks.restore(state["marks"])
 
     def holds_for(self, view: View) -> bool:
-        """Return whether the plan is valid and every job whose reservation has begun was started."""
+        """Return whether the plan is still valid.
+
+        It is invalid if a job has not started although its reservation has begun.
+        """
         return super().holds_for(view) and not any(place.begin < view.now for place in self._places.values())
 
     def schedule(self, *, anew: bool) -> None:
@@ -219,7 +225,10 @@ class _Marks:
         self._nodes: Bools = np.zeros((0, nodes), dtype=np.bool_)
 
     def state(self) -> list[list[Any]]:
-        """Return the number of each marked job, with the nodes on which resources were freed."""
+        """Return the number of each marked job, and the nodes that may help it.
+
+        Resources were freed on these nodes.
+        """
         return [
             [number, np.flatnonzero(self._nodes[row]).tolist()]
             for number, row in self._column.items()
@@ -233,7 +242,10 @@ class _Marks:
             self._nodes[self._column[number], nodes] = True
 
     def join(self, job: SchedulerJob, plan: NodePlan, end: float) -> None:
-        """Add a job without a mark; for a known job, only set the ``end`` (s) of its reservation."""
+        """Add a job without a mark.
+
+        For a known job, only set the ``end`` (s) of its reservation.
+        """
         row = self._column.get(job.number)
         if row is None:
             if not self._unused:

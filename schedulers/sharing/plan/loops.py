@@ -61,7 +61,9 @@ class Shut(NamedTuple):
 
 
 def suffices(free: Ints, has: Ints, need: Need) -> Bools:
-    """Return which nodes have enough free for the job's part on one node, shape (nodes,).
+    """Return which nodes have enough free for the job's part on one node.
+
+    The result has shape (nodes,).
 
     Args:
         free: free amounts, shape (nodes, columns).
@@ -131,9 +133,9 @@ def first_begin(
 
 
 def extreme_free(table: Ints, order: Ints, first: int, after: int, nodes: Ints, most: bool) -> Ints:
-    """Return the least (or most) that is free in any slice from ``first`` to before ``after``.
+    """Return the least (or most) that is free in any of some slices.
 
-    The result has shape (nodes, columns).
+    The slices are ``first`` to before ``after``. The result has shape (nodes, columns).
     """
     found: Ints = table[order[first]][nodes]
     for at in range(first + 1, after):

@@ -1,4 +1,7 @@
-"""The plan for rules that reserve shared nodes: what is free on each node at each time."""
+"""The plan for rules that reserve shared nodes.
+
+It tells what is free on each node at each time.
+"""
 
 from collections.abc import Mapping, Sequence
 from math import inf
@@ -28,7 +31,7 @@ class NodeFit(NamedTuple):
 
 
 class Access(NamedTuple):
-    """The nodes that a job may ever use, and the windows that close some of them for a time.
+    """The nodes that a job may ever use, and when windows close some of them.
 
     Attributes:
         allowed: whether the job may ever use each node, shape (nodes,).
@@ -112,7 +115,9 @@ class NodeSearch:
     def earliest(
         self, job: SchedulerJob, need: Need, among: Ints, periods: Sequence[Period] = (), before: float = inf
     ) -> NodeFit | None:
-        """Return the earliest time at which a job fits, and what it takes; None if there is none.
+        """Return the earliest time at which a job fits, and what it takes.
+
+        Return None if there is no such time.
 
         Args:
             among: the nodes that may be used.
@@ -136,7 +141,10 @@ class NodeSearch:
         return None
 
     def _choose(self, shape: Shape, at: int, length: float, good: Ints) -> Takes | None:
-        """Return what a job takes of the good nodes from slice ``at`` on; None if it does not fit."""
+        """Return what a job takes of the nodes ``good`` from slice ``at`` on.
+
+        Return None if the job does not fit.
+        """
         has, width = self.slices.has, len(self.shared.nodes.resources)
         table = np.zeros_like(has)
         table[good] = self.slices.least_free(at, length, good)
@@ -148,7 +156,10 @@ class NodeSearch:
         return shape.choose(self.order(shape, at, length, good), most, amounts, gpus)
 
     def order(self, shape: Shape, at: int, length: float, good: Ints) -> Ints:
-        """Return all nodes, preferred nodes first, for a job that would start in slice ``at``."""
+        """Return all nodes, preferred nodes first.
+
+        The job would start in slice ``at``.
+        """
         return self.shared.by_weight if at else self.placer.order(shape)
 
     def _shut(self, shape: Shape, periods: Sequence[Period]) -> Shut:
@@ -170,7 +181,7 @@ class NodeSearch:
 
 
 class NodePlan(NodeSearch):
-    """What is free at each time beside running jobs and the reservations of waiting jobs.
+    """What is free at each time beside running jobs and reservations.
 
     A running job holds its resources until its expected end (start + walltime), or until maintenance kills it. It is
     removed when it ends. The plan does not contain windows, because a window may admit some jobs.
@@ -269,7 +280,10 @@ class NodePlan(NodeSearch):
         self._next_end = windows.next_end(self.view.now) if windows else inf
 
     def _ends_at(self, job: SchedulerJob) -> float:
-        """Return the latest end (s) of a running job, and record whether maintenance kills it."""
+        """Return the latest end (s) of a running job.
+
+        Also record whether maintenance kills the job.
+        """
         end = self.view.windows.ends_at(job, self.view.now)
         if end < job.expected_end:
             self._killed[job.id] = end
@@ -308,7 +322,9 @@ class NodePlan(NodeSearch):
         self.forget_need(job)
 
     def fit(self, job: SchedulerJob, before: float = inf, among: Ints | None = None) -> NodeFit | None:
-        """Return the earliest time at which a job fits, and what it takes; None if there is none.
+        """Return the earliest time at which a job fits, and what it takes.
+
+        Return None if there is no such time.
 
         Args:
             before: the latest time to try, s.
@@ -319,7 +335,10 @@ class NodePlan(NodeSearch):
         return self.earliest(job, self.need(job), access.nodes if among is None else among, periods, before)
 
     def start_if_fits(self, job: SchedulerJob) -> bool:
-        """Start a job if it fits now and until its expected end; return whether it was started."""
+        """Start a job if it fits now and until its expected end.
+
+        Return whether the job was started.
+        """
         fit = self.fit(job, self.view.now)
         if fit is not None:
             self.start(job, fit.takes)

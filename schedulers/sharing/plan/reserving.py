@@ -43,11 +43,17 @@ class EasySlicesOnNodes:
         self._place: NodePlace | None = None
 
     def reservation(self, job: SchedulerJob) -> float | None:
-        """Return the latest expected start (s) of the queue's first job; None for other jobs."""
+        """Return the latest expected start (s) of the queue's first job.
+
+        Return None for other jobs.
+        """
         return self._place.begin if self._place is not None and job.number == self._reserved_for else None
 
     def state(self) -> Any:
-        """Return the plan, and the first job's number and reservation; None if there is no plan."""
+        """Return the plan, and the first job's number and reservation.
+
+        Return None if there is no plan.
+        """
         if self._plan is None:
             return None
         return {"plan": self._plan.state(), "reserved_for": self._reserved_for, "place": plain(self._place)}
@@ -103,9 +109,10 @@ class EasySlicesOnNodes:
 
 
 class ReservingOnNodes(KeepsBegins):
-    """Backfilling on shared nodes, with reservations for the first jobs that do not fit.
+    """Backfilling on shared nodes with reservations.
 
-    The reservations are computed again at each decision. Other jobs start around them.
+    The first jobs that do not fit get reservations. The reservations are computed again at each decision. Other jobs
+    start around them.
 
     Args:
         depth: number of jobs that get a reservation.

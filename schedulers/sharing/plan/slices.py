@@ -159,11 +159,17 @@ class NodeSlices:
         self._unused = list(range(2 * old - 1, old - 1, -1))
 
     def take(self, rows: Rows, begin: float, end: float) -> None:
-        """Mark what a job takes as used from ``begin`` until ``end`` (s); past times are ignored."""
+        """Mark what a job takes as used from ``begin`` until ``end`` (s).
+
+        Past times are ignored.
+        """
         self._change(rows, begin, end, -1)
 
     def give_back(self, rows: Rows, begin: float, end: float) -> None:
-        """Mark what a job takes as free from ``begin`` until ``end`` (s); past times are ignored."""
+        """Mark what a job takes as free from ``begin`` until ``end`` (s).
+
+        Past times are ignored.
+        """
         self._change(rows, begin, end, 1)
 
     def _change(self, rows: Rows, begin: float, end: float, sign: int) -> None:
@@ -187,9 +193,10 @@ class NodeSlices:
             self._shift(at + 1, at)
 
     def first_begin(self, need: Need, among: Ints, shut: Shut, at: int, last: int) -> tuple[int, Ints]:
-        """Return the first slice, from ``at`` to ``last``, in which a job may fit, and its nodes.
+        """Return the first slice in which a job may fit, and the job's nodes.
 
-        The slice is -1 if there is none. `loops.first_begin` describes the arguments.
+        The slices from ``at`` to ``last`` are tried. The slice is -1 if there is none. `loops.first_begin` describes
+        the arguments.
         """
         found, good = self.form.first_begin(
             self._table, self.order, self._begins, self.has, need, among, shut, at, min(last, self._count - 1)
@@ -197,9 +204,9 @@ class NodeSlices:
         return found, among[good]
 
     def least_free(self, at: int, length: float, nodes: Ints) -> Ints:
-        """Return what stays free on some nodes for ``length`` seconds from slice ``at`` on.
+        """Return what stays free on some nodes from slice ``at`` on.
 
-        The result has shape (nodes, columns).
+        It stays free for ``length`` seconds. The result has shape (nodes, columns).
         """
         end = end_of(float(self._begins[at]), length)
         after = int(np.searchsorted(self.begins, end))
@@ -207,7 +214,9 @@ class NodeSlices:
         return found
 
     def enough_until(self, length: float, nodes: Ints, least: Ints) -> Ints:
-        """Return until when each node keeps enough free, from ``length`` seconds after now on.
+        """Return until when each node keeps enough free.
+
+        The time from ``length`` seconds after now on is examined.
 
         Args:
             least: the amounts that count as enough, for the first columns.
@@ -223,9 +232,9 @@ class NodeSlices:
         return found
 
     def most_free(self, begin: float, end: float, nodes: Ints) -> Ints:
-        """Return the most that is ever free on some nodes from ``begin`` until ``end`` (s).
+        """Return the most that is ever free on some nodes.
 
-        The result has shape (nodes, columns).
+        The period is from ``begin`` until ``end`` (s). The result has shape (nodes, columns).
         """
         first = max(int(np.searchsorted(self.begins, begin, side="right")) - 1, 0)
         after = max(int(np.searchsorted(self.begins, end)), first + 1)

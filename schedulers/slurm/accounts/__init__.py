@@ -1,1 +1,1 @@
-"""Accounts, users and QOS of Slurm: their usage, and the limits that keep their jobs waiting."""
+"""Accounts, users and QOS of Slurm: their usage, and limits on their jobs."""

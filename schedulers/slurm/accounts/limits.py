@@ -39,7 +39,7 @@ class SlurmLimits:
         self.idle = not (accounts.enforces_limits and accounts.has_limits)
 
     def qos_of(self, job: SlurmJob) -> list[Qos]:
-        """Return the QOS whose limits apply to a job; the QOS that is tested first comes first."""
+        """Return the QOS whose limits apply to a job, in the order of testing."""
         accounts = self.accounts
         own = accounts.qos[job.qos] if job.qos >= 0 else None
         at = self.partition_qos(job)
@@ -49,7 +49,10 @@ class SlurmLimits:
         return [own, of_part] if "OverPartQOS" in own.settings.flags else [of_part, own]
 
     def before(self, job: SlurmJob) -> str:
-        """Return the reason that keeps a job waiting before nodes are chosen; "" if there is none."""
+        """Return the reason that keeps a job waiting before nodes are chosen.
+
+        Return "" if there is none.
+        """
         if self.idle or job.assoc < 0:
             return ""
         hidden: set[str] = set()
@@ -99,7 +102,10 @@ class SlurmLimits:
         return ""
 
     def after(self, job: SlurmJob, tres: Tres) -> str:
-        """Return the reason that keeps a job waiting once its TRES are known; "" if there is none."""
+        """Return the reason that keeps a job waiting once its TRES are known.
+
+        Return "" if there is none.
+        """
         if self.idle or job.assoc < 0:
             return ""
         hidden: set[str] = set()
@@ -128,9 +134,9 @@ class SlurmLimits:
         return ""
 
     def _own(self, job: SlurmJob, tres: Tres, hidden: set[str]) -> str:
-        """Return the reason of the first limit of the job's association that the job exceeds; "" if none.
+        """Return the reason of the first limit of its association that a job exceeds.
 
-        A limit that the association lacks is inherited from its accounts.
+        Return "" if the job exceeds none. A limit that the association lacks is inherited from its accounts.
         """
         inherited = self.accounts.inherited
         minutes = inherited(job.assoc, "max_tres_mins_pj") or {}
@@ -273,7 +279,10 @@ class SlurmLimits:
         return ""
 
     def count_submitted(self, job: SlurmJob, count: int) -> None:
-        """Add ``count``, which may be negative, to the submitted jobs of a job's QOS and associations."""
+        """Add ``count`` to the submitted jobs of a job's QOS and associations.
+
+        ``count`` may be negative.
+        """
         for used in self._users(job):
             used.submitted += count
 
@@ -311,9 +320,10 @@ class _Holder:
 def _over(
     limit: Mapping[str, float], used: Tres, tres: Tres, kind: str, hidden: set[str], *, mark: bool = False
 ) -> str:
-    """Return the first TRES whose used plus requested amount exceeds its limit; "" if there is none.
+    """Return the first TRES whose used plus requested amount exceeds its limit.
 
-    Limits in ``hidden`` (``kind/TRES``) are not tested. With ``mark``, the tested limits are added to ``hidden``.
+    Return "" if there is none. Limits in ``hidden`` (``kind/TRES``) are not tested. With ``mark``, the tested limits
+    are added to ``hidden``.
     """
     for name, most in limit.items():
         key = f"{kind}/{name}"

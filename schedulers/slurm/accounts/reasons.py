@@ -12,9 +12,9 @@ def _kind(tres: str) -> str:
 
 
 def group_reason(level: str, tres: str) -> str:
-    """Return the reason of a job that a GrpTRES limit holds back, such as QOSGrpCpuLimit or AssocGrpGRES.
+    """Return the reason of a job that a GrpTRES limit keeps waiting.
 
-    ``level`` is the reason's first word, QOS or Assoc.
+    Examples are QOSGrpCpuLimit and AssocGrpGRES. ``level`` is the reason's first word, QOS or Assoc.
     """
     kind = _kind(tres)
     if kind in ("GRES", "Unknown"):
@@ -32,7 +32,7 @@ def minutes_reason(level: str, tres: str, *, running: bool = False) -> str:
 
 
 def job_reason(level: str, tres: str) -> str:
-    """Return the reason of MaxTRES per job, such as QOSMaxCpuPerJobLimit or AssocMaxMemPerJob."""
+    """Return the reason of MaxTRES per job, such as QOSMaxCpuPerJobLimit."""
     kind = _kind(tres)
     if kind == "Mem":
         return "QOSMaxMemoryPerJob" if level == "QOS" else "AssocMaxMemPerJob"
@@ -52,7 +52,7 @@ def node_reason(level: str, tres: str) -> str:
 
 
 def least_reason(tres: str) -> str:
-    """Return the reason of MinTRES per job, such as QOSMinCpuNotSatisfied or QOSMinMemory."""
+    """Return the reason of MinTRES per job, such as QOSMinCpuNotSatisfied."""
     kind = _kind(tres)
     if kind == "Cpu":
         return "QOSMinCpuNotSatisfied"
@@ -78,5 +78,8 @@ def is_limit(reason: str) -> bool:
 
 
 def is_of_usage(reason: str) -> bool:
-    """Return whether a reason comes from a limit of past usage, which decays or is reset."""
+    """Return whether a reason comes from a limit of past usage.
+
+    Past usage decays or is reset.
+    """
     return is_limit(reason) and ("Minutes" in reason or "GrpWall" in reason)

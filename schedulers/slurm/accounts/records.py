@@ -50,7 +50,10 @@ class Used:
 
 
 class _Column:
-    """An attribute of associations whose values the table keeps in one array, `Accounts.NAME`."""
+    """An attribute of associations whose values are in one array.
+
+    The array is `Accounts.NAME`.
+    """
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -215,7 +218,10 @@ class Accounts:
             index = one.parent
 
     def inherited(self, index: int, name: str) -> Any:
-        """Return a limit per user (``max_*``) of an association, or of the nearest account above it that has one."""
+        """Return a limit per user (``max_*``) of an association.
+
+        If the association has none, return the limit of the nearest account above it that has one.
+        """
         if (index, name) not in self._inherited:
             values = (getattr(one.settings, name) for one in self.line(index))
             self._inherited[index, name] = next((value for value in values if _limits(value)), None)

@@ -1,4 +1,7 @@
-"""Sets of nodes as integers: bit i is the node with index i, and nodes are sorted by name as Slurm does."""
+"""Sets of nodes as integers.
+
+Bit i stands for the node with index i. Nodes are sorted by name, as Slurm does.
+"""
 
 from collections.abc import Iterable
 from typing import Final
@@ -39,7 +42,10 @@ def array_of(mask: int) -> NDArray[np.intp]:
 
 
 def runs_of(mask: int) -> list[tuple[int, int]]:
-    """Return the runs of consecutive nodes in a set as (first index, length), in ascending order."""
+    """Return the runs of consecutive nodes in a set, in ascending order.
+
+    Each run is (first index, length).
+    """
     runs = []
     base = 0
     while mask:
@@ -59,7 +65,10 @@ def span(first: int, length: int) -> int:
 
 
 def lowest(mask: int, count: int) -> int:
-    """Return the ``count`` nodes with the lowest indices of a set; the set must have that many."""
+    """Return the ``count`` nodes with the lowest indices of a set.
+
+    The set must have at least that many nodes.
+    """
     taken = 0
     for _ in range(count):
         low = mask & -mask

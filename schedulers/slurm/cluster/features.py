@@ -1,4 +1,7 @@
-"""Parse constraints on node features as sbatch takes them: and, or, counts, matching sets."""
+"""Parse constraints on node features as sbatch takes them.
+
+A constraint can have "and", "or", counts and matching sets.
+"""
 
 from typing import Final
 
@@ -20,10 +23,10 @@ class Wanted(Struct, frozen=True):
 
 
 def parse_constraint(text: str, features: dict[str, int], everything: int) -> list[Wanted]:
-    """Return the alternative ways to satisfy a constraint, in the order in which Slurm tries them.
+    """Return the alternative ways to satisfy a constraint.
 
-    ``a&b`` and ``a|b`` give one way. ``[a|b]`` gives one way per feature, because all nodes must have the same feature.
-    ``[a*2&b*1]`` gives a way with counts.
+    They are in the order in which Slurm tries them. ``a&b`` and ``a|b`` give one way. ``[a|b]`` gives one way per
+    feature, because all nodes must have the same feature. ``[a*2&b*1]`` gives a way with counts.
 
     Args:
         features: {feature: set of the nodes that have it}.

@@ -1,4 +1,7 @@
-"""The record of a job as slurmctld keeps it: request, state, reason to wait, and allocation."""
+"""The record of a job as slurmctld keeps it.
+
+It has the request, the state, the reason why the job waits, and the allocation.
+"""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -22,7 +25,7 @@ ENDED: Final = frozenset({COMPLETED, FAILED, TIMEOUT, CANCELLED, PREEMPTED, NODE
 
 
 class SlurmJob:
-    """The record of a job, of a running task of an array, or of an array's waiting tasks.
+    """The record of a job, of a running array task, or of an array's waiting tasks.
 
     Attributes:
         serial: number of the record in the order of creation; breaks ties between running jobs.
@@ -38,7 +41,7 @@ class SlurmJob:
         shares: whether the job holds CPUs that other jobs may hold, too.
         eligible: time from which the job may run, s; 0: not known yet, inf while it depends on others.
         accrued: time from which the job's age counts, set by the first pass that finds it eligible, s.
-        reason: why the job waits, by Slurm's name.
+        reason: Slurm's name for the reason why the job waits.
         asked: {partition: the job's requests there}, as far as they are known.
         start, limit_end: start, and start + limit, s.
         nodes, alloc: the nodes that the job holds, and its amounts on each.
@@ -159,7 +162,10 @@ class SlurmJob:
 
     @property
     def order_number(self) -> int:
-        """The number that orders jobs of equal priority: the job's id, or for a task the array's id."""
+        """The number that orders jobs of equal priority.
+
+        It is the job's id, or for a task the array's id.
+        """
         return self.array or self.number
 
     @property

@@ -1,4 +1,7 @@
-"""The nodes and partitions of a cluster in Slurm's order, and the free amounts on each node."""
+"""The nodes and partitions of a cluster in Slurm's order.
+
+The free amounts on each node are recorded, too.
+"""
 
 from collections.abc import Iterable
 from typing import Any
@@ -28,12 +31,15 @@ class SlurmPartition:
 
     @property
     def runs_jobs(self) -> bool:
-        """Whether queued jobs of the partition may start: false if its state is DOWN or INACTIVE."""
+        """Whether queued jobs of the partition may start.
+
+        They may not if the partition's state is DOWN or INACTIVE.
+        """
         return self.settings.state in ("UP", "DRAIN")
 
 
 class SlurmMachine:
-    """All nodes of a cluster: their CPUs, memory and gres, and what jobs hold of these.
+    """All nodes of a cluster: their CPUs, memory and gres, and which of them are free.
 
     Attributes:
         names: names of the nodes, sorted as Slurm sorts them; a node's index is its bit in all sets.
@@ -134,11 +140,17 @@ class SlurmMachine:
         return [self.names[at] for at in indices_of(mask)]
 
     def state(self) -> dict[str, Any]:
-        """Return which nodes are down or completing; all else follows from the running jobs."""
+        """Return which nodes are down or completing.
+
+        All else follows from the running jobs.
+        """
         return {"down": hex(self.down), "completing": hex(self.completing)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned; the caller must then call `take` for each running job."""
+        """Restore what `state` returned.
+
+        The caller must then call `take` for each running job.
+        """
         self.down = int(state["down"], 16)
         self.completing = int(state["completing"], 16)
 

@@ -58,7 +58,9 @@ class QosSettings(Struct, frozen=True, kw_only=True):
 
 
 class AssociationSettings(Struct, frozen=True, kw_only=True):
-    """An account (``user`` is "") or a user in an account; a limit that is None is not set for it.
+    """An account, or a user in an account, with its limits.
+
+    ``user`` is "" for an account. A limit that is None is not set.
 
     Attributes:
         parent: name of the account above; "" for root.

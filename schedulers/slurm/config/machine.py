@@ -7,7 +7,9 @@ from msgspec import Struct, field
 
 
 class NodeSettings(Struct, frozen=True, kw_only=True):
-    """One node of a slurm.conf; a ``NodeName`` line for several nodes gives one of these per node.
+    """One node of a slurm.conf.
+
+    A ``NodeName`` line for several nodes gives one object per node.
 
     Attributes:
         cpus: CPUs (threads) of the node.
@@ -36,7 +38,9 @@ class NodeSettings(Struct, frozen=True, kw_only=True):
 
 
 class PartitionSettings(Struct, frozen=True, kw_only=True):
-    """One ``PartitionName`` line, including the defaults of an earlier ``PartitionName=DEFAULT``.
+    """One ``PartitionName`` line of a slurm.conf.
+
+    It includes the values of an earlier line ``PartitionName=DEFAULT``.
 
     Attributes:
         nodes: names of the nodes, in any order; ALL and node sets are replaced by names.
@@ -123,7 +127,10 @@ class ReservationSettings(Struct, frozen=True, kw_only=True):
 
 
 class SwitchSettings(Struct, frozen=True, kw_only=True):
-    """One ``SwitchName`` line of topology.conf, with the names of the nodes or switches below it."""
+    """One ``SwitchName`` line of topology.conf.
+
+    It has the names of the nodes or switches below the switch.
+    """
 
     name: str
     nodes: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""The parameters of Slurm's scheduler, priorities, preemption and node selection, as values."""
+"""Parameters of Slurm's scheduler, priorities, preemption and node selection."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -9,7 +9,9 @@ DAY: Final = 86400.0
 
 
 class SchedulerParameters(Struct, frozen=True, kw_only=True):
-    """The keys of ``SchedulerParameters`` that affect decisions; names and units are Slurm's.
+    """The keys of ``SchedulerParameters`` that affect decisions.
+
+    Names and units are Slurm's.
 
     Attributes:
         sched_interval: s between two passes over the full queue; None (-1 in the file): the main scheduling loop is
@@ -62,7 +64,9 @@ class SchedulerParameters(Struct, frozen=True, kw_only=True):
 
 
 class PrioritySettings(Struct, frozen=True, kw_only=True):
-    """``PriorityType`` and all other keys that begin with ``Priority``; durations in s.
+    """``PriorityType`` and all other keys that begin with ``Priority``.
+
+    Durations are in seconds.
 
     Attributes:
         type: priority/basic or priority/multifactor.
@@ -92,7 +96,9 @@ class PrioritySettings(Struct, frozen=True, kw_only=True):
 
 
 class SelectSettings(Struct, frozen=True, kw_only=True):
-    """Settings of node selection: ``SelectType`` and its parameters, topology, memory per job.
+    """Settings of node selection.
+
+    These are ``SelectType`` and its parameters, the topology, and default and largest memory.
 
     Attributes:
         type: select/linear or select/cons_tres (select/cons_res decides the same).

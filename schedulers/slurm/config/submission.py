@@ -7,7 +7,9 @@ from msgspec import Struct, field
 
 
 class Submission(Struct, frozen=True, kw_only=True):
-    """One submission, as sbatch's options give it; times are s of simulated time, memory MiB.
+    """One submission, as sbatch's options describe it.
+
+    Times are seconds of simulated time; memory is in MiB.
 
     Attributes:
         number: Slurm's job id, which breaks ties in the queue and is used in dependencies. A task of an array has the

@@ -42,7 +42,10 @@ _EXAMPLE: Final = "a file of 'sacctmgr dump', a table of 'sacctmgr -P show assoc
 
 
 class Accounting(Struct, frozen=True):
-    """The content of accounting files, and for each option whether it is honoured or ignored."""
+    """The content of accounting files.
+
+    For each option, it says whether the option is honoured or ignored.
+    """
 
     associations: tuple[AssociationSettings, ...] = ()
     qos: tuple[QosSettings, ...] = ()
@@ -50,7 +53,10 @@ class Accounting(Struct, frozen=True):
 
 
 def is_accounting(text: str) -> bool:
-    """Return whether a text is a dump, a listing or commands of sacctmgr, by its first lines that say something."""
+    """Return whether a text is a dump, a listing or commands of sacctmgr.
+
+    The first lines with content decide.
+    """
     lines = (line for line in text.splitlines() if line and not line.isspace() and not line.lstrip().startswith("#"))
     return any(
         _DUMP.match(line) or (_is_header(line) and "JobID" not in line) or _WORDS.search(line)
@@ -59,9 +65,11 @@ def is_accounting(text: str) -> bool:
 
 
 def read_accounting(files: Sequence[tuple[str, str]], cluster: str = "") -> Accounting:
-    """Return the associations and QOS of accounting files; later values override earlier ones.
+    """Return the associations and QOS of accounting files.
 
-    A QOS that an association names and no file describes has no limits. ``root`` always exists.
+    Later values override earlier ones.
+
+    If an association names a QOS that no file describes, the QOS has no limits. ``root`` always exists.
 
     Args:
         files: (name, text) of each file.

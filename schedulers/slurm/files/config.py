@@ -1,4 +1,7 @@
-"""Make the scheduler's settings from a slurm.conf, the files beside it, and accounting files."""
+"""Make the scheduler's settings from a slurm.conf.
+
+The files beside it and accounting files are used, too.
+"""
 
 from collections.abc import Mapping, Sequence
 from math import inf

@@ -60,7 +60,9 @@ def plain_name(text: str) -> str:
 
 
 class LimitOptions:
-    """Collects the options of associations and QOS, and whether each is honoured or ignored.
+    """Collects the options of associations and QOS.
+
+    For each option, it records whether the option is honoured or ignored.
 
     Attributes:
         findings: for each option, in order, whether it is honoured, ignored or unknown.
@@ -70,7 +72,9 @@ class LimitOptions:
         self.findings: list[KeyFinding] = []
 
     def set(self, kind: str, settings: dict[str, Any], name: str, text: str, where: str) -> None:
-        """Set an option of an association or a QOS, and add a finding: honoured, ignored or unknown.
+        """Set an option of an association or a QOS, and add a finding.
+
+        The finding says whether the option is honoured, ignored or unknown.
 
         Args:
             kind: whose option it is, an association or a QOS; a key of `NAMES`.
@@ -153,7 +157,10 @@ def _put(settings: dict[str, Any], field: str, value: Any) -> None:
 
 
 def _tres(old: Mapping[str, float], text: str) -> dict[str, float]:
-    """Return the amounts of TRES after a change such as ``cpu=8,mem=-1``; -1 removes the limit of a TRES."""
+    """Return the amounts of TRES after a change such as ``cpu=8,mem=-1``.
+
+    The amount -1 removes the limit of a TRES.
+    """
     gone = {part.partition("=")[0].strip().lower() for part in read_names(text) if part.endswith("=-1")}
     return {name: amount for name, amount in {**old, **read_tres(text)}.items() if name not in gone}
 

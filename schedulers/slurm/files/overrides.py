@@ -1,8 +1,11 @@
-"""Change single keys of a cluster's configuration, for studies and the option --slurm.
+"""Change single keys of a cluster's configuration.
+
+Studies and the option --slurm use this.
 
 A key is a parameter of slurm.conf (``PriorityWeightAge``), one of ``SchedulerParameters`` (``bf_window``), or a key of
 an object: ``partition.debug.MaxTime``, ``qos.high.MaxTRESPU``, ``account.bio.GrpTRES``, ``user.u1.Fairshare``. Keys
-``simulation.NAME`` set what no file of Slurm says: when the controller starts, and how fast nodes answer it.
+``simulation.NAME`` set times that are in none of Slurm's files: when the controller starts, and how fast nodes answer
+it.
 """
 
 from collections.abc import Mapping
@@ -54,7 +57,7 @@ class Overrides(Struct, frozen=True):
     simulation: Mapping[str, float]
 
     def timed(self, config: SlurmConfig) -> SlurmConfig:
-        """Return the scheduler's settings, with the times given by the keys ``simulation.NAME``."""
+        """Return the scheduler's settings with the times of the keys ``simulation.NAME``."""
         told = self.simulation
         answers = AnswerDelay(
             least=told.get("answer_delay", _ANSWERS.least),
@@ -173,7 +176,7 @@ def _setting(key: ConfKey, text: str, where: str) -> ConfSetting:
 
 
 def text_of(value: object) -> str:
-    """Return a plain value from a study's file as the text that a configuration file would have."""
+    """Return a plain value from a study's file as text of a configuration file."""
     if isinstance(value, bool):
         return "YES" if value else "NO"
     if isinstance(value, float) and value.is_integer():

@@ -98,7 +98,10 @@ def scheduler_parameters(conf: SlurmConf) -> tuple[SchedulerParameters, list[Key
 
 
 def priority_settings(conf: SlurmConf) -> PrioritySettings:
-    """Return the keys that begin with ``Priority``; SlurmConfigError for an unknown flag."""
+    """Return the keys that begin with ``Priority``.
+
+    Raise SlurmConfigError for an unknown flag.
+    """
 
     def weight(name: str) -> int:
         return cast(int, conf.value(f"PriorityWeight{name}", 0) or 0)
@@ -125,7 +128,10 @@ def priority_settings(conf: SlurmConf) -> PrioritySettings:
 
 
 def select_settings(conf: SlurmConf) -> SelectSettings:
-    """Return the settings of node selection; SlurmConfigError if a parameter is unknown or not supported."""
+    """Return the settings of node selection.
+
+    Raise SlurmConfigError if a parameter is unknown or not supported.
+    """
     names = {name.upper(): name for name in (*SELECT_PARAMETERS, *_SELECT_REFUSED)}
     found: set[str] = set()
     for part in read_names(conf.text("SelectTypeParameters")):
@@ -148,7 +154,7 @@ def select_settings(conf: SlurmConf) -> SelectSettings:
 
 
 def doubtful_values(conf: SlurmConf) -> list[KeyFinding]:
-    """Return a warning for each flag that is ignored although it could change Slurm's decisions."""
+    """Return a warning for each ignored flag that could change Slurm's decisions."""
     return [
         KeyFinding(conf.where(key), f"{key} {name}", KeySupport.WARNED, why)
         for key, reasons in _DOUBTFUL.items()
@@ -174,7 +180,10 @@ def memory_defaults(of: Any) -> dict[str, int]:
 
 
 def preempt_settings(conf: SlurmConf) -> PreemptSettings:
-    """Return the settings of preemption; SlurmConfigError for modes that are not supported."""
+    """Return the settings of preemption.
+
+    Raise SlurmConfigError for modes that are not supported.
+    """
     exempt = _seconds(conf, "PreemptExemptTime", 0.0)
     return PreemptSettings(
         type=str(conf.value("PreemptType", "preempt/none")),
@@ -184,7 +193,10 @@ def preempt_settings(conf: SlurmConf) -> PreemptSettings:
 
 
 def preempt_modes(text: str, where: str) -> tuple[str, ...]:
-    """Return the modes of preemption in upper case; SlurmConfigError if one is not supported."""
+    """Return the modes of preemption in upper case.
+
+    Raise SlurmConfigError if a mode is not supported.
+    """
     modes = tuple(name.upper() for name in read_names(text))
     for mode in modes:
         if mode in _PREEMPT_REFUSED:
@@ -197,7 +209,10 @@ def preempt_modes(text: str, where: str) -> tuple[str, ...]:
 
 
 def enforced(conf: SlurmConf) -> frozenset[str]:
-    """Return the values of ``AccountingStorageEnforce``, including the values that they imply."""
+    """Return the values of ``AccountingStorageEnforce``.
+
+    The result includes the values that they imply.
+    """
     names = {name.lower() for name in read_names(conf.text("AccountingStorageEnforce"))}
     names = {"none" if name in ("0", "no") else "associations" if name in ("1", "yes") else name for name in names}
     _known("AccountingStorageEnforce", names, ENFORCE, conf)

@@ -108,7 +108,10 @@ def _taken(options: Mapping[str, str], where: str) -> dict[str, Any]:
 
 
 def _requested(request: Request | None, nodes: int) -> dict[str, Any]:
-    """Return the fields of a submission that come from a request; without one, the job takes ``nodes`` whole nodes."""
+    """Return the fields of a submission that come from a request.
+
+    Without a request, the job takes ``nodes`` whole nodes.
+    """
     if request is None:
         return {"nodes": nodes, "max_nodes": nodes}
     models = request.gpu_models[:1]

@@ -12,7 +12,9 @@ from pipistrelle.schedulers.slurm.config.machine import SwitchSettings
 def read_topology(
     text: str, name: str, nodes: Mapping[str, int] | None = None, fetch: Fetch | None = None
 ) -> tuple[tuple[SwitchSettings, ...], list[KeyFinding]]:
-    """Return the switches of a topology.conf, and whether each key is honoured or ignored.
+    """Return the switches of a topology.conf, and findings on its keys.
+
+    A finding says whether a key is honoured or ignored.
 
     Args:
         nodes: {name of a node of the machine: its number}; None: names are not checked.

@@ -1,1 +1,1 @@
-"""Choose the nodes that a job gets now, and find the earliest time at which it can start."""
+"""Choose the nodes that a job gets now, and find a job's expected start."""

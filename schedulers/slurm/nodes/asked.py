@@ -14,10 +14,10 @@ Alloc = dict[int, Amounts]
 
 
 class NodesAsked(Struct, eq=False, weakref=True):
-    """A job's request in one partition, for one of the ways to satisfy its constraint; never changed.
+    """A job's request in one partition, for one way to satisfy its constraint.
 
-    Two requests are equal only if they are the same object. `Requests.asked` returns one object for all jobs that
-    request the same.
+    The object is never changed. Two requests are equal only if they are the same object. `Requests.asked` returns one
+    object for all jobs that request the same.
 
     Attributes:
         nodes: set of the nodes that the job may use.
@@ -74,15 +74,23 @@ class Selector(Protocol):
     """The interface of node selectors."""
 
     def now(self, asked: NodesAsked, usable: int) -> Alloc | None:
-        """Return the allocation of a job that starts now on some of the ``usable`` nodes; None if it does not fit."""
+        """Return the allocation of a job that starts now on some of the ``usable`` nodes.
+
+        Return None if the job does not fit.
+        """
 
     def without(self, asked: NodesAsked, usable: int, gone: Sequence[SlurmJob]) -> Alloc | None:
-        """Return the allocation of a job if the jobs in ``gone`` had ended; None if it does not fit."""
+        """Return the allocation of a job if the jobs in ``gone`` had ended.
+
+        Return None if the job does not fit even then.
+        """
 
     def expected(
         self, asked: NodesAsked, usable: int, running: Sequence[SlurmJob], now: int, gone: Sequence[SlurmJob] = ()
     ) -> tuple[int, Chosen] | None:
-        """Return the expected start of a job and its allocation, assuming that running jobs end at their limits.
+        """Return the expected start of a job and its allocation.
+
+        Running jobs are assumed to end at their limits.
 
         Args:
             running: all running jobs except ``gone``, ordered by the end of their limits. The caller never changes the

@@ -24,7 +24,9 @@ _MOST_AWAY = 200
 
 
 class ConsTres:
-    """Chooses parts of nodes: best fit among runs of consecutive nodes of equal weight.
+    """Chooses parts of nodes by best fit.
+
+    The best fit is sought among runs of consecutive nodes of equal weight.
 
     Args:
         parameters: ``SelectTypeParameters``.
@@ -63,7 +65,10 @@ class ConsTres:
         self._timeline: list[Running] = []
 
     def now(self, asked: NodesAsked, usable: int) -> Alloc | None:
-        """Return the allocation of a job that starts now; a job that may share CPUs tries free CPUs first."""
+        """Return the allocation of a job that starts now.
+
+        A job that may share CPUs tries free CPUs first.
+        """
         usable &= asked.nodes
         return self._now(self._fits_of(asked, usable), asked, usable)
 
@@ -148,9 +153,9 @@ class ConsTres:
         self.gpus.restore(state)
 
     def _fits_of(self, asked: NodesAsked, usable: int) -> "_Fits":
-        """Return what is known of a request on a set of nodes.
+        """Return the known results for a request on a set of nodes.
 
-        It is valid until a job starts or ends on any of these nodes.
+        They are valid until a job starts or ends on any of these nodes.
         """
         changed, self.machine.changed = self.machine.changed, 0
         if changed:
@@ -221,7 +226,9 @@ class ConsTres:
     def fit(
         self, asked: NodesAsked, usable: int, free: Free, *, at: Indices | None = None, prefer_busy: bool = False
     ) -> Alloc | None:
-        """Return the allocation of a job on some of the ``usable`` nodes with what is free there; None if none fits.
+        """Return the allocation of a job on some of the ``usable`` nodes.
+
+        The job may use what ``free`` has on these nodes. Return None if it does not fit.
 
         Args:
             at: the usable nodes as an array, if it is known.
@@ -248,7 +255,10 @@ class ConsTres:
         return None if got is None else self._alloc(asked, whole_tasks(asked, got, able), free)
 
     def _choose(self, asked: NodesAsked, nodes: Able) -> dict[int, int] | None:
-        """Return {node: CPUs} for a job; if it does not fit, try again without the nodes with the fewest CPUs."""
+        """Return {node: CPUs} for a job.
+
+        If the job does not fit, try again without the nodes with the fewest CPUs.
+        """
         if asked.counts:
             return self._with_counts(asked, nodes.pairs())
         got = self._once(asked, nodes)
@@ -303,7 +313,10 @@ class ConsTres:
         return got if left <= 0 and need <= 0 else None
 
     def _below_switch(self, asked: NodesAsked, nodes: Able) -> dict[int, int] | None:
-        """Return {node: CPUs} for a job, from nodes below the lowest switch whose nodes suffice."""
+        """Return {node: CPUs} for a job below one switch.
+
+        The nodes are below the lowest switch with enough nodes.
+        """
         assert self.tree is not None
         ranked = []
         for switch in self.tree.switches:
@@ -324,7 +337,10 @@ class ConsTres:
         return None
 
     def _alloc(self, asked: NodesAsked, got: dict[int, int], free: Free) -> Alloc:
-        """Return what a job takes of each chosen node: CPUs of whole tasks, memory and gres."""
+        """Return what a job takes of each chosen node.
+
+        The job takes the CPUs of whole tasks, memory and gres.
+        """
         machine = self.machine
         if not (asked.whole or asked.gres or machine.any_threads) and asked.mem_kind in ("", "cpu"):
             each = asked.mem if asked.mem_kind else 0
@@ -362,7 +378,7 @@ class Empty(Free):
 
 
 class _Fits(Struct):
-    """Where a request fits on some nodes, now and after the first running jobs there have ended.
+    """Where a request fits on some nodes, now and after the first running jobs end.
 
     Attributes:
         at: the nodes as an array.
@@ -388,7 +404,7 @@ class _Fits(Struct):
 
 
 class _Ahead:
-    """The cluster as one request sees it while running jobs are removed one after the other.
+    """The cluster as one request sees it while running jobs are removed in turn.
 
     Args:
         usable, at: the nodes that the job may use, as a set and as an array.
@@ -409,7 +425,10 @@ class _Ahead:
         self._place = 0
 
     def fit(self, running: Sequence[SlurmJob], place: int) -> Alloc | None:
-        """Return the job's allocation if the first ``place`` running jobs had ended; None if it does not fit."""
+        """Return the job's allocation if the first ``place`` running jobs had ended.
+
+        Return None if it does not fit.
+        """
         usable, selector = self.usable, self.selector
         self.free.take_away(job for job in running[self._place : place] if job.nodes & usable)
         self._place = place
@@ -466,7 +485,10 @@ def stops(running: Sequence[Running], usable: int, need: int = 0) -> Iterator[tu
 
 
 def whole_tasks(asked: NodesAsked, got: dict[int, int], able: Able) -> dict[int, int]:
-    """Return {node: CPUs} for whole tasks; each node in order gets as many tasks as fit, and at least one."""
+    """Return {node: CPUs} for whole tasks.
+
+    In order, each node gets as many tasks as fit, but at least one task is left for each later node.
+    """
     per_task = asked.cpus_per_task
     if asked.whole or per_task <= 1 or len(got) < 2:
         return got
@@ -482,10 +504,10 @@ def whole_tasks(asked: NodesAsked, got: dict[int, int], able: Able) -> dict[int,
 
 
 def fill(runs: list[NodeRun], asked: NodesAsked, nodes: int) -> dict[int, int] | None:
-    """Return {node: CPUs} for a job from the best runs of nodes; None if the runs do not suffice.
+    """Return {node: CPUs} for a job from the best runs of nodes.
 
-    Nodes are filled one after the other, but at least one CPU of the request is left for each later node. The last node
-    is the one with the fewest CPUs that still suffices.
+    Return None if the runs do not suffice. Nodes are filled one after the other, but at least one CPU of the request is
+    left for each later node. The last node is the one with the fewest CPUs that still suffices.
 
     Args:
         nodes: least number of nodes.
@@ -529,7 +551,10 @@ class _Filling:
         return self.nodes <= 0 and self.need <= 0
 
     def take(self, at: int, cpus: int) -> None:
-        """Take as many CPUs of a node as are needed, but leave one needed CPU for each later node."""
+        """Take as many CPUs of a node as are needed.
+
+        One needed CPU is left for each later node.
+        """
         use = cpus if self.whole else min(cpus, max(self.need - max(self.nodes - 1, 0), 1))
         self.got[at] = use
         self.need -= use
@@ -537,7 +562,10 @@ class _Filling:
         self.most -= 1
 
     def take_from(self, run: NodeRun) -> None:
-        """Take nodes of a run in ascending order; if a single node suffices for the rest, take the best fit."""
+        """Take nodes of a run in ascending order.
+
+        If a single node suffices for the rest, take the best fit.
+        """
         nodes = run.nodes
         if self.nodes <= 1:
             fitting = nodes.cpus >= self.need
@@ -558,9 +586,9 @@ class _Filling:
                 self.take(at, cpus)
 
     def _take_all(self, nodes: Able) -> bool:
-        """Take all CPUs of each node until the request is met; return False if it allows fewer nodes.
+        """Take all CPUs of each node until the request is met.
 
-        None of the nodes is taken yet, and none suffices alone.
+        Return False if the request allows fewer nodes. None of the nodes is taken yet, and none suffices alone.
         """
         total = nodes.cpus.cumsum()
         count = min(int(total.searchsorted(self.need)) + 1, len(total))

@@ -31,7 +31,10 @@ class Linear:
         self.per_node = next(iter(cpus), 1)
 
     def now(self, asked: NodesAsked, usable: int) -> Alloc | None:
-        """Return the allocation of a job that starts now, with all CPUs of its nodes; None if too few are idle."""
+        """Return the allocation of a job that starts now, with all CPUs of its nodes.
+
+        Return None if too few nodes are idle.
+        """
         machine = self.machine
         nodes = self.pick(asked, usable & asked.nodes & ~machine.busy)
         if not nodes and asked.share > 1:
@@ -84,7 +87,10 @@ class Linear:
     def expected(
         self, asked: NodesAsked, usable: int, running: Sequence[SlurmJob], now: int, gone: Sequence[SlurmJob] = ()
     ) -> tuple[int, Chosen] | None:
-        """Return the expected start of a job and its allocation; running jobs end one by one at their limits."""
+        """Return the expected start of a job and its allocation.
+
+        Running jobs are expected to end one by one at their limits.
+        """
         found = self.now(asked, usable)
         if found is not None:
             return now, Chosen.of(found)
@@ -154,7 +160,10 @@ class Linear:
         return asked.required | more if more else 0
 
     def _by_cpus(self, asked: NodesAsked, idle: int) -> int:
-        """Return idle nodes that together have enough CPUs; 0 if there are too few. Nodes may differ in size."""
+        """Return idle nodes that together have enough CPUs.
+
+        Nodes may differ in size. Return 0 if there are too few CPUs.
+        """
         at = array_of(idle)
         runs: list[NodeRun | None] = list(make_runs(Able(at, self.machine.all_cpus[at]), self.machine.all_weights))
         nodes, left, most, need = 0, asked.want_nodes, asked.max_nodes, asked.cpus

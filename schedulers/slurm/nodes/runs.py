@@ -10,7 +10,10 @@ from pipistrelle.schedulers.slurm.cluster.bits import runs_of, span
 
 
 class Able(NamedTuple):
-    """Nodes on which a job could use any CPU, ascending, and the number of usable CPUs of each."""
+    """Nodes on which a job could use any CPU, and the usable CPUs of each.
+
+    The nodes are in ascending order.
+    """
 
     at: NDArray[np.intp]
     cpus: NDArray[np.int64]
@@ -25,7 +28,10 @@ class Able(NamedTuple):
 
 
 class NodeRun(NamedTuple):
-    """A run of consecutive usable nodes of one weight, with their number and their CPUs together."""
+    """A run of consecutive usable nodes of one weight.
+
+    It has the number of nodes and the sum of their CPUs.
+    """
 
     weight: int
     nodes: Able
@@ -35,7 +41,7 @@ class NodeRun(NamedTuple):
 
 
 def make_runs(usable: Able, weight: NDArray[np.int64], required: int = 0) -> list[NodeRun]:
-    """Group usable nodes into runs."""
+    """Group usable nodes into runs of consecutive nodes of equal weight."""
     at, cpus = usable
     if not len(at):
         return []
@@ -82,9 +88,9 @@ def best_run(runs: Sequence[NodeRun | None], nodes: int, cpus: int) -> int | Non
 
 
 def pick_equal(open_nodes: int, count: int, by_weight: Sequence[tuple[int, int]], *, contiguous: bool = False) -> int:
-    """Return ``count`` open nodes of a cluster whose nodes have equal CPUs; 0 if too few are open.
+    """Return ``count`` open nodes of a cluster whose nodes have equal CPUs.
 
-    The result equals that of `best_run`, but is computed faster.
+    Return 0 if too few nodes are open. The result equals that of `best_run`, but is computed faster.
     """
     if open_nodes.bit_count() < count:
         return 0
@@ -113,7 +119,7 @@ def pick_equal(open_nodes: int, count: int, by_weight: Sequence[tuple[int, int]]
 
 
 def with_counts(wanted: Sequence[tuple[int, int]], total: int, open_nodes: int, pick: Callable[[int, int], int]) -> int:
-    """Return nodes for a constraint such as ``[a*2&b*4]``, and further ones: ``total`` in all.
+    """Return ``total`` nodes that satisfy a constraint such as ``[a*2&b*4]``.
 
     The result is 0 if there are too few.
 

@@ -49,10 +49,10 @@ class Tree:
         self.weight = machine.by_weight
 
     def pick(self, idle: int, count: int, most_leaves: int = 0) -> int:
-        """Return ``count`` idle nodes below the smallest switch that has so many; 0 if no switch has.
+        """Return ``count`` idle nodes below the smallest switch that has enough of them.
 
-        Below that switch, leaf switches are used one after the other: the one with just enough nodes, or else the one
-        with the most.
+        Return 0 if no switch has enough. Below that switch, leaf switches are used one after the other: the one with
+        just enough nodes, or else the one with the most.
 
         Args:
             most_leaves: most leaf switches to use (``--switches``); 0: any number.

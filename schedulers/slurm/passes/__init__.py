@@ -1,1 +1,4 @@
-"""The passes of slurmctld over the queue (main loop, backfill), and the tests that they apply."""
+"""The passes of slurmctld over the queue: main loop and backfill.
+
+This room also has the tests that the passes apply.
+"""

@@ -62,7 +62,7 @@ def backfill_pass(
     complete: bool = True,
     expects: bool = True,
 ) -> BackfillResult:
-    """Start jobs in queue order, unless they delay the expected start of an earlier job.
+    """Start jobs in queue order that do not delay an earlier job's expected start.
 
     Args:
         preempt: called with each victim and the job that needs the victim's nodes.
@@ -229,7 +229,10 @@ class _Pass:
         return any(selector.may_fit(way, nodes) for way in asked)
 
     def _more_tasks(self, job: SlurmJob, reserved: int) -> bool:
-        """Return whether the limit of running tasks (%N) lets another task run, besides ``reserved`` tasks."""
+        """Return whether the limit of running tasks (%N) lets another task run.
+
+        ``reserved`` tasks of the array already have reservations and count as running.
+        """
         return not job.array_limit or reserved < job.array_limit
 
     def _now_only(self, entry: QueueEntry) -> bool:
@@ -248,7 +251,7 @@ class _Pass:
         return bool(most and self.reserved_in.get(entry.part, 0) >= most)
 
     def _over_counts(self, job: SlurmJob, part: int) -> bool:
-        """Count a tested job; return whether one of the limits such as bf_max_job_part is exceeded."""
+        """Count a tested job; return whether a limit such as bf_max_job_part is exceeded."""
         if not any(self.most_tested):
             return False
         counted = self.counted
@@ -327,7 +330,10 @@ class _Pass:
         return time // self.space.resolution * self.space.resolution
 
     def _open(self, job: SlurmJob, nodes: int, when: int, limit: int) -> tuple[int, int, int]:
-        """Return (start to test, nodes open from then on for the job's time limit, next start to test)."""
+        """Return when to test a job, and the nodes that are open then.
+
+        Returns (start to test, nodes open from then on for the job's time limit, next start to test).
+        """
         reservations = self.controller.reservations
         open_nodes, overlap, when = reservations.open_nodes(job, when, limit)
         nodes &= open_nodes & self.usable & ~job.excluded
@@ -341,7 +347,10 @@ class _Pass:
     def _when(
         self, job: SlurmJob, part: int, asked: list[NodesAsked], nodes: int, now_only: bool
     ) -> tuple[int, Chosen] | None:
-        """Return a job's earliest start and allocation; the start is now if the job fits after preempting others."""
+        """Return a job's earliest start and allocation.
+
+        The start is now if the job fits after preempting other jobs. Return None if the job never fits.
+        """
         controller, now = self.controller, self.now
         selector = controller.selector
         best: tuple[int, Chosen] | None = None
@@ -392,7 +401,7 @@ class _Pass:
         return False
 
     def _longest(self, nodes: int, least: int, most: int) -> int:
-        """Return the longest time limit (s) with which a job ends before the reservations of this pass.
+        """Return the longest time limit (s) that ends before this pass's reservations.
 
         Jobs with ``--time-min`` get this limit.
 

@@ -1,4 +1,7 @@
-"""The state of slurmctld, and the operations on it: submit, start, release, requeue, recalculate."""
+"""The state of slurmctld, and the operations that change it.
+
+The operations are submit, start, release, requeue and recalculate.
+"""
 
 from bisect import insort
 from collections.abc import Callable, Sequence
@@ -95,7 +98,10 @@ class Controller:
         return self.requests.linear or all(one.exclusive for one in self.machine.partitions)
 
     def running_jobs(self) -> list[SlurmJob]:
-        """Return the running jobs, ordered by the end of their limits; the list is new once a job started or ended."""
+        """Return the running jobs, ordered by the end of their limits.
+
+        The same list object is returned until a job starts or ends.
+        """
         if self._running_jobs is None:
             self._running_jobs = [job for _, _, job in self.running]
         return self._running_jobs
@@ -190,7 +196,10 @@ class Controller:
         return ""
 
     def _never(self, job: SlurmJob) -> str:
-        """Return why no partition of the job could run it even on the empty cluster; "" if one could."""
+        """Return why no partition of a job could run it even on the empty cluster.
+
+        Return "" if one could.
+        """
         machine = self.machine
         why = ""
         for at in job.parts:
@@ -243,7 +252,10 @@ class Controller:
         return ""
 
     def start(self, job: SlurmJob, alloc: Alloc, now: int) -> SlurmJob:
-        """Start a job, or the next task of an array, on these nodes; return the record that runs."""
+        """Start a job, or the next task of an array, on these nodes.
+
+        Return the record that runs.
+        """
         if len(job.ids) > 1:
             job = self._split(job)
         else:
@@ -280,7 +292,10 @@ class Controller:
                 held[at] += sign * cpus
 
     def _split(self, array: SlurmJob) -> SlurmJob:
-        """Return a new record for an array's next task, split off the record of the waiting tasks."""
+        """Return a new record for an array's next task.
+
+        It is split off the record of the waiting tasks.
+        """
         task = self._record(array.sub)
         for name in SlurmJob.__slots__:
             if name not in ("serial", "ids", "tasks_waiting", "array_task"):
@@ -363,7 +378,10 @@ class Controller:
         self.changed += 1
 
     def records(self, number: int, task: int | None) -> list[SlurmJob] | None:
-        """Return the records of a job id, or of one task of an array; None if there is none."""
+        """Return the records of a job id, or of one task of an array.
+
+        Return None if there is none.
+        """
         found = self.by_number.get(number)
         if found is None or task is None:
             return found
@@ -371,16 +389,25 @@ class Controller:
         return some or None
 
     def recalculate(self, now: int) -> None:
-        """Decay the usage, add the usage of running jobs, and compute fairshare and priorities."""
+        """Recalculate usage, fairshare and priorities.
+
+        Past usage decays, and the usage of running jobs is added.
+        """
         self.count_usage(now)
         self.set_priorities(now)
 
     def count_usage(self, now: int) -> None:
-        """Decay the usage, and add the usage of running jobs: the first half of `recalculate`."""
+        """Decay the usage, and add the usage of running jobs.
+
+        This is the first half of `recalculate`.
+        """
         self.usage.advance(now, (job for _, _, job in self.running))
 
     def set_priorities(self, now: int) -> None:
-        """Compute fairshare factors and priorities of waiting jobs: the second half of `recalculate`."""
+        """Compute fairshare factors, and priorities of waiting jobs.
+
+        This is the second half of `recalculate`.
+        """
         self.usage.settle(now)
         if self.basic:
             return
@@ -395,7 +422,10 @@ class Controller:
         self.changed += 1
 
     def _running_seconds(self, chosen: Callable[[SlurmJob], bool]) -> Tres:
-        """Return {TRES: amount x s} that the chosen running jobs may still use, as of the last recalculation."""
+        """Return {TRES: amount x s} that the chosen running jobs may still use.
+
+        The amounts are those of the last recalculation.
+        """
         total: Tres = {}
         for _, _, job in self.running:
             if chosen(job):

@@ -1,4 +1,7 @@
-"""Test whether a job is eligible now: holds, dependencies, begin times, limits of running tasks."""
+"""Test whether a job is eligible now.
+
+Holds, dependencies, begin times and limits of running tasks are tested.
+"""
 
 from collections.abc import Sequence
 from typing import Final, Protocol
@@ -26,7 +29,10 @@ class KnowsJobs(Protocol):
     dropped: list[SlurmJob]
 
     def records(self, number: int, task: int | None) -> Sequence[SlurmJob] | None:
-        """Return the records of a job id, or of one task of an array; None if there is none."""
+        """Return the records of a job id, or of one task of an array.
+
+        Return None if there is none.
+        """
 
     def twins(self, job: SlurmJob) -> Sequence[SlurmJob]:
         """Return the jobs of the same user and name that have not ended."""
@@ -36,7 +42,10 @@ class KnowsJobs(Protocol):
 
 
 def is_eligible(controller: KnowsJobs, job: SlurmJob, now: int) -> bool:
-    """Return whether dependencies and begin times let a job run; set the job's eligible time and reason."""
+    """Return whether dependencies and begin times let a job run.
+
+    Also set the job's eligible time and reason.
+    """
     if not job.priority:
         if job.reason not in ("JobHeldUser", "JobHeldAdmin", "DependencyNeverSatisfied", "BadConstraints"):
             job.reason = "JobHeldAdmin"
@@ -77,7 +86,7 @@ def _has_twin(controller: KnowsJobs, job: SlurmJob) -> bool:
 
 
 def array_may_start(controller: KnowsJobs, job: SlurmJob) -> bool:
-    """Return whether the limit of running tasks (%N) lets another task of an array start."""
+    """Return whether the limit of running tasks (%N) lets an array start another task."""
     if not job.array_limit:
         return True
     running = sum(one.state in (RUNNING, COMPLETING) for one in controller.by_number[job.number])

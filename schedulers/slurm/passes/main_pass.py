@@ -78,7 +78,10 @@ class _Pass:
         return self.result
 
     def _is_due(self, job: SlurmJob, part: int) -> bool:
-        """Return whether a job is to be tested; if the pass ends here, set the result's note."""
+        """Return whether a job is to be tested.
+
+        If the pass ends here, set the result's note.
+        """
         parameters = self.parameters
         if parameters.sched_max_job_start and len(self.result.started) >= parameters.sched_max_job_start:
             self.result.note = "sched_max_job_start"
@@ -114,7 +117,10 @@ class _Pass:
         return True
 
     def _test(self, job: SlurmJob, part: int) -> SlurmJob | None:
-        """Test a job; if it was a task of an array and has started, return the array's record, for the next task."""
+        """Test a job, and start it if it fits.
+
+        If a task of an array has started, return the array's record, for the next task; otherwise return None.
+        """
         self.result.tested.append(job)
         one = self.controller.machine.partitions[part]
         if (self.usable & one.mask).bit_count() < job.min_nodes:
@@ -149,13 +155,19 @@ class _Pass:
         return None
 
     def _close(self, part: int) -> None:
-        """Close a partition for the rest of the pass, and close its nodes to other partitions."""
+        """Close a partition for the rest of the pass.
+
+        Its nodes are closed to other partitions, too.
+        """
         self.failed.add(part)
         self.usable &= ~self.controller.machine.partitions[part].mask
 
 
 def _too_new(controller: Controller, job: SlurmJob, now: int) -> bool:
-    """Return whether ``bf_min_age_reserve`` or ``bf_min_prio_reserve`` keep a job from closing its partition."""
+    """Return whether a job must not close its partition.
+
+    The parameters ``bf_min_age_reserve`` and ``bf_min_prio_reserve`` decide.
+    """
     parameters = controller.config.scheduler_parameters
     if parameters.bf_min_age_reserve and (not job.eligible or now - job.eligible < parameters.bf_min_age_reserve):
         return True

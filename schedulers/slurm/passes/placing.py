@@ -1,4 +1,7 @@
-"""Test one job at one moment, as select_nodes does: limits, licences, reservations and nodes."""
+"""Test one job at one moment, as Slurm's function select_nodes does.
+
+Limits, licences, reservations and nodes are tested.
+"""
 
 from collections.abc import Callable
 from typing import Final
@@ -32,7 +35,10 @@ class Placed(Struct):
 
 
 def licenses_free(controller: Controller, job: SlurmJob, now: int) -> bool:
-    """Return whether the licences that a job asks for are free; set the job's reason if not."""
+    """Return whether the licences that a job requests are free.
+
+    If not, set the job's reason.
+    """
     for name, count in job.sub.licenses.items():
         total = controller.config.licenses.get(name, 0) - controller.reservations.licenses_kept(name, now)
         if controller.licenses_used.get(name, 0) + count > total:

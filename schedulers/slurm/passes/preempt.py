@@ -1,4 +1,4 @@
-"""Preemption: which running jobs a job may preempt, and which of them it does preempt."""
+"""Preemption: which jobs a job may preempt, and which of these it preempts."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -54,7 +54,10 @@ class SlurmPreemption:
         return self.mode if own is None else _mode(own)
 
     def mode_of(self, job: SlurmJob) -> str:
-        """Return how a job is preempted: REQUEUE, CANCEL or OFF; jobs that may not be requeued are cancelled."""
+        """Return how a job is preempted: REQUEUE, CANCEL or OFF.
+
+        Jobs that may not be requeued are cancelled.
+        """
         if self.by_qos:
             own = self.accounts.qos[job.qos].settings.preempt_mode if job.qos >= 0 else None
             mode = self.mode if own is None or own.upper() in ("", "CLUSTER") else own.upper()
@@ -71,7 +74,7 @@ class SlurmPreemption:
         return self.machine.partitions[job.part].settings.grace_time
 
     def candidates(self, job: SlurmJob, part: int, running: Sequence[SlurmJob], now: int) -> list[SlurmJob]:
-        """Return the running jobs that a job may preempt, in the order in which they are preempted."""
+        """Return the running jobs that a job may preempt, in the order of preemption."""
         if not self.enabled:
             return []
         if self.by_qos and (job.qos < 0 or not self.below[job.qos]):
@@ -98,7 +101,10 @@ class SlurmPreemption:
         return self.exempt if own is None else own
 
     def _rank(self, job: SlurmJob) -> tuple[int, int]:
-        """Return the sort key of a victim: the priority of its QOS or its partition's tier, then its node count."""
+        """Return the sort key of a victim.
+
+        It is (priority of the QOS or tier of the partition, node count).
+        """
         if self.by_qos:
             rank = self.accounts.qos[job.qos].settings.priority
         else:
@@ -106,7 +112,10 @@ class SlurmPreemption:
         return min(rank, _MOST), min(job.nodes.bit_count(), _MOST)
 
     def in_progress(self, job: SlurmJob, now: int) -> bool:
-        """Return whether jobs preempted for this job may still be ending; then no more are preempted."""
+        """Return whether jobs preempted for this job may still be ending.
+
+        If so, no more jobs are preempted for it.
+        """
         return bool(job.preempts_since) and job.preempts_since > now - self.patience
 
     def victims(

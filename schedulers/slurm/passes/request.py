@@ -1,4 +1,4 @@
-"""Resolve the request of a submission for this cluster: nodes, CPUs, memory and GPUs."""
+"""Resolve a submission's request for this cluster: nodes, CPUs, memory and GPUs."""
 
 from math import inf
 from typing import Any, Final
@@ -33,7 +33,10 @@ class Requests:
         self._memory_masks: dict[int, int] = {}
 
     def _with_memory(self, amount: int) -> int:
-        """Return the set of nodes that each have at least ``amount`` MiB of memory, free or not."""
+        """Return the set of nodes that each have at least ``amount`` MiB of memory.
+
+        Memory in use counts, too.
+        """
         found = self._memory_masks.get(amount)
         if found is None:
             memory = self.machine.memory
@@ -81,7 +84,10 @@ class Requests:
         self.parse(job)
 
     def _memory(self, job: SlurmJob, part: SlurmPartition) -> None:
-        """Set a job's memory: its own request, or the default of its partition or of the cluster."""
+        """Set a job's memory.
+
+        It is the job's own request, or the default of its partition or of the cluster.
+        """
         sub, settings, select = job.sub, part.settings, self.config.select
         given = (("cpu", sub.mem_per_cpu), ("node", sub.mem_per_node), ("gpu", sub.mem_per_gpu))
         usual = (
@@ -124,7 +130,10 @@ class Requests:
         job.constraint = parse_constraint(sub.constraint, machine.features, machine.all) if sub.constraint else None
 
     def asked(self, job: SlurmJob, part: SlurmPartition) -> list[NodesAsked]:
-        """Return a job's requests in a partition: one for each alternative of its constraint."""
+        """Return a job's requests in a partition.
+
+        There is one request for each alternative of the job's constraint.
+        """
         found = job.asked.get(part.index)
         if found is None:
             found = job.asked[part.index] = self._asked(job, part)
@@ -169,7 +178,10 @@ class Requests:
         ]
 
     def _same(self, *values: Any) -> NodesAsked:
-        """Return the request with these values of its attributes; the same object as for earlier jobs."""
+        """Return the request with these values of its attributes.
+
+        If an earlier job had an equal request, the same object is returned.
+        """
         key = tuple(tuple(one.items()) if isinstance(one, dict) else one for one in values)
         found = self._known.get(key)
         if found is None:
@@ -177,7 +189,10 @@ class Requests:
         return found
 
     def tres(self, job: SlurmJob, part: SlurmPartition, alloc: Alloc | None) -> Tres:
-        """Return the TRES of a job's allocation, or of its request if there is no allocation."""
+        """Return the TRES of a job's allocation.
+
+        Without an allocation, return the TRES of the job's request.
+        """
         tres: Tres = {}
         if alloc is not None:
             cpus = memory = 0

@@ -27,7 +27,10 @@ class SlurmReservation:
         self.made = made
 
     def advance(self, now: int) -> bool:
-        """Move a repeated reservation that has ended to its next interval; return whether it still exists."""
+        """Move a repeated reservation that has ended to its next interval.
+
+        Return whether it still exists.
+        """
         if now < self.end:
             return True
         step = _DAY if "DAILY" in self.flags else 7 * _DAY if "WEEKLY" in self.flags else 0
@@ -88,7 +91,10 @@ class SlurmReservations:
         self.all.append(SlurmReservation(settings, mask, made=True))
 
     def advance(self, now: float) -> bool:
-        """Create the reservations that are due and drop those that ended; return whether any was created."""
+        """Create the reservations that are due, and drop those that have ended.
+
+        Return whether any was created.
+        """
         made = False
         while self.waiting and self.waiting[0].announced <= now:
             self._make(self.waiting.pop(0))
@@ -102,7 +108,9 @@ class SlurmReservations:
         return next((one for one in self.all if one.settings.name == name), None)
 
     def open_nodes(self, job: SlurmJob, when: int, limit: int) -> tuple[int, bool, int]:
-        """Return (set of nodes that a job may use, whether reservations exclude any nodes, start).
+        """Return the nodes that reservations leave to a job, and from when on.
+
+        Returns (set of nodes that the job may use, whether reservations exclude any nodes, start (s)).
 
         The start is ``when``, or later if all nodes, or nodes that the job requires, are reserved until then.
 
@@ -146,7 +154,10 @@ class SlurmReservations:
         return own.start <= now < own.end
 
     def next_end(self, after: int) -> int:
-        """Return the earliest end of a reservation that has not ended at ``after``; 0 if there is none."""
+        """Return the earliest end of a reservation that has not ended at ``after``.
+
+        Return 0 if there is none.
+        """
         return min((one.end for one in self.all if one.end >= after), default=0)
 
     def state(self) -> dict[str, Any]:

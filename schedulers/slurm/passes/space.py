@@ -1,8 +1,10 @@
-"""Backfill's table of node space: which nodes are reserved for later jobs, and when."""
+"""Backfill's table of node space: which nodes are reserved, and when."""
 
 
 class Space:
-    """A table whose records (begin, end, open nodes) cover time without gaps; reservations split records.
+    """Backfill's table of open nodes: its records cover time without gaps.
+
+    Each record is (begin, end, open nodes). A reservation splits records.
 
     Attributes:
         begin, end: begin and end of each record, s.
@@ -50,7 +52,7 @@ class Space:
         return nodes, later
 
     def overlaps(self, start: int, end: int, nodes: int) -> bool:
-        """Return whether any of the nodes is reserved at some time from ``start`` to ``end`` (s)."""
+        """Return whether any of the nodes is reserved between ``start`` and ``end`` (s)."""
         begins, ends, opens, after = self.begin, self.end, self.open, self.after
         at = 0
         while True:
@@ -65,7 +67,7 @@ class Space:
 
         The caller rounds both times to the table's resolution.
 
-        Afterwards, two neighbouring records with the same open nodes are merged, but at most one such pair.
+        Afterwards, at most one pair of neighbouring records with the same open nodes is merged.
         """
         begins, ends, opens, after = self.begin, self.end, self.open, self.after
         start = max(start, begins[0])

@@ -1,1 +1,1 @@
-"""Priorities of jobs: their factors, the fairshare of associations, and the decay of usage."""
+"""Priorities of jobs, with fairshare and the decay of usage."""

@@ -1,4 +1,7 @@
-"""Compute the priority of a job: a weighted sum of factors, or the order of submission."""
+"""Compute the priority of a job.
+
+It is a weighted sum of factors, or follows from the order of submission.
+"""
 
 from typing import Final
 
@@ -15,7 +18,9 @@ _MOST: Final = 0xFFFFFFFF
 
 
 class Factors(Struct, frozen=True):
-    """The factors of one job in one partition, as ``sprio`` shows them; each is from 0 to 1 unless noted.
+    """The factors of one job in one partition, as ``sprio`` shows them.
+
+    Each factor is from 0 to 1 unless noted.
 
     Attributes:
         tres: {TRES: factor}.
@@ -147,7 +152,10 @@ class Multifactor:
         return int(min(max(total, 1.0), _MOST))
 
     def set_priority(self, job: SlurmJob, now: int) -> None:
-        """Set a job's priority, for each of its partitions if there are several; held jobs keep 0."""
+        """Set a job's priority.
+
+        A job with several partitions gets one priority per partition. Held jobs keep priority 0.
+        """
         if len(job.parts) > 1:
             job.part_priorities = [self._new(job, part, now) for part in job.parts]
             job.priority = max(job.part_priorities)

@@ -6,11 +6,11 @@ from pipistrelle.schedulers.slurm.accounts.records import Accounts, Association
 
 
 def classic(accounts: Accounts, damping: int = 1) -> None:
-    """Set ``factor`` of all associations to 2^(-usage/share/damping), Slurm's classic formula.
+    """Set ``factor`` of all associations by Slurm's classic formula.
 
-    ``usage`` is an association's effective usage: own + part * (parent - own). Here ``own`` is its own usage,
-    ``parent`` its parent's effective usage, and ``part`` its shares divided by the shares of all children of its
-    parent.
+    The formula is 2^(-usage/share/damping). ``usage`` is an association's effective usage: own + part * (parent - own).
+    Here ``own`` is its own usage, ``parent`` its parent's effective usage, and ``part`` its shares divided by the
+    shares of all children of its parent.
 
     Args:
         damping: Slurm's setting ``FairShareDampeningFactor``.

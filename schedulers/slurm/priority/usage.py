@@ -36,9 +36,10 @@ class Usage:
         self.next_reset = self._reset_after(start)
 
     def advance(self, now: int, jobs: Iterable[SlurmJob]) -> None:
-        """Decay all usage up to ``now`` (s), then add the usage of running jobs since the last call.
+        """Decay all usage up to ``now`` (s), then add the usage of running jobs.
 
-        Call `settle` afterwards. Slurm's thread works in the same two steps.
+        The running jobs' usage counts from the last call on. Call `settle` afterwards. Slurm's thread works in the same
+        two steps.
         """
         seconds = now - self.last
         if seconds <= 0:
@@ -72,11 +73,10 @@ class Usage:
         self.last = max(self.last, now)
 
     def add(self, job: SlurmJob, now: int) -> None:
-        """Add a job's usage up to ``now`` (s), from its start or the start of the current period.
+        """Add a job's usage up to ``now`` (s).
 
-        The later of these two times counts.
-
-        This is also called when the job ends.
+        The usage counts from the job's start or from the start of the current period, whichever is later. This is also
+        called when the job ends.
         """
         self._add((job,), now)
 

@@ -109,7 +109,10 @@ class _Conversation(Generic[_C]):
                 raise
 
     def _leave(self, error: KeyboardInterrupt | PolicyFailed, interrupts: Interrupts) -> None:
-        """Tell a Pipistrelle server why the scheduler leaves, in reply to its next message."""
+        """Tell a Pipistrelle server why the scheduler leaves.
+
+        The reason is sent in reply to the server's next message.
+        """
         session = self._session
         if session.state == "SERVER_TURN" and self._comes_soon():
             session.receive_notice(self._next_frame(interrupts))

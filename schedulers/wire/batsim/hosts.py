@@ -79,7 +79,10 @@ def _texts(told: Any) -> dict[str, str]:
 
 
 def _value(text: str) -> str | int | float | bool:
-    """Return a host property's text as a bool, int or float if it is one, else unchanged."""
+    """Convert a host property's text to a bool, int or float if possible.
+
+    Other text is returned unchanged.
+    """
     if text in ("true", "false"):
         return text == "true"
     for kind in (int, float):

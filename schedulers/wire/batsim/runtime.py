@@ -275,7 +275,10 @@ def estimated_wait(view: View, size: int) -> float:
 
 
 def _with_nodes(data: SimulationBeginsData) -> SimulationBeginsData:
-    """Add the machine's nodes from a Pipistrelle server's configuration, or from the hosts."""
+    """Add the machine's nodes.
+
+    They come from a Pipistrelle server's configuration, or else from the hosts.
+    """
     told = data.config.get("platform")
     if isinstance(told, dict) and data.platform is None:
         with suppress(ValidationError):  # another server may use this configuration key with another meaning
