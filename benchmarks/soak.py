@@ -1,7 +1,7 @@
 """Check that memory and file descriptors do not grow in a long run.
 
 The run is a ``pipistrelle run`` command over ipc. Each job of one unit starts at once and ends before the next is
-submitted, so a job takes two round trips and the queue stays empty. Memory and descriptors of server and scheduler are
+submitted, so a job takes at least one round trip and the queue stays empty. Memory and descriptors of server and scheduler are
 sampled from outside. The first tenth of the run is a warm-up.
 
     python benchmarks/soak.py [--round-trips 1000000] [--scheduler easy]
@@ -75,7 +75,7 @@ def soak(round_trips: int, scheduler: str, home: Path) -> tuple[int, float, list
     Returns the number of round trips, the wall time (s) and the samples.
     """
     workload, out, timings = home / "soak.swf", home / "out", home / "timings.json"
-    write_workload(workload, round_trips // 2)
+    write_workload(workload, round_trips)
     words = [sys.executable, "-m", "pipistrelle.cli", "run", "-w", str(workload), "--scheduler", scheduler]
     server = subprocess.Popen([*words, "--out", str(out), "--timings", str(timings), "--quiet"])
     looks: list[Looks] = []

@@ -73,6 +73,7 @@ class Depth(KeepsBegins):
             if self._grouped is not None and self._grouped.view is view:
                 self._grouped.follow()
         elif view.plain and placement.fits_by_count:
+            self._grouped = None  # it does not learn of the jobs that start here
             self._schedule(view, placement)
         else:
             self._schedule_by_units(view, placement)

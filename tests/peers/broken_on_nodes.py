@@ -10,7 +10,9 @@ from typing import Any
 FAULT = sys.argv.pop(2)
 SOURCE = (files("pipistrelle.cli") / "skeletons" / "fcfs.python").read_text(encoding="utf-8")
 SKELETON: dict[str, Any] = {"__name__": "skeleton"}
-exec(SOURCE.replace('"features": ["resources"]', '"features": ["resources", "takeover"]'), SKELETON)  # noqa: S102 - ours
+OFFERED = '"features": ["resources", '
+assert OFFERED in SOURCE
+exec(SOURCE.replace(OFFERED, OFFERED + '"takeover", '), SKELETON)  # noqa: S102 - ours
 Node, Nodes, Request, Scheduler = (SKELETON[name] for name in ("Node", "Nodes", "Request", "Scheduler"))
 
 read, taken, room = Request.__init__, Request.taken, Request.room

@@ -134,7 +134,7 @@ def test_the_manual_lists_every_key(manual):
     )
     failing = rows_after(manual, "In each `[[failures]]` table:")
     assert [row[0] for row in failing] == list(description.Failing.__struct_fields__)
-    classes = rows_after(manual, "In each `[[classes]]` table, one per queue whose jobs have limits:")
+    classes = rows_after(manual, "Each `[[classes]]` table gives the limits of one queue, with these keys:")
     assert [row[0] for row in classes] == list(description.JobClass.__struct_fields__)
 
 
