@@ -92,6 +92,7 @@ class RunCommand(Command):
 @in_section(
     CONNECTION,
     click.option("--in-process", is_flag=True, help="Run the scheduler inside the server process."),
+    click.option("--pin/--no-pin", default=True, help="Keep server and bundled scheduler on one core (Linux)."),
 )
 @folder_option("Output folder.", show_default=f"a new one in {_OUTPUTS}/")
 @overwrite_option("another run")

@@ -14,6 +14,7 @@ from pipistrelle.protocol.sockets import CallerKeys, ListenerKeys
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution import DECISION_TIMEOUT, HELLO_TIMEOUT
 from pipistrelle.runs.execution.child import Child, check_command, own_command
+from pipistrelle.runs.execution.pinning import one_core
 from pipistrelle.schedulers.catalogue.foreign import check_built
 from pipistrelle.server.errors import EndpointError, SchedulerFailed
 from pipistrelle.server.setup.setup import Setup
@@ -110,10 +111,12 @@ class WithChild(_OverZeroMQ):
         verbose: number of `-v` options to pass to a built-in scheduler.
         name: name of the scheduler, which it cannot send itself in the batsim dialect; None: the name of the policy or
             program.
+        pin: keep server and scheduler on one core, if the scheduler is a built-in one; see `pinning.one_core`.
     """
 
     verbose: int = 0
     name: str | None = None
+    pin: bool = False
 
     @contextmanager
     def open(self, spec: RunSpec, setup: Setup, interrupted: Interrupted) -> Iterator[Transport]:
@@ -149,6 +152,8 @@ class WithChild(_OverZeroMQ):
                 transport.needed = setup.needed
             stack.callback(transport.close)
             stack.enter_context(self.announce(transport.endpoint))
+            if self.pin and spec.program is None:
+                stack.enter_context(one_core())  # the process that is started next inherits the core
             children.append(stack.enter_context(Child(words, transport.endpoint)))
             yield transport
 

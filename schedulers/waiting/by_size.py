@@ -15,7 +15,7 @@ from pipistrelle.schedulers.policy.waiting import Rank
 _ROOM: Final = 32
 
 
-class SizeClass:
+class JobsOfSize:
     """The waiting jobs of one size, in queue order; a job that leaves leaves a gap.
 
     Attributes:
@@ -109,7 +109,7 @@ class SizeIndex:
     __slots__ = ("_classes", "_sizes")
 
     def __init__(self) -> None:
-        self._classes: dict[int, SizeClass] = {}
+        self._classes: dict[int, JobsOfSize] = {}
         #: the sizes of the classes, ascending
         self._sizes: list[int] = []
 
@@ -117,7 +117,7 @@ class SizeIndex:
         """Add a waiting job with its key in the queue."""
         some = self._classes.get(job.size)
         if some is None:
-            some = self._classes[job.size] = SizeClass()
+            some = self._classes[job.size] = JobsOfSize()
             insort(self._sizes, job.size)
         some.add(key, job)
 
