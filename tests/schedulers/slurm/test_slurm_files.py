@@ -359,11 +359,19 @@ def test_topology_is_a_tree_of_known_nodes():
     for text, message in (
         ("SwitchName=a Switches=b\nSwitchName=b Switches=a\n", "below itself"),
         ("SwitchName=a Nodes=n1\nSwitchName=a Nodes=n1\n", "described twice"),
-        ("SwitchName=a Nodes=n2\n", "there is no node 'n2'"),
         ("SwitchName=a Switches=z\n", "there is no switch 'z'"),
     ):
         with pytest.raises(SlurmConfigError, match=message):
             read_topology(text, "t", {"n1": 0})
+
+
+def test_nodes_of_topology_conf_that_slurm_conf_lacks_are_a_warning():
+    """slurmctld, too, only logs "Invalid hostnames in switch configuration"."""
+    switches, findings = read_topology("SwitchName=a Nodes=n[1-4]\n", "t", {"n1": 0, "n2": 1})
+
+    assert switches[0].nodes == ("n1", "n2")
+    (found,) = [one for one in findings if one.support is KeySupport.WARNED]
+    assert str(found).startswith("t:1: Nodes: ignored") and "n[3-4]" in found.why
 
 
 def test_every_parameter_of_the_scheduler_that_is_honoured_is_a_setting():
