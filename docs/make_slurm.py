@@ -10,6 +10,7 @@ from typing import Final
 
 from pipistrelle.platforms.slurm.keys import KEYS, ConfKey, KeySupport
 from pipistrelle.schedulers.slurm.files.limits import NAMES
+from pipistrelle.schedulers.slurm.files.submission import USED_OPTIONS
 from pipistrelle.traces.slurm.sbatch import OPTIONS_OF_SBATCH, OptionRole
 
 PAGE = Path(__file__).resolve().parent / "reference" / "slurm.md"
@@ -27,7 +28,7 @@ _TITLES: Final = {
 }
 _ROLES: Final = {
     OptionRole.READ: "read: what the job takes, its times and names",
-    OptionRole.PASSED: "passed to the scheduler, which decides by it",
+    OptionRole.PASSED: "the scheduler `slurm` decides by it",
     OptionRole.IDLE: "ignored: no effect on when and where the job starts",
     OptionRole.WARNED: "ignored with a warning and a count",
 }
@@ -86,12 +87,23 @@ def limits_text() -> str:
     return "\n".join(lines)
 
 
+def _is_used(name: str) -> bool:
+    return name in USED_OPTIONS or f"{name}=" in USED_OPTIONS
+
+
+def _options_row(text: str, names: list[str]) -> str:
+    return f"| {text} | {', '.join(f'`--{name}`' for name in names)} |"
+
+
 def options_text() -> str:
     """Return the table of the options of sbatch, by their effect."""
     lines = ["| what happens | options |", "|---|---|"]
     for role, text in _ROLES.items():
-        names = [f"`--{option.name}`" for option in OPTIONS_OF_SBATCH.values() if option.role is role]
-        lines.append(f"| {text} | {', '.join(names)} |")
+        names = [one.name for one in OPTIONS_OF_SBATCH.values() if one.role is role]
+        unread = [name for name in names if role is OptionRole.PASSED and not _is_used(name)]
+        lines.append(_options_row(text, [name for name in names if name not in unread]))
+        if unread:
+            lines.append(_options_row("ignored by the scheduler `slurm`, with a warning that counts the jobs", unread))
     return "\n".join(lines)
 
 

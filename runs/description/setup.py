@@ -24,7 +24,7 @@ from pipistrelle.schedulers.catalogue.registry import placement_of, preemption_o
 from pipistrelle.schedulers.policy.interfaces import learn
 from pipistrelle.server.engine.lives import LimitChecks
 from pipistrelle.server.outages.reliability import Reliability
-from pipistrelle.server.setup.conditions import dependency_remarks, options_remarks
+from pipistrelle.server.setup.conditions import kind_remarks, options_remarks
 from pipistrelle.server.setup.recorded import starts_of
 from pipistrelle.server.setup.requests import UNMET
 from pipistrelle.server.setup.resilience import refuse_attempts
@@ -362,8 +362,12 @@ def _check_preemption(spec: RunSpec, setup: Setup) -> None:
 
 def _remarks_of(spec: RunSpec, trace: Workload, setup: Setup) -> list[str]:
     other_units = units_remark(trace, setup.platform, spec.units)
-    remarks = [*([] if other_units is None else [other_units]), *_without_dependencies(spec, setup)]
-    if spec.scheduler != SLURM and spec.program is None and spec.code is None:
+    remarks = [*([] if other_units is None else [other_units]), *_without_kinds(spec, setup)]
+    if spec.scheduler == SLURM:
+        from pipistrelle.schedulers.slurm.files.submission import USED_OPTIONS  # most runs start without it
+
+        remarks += options_remarks(setup.workloads, USED_OPTIONS)
+    elif spec.program is None and spec.code is None:
         remarks += options_remarks(setup.workloads)
     if UNMET in setup.dropped and not setup.platform.shares_nodes:
         remarks.append("--ignore-constraints: jobs may get any nodes, whatever they request")
@@ -384,12 +388,12 @@ def _remarks_of(spec: RunSpec, trace: Workload, setup: Setup) -> list[str]:
     return remarks
 
 
-def _without_dependencies(spec: RunSpec, setup: Setup) -> list[str]:
-    """Return a setup's warnings; for the scheduler slurm, leave out dependency warnings.
+def _without_kinds(spec: RunSpec, setup: Setup) -> list[str]:
+    """Return a setup's warnings; for the scheduler slurm, leave out the warning about kinds of dependencies.
 
-    Other schedulers ignore some dependencies, but slurm decides on them itself.
+    Other schedulers ignore some kinds, but slurm decides on all of them itself.
     """
-    idle = dependency_remarks(setup.workloads) if spec.scheduler == SLURM else []
+    idle = kind_remarks(setup.workloads) if spec.scheduler == SLURM else []
     return [said for said in setup.remarks if said not in idle]
 
 

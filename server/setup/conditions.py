@@ -1,7 +1,7 @@
 """Dependencies between jobs, read from workloads."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 import numpy as np
@@ -55,47 +55,63 @@ def conditions_of(workloads: Mapping[str, Workload]) -> dict[str, tuple[Conditio
 
 def dependency_remarks(workloads: Mapping[str, Workload]) -> list[str]:
     """Return warnings about ignored dependencies, each naming at most three jobs."""
+    return [*absent_remarks(workloads), *kind_remarks(workloads)]
+
+
+def absent_remarks(workloads: Mapping[str, Workload]) -> list[str]:
+    """Return a warning about dependencies on jobs that are not in the workload, if there are any."""
     absent: list[str] = []
+    for prefix, name, wishes, known in _wishes_of(workloads):
+        missing = [wish.job_id for wish in wishes if wish.kind in KINDS and wish.job_id not in known]
+        if missing:
+            absent.append(f"{prefix}!{name} (on {missing[0]})")
+    if not absent:
+        return []
+    verb = "jobs depend" if len(absent) > 1 else "job depends"
+    return [
+        f"{len(absent):,} {verb} on jobs that are not in the workload, or cannot run, and will not wait for them: "
+        f"{first_of(absent)}"
+    ]
+
+
+def kind_remarks(workloads: Mapping[str, Workload]) -> list[str]:
+    """Return a warning about dependencies of kinds that the server does not simulate, if there are any."""
     strange: list[str] = []
     kinds: dict[str, None] = {}  # an ordered set
-    for prefix, name, wishes, known in _wishes_of(workloads):
+    for prefix, name, wishes, _ in _wishes_of(workloads):
         others = [wish.kind for wish in wishes if wish.kind not in KINDS]
-        missing = [wish.job_id for wish in wishes if wish.kind in KINDS and wish.job_id not in known]
         if others:
             strange.append(f"{prefix}!{name}")
             kinds.update(dict.fromkeys(others))
-        if missing:
-            absent.append(f"{prefix}!{name} (on {missing[0]})")
-    remarks = []
-    if absent:
-        verb = "jobs depend" if len(absent) > 1 else "job depends"
-        remarks.append(
-            f"{len(absent):,} {verb} on jobs that are not in the workload, or cannot run, and will not wait for them: "
-            f"{first_of(absent)}"
-        )
-    if strange:
-        verb = "jobs have" if len(strange) > 1 else "job has"
-        remarks.append(
-            f"{len(strange):,} {verb} dependencies that are not simulated ({first_of(list(kinds))}), and will "
-            f"not wait for them: {first_of(strange)}"
-        )
-    return remarks
+    if not strange:
+        return []
+    verb = "jobs have" if len(strange) > 1 else "job has"
+    return [
+        f"{len(strange):,} {verb} dependencies that are not simulated ({first_of(list(kinds))}), and will "
+        f"not wait for them: {first_of(strange)}"
+    ]
 
 
-def options_remarks(workloads: Mapping[str, Workload]) -> list[str]:
+def options_remarks(workloads: Mapping[str, Workload], used: Collection[str] = _TAKEN) -> list[str]:
     """Return a warning about submission options that the scheduler does not read, if any.
 
     The warning counts the jobs with each option.
+
+    Args:
+        used: options that the scheduler or the server reads. An entry ``NAME=VALUE`` is read with this value only.
     """
     counts: Counter[str] = Counter()
     for workload in workloads.values():
         if OPTIONS in workload.labels:
             counts.update(
-                name for options in options_of(workload) or () for name in options or () if name not in _TAKEN
+                name
+                for options in options_of(workload) or ()
+                for name, value in (options or {}).items()
+                if name not in used and f"{name}={value}" not in used
             )
     if not counts:
         return []
-    told = ", ".join(f"{name} ({counts[name]:,} jobs)" for name in sorted(counts))
+    told = ", ".join(f"{name} ({counts[name]:,} {'job' if counts[name] == 1 else 'jobs'})" for name in sorted(counts))
     return [f"this scheduler does not read these options of submissions: {told}"]
 
 

@@ -88,3 +88,40 @@ def test_wrong_files_are_one_message_with_file_and_line(shell):
     shell.run("run", "--scheduler", "easy", "--slurm", "bf_window=9", "-w", "demo").failed(2, "does not take --slurm")
     shell.run("run", "--scheduler", "slurm", "--config", "jobs.events", "-w", "demo").failed(2, "needs a slurm.conf")
     shell.run("run", "--scheduler", "slurm", "--slurm", "bf_window", "-w", "demo").failed(2, "is not KEY=VALUE")
+
+
+def test_ignored_options_and_dependencies_are_counted_in_warnings(shell):
+    """An option that no decision reads, and a dependency on a job that is not in the file."""
+    files(
+        shell,
+        events=EVENTS
+        + "-dt 4 -e submit_batch_job | -J jobid_5 -sim-walltime 5 -t 5 --deadline=now+1hour -d afterok:99 pseudo.job\n"
+        + "-dt 4 -e submit_batch_job | -J jobid_6 -sim-walltime 5 -t 5 --exclusive=user -d singleton pseudo.job\n",
+    )
+    shell.write("etc/topology.conf", "SwitchName=s Nodes=n[01-06]\n")
+
+    found = shell.run(
+        *("run", "--scheduler", "slurm", "--config", "etc/slurm.conf", "-p", "etc/slurm.conf"),
+        *("-w", "jobs.events", "-o", "out"),
+    )
+    assert found.code == 0, found
+    said = " ".join(found.err.split())
+    assert "does not read these options of submissions: deadline (1 job), exclusive (1 job)" in said
+    assert "1 job depends on jobs that are not in the workload" in said
+    assert "not simulated" not in said
+    assert "slurm.conf does not have them: n[05-06]" in said
+
+
+def test_without_accounting_or_switches_the_jobs_of_a_real_cluster_run(shell):
+    """AllowQos without described QOS, and topology/tree without topology.conf, do not reject every job."""
+    files(shell, CONF.replace("MaxTime=60", "MaxTime=60 AllowQos=gold") + "TopologyPlugin=topology/tree\n")
+
+    found = shell.run(
+        *("run", "--scheduler", "slurm", "--config", "etc/slurm.conf", "-p", "etc/slurm.conf"),
+        *("-w", "jobs.events", "-o", "out"),
+    )
+    assert found.code == 0, found
+    said = " ".join(found.err.split())
+    assert "slurm.conf:7: AllowQos: no file of accounting describes QOS" in said
+    assert "slurm.conf:9: TopologyPlugin: no topology.conf describes switches" in said
+    assert {row["final_state"] for row in jobs_of(shell).values()} == {"COMPLETED_SUCCESSFULLY"}

@@ -1,7 +1,8 @@
 """Read files of events in the format of the University at Buffalo's Slurm simulator.
 
 One line is one event: ``-dt SECONDS -e submit_batch_job | OPTIONS pseudo.job``. OPTIONS are options of sbatch, and
-``-sim-walltime SECONDS``, the time that the job takes. Times count from the start of the controller.
+``-sim-walltime SECONDS``, the time that the job takes. ``-cancel-in SECONDS`` cancels the job so long after its
+submission. Times count from the start of the controller.
 """
 
 import io
@@ -104,6 +105,8 @@ class EventsLog(JobLog):
         super().__init__(options)
         self._submitted: list[tuple[EventLine, SbatchCall]] = []
         self._cancelled: list[EventLine] = []
+        #: {job id: time from its submission to its cancellation, s}, from ``-cancel-in``
+        self._cancelled_in: dict[str, float] = {}
         self._ignored: Counter[str] = Counter()
         self._epoch: float | None = None
 
@@ -131,6 +134,7 @@ class EventsLog(JobLog):
             array = submission.values.get("array")
             if array is None:
                 found.append(record)
+                self._cancel_in(submission, [record.id], event.place)
                 continue
             indices = array_indices(array, event.place)
             tasks += len(indices)
@@ -143,6 +147,7 @@ class EventsLog(JobLog):
                 task = {"array": array, ARRAY_JOB: job, ARRAY_TASK: str(index)}
                 labels = {**record.labels, OPTIONS: f"{options_text(task)} {kept}".strip()}
                 found.append(replace(record, id=f"{job}_{index}", labels=labels))
+            self._cancel_in(submission, [f"{job}_{index}" for index in indices], event.place)
         return found
 
     def workload(self, path: PathText) -> Workload:
@@ -254,14 +259,23 @@ class EventsLog(JobLog):
             return _UNTIL_LIMIT if limit == inf else 2 * limit + 86400.0
         return max(seconds, LEAST_RUNTIME)
 
+    def _cancel_in(self, submission: SbatchCall, ids: list[str], place: str) -> None:
+        """Note when the option ``-cancel-in`` cancels a submission's jobs."""
+        text = submission.simulated.get("cancel-in")
+        if text is None:
+            return
+        if not _NUMBER.fullmatch(text) or float(text) < 0:
+            raise TraceError("-cancel-in is malformed", where=place, expected="a number of seconds", found=quoted(text))
+        self._cancelled_in.update(dict.fromkeys(ids, float(text)))
+
     def _cancellations(self, made: Workload) -> "np.ndarray[tuple[int], np.dtype[np.float64]] | None":
         """Return the time (s) from each job's submission to its cancellation, shape (n,).
 
         It is -1 for jobs that are not cancelled. The result is None if no event cancels jobs.
         """
-        if not self._cancelled:
+        if not self._cancelled and not self._cancelled_in:
             return None
-        after = np.full(len(made), -1.0)
+        after = np.array([self._cancelled_in.get(name, -1.0) for name in made.ids])
         rows: dict[str, list[int]] = {}
         many = 0
         for row, name in enumerate(made.ids):

@@ -58,7 +58,7 @@ _SHORT: Final = {option.short: option for option in OPTIONS_OF_SBATCH.values() i
 #: {other long name: long name}
 _ALIASES: Final = {"tasks-per-node": "ntasks-per-node", "workdir": "chdir"}
 #: options of the University at Buffalo's simulator, which have one dash and a long name
-_SIMULATED: Final = ("-sim-walltime", "-jid", "-sleep")
+_SIMULATED: Final = ("-sim-walltime", "-jid", "-sleep", "-cancel-in")
 
 
 @dataclass(slots=True)

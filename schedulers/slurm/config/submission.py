@@ -1,7 +1,6 @@
 """A job submission to Slurm: the options of sbatch that the scheduler reads."""
 
 from collections.abc import Mapping
-from math import inf
 
 from msgspec import Struct, field
 
@@ -27,9 +26,10 @@ class Submission(Struct, frozen=True, kw_only=True):
         dependency: sbatch's text, such as "afterok:12:13,singleton" or "afterany:4?afterok:5".
         array_task: index of this task; None: no array. ``array_limit`` is the N of ``%N``, 0: none.
         required, excluded: names of nodes (``-w``, ``-x``).
-        switches, switches_wait: ``--switches=count@wait``, the wait in s.
+        switches: most leaf switches of the job; 0: any number.
         oversubscribe: ``--oversubscribe`` was given. ``exclusive``: ``--exclusive`` was given.
         requeue: whether the job may be requeued; None for the cluster's ``JobRequeue``.
+        kill_on_invalid: whether the job ends if its dependency can never hold; None for the cluster's setting.
         hold: whether the job was submitted with ``-H``.
     """
 
@@ -58,7 +58,6 @@ class Submission(Struct, frozen=True, kw_only=True):
     cpus_per_gpu: int = 0
     min_cpus_per_node: int = 0
     exclusive: bool = False
-    exclusive_user: bool = False
     oversubscribe: bool = False
     contiguous: bool = False
     constraint: str = ""
@@ -66,7 +65,6 @@ class Submission(Struct, frozen=True, kw_only=True):
     excluded: tuple[str, ...] = ()
     licenses: Mapping[str, int] = field(default_factory=dict)
     begin: float | None = None
-    deadline: float = inf
     dependency: str = ""
     array_task: int | None = None
     array_limit: int = 0
@@ -74,4 +72,4 @@ class Submission(Struct, frozen=True, kw_only=True):
     hold: bool = False
     requeue: bool | None = None
     switches: int = 0
-    switches_wait: float = inf
+    kill_on_invalid: bool | None = None

@@ -70,18 +70,27 @@ def slurm_config(conf: SlurmConf, beside: FilesBeside | None = None) -> tuple[Sl
         why = "no file of accounting is given, so no association or limit is enforced"
         where = conf.where("AccountingStorageEnforce")
         findings.append(KeyFinding(where, "AccountingStorageEnforce", KeySupport.WARNED, why))
+    select = select_settings(conf)
+    if select.topology_plugin == "topology/tree" and not beside.switches:
+        why = "no topology.conf describes switches, so nodes are chosen as with topology/none; so does Slurm"
+        findings.append(KeyFinding(conf.where("TopologyPlugin"), "TopologyPlugin", KeySupport.WARNED, why))
+        select = replace(select, topology_plugin="topology/none")
     limits = str(conf.value("EnforcePartLimits", "NO"))
     nodes = nodes_of(conf, beside.gres)
     qos = {one.name for one in beside.accounting.qos}
+    partitions = _partitions(conf, nodes, qos)
+    if not qos:
+        partitions, more = _without_qos(conf, partitions)
+        findings += more
     config = SlurmConfig(
         cluster_name=conf.text("ClusterName", "linux"),
         scheduler_type=str(conf.value("SchedulerType", "sched/backfill")),
         scheduler_parameters=_with_dependencies(conf, parameters),
         priority=priority_settings(conf),
-        select=select_settings(conf),
+        select=select,
         preempt=preempt_settings(conf),
         nodes=tuple(map(_node, nodes)),
-        partitions=_partitions(conf, nodes, qos),
+        partitions=partitions,
         reservations=beside.reservations,
         switches=beside.switches,
         qos=beside.accounting.qos,
@@ -96,6 +105,20 @@ def slurm_config(conf: SlurmConf, beside: FilesBeside | None = None) -> tuple[Sl
         enforce_part_limits=_ENFORCE_LIMITS.get(limits, limits),
     )
     return config, findings
+
+
+def _without_qos(
+    conf: SlurmConf, partitions: tuple[PartitionSettings, ...]
+) -> tuple[tuple[PartitionSettings, ...], list[KeyFinding]]:
+    """Return the partitions with all QOS allowed, and a finding for each ignored key: no file describes the QOS."""
+    why = "no file of accounting describes QOS, so jobs of every QOS may use the partition"
+    found = [
+        KeyFinding(setting.where, key, KeySupport.WARNED, why)
+        for entry in conf.entries.get("partitions", [])
+        for key in ("AllowQos", "DenyQos")
+        if (setting := entry.get(key)) is not None and setting.text.upper() != "ALL"
+    ]
+    return tuple(replace(one, allow_qos=None, deny_qos=()) for one in partitions), found
 
 
 def _seconds(of: SlurmConf | ConfEntry, key: str, default: float) -> float:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from math import inf
 from typing import Any, Final
 
 from pipistrelle.platforms.errors import PlatformError
@@ -15,11 +14,22 @@ from pipistrelle.protocol.resources.amounts import AmountError, parse_memory
 from pipistrelle.protocol.resources.request import Request
 from pipistrelle.schedulers.slurm.config.submission import Submission
 
+#: options of submissions that the scheduler reads; ``NAME=VALUE``: only with this value
+USED_OPTIONS: Final = frozenset(
+    (
+        *("array", "array-job", "array-task", "begin", "contiguous", "dependency", "exclude", "exclusive=", "hold"),
+        *("kill-on-invalid-dep", "mincpus", "name", "nice", "no-requeue", "nodelist", "partition", "requeue"),
+        *("oversubscribe", "reservation", "switches", "time-min"),
+        *("cpus-per-gpu", "cpus-per-task", "gpus", "gpus-per-node", "gpus-per-task", "gres", "licenses", "mem"),
+        *("mem-per-cpu", "mem-per-gpu", "nodes", "ntasks", "ntasks-per-gpu", "ntasks-per-node"),
+    )
+)
 _NUMBER: Final = re.compile(r"(\d{1,15})(?:_(\d{1,9}))?")
 _BEGIN: Final = re.compile(r"now\+(\d{1,12}(?:\.\d{1,9})?)")
 _NODES: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 _LIMIT: Final = re.compile(r"%(\d{1,9})")
 _GPU: Final = "gpu"
+_KILLS: Final = {"yes": True, "no": False}
 
 
 def submission_of(job: JobDescription, now: float) -> Submission:
@@ -54,7 +64,6 @@ def submission_of(job: JobDescription, now: float) -> Submission:
             reservation=options.get("reservation", ""),
             time_limit=job.walltime,
             time_min=_time(options, "time-min"),
-            exclusive_user=options.get("exclusive", "") in ("user", "mcs"),
             oversubscribe="oversubscribe" in options,
             contiguous="contiguous" in options,
             constraint=job.constraint or "",
@@ -66,6 +75,7 @@ def submission_of(job: JobDescription, now: float) -> Submission:
             array_limit=int(limit[1]) if limit is not None else 0,
             nice=int(options["nice"] or 100) if "nice" in options else 0,
             hold="hold" in options,
+            kill_on_invalid=_KILLS.get(options.get("kill-on-invalid-dep", "").lower()),
             requeue=True if "requeue" in options else False if "no-requeue" in options else None,
             **_switches(options.get("switches", "")),
             **taken,
@@ -75,7 +85,8 @@ def submission_of(job: JobDescription, now: float) -> Submission:
 
 
 def _tells_nodes(options: Mapping[str, str]) -> bool:
-    return any(name in options for name in ("nodes", "ntasks", "ntasks-per-node", "gres", "gpus", "mem", "mem-per-cpu"))
+    told = ("nodes", "ntasks", "ntasks-per-node", "ntasks-per-gpu", "gres", "gpus", "mem", "mem-per-cpu", "mincpus")
+    return any(name in options for name in told)
 
 
 def _taken(options: Mapping[str, str], where: str) -> dict[str, Any]:
@@ -91,7 +102,7 @@ def _taken(options: Mapping[str, str], where: str) -> dict[str, Any]:
     return {
         "nodes": int(found[1]) if found else None,
         "max_nodes": int(found[2] or found[1]) if found else None,
-        "tasks": _count(options, "ntasks"),
+        "tasks": _count(options, "ntasks") or _tasks_of_gpus(options, gres),
         "tasks_per_node": _count(options, "ntasks-per-node"),
         "cpus_per_task": _count(options, "cpus-per-task") or 1,
         "cpus_per_gpu": _count(options, "cpus-per-gpu") or 0,
@@ -105,6 +116,17 @@ def _taken(options: Mapping[str, str], where: str) -> dict[str, Any]:
         "licenses": licenses,
         "exclusive": options.get("exclusive") == "",
     }
+
+
+def _tasks_of_gpus(options: Mapping[str, str], gres: Mapping[str, int]) -> int | None:
+    """Return the tasks that ``--ntasks-per-gpu`` gives; None without it."""
+    each = _count(options, "ntasks-per-gpu")
+    if each is None:
+        return None
+    nodes = _NODES.fullmatch(options.get("nodes", ""))
+    on_node = sum(count for name, count in gres.items() if name.partition(":")[0] == _GPU)
+    gpus = sum(count for _, count in _typed(options.get("gpus", "")))
+    return each * (gpus or on_node * (int(nodes[1]) if nodes else 1)) or None
 
 
 def _requested(request: Request | None, nodes: int) -> dict[str, Any]:
@@ -151,7 +173,5 @@ def _time(options: Mapping[str, str], name: str) -> float | None:
 
 
 def _switches(text: str) -> dict[str, Any]:
-    count, _, wait = text.partition("@")
-    if not count:
-        return {}
-    return {"switches": int(count), "switches_wait": read_time(wait) if wait else inf}
+    count = text.partition("@")[0]
+    return {"switches": int(count)} if count else {}

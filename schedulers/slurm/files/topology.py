@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from pipistrelle.platforms.naming.hostlists import NameLists
+from pipistrelle.platforms.naming.hostlists import NameLists, compressed
 from pipistrelle.platforms.slurm.conf import KeyFinding, SlurmConfigError, honoured_values
-from pipistrelle.platforms.slurm.lines import Fetch, read_lines
-from pipistrelle.protocol.base.errors import did_you_mean, shown
+from pipistrelle.platforms.slurm.keys import KeySupport
+from pipistrelle.platforms.slurm.lines import WORD, Fetch, read_lines
+from pipistrelle.protocol.base.errors import did_you_mean, legible, shown
 from pipistrelle.schedulers.slurm.config.machine import SwitchSettings
 
 
@@ -33,9 +34,13 @@ def read_topology(
             continue
         members = tuple(lists.expanded(values.get("Nodes", ""), line.where))
         below = tuple(lists.expanded(values.get("Switches", ""), line.where, "names of switches"))
-        for member in members if nodes is not None else ():
-            if member not in nodes:  # type: ignore[operator]
-                raise SlurmConfigError(f"there is no node {shown(member)}", where=line.where)
+        if nodes is not None and members:
+            strange = [member for member in members if member not in nodes]
+            if strange:
+                named = legible(compressed(strange), WORD)
+                why = f"ignored, as Slurm does, because slurm.conf does not have them: {named}"
+                findings.append(KeyFinding(line.where, "Nodes", KeySupport.WARNED, why))
+                members = tuple(member for member in members if member in nodes)
         some = lists.expanded(values["SwitchName"], line.where, "names of switches")
         for switch in some:
             if switch in found:

@@ -54,7 +54,8 @@ def is_eligible(controller: KnowsJobs, job: SlurmJob, now: int) -> bool:
         state = test_dependencies(job, controller.records, lambda one: _has_twin(controller, one), now)
         if state == NEVER:
             job.reason = "DependencyNeverSatisfied"
-            if controller.config.scheduler_parameters.kill_invalid_depend:
+            kills = job.sub.kill_on_invalid
+            if controller.config.scheduler_parameters.kill_invalid_depend if kills is None else kills:
                 controller.cancel(job, now)
                 controller.dropped.append(job)
             return False

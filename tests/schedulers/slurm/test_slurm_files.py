@@ -359,11 +359,19 @@ def test_topology_is_a_tree_of_known_nodes():
     for text, message in (
         ("SwitchName=a Switches=b\nSwitchName=b Switches=a\n", "below itself"),
         ("SwitchName=a Nodes=n1\nSwitchName=a Nodes=n1\n", "described twice"),
-        ("SwitchName=a Nodes=n2\n", "there is no node 'n2'"),
         ("SwitchName=a Switches=z\n", "there is no switch 'z'"),
     ):
         with pytest.raises(SlurmConfigError, match=message):
             read_topology(text, "t", {"n1": 0})
+
+
+def test_nodes_of_topology_conf_that_slurm_conf_lacks_are_a_warning():
+    """slurmctld, too, only logs "Invalid hostnames in switch configuration"."""
+    switches, findings = read_topology("SwitchName=a Nodes=n[1-4]\n", "t", {"n1": 0, "n2": 1})
+
+    assert switches[0].nodes == ("n1", "n2")
+    (found,) = [one for one in findings if one.support is KeySupport.WARNED]
+    assert str(found).startswith("t:1: Nodes: ignored") and "n[3-4]" in found.why
 
 
 def test_every_parameter_of_the_scheduler_that_is_honoured_is_a_setting():
@@ -457,7 +465,7 @@ def test_a_submission_is_made_of_options_labels_and_times():
     assert (found.number, found.array_task, found.array_limit, found.begin) == (7, 3, 2, 100.0)
     assert (found.nodes, found.max_nodes, found.tasks, found.gres) == (2, 4, 8, {"gpu:a100": 2})
     assert (found.mem_per_node, found.required, found.nice, found.hold) == (0, ("n1", "n2"), 100, True)
-    assert (found.requeue, found.switches, found.switches_wait) == (False, 1, 600.0)
+    assert (found.requeue, found.switches, found.kill_on_invalid) == (False, 1, None)
     assert (found.partitions, found.qos, found.exclusive_user, found.exclusive) == (("a", "b"), "high", True, False)
     assert found.time_limit == 60.0
 

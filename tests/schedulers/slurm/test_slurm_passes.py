@@ -167,6 +167,18 @@ def test_kill_invalid_depend_cancels_the_job() -> None:
     assert queue.controller.dropped == [second]
 
 
+@pytest.mark.parametrize(("cluster_kills", "own", "state"), [(True, False, "PENDING"), (False, True, "CANCELLED")])
+def test_kill_on_invalid_dep_of_a_job_wins_over_the_cluster(cluster_kills: bool, own: bool, state: str) -> None:
+    """sbatch --kill-on-invalid-dep=yes|no."""
+    queue = Queue(cluster(scheduler_parameters=SchedulerParameters(kill_invalid_depend=cluster_kills)))
+    first = queue.add(nodes=1)
+    second = queue.add(nodes=1, dependency="afterok:1", kill_on_invalid=own)
+    started(queue, 1)
+    queue.controller.release(first, FAILED, 100)
+    started(queue, 101)
+    assert second.state == state
+
+
 def test_after_waits_for_a_start_and_its_delay() -> None:
     """after:1+2 is met two minutes after the start of job 1."""
     queue = Queue(cluster())

@@ -66,6 +66,20 @@ def test_a_job_of_no_time_takes_a_little_and_one_of_minus_1_runs_to_its_limit(re
     assert one(read, "-sim-walltime 5").walltime.tolist() == [inf]
 
 
+def test_cancel_in_cancels_a_job_so_long_after_its_submission(read):
+    """The medium cluster's events have it; an earlier scancel wins."""
+    jobs = read(
+        SUBMIT.format(10, "-sim-walltime 300 -cancel-in 10.5 -t 5:00"),
+        SUBMIT.format(10, "-t 5 -cancel-in=20 --array=0-1"),
+        SUBMIT.format(10, "-t 5"),
+        "-dt 15 -e scancel | 2_0",
+    )
+
+    assert jobs.measures["cancelled_after"].tolist() == [10.5, 5.0, 20.0, -1.0]
+    with pytest.raises(TraceError, match="-cancel-in is malformed"):
+        one(read, "-cancel-in soon")
+
+
 @pytest.mark.parametrize(
     ("options", "request_"),
     [
