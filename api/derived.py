@@ -1,4 +1,4 @@
-"""Compute tables that a run did not write from its table of jobs.
+"""From a run's table of jobs, compute tables that the run did not write.
 
 These tables are the attempts and the queue.
 """

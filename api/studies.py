@@ -416,8 +416,7 @@ def study(
         replicas: number of trials per cell with different random numbers, or the table ``replicas`` of a study's file.
         metrics: the table ``metrics`` of a study's file, such as ``{"warm_up": "30d"}``.
         engine: ``auto`` uses the compiled kernel if possible, ``reference`` never uses it; ``fill`` fills clusters of
-            GPU
-            nodes with pods instead of simulating runs.
+            GPU nodes with pods instead of simulating runs.
         out: folder for the trials; an interrupted study continues there. Without a folder nothing is kept.
         overwrite: replace the results of another study in ``out``.
         jobs: number of worker processes; default: one per processor, or this process alone if there are Python objects.

@@ -28,7 +28,7 @@ from pipistrelle.kernel.waiting import BLOCK, cut, drop_first, first_of, join, k
 def _find_levels(plans: Plans, words: int) -> None:
     """Compute the units closed by maintenance at each level of latest ends.
 
-    The module explains levels. ``words`` is the length of a bit set.
+    The module's docstring explains levels. ``words`` is the length of a bit set.
     """
     level = 0
     plans.level_closed[:words] = 0
@@ -49,7 +49,7 @@ def _find_levels(plans: Plans, words: int) -> None:
 def _level_of(plans: Plans, end: float) -> int:
     """Return the level of a job that ends at ``end`` (s) at the latest.
 
-    The module explains levels.
+    The module's docstring explains levels.
     """
     level = 0
     while level < plans.counts.levels and plans.levels[level + 1].begin < end:

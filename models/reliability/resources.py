@@ -43,7 +43,7 @@ class ClassDemand(Struct, frozen=True):
 
     @property
     def load(self) -> float:
-        """Return the requested units divided by the available ones, on average.
+        """Return the ratio of requested units to available units, on average.
 
         At 1 or more, queues grow for ever.
         """

@@ -318,8 +318,8 @@ def doubtful_loop(book: Book, count: int) -> Ints:
 def longer_ones(book: Book, unsure: Ints, first: int, last: int) -> Ints:
     """Mark the shortest ``unsure`` jobs that may begin sooner; return the longer ones.
 
-    Start times count from ``first`` to before ``last``. A longer job is not returned if too few units for it are free
-    even for the shortest length.
+    Only start times from ``first`` to before ``last`` count. A longer job is not returned if too few units for it are
+    free even for the shortest length.
     """
     jobs, none = book.jobs, book.counts[TIMES] - 1
     lengths, begins = book.lengths[unsure], jobs[BEGIN, unsure]
@@ -624,9 +624,9 @@ def mark(book: Book, begin: int, end: int) -> None:
 
 
 def mark_movable(book: Book, unsure: Ints, first: int, last: int) -> None:
-    """Mark the ``unsure`` jobs that may begin at one of some start times.
+    """Mark the ``unsure`` jobs that may begin within a range of start times.
 
-    The start times are ``first`` to before ``last``.
+    The range is from ``first`` to before ``last``.
     """
     while len(unsure) > _FEW:
         unsure = longer_ones(book, unsure, first, last)

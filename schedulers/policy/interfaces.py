@@ -27,7 +27,10 @@ class Placement(Protocol):
 
 
 class Backfill(Protocol):
-    """A backfilling rule: starts jobs; it may keep data between decisions."""
+    """A backfilling rule, which starts queued jobs.
+
+    It may keep data between decisions.
+    """
 
     def schedule(self, view: View, placement: Placement) -> None:
         """Start every queued job that may start now."""

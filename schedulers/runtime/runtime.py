@@ -125,7 +125,10 @@ class Runtime(Kept):
         self._cancellable = {} if "cancellations" in data.features else None
 
     def state(self) -> dict[str, Any]:
-        """Return the scheduler's state as JSON values; PolicyError if it cannot be saved."""
+        """Return the scheduler's state as JSON values.
+
+        Raise PolicyError if the policy cannot save its state.
+        """
         view = self._view
         return {
             **super().state(),
@@ -249,7 +252,10 @@ class Runtime(Kept):
             )
 
     def _keeps(self, view: View) -> tuple[str, ...]:
-        """Return what may keep jobs from starting; the error quotes it if the run stalls."""
+        """Return texts that say what may keep jobs from starting.
+
+        If the run stalls, the error message quotes them.
+        """
         kept = [
             f"maintenance '{window.id}' (units {window.units}, {span(window.begin, window.end)})"
             for window in view.windows

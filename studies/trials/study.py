@@ -190,9 +190,11 @@ class Study:
             raise StudyError(f"a study has at most {_MOST_TRIALS:,} trials", where=where, found=f"{count:,}")
 
     def _check_fill(self) -> None:
-        """Raise StudyError if the description does not suit the engine ``fill``.
+        """Raise StudyError if a study of fills has parts that fills do not support.
 
-        It must not have anything that a fill does not have.
+        A fill is a trial with the engine ``fill``.
+
+
         """
         if not self.fills:
             return

@@ -100,7 +100,7 @@ class _Reserved(NodePlan):
         return super().holds_for(view) and not any(place.begin < view.now for place in self._places.values())
 
     def schedule(self, *, anew: bool) -> None:
-        """Start new jobs, or reserve for them, in queue order.
+        """Start new jobs in queue order, or make reservations for them.
 
         Args:
             anew: whether to also plan again the jobs that may move because something was freed.

@@ -141,7 +141,7 @@ class ReservingOnNodes(KeepsBegins):
         self._places: list[NodePlace] = []
 
     def schedule(self, view: View, placement: Placement) -> None:
-        """Start jobs in queue order, reserve for the first that do not fit, then backfill."""
+        """Start jobs in queue order, make reservations for the next jobs, then backfill."""
         self._begins = {}
         self._open = opened(self._open, view, placement)
         if not view.waiting:

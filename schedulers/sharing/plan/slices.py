@@ -216,6 +216,8 @@ class NodeSlices:
     def enough_until(self, length: float, nodes: Ints, least: Ints) -> Ints:
         """Return until when each node keeps enough free.
 
+        Only times later than ``length`` seconds from now count.
+
         The time from ``length`` seconds after now on is examined.
 
         Args:

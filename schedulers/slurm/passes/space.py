@@ -65,9 +65,8 @@ class Space:
     def reserve(self, start: int, end: int, nodes: int) -> None:
         """Reserve nodes from ``start`` to ``end`` (s).
 
-        The caller rounds both times to the table's resolution.
-
-        Afterwards, at most one pair of neighbouring records with the same open nodes is merged.
+        The caller rounds both times to the table's resolution. Afterwards, at most one pair of neighbouring records
+        with the same open nodes is merged.
         """
         begins, ends, opens, after = self.begin, self.end, self.open, self.after
         start = max(start, begins[0])
