@@ -472,7 +472,7 @@ def _options(values: Mapping[str, Any] | None) -> dict[str, Any]:
 def _axes(values: Mapping[str, Any] | None) -> dict[str, Any]:
     """Convert the argument ``axes`` of `study` to the form of a study's file.
 
-    The values of an axis whose name is no option are tables of options.
+    The values of an axis whose name is not an option are tables of options.
     """
     options = {one.name for one in fields(RunSpec)}
     found: dict[str, Any] = {}

@@ -157,7 +157,7 @@ def _drawn_until(model: WorkloadModel, seed: int, area: float) -> Workload:
 def _drawn(model: WorkloadModel, seed: int, jobs: int) -> Workload:
     """Return `jobs` random jobs.
 
-    Each submit time counts from the begin of the job's campaign.
+    Each submit time counts from the start of the job's campaign.
     """
     kind, user, length = _campaigns(model, seed, jobs)
     campaign = np.repeat(np.arange(len(length)), length)[:jobs]

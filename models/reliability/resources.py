@@ -45,7 +45,7 @@ class ClassDemand(Struct, frozen=True):
     def load(self) -> float:
         """Return the ratio of requested units to available units, on average.
 
-        At 1 or more, queues grow for ever.
+        At 1 or more, queues grow forever.
         """
         return fsum(one.sizes.load for one in self.classes) / self.units
 

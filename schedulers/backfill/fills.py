@@ -51,7 +51,7 @@ class Candidates:
 
     Args:
         queue: the waiting jobs, one per row.
-        accesses: number of accesses (sets of reservations that admit a job).
+        accesses: number of different sets of reservations that admit a job.
         start: starts the job of a row if it fits; returns whether the job started.
         eligible: the rows of jobs that may be backfilled; rows of started jobs are removed.
         ranks: priority of each row's job; higher priorities come first.

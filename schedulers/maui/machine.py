@@ -122,20 +122,20 @@ class PlannedMachine(Protocol[_Taken, _Place]):
     def find(self, access: int, job: SchedulerJob, walltime: float) -> _Place | None:
         """Return the earliest place for a job; None if it fits nowhere.
 
-        A place is what a job takes, with begin and end.
+        A place is what a job takes, with start and end.
         """
 
     def reserve(self, access: int, job: SchedulerJob, walltime: float) -> _Place | None:
         """Reserve the earliest place for a job, and return it.
 
-        A place is what a job takes, with begin and end. Return None if the job fits nowhere.
+        A place is what a job takes, with start and end. Return None if the job fits nowhere.
         """
 
     def keep(self, place: _Place) -> None:
         """Keep what a job takes in ``place`` free for it until the next `begin`."""
 
     def is_free(self, access: int, place: _Place) -> bool:
-        """Return whether everything in ``place`` is free from its begin to its end."""
+        """Return whether everything in ``place`` is free from its start to its end."""
 
     def place(self, job: SchedulerJob, taken: _Taken, begin: float, end: float) -> _Place:
         """Combine what a job takes with the times from ``begin`` to ``end``."""

@@ -230,14 +230,14 @@ class PlannedNodes(NodeSearch):
     def find(self, access: int, job: SchedulerJob, walltime: float) -> NodePlace | None:
         """Return the earliest place for a job; None if it fits nowhere.
 
-        A place is what a job takes, with begin and end.
+        A place is what a job takes, with start and end.
         """
         return self._search(access, job, walltime, inf)
 
     def reserve(self, access: int, job: SchedulerJob, walltime: float) -> NodePlace | None:
         """Reserve the earliest place for a job, and return it.
 
-        A place is what a job takes, with begin and end. Return None if the job fits nowhere.
+        A place is what a job takes, with start and end. Return None if the job fits nowhere.
         """
         place = self.find(access, job, walltime)
         if place is not None:
@@ -251,7 +251,7 @@ class PlannedNodes(NodeSearch):
             self._loads[place.rows.nodes] += 1
 
     def is_free(self, access: int, place: NodePlace) -> bool:
-        """Return whether everything in ``place`` is free from its begin to its end."""
+        """Return whether everything in ``place`` is free from its start to its end."""
         slices, rows = self.slices, place.rows
         if place.begin < self.view.now:
             return False

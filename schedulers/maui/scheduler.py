@@ -266,7 +266,7 @@ class MauiScheduler(Kept):
         return self.queue.job(row), float(self.queue.walltime[row])
 
     def _unforeseen_begins(self) -> Iterable[float]:
-        """Yield the begins (s) of reservations at which no running job is planned to end."""
+        """Yield the start times (s) of reservations at which no running job will end."""
         ends = {place.end for place in self.reserved.values()}
         for place in self.reserved.values():
             # A planned end brings an event, so no call is needed then.

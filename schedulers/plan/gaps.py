@@ -71,7 +71,7 @@ class Book(NamedTuple):
         jobs: one column per waiting job. Six lines describe its reservation: `BEGIN` (-1: none), `END`, `LOW`, `HIGH`,
             `RUNS` (first column of its runs of units) and `COUNT` (number of runs). The other lines are `SIZE` (0: no
             job), `MARKED` (1 if a change may move the job) and `EARLY` (at most this many of its units are free just
-            before its begin).
+            before its start).
         lengths: durations of the waiting jobs, s.
         runs: one column per run of units: lowest and highest.
         scratch: working space, meaningless between two calls; at least as many columns as times, gaps and jobs.
@@ -405,7 +405,7 @@ def slot(book: Book, time: float) -> int:
 
 
 def advance(book: Book, now: float) -> None:
-    """Advance the begin of the plan to ``now`` (s), and drop all earlier times."""
+    """Advance the start of the plan to ``now`` (s), and drop all earlier times."""
     times, gaps, jobs, counts = book.times, book.gaps, book.jobs, book.counts
     count = counts[TIMES]
     past = np.searchsorted(times[:count], now, "right") - 1

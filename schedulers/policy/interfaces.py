@@ -58,7 +58,7 @@ class Policy(Protocol):
     def decide(self, view: View) -> None:
         """Read the view and make decisions.
 
-        This is called for each notice except the first and last.
+        This is called for each notice (message from the server) except the first and last.
         """
 
 

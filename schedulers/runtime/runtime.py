@@ -150,7 +150,7 @@ class Runtime(Kept):
             cast(Any, self._policy).restore(state["policy"], view)
 
     def answer(self, notice: Notice) -> Reply:
-        """Return the policy's decisions for a notice.
+        """Return the policy's decisions for a notice (message from the server).
 
         Raises:
             PolicyFailed: the policy raised an exception, or the server rejected a decision of the last reply.

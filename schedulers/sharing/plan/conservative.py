@@ -299,7 +299,7 @@ class _Marks:
         Args:
             nodes: the nodes with freed resources, shape (n,).
             most: the largest amount free there at any time of the freed period, shape (n, columns).
-            begin: begin of the freed period, s; only jobs that end later can gain.
+            begin: start of the freed period, s; only jobs that end later can gain.
             everyone: mark all jobs that end later, on all nodes, because licences were freed too.
         """
         later = self._ends > begin

@@ -116,8 +116,8 @@ class ReservingOnNodes(KeepsBegins):
 
     Args:
         depth: number of jobs that get a reservation.
-        policy: how other jobs are chosen: in the order of the queue (``firstfit``), by falling metric (``bestfit``), or
-            the set with the largest sum of metrics among the sets tried (``greedy``).
+        policy: how other jobs are chosen: in the order of the queue (``firstfit``), by descending metric (``bestfit``),
+            or the set with the largest sum of metrics among the sets tried (``greedy``).
         metric: a key of `METRICS`.
         most: number of other jobs to choose from at a decision: the first that each fit alone; 0: all.
     """

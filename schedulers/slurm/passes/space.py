@@ -7,7 +7,7 @@ class Space:
     Each record is (begin, end, open nodes). A reservation splits records.
 
     Attributes:
-        begin, end: begin and end of each record, s.
+        begin, end: start and end of each record, s.
         open: set of the open nodes of each record.
         after: position of the next record; 0: none.
     """
