@@ -302,7 +302,7 @@ def fill_windows(candidates: Candidates, now: float, policy: str, metric: str, d
     """Fill the windows of free units, shortest first.
 
     Args:
-        depth: how many of the first jobs that fit a window are candidates for it; 0: all.
+        depth: number of jobs to choose from per window: the first jobs that fit it; 0: all.
     """
     until = now
     while (until := candidates.next_window(until)) > now:
@@ -326,7 +326,7 @@ class FillOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab
     Attributes:
         policy: Maui's BACKFILLPOLICY.
         metric: Maui's BACKFILLMETRIC.
-        depth: how many of the first jobs that fit a window the rule chooses from; 0: all.
+        depth: number of jobs to choose from per window: the first jobs that fit it; 0: all.
         reservations: number of jobs at the front of the queue that get a reservation.
     """
 
