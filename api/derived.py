@@ -1,7 +1,4 @@
-"""From a run's table of jobs, compute tables that the run did not write.
-
-These tables are the attempts and the queue.
-"""
+"""Compute tables that a run did not write, attempts and queue, from its table of jobs."""
 
 from typing import Final
 

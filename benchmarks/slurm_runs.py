@@ -113,9 +113,7 @@ def name_of(row: dict[str, str]) -> str:
 
 
 def play(folder: Path, *, model: bool, complete: bool = True) -> list[Start]:
-    """Simulate the submissions of a recording and return every start.
-
-    A start is (id, start (s), nodes).
+    """Simulate the submissions of a recording and return (id, start (s), nodes) of every start.
 
     Args:
         folder: the recording.

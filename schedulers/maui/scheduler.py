@@ -410,10 +410,7 @@ class MauiScheduler(Kept):
         return numbers.array()
 
     def _drop_blocked(self, eligible: Bools, rows: Rows, keys: Floats, now: float, *, hard: bool) -> None:
-        """Remove from ``eligible`` the ``rows`` that now exceed a limit.
-
-        A job that has started may have used up the limit.
-        """
+        """Remove from ``eligible`` the ``rows`` that now exceed a limit because a job has started."""
         allowed = self.limits.allowed(self.queue, now, hard=hard, rows=rows)
         if allowed is not None:
             beyond = np.flatnonzero(~allowed)

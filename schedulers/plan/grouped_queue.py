@@ -122,10 +122,7 @@ class GroupedQueue(WaitingRows):
         return rows[self._sizes[rows] <= self._open(self._free)[self._groups[rows]]]
 
     def _passing(self, rows: Ints, shadow: float, reserved: int, wanted: int) -> Ints:
-        """Return those of the rows whose jobs fit now and leave enough reserved units.
-
-        The jobs must leave ``wanted`` of the reserved units; see `spares`.
-        """
+        """Return those of the rows whose jobs fit now and leave ``wanted`` of the reserved units; see `spares`."""
         rows = self._fitting(rows)
         if not len(rows):
             return rows

@@ -37,11 +37,11 @@ class Backfill(Protocol):
 
 
 class Policy(Protocol):
-    """A scheduling policy, which makes all decisions.
+    """A scheduling policy: makes all decisions; it needs no base class.
 
-    A policy needs no base class. Three methods are optional. ``reservations()`` returns one text per reservation, which
-    the error quotes if a run stalls. ``learn_past(view, steps)`` is called when the policy takes over a run. It gets
-    each start and end so far as a `PastStep`. ``no_more_jobs()`` is called once no further job will be submitted.
+    Three methods are optional. ``reservations()`` returns one text per reservation, which the error quotes if a run
+    stalls. ``learn_past(view, steps)`` is called when the policy takes over a run. It gets each start and end so far as
+    a `PastStep`. ``no_more_jobs()`` is called once no further job will be submitted.
     """
 
     @property

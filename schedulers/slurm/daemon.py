@@ -274,10 +274,7 @@ class Daemon:
         self.planned = result.planned
 
     def _may_start(self) -> bool:
-        """Return whether any waiting job could start now.
-
-        Nodes reserved for other jobs are treated as not reserved.
-        """
+        """Return whether any waiting job could start now if no nodes were reserved for other jobs."""
         controller = self.controller
         machine = controller.machine
         if controller.preemption.enabled:

@@ -299,10 +299,7 @@ class SlurmPolicy:
         self._daemon.submitted(now)
 
     def reservation(self, job: SchedulerJob) -> float | None:
-        """Return the start (s) that the last backfill pass expected for a job.
-
-        Return None if it expected none.
-        """
+        """Return the start (s) that the last backfill pass expected for a job; None if it expected none."""
         record = self._records.get(job.id)
         return float(record.expected) if record is not None and record.expected else None
 

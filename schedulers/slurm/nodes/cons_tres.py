@@ -125,10 +125,7 @@ class ConsTres:
     def _expected(
         self, known: "_Fits", asked: NodesAsked, usable: int, running: Sequence[SlurmJob], gone: Sequence[SlurmJob]
     ) -> tuple[SlurmJob, Chosen] | None:
-        """Return the running job after whose end the job fits, and its allocation then.
-
-        Return None if the job never fits.
-        """
+        """Return the running job with whose end the job fits, and its allocation then; None if it never fits."""
         free, fits = known.free, known.fits
         if gone:
             free, fits = free + sum(holding(job).cpus for job in gone), {}
@@ -308,16 +305,15 @@ class Empty(Free):
 
 
 class _Fits(Struct):
-    """Where a request fits on some nodes, now and after the first running jobs end.
+    """Where a request fits on some nodes, now and after the first running jobs there have ended.
 
     Attributes:
         at: the nodes as an array.
         free: number of free CPUs on the nodes. The job cannot use more than these and those of the ended jobs.
-        now: a tuple with the allocation if the job starts now, or with None if it does not fit. None itself means that
-            this has not been tested yet.
-        fits: {n: allocation or None if the first n running jobs on the nodes had ended}, for each n tested so far.
+        now: (allocation if the job starts now; None if it does not fit), once it is known.
+        fits: {n: the same if the first n running jobs on the nodes had ended}, as far as it is known.
         running: the running jobs from which ``expected`` follows.
-        expected: the running job after whose end the job fits, and the allocation then; None if the job never fits.
+        expected: the job with whose end the job fits, and the allocation then; None if the job never fits.
     """
 
     at: Indices
@@ -373,11 +369,11 @@ def timeline(running: Sequence[SlurmJob]) -> list[Running]:
 
 
 def stops(running: Sequence[Running], usable: int) -> Iterator[tuple[int, int, SlurmJob, int]]:
-    """Yield the points at which an expected start is tested.
+    """Yield the points at which an expected start is tested: (jobs gone, jobs passed, last job gone, CPUs freed).
 
-    Each point is (jobs gone, jobs passed, last job gone, CPUs freed). Jobs gone are those of the passed jobs that hold
-    any of the ``usable`` nodes. Each test follows a group of jobs that end within one period. The period is 30 s at
-    first and doubles before each test. No more CPUs than ``CPUs freed`` become free on the nodes.
+    Jobs gone are those of the passed jobs that hold any of the ``usable`` nodes. Each test follows a group of jobs
+    that end within one period. The period is 30 s at first and doubles before each test.
+    No more CPUs than ``CPUs freed`` become free on the nodes.
     """
     window, end, gone, freed, away, place = 30, 0, 0, 0, 0, 0
     last: SlurmJob | None = None
