@@ -20,7 +20,7 @@ Kind = Literal["platform", "scheduler", "workload", "failures"]
 
 
 def bundled(kind: Kind) -> list[str]:
-    """Return the names of everything of one kind that is bundled.
+    """Return the names of the bundled inputs of one kind.
 
     The kinds are platforms, schedulers, workloads and failure models.
 

@@ -416,8 +416,7 @@ def study(
         replicas: number of trials per cell with different random numbers, or the table ``replicas`` of a study's file.
         metrics: the table ``metrics`` of a study's file, such as ``{"warm_up": "30d"}``.
         engine: ``auto`` uses the compiled kernel if possible, ``reference`` never uses it; ``fill`` fills clusters of
-            GPU
-            nodes with pods instead of simulating runs.
+            GPU nodes with pods instead of simulating runs.
         out: folder for the trials; an interrupted study continues there. Without a folder nothing is kept.
         overwrite: replace the results of another study in ``out``.
         jobs: number of worker processes; default: one per processor, or this process alone if there are Python objects.
@@ -473,7 +472,7 @@ def _options(values: Mapping[str, Any] | None) -> dict[str, Any]:
 def _axes(values: Mapping[str, Any] | None) -> dict[str, Any]:
     """Convert the argument ``axes`` of `study` to the form of a study's file.
 
-    The values of an axis whose name is no option are tables of options.
+    The values of an axis whose name is not an option are tables of options.
     """
     options = {one.name for one in fields(RunSpec)}
     found: dict[str, Any] = {}

@@ -48,7 +48,7 @@ class Timed:
 
     @property
     def depth(self) -> float:
-        """The mean number of queued jobs when the policy is asked."""
+        """The mean number of queued jobs at the policy's decisions."""
         return self._waited / self.asked
 
 

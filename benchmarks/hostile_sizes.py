@@ -1,9 +1,9 @@
 """Give every reader large hostile files, and check its time and memory.
 
-The files have up to 10 MB. The exit code is 1 if a limit is exceeded. Some files are those of hostile_readers.py,
-made long: their lines are repeated, unchanged or with other numbers. Other files are one endless line or number, only
-line breaks, quotes, commas or dots, or deeply nested. Such content is tried alone and after a valid file. Compressed
-files unpack to the largest size that their readers allow. The limits and exit codes are those of hostile_readers.py.
+The files have up to 10 MB. The exit code is 1 if a limit is exceeded. Some files are those of hostile_readers.py, made
+long: their lines are repeated, unchanged or with other numbers. Other files are one endless line or number, only line
+breaks, quotes, commas or dots, or deeply nested. Such content is tried alone and after a valid file. Compressed files
+unpack to the largest size that their readers allow. The limits and exit codes are those of hostile_readers.py.
 
     python benchmarks/hostile_sizes.py [--megabytes 10] [--only READER] [--shape SHAPE] [--part 1/4] [--minutes 7]
 """

@@ -2,7 +2,7 @@
 
 With a time step, the scheduler decides only at multiples of it. Simulates a week of a log in process, once driven by
 events and once with each step. Prints how much the waits differ from those of the event-driven run, how long the run
-took, and how often the scheduler was asked.
+took, and how often the scheduler was asked for decisions.
 
     python benchmarks/time_steps.py LOG [--week 10] [--scheduler easy] [--steps 1 5 10 30 60]
 """
@@ -52,7 +52,7 @@ class Error(NamedTuple):
         absolute: mean absolute difference.
         largest: largest absolute difference.
         seconds: wall time of the run.
-        asked: number of times that the scheduler was asked.
+        asked: number of times that the scheduler was asked for decisions.
     """
 
     step: float
@@ -74,7 +74,7 @@ def waits(platform: Platform, workload: Workload, policy: Policy) -> tuple[NDArr
 
     Returns:
         The waits of the jobs that started, sorted by job id (s, shape (jobs,)); the wall time (s); and how often the
-        scheduler was asked.
+        scheduler was asked for decisions.
     """
     watch = Waits()
     began = time.perf_counter()

@@ -3,7 +3,7 @@
 A job that would still run when maintenance begins gets none of the nodes of that maintenance: they are closed to it.
 The rule is that of the schedulers' `OpenUnits`, computed with bit sets of units. Which units are closed to a job
 depends only on its latest end. So the kernel divides latest ends into levels. Level 0 is for jobs that end before all
-maintenance. Each maintenance begin that closes more units starts the next level.
+maintenance. Each start of maintenance that closes more units starts the next level.
 """
 
 from pipistrelle.kernel.attempts import begin_work
@@ -28,7 +28,7 @@ from pipistrelle.kernel.waiting import BLOCK, cut, drop_first, first_of, join, k
 def _find_levels(plans: Plans, words: int) -> None:
     """Compute the units closed by maintenance at each level of latest ends.
 
-    The module explains levels. ``words`` is the length of a bit set.
+    The module's docstring explains levels. ``words`` is the length of a bit set.
     """
     level = 0
     plans.level_closed[:words] = 0
@@ -49,7 +49,7 @@ def _find_levels(plans: Plans, words: int) -> None:
 def _level_of(plans: Plans, end: float) -> int:
     """Return the level of a job that ends at ``end`` (s) at the latest.
 
-    The module explains levels.
+    The module's docstring explains levels.
     """
     level = 0
     while level < plans.counts.levels and plans.levels[level + 1].begin < end:
@@ -147,7 +147,7 @@ def _sort_ends(plans: Plans, closed: Closed, slots: KernelSlots, running: int, w
     """Sort the running jobs by their latest end.
 
     The ends are put into ``plans.end_time``, the jobs' slots into ``plans.end_slot``. A job's latest end is the end of
-    its walltime, or the begin of maintenance on its nodes if that is earlier.
+    its walltime, or the start of maintenance on its nodes if that is earlier.
     """
     for at in range(running):
         slot = slots.planned_slot[at]

@@ -151,7 +151,7 @@ def _come_back(run: State, job: int, held: int, saved: float, now: float) -> Non
 
 @woven_in
 def close(run: State, slot: int, now: float) -> None:
-    """Log the attempt in a slot, which ends or is interrupted now.
+    """Log the attempt of the job in a slot, which ends or is interrupted now.
 
     Also update its job's totals.
     """

@@ -225,7 +225,7 @@ def repair(nodes: Nodes, slots: KernelSlots, clock: KernelClock, now: float) -> 
 
 @within
 def next_planned(plans: Plans) -> float:
-    """Return the time (s) of the next announcement, begin or end of maintenance.
+    """Return the time (s) of the next announcement, start or end of maintenance.
 
     Return inf if there is none.
     """
@@ -274,7 +274,7 @@ def _forget(plans: Plans, chosen: int, end: float) -> None:
 
 @within
 def _next_step(plans: Plans) -> tuple[int, int]:
-    """Remove the next begin or end of maintenance.
+    """Remove the next start or end of maintenance.
 
     Return its node set's number and its kind.
     """
@@ -291,7 +291,7 @@ def _next_step(plans: Plans) -> tuple[int, int]:
 def maintain(run: State, fresh: int, arriving: bool, now: float) -> tuple[int, bool]:
     """Carry out the maintenance steps that are due now.
 
-    The steps are announcements, begins and ends.
+    The steps are announcements, starts and ends.
 
     Returns:
         The number of requeued jobs, including ``fresh`` earlier ones; whether too many outages passed without progress.

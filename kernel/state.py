@@ -76,7 +76,7 @@ class Jobs(NamedTuple):
 
 
 class Outs(NamedTuple):
-    """The next outages, sorted by begin; times in seconds.
+    """The next outages, sorted by start; times in seconds.
 
     Together with earlier batches, they include all outages that begin before ``known``.
     """
@@ -182,9 +182,9 @@ class Plans(NamedTuple):
         coming: `PlannedRow` records of maintenance not yet announced, sorted by time of announcement.
         sets: bit sets of positions; node set k begins at word k * (words per set).
         position: the position of each unit.
-        step_time, step_set, step_kind: time, node set and kind of each begin and end of announced maintenance, sorted
+        step_time, step_set, step_kind: time, node set and kind of each start and end of announced maintenance, sorted
             by time, then in the order of announcement.
-        windows: `PlannedRow` records of announced maintenance that has not ended, by begin.
+        windows: `PlannedRow` records of announced maintenance that has not ended, by start.
         levels, level_closed: `LevelRow` records, and bit sets of the positions closed at each level.
         open, reserved, taken: bit sets of the positions that are open to a job, reserved for the first job in the
             queue, or taken by a starting job.

@@ -318,9 +318,10 @@ def leave(queue: Queue, count: int) -> None:
 def pass_over(queue: Queue, chosen: Ints, free: int, extra: int, shadow: float, now: float) -> tuple[int, int, int]:
     """Backfill: move the jobs that may pass the first job to ``chosen``.
 
-    The jobs leave the queue; ``chosen`` gets their rows of the workload. A job may pass if it needs at most ``free``
-    units and does not delay the first job. It delays the first job if it needs more than ``extra`` units and its
-    walltime ends after ``shadow`` (s) when it starts at ``now`` (s).
+    The jobs leave the queue; ``chosen`` gets their rows of the workload.
+
+    A job may pass if it needs at most ``free`` units and does not delay the first job. It delays the first job if it
+    needs more than ``extra`` units and its walltime ends after ``shadow`` (s) when it starts at ``now`` (s).
 
     Returns:
         The number of removed jobs, and what remains of ``free`` and ``extra``.

@@ -31,7 +31,10 @@ def paper_ids() -> list[str]:
 
 
 def get_paper(number: str) -> Paper:
-    """Return a paper by its number; PapersError if it does not exist."""
+    """Return a paper by its number.
+
+    Raise PapersError if it does not exist.
+    """
     if number not in _MODULES:
         raise PapersError(
             f"there is no paper '{printable(number)}'",
@@ -85,7 +88,10 @@ def check_extras() -> None:
 
 
 def check_logs(bench: Bench, chosen: Sequence[tuple[Paper, Entry]]) -> None:
-    """Check that the real logs of the chosen entries exist; PapersError if not."""
+    """Check that the real logs of the chosen entries exist.
+
+    Raise PapersError if one is missing.
+    """
     for paper, entry in chosen:
         if (why := bench.missing(entry.needs)) is not None:
             raise PapersError(f"entry {entry.id} of paper {paper.id} cannot be computed: {why}")

@@ -131,7 +131,7 @@ def _apart(rows: list[dict[str, Any]], step: str) -> float:
 
 
 def figure_3(bench: Bench, sheet: Sheet) -> None:
-    """Simulate errors of waits by time step, for jobs drawn like Grizzly's."""
+    """Simulate how fixed time steps change the waits of jobs drawn like Grizzly's."""
     rows = _redrawn_rows(bench)
     steps = sorted({row["step"] for row in rows if row["step"]}, key=_step_seconds)
     for row in rows:
@@ -150,7 +150,7 @@ def figure_3(bench: Bench, sheet: Sheet) -> None:
 
 
 def figure_3_log(bench: Bench, sheet: Sheet) -> None:
-    """Simulate errors of waits by time step, compared with KTH's log."""
+    """Simulate how fixed time steps change the waits of the jobs in KTH's log."""
     log = sheet.entry.needs[0]
     rows = _log_rows(bench, log)
     said = {(week, step): errors for week, step, *errors in sheet.printed["errors"]}

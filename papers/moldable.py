@@ -107,7 +107,7 @@ def time(bench: Bench, sheet: Sheet) -> None:
 def work(bench: Bench, sheet: Sheet) -> None:
     """Compare the yields of paper 003 with simulated yields.
 
-    The number of survived failures is the best one.
+    The applications survive the number of failures with the highest yield.
     """
     for wait in bench.size.waits:
         for shape in _ALL:

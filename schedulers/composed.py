@@ -97,7 +97,10 @@ class ComposedPolicy:
             self._shares = True
 
     def begin_anew(self) -> None:
-        """Forget all reservations after a change of placement; PolicyError if impossible."""
+        """Forget all reservations after a change of placement.
+
+        Raise PolicyError if that is impossible.
+        """
         if self._anew is None:
             raise PolicyError(
                 "cannot create the backfilling rule again", where=self.name, expected="a rule given by name"

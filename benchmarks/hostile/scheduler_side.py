@@ -259,7 +259,7 @@ class Victim:
         """Give an accepted hostile notice to a copy of this scheduler.
 
         Some genuine notices follow. The copy may report an error of the server; every other exception is recorded as a
-        find.
+        `Find`.
         """
         runtime = self._new()
         if not self.batsim and at:

@@ -398,7 +398,7 @@ def batsim_run(setups: list[Setup], seed: int) -> Callable[[Tally, int], None]:
 
 
 def _simulated(tally: Tally, setup: Setup, peer: _HostilePeer, taken_over_at: float = inf) -> None:
-    """Carry out a run, and record a find if it ends in an undocumented way.
+    """Carry out a run, and record a `Find` if it ends in an undocumented way.
 
     If ``taken_over_at`` (s) is finite, another scheduler takes over at that time.
     """

@@ -119,14 +119,14 @@ class Tally:
                 self.find(f"takes {took:.1f} s, and {grown / 1024:.0f} MiB")
 
     def refuse(self, error: PipistrelleError, *expected: type[PipistrelleError]) -> None:
-        """Count a refused frame; record a find if the error's type or text is unexpected."""
+        """Count a refused frame; record a `Find` if the error's type or text is wrong."""
         self.refused += 1
         if not isinstance(error, expected):
             self.find(f"{type(error).__name__}: {error}")
         self.check_text(error)
 
     def check_text(self, error: BaseException) -> None:
-        """Record a find if an error's text is badly formed.
+        """Record a `Find` if an error's text is badly formed.
 
         The text must not be too long, and must have no line breaks or control characters.
         """
@@ -137,7 +137,7 @@ class Tally:
             self.find(f"a message with control characters: {text!r}")
 
     def crash(self) -> None:
-        """Record the current unexpected exception as a find, with its traceback."""
+        """Record the current unexpected exception as a `Find`, with its traceback."""
         lines = traceback.format_exc(limit=-4).splitlines()
         self.find(" | ".join(line.strip() for line in reversed(lines) if "^^" not in line))
 

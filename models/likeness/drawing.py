@@ -87,18 +87,27 @@ class Draws:
         self._ends = np.cumsum(self._weight)
 
     def places(self, draw: Floats) -> Ints:
-        """Return the index of the piece that each random number below 1 selects."""
+        """Return the index of the piece that each random number below 1 selects.
+
+        A piece is a range of values with a weight.
+        """
         found = np.searchsorted(self._ends, draw * self._ends[-1], side="right")
         places: Ints = np.minimum(found, int(np.flatnonzero(self._weight)[-1])).astype(np.int64)
         return places
 
     def within(self, place: Ints, draw: Floats) -> Floats:
-        """Return a value inside each given piece, for random numbers below 1."""
+        """Return a value inside each given piece, for random numbers below 1.
+
+        A piece is a range of values with a weight.
+        """
         found: Floats = self._low[place] + draw * (self._high[place] - self._low[place])
         return found
 
     def kept(self, place: Ints, value: Floats) -> Floats:
-        """Return the values, limited to the bounds of the given pieces."""
+        """Return the values, limited to the bounds of the given pieces.
+
+        A piece is a range of values with a weight.
+        """
         return np.clip(value, self._low[place], self._high[place])
 
     def values(self, draw: Floats) -> Floats:
@@ -148,7 +157,7 @@ def _drawn_until(model: WorkloadModel, seed: int, area: float) -> Workload:
 def _drawn(model: WorkloadModel, seed: int, jobs: int) -> Workload:
     """Return `jobs` random jobs.
 
-    Each submit time counts from the begin of the job's campaign.
+    Each submit time counts from the start of the job's campaign.
     """
     kind, user, length = _campaigns(model, seed, jobs)
     campaign = np.repeat(np.arange(len(length)), length)[:jobs]

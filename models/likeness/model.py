@@ -91,7 +91,7 @@ class WorkloadModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     Args:
         name, description, source: the model's name, one line about it, and the log it was fitted to.
         jobs, duration: number of jobs, and how long they are submitted, such as "30d".
-        hours: 168 weights of the hours of a week from Monday 0:00, for the begin of campaigns.
+        hours: 168 weights of the hours of a week from Monday 0:00, for the start of campaigns.
         gaps: gaps within campaigns, by ascending length of campaigns.
         repeat: probability that the next job of a campaign repeats run time and request.
         requests: shares of the requested time that jobs use, by ascending run time; empty: jobs request no time.

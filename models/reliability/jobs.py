@@ -41,9 +41,8 @@ def series_reliability(mttf: float, size: float, time: float, beta: float = BETA
 def required_mttf(probability: float, size: float, time: float, beta: float = BETA) -> float:
     """Return the node MTTF for a survival probability.
 
-    It follows Umamaheshwaran's table 4.3.
-
-    The MTTF is n T Gamma(1 + 1/beta) / ln(1/R)^(1/beta). The thesis's equation 4.1 has T where its table uses n T.
+    It follows Umamaheshwaran's table 4.3. The MTTF is n T Gamma(1 + 1/beta) / ln(1/R)^(1/beta). The thesis's equation
+    4.1 has T where its table uses n T.
     """
     _check(1.0, time, size, beta)
     if not 0 < probability < 1:

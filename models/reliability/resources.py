@@ -43,9 +43,9 @@ class ClassDemand(Struct, frozen=True):
 
     @property
     def load(self) -> float:
-        """Return the requested units divided by the available ones, on average.
+        """Return the ratio of requested units to available units, on average.
 
-        At 1 or more, queues grow for ever.
+        At 1 or more, queues grow forever.
         """
         return fsum(one.sizes.load for one in self.classes) / self.units
 

@@ -174,10 +174,8 @@ def ratio_of_means(
 ) -> Interval:
     """Return mean(over) / mean(under) of pairs, with a confidence interval.
 
-    The interval comes from a bootstrap of whole pairs.
-
-    The ratio is the gain over all jobs together. `mean_of_ratios` is the average gain per replica, in which small
-    denominators weigh as much as large ones.
+    The interval comes from a bootstrap of whole pairs. The ratio is the gain over all jobs together. `mean_of_ratios`
+    is the average gain per replica, in which small denominators weigh as much as large ones.
     """
     count = len(over)
     bottom = mean_of(under) if count else 0.0

@@ -58,11 +58,10 @@ class Rule(Struct, frozen=True, kw_only=True):
 def replicas_needed(sample: Sequence[float | None], rule: Rule) -> int:
     """Return how many replicas a cell will need in total.
 
-    A cell is one combination of a study's options.
-
-    The result is the number at which the interval would be narrow enough if mean and deviation did not change. If more
-    replicas are needed, their number grows by at least a tenth and is at most doubled. It is doubled if the mean is 0
-    but the replicas differ. If all replicas are equal, no more are needed.
+    A cell is one combination of a study's options. The result is the number at which the interval would be narrow
+    enough if mean and deviation did not change. If more replicas are needed, their number grows by at least a tenth and
+    is at most doubled. It is doubled if the mean is 0 but the replicas differ. If all replicas are equal, no more are
+    needed.
 
     Args:
         sample: metric of each replica, in order; None counts as a replica but is left out of the mean.

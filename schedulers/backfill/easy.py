@@ -1,6 +1,6 @@
 """EASY backfilling, and two rules without reservations.
 
-These two are strict queue order and first fit.
+The two rules are strict queue order and first fit.
 """
 
 from math import inf

@@ -53,7 +53,7 @@ class Candidates:
 
     Args:
         queue: the waiting jobs, one per row.
-        accesses: number of accesses (sets of reservations that admit a job).
+        accesses: number of different sets of reservations that admit a job.
         start: starts the job of a row if it fits; returns whether the job started.
         eligible: the rows of jobs that may be backfilled; rows of started jobs are removed.
         ranks: priority of each row's job; higher priorities come first.
@@ -304,7 +304,7 @@ def fill_windows(candidates: Candidates, now: float, policy: str, metric: str, d
     """Fill the windows of free units, shortest first.
 
     Args:
-        depth: how many of the first jobs that fit a window are candidates for it; 0: all.
+        depth: number of jobs to choose from per window: the first jobs that fit it; 0: all.
     """
     until = now
     while (until := candidates.next_window(until)) > now:
@@ -328,7 +328,7 @@ class FillOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab
     Attributes:
         policy: Maui's BACKFILLPOLICY.
         metric: Maui's BACKFILLMETRIC.
-        depth: how many of the first jobs that fit a window the rule chooses from; 0: all.
+        depth: number of jobs to choose from per window: the first jobs that fit it; 0: all.
         reservations: number of jobs at the front of the queue that get a reservation.
     """
 

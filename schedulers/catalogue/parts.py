@@ -45,7 +45,10 @@ def make_order(name: str, options: Mapping[str, Any] | None = None, where: str |
 
 
 def make_backfill(name: str, options: Mapping[str, Any] | None = None, where: str | None = None) -> Backfill:
-    """Return a new backfilling rule; PolicyError if its name or an option is invalid."""
+    """Return a new backfilling rule.
+
+    Raise PolicyError if its name or an option is invalid.
+    """
     backfill: Backfill = _make("backfill", name, options, where)
     return backfill
 

@@ -60,7 +60,10 @@ def library_preset(name: str) -> Preset:
 
 
 def read_preset(path: Path) -> Preset:
-    """Return the preset in a user's file; PolicyError as in `parse_preset`."""
+    """Return the preset in a user's file.
+
+    Raise the errors of `parse_preset`.
+    """
     return parse_preset(*read_text(path, PolicyError))
 
 

@@ -163,7 +163,10 @@ def called_policy(factory: Any, where: str) -> Policy:
 
 
 def checked_policy(made: Any, where: str) -> Policy:
-    """Return an object as a policy; PolicyError if it lacks a member."""
+    """Return an object as a policy.
+
+    Raise PolicyError if it lacks a member of a policy.
+    """
     for attribute in ("name", "order", "decide"):
         if not hasattr(made, attribute):
             raise PolicyError(
@@ -224,7 +227,7 @@ def preemption_of(name: str) -> "PreemptionOptions | None":
 def own_placement(placement: str | None, options: Mapping[str, Any] | None) -> Placement | None:
     """Return the given placement, for a scheduler with its own rules.
 
-    Return None if neither name nor options are given. Options without a name are for ``lowest``. PolicyError as in
+    Return None if neither name nor options are given. Options without a name are for ``lowest``. Raise the errors of
     `make_placement`.
     """
     return make_placement(placement or "lowest", options) if placement is not None or options else None

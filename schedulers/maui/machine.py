@@ -120,25 +120,28 @@ class PlannedMachine(Protocol[_Taken, _Place]):
         """
 
     def find(self, access: int, job: SchedulerJob, walltime: float) -> _Place | None:
-        """Return the place at which a job can start earliest; None if it fits nowhere."""
+        """Return the earliest place for a job; None if it fits nowhere.
+
+        A place is what a job takes, with start and end.
+        """
 
     def reserve(self, access: int, job: SchedulerJob, walltime: float) -> _Place | None:
-        """Reserve the place at which a job can start earliest, and return it.
+        """Reserve the earliest place for a job, and return it.
 
-        Return None if there is no such place.
+        A place is what a job takes, with start and end. Return None if the job fits nowhere.
         """
 
     def keep(self, place: _Place) -> None:
-        """Reserve a place, so that no other job gets it until the next `begin`."""
+        """Keep what a job takes in ``place`` free for it until the next `begin`."""
 
     def is_free(self, access: int, place: _Place) -> bool:
-        """Return whether a place is free for its whole time."""
+        """Return whether everything in ``place`` is free from its start to its end."""
 
     def place(self, job: SchedulerJob, taken: _Taken, begin: float, end: float) -> _Place:
-        """Return the place of a job that takes ``taken`` from ``begin`` to ``end``."""
+        """Combine what a job takes with the times from ``begin`` to ``end``."""
 
     def taken(self, place: _Place) -> _Taken:
-        """Return what a job takes in a place."""
+        """Return what a job takes, without the times of ``place``."""
 
     def is_lost(self, taken: _Taken) -> bool:
         """Return whether any of ``taken`` is out of service."""
@@ -152,5 +155,5 @@ class PlannedMachine(Protocol[_Taken, _Place]):
     def backfill(self, jobs: Backfilled, accesses: int, window: Filling) -> None:
         """Start jobs that fit without delaying a reservation.
 
-        ``accesses`` is how many different accesses exist.
+        ``accesses`` is the number of accesses. An access is the number of a set of reservations that admit a job.
         """

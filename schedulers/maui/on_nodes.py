@@ -87,7 +87,7 @@ class PlannedNodes(NodeSearch):
     # -- running jobs -----------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Return the running jobs' places as plain values."""
+        """Return what the running jobs take, and when, as plain values."""
         return {"now": self.slices.now, "running": [[number, plain(one)] for number, one in self._running.items()]}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -163,7 +163,7 @@ class PlannedNodes(NodeSearch):
         self._kept_now.append(place)
 
     def _access(self, access: int) -> tuple[Ints, list[Period]]:
-        """Return the nodes of an access, and when some of them are closed.
+        """Return the nodes that jobs with an access may use, and when some are closed.
 
         An access is the number of a set of reservations that admit a job.
 
@@ -228,13 +228,16 @@ class PlannedNodes(NodeSearch):
         return None if found is None else found.rows.takes
 
     def find(self, access: int, job: SchedulerJob, walltime: float) -> NodePlace | None:
-        """Return the place at which a job can start earliest; None if it fits nowhere."""
+        """Return the earliest place for a job; None if it fits nowhere.
+
+        A place is what a job takes, with start and end.
+        """
         return self._search(access, job, walltime, inf)
 
     def reserve(self, access: int, job: SchedulerJob, walltime: float) -> NodePlace | None:
-        """Reserve the place at which a job can start earliest, and return it.
+        """Reserve the earliest place for a job, and return it.
 
-        Return None if there is no such place.
+        A place is what a job takes, with start and end. Return None if the job fits nowhere.
         """
         place = self.find(access, job, walltime)
         if place is not None:
@@ -242,13 +245,13 @@ class PlannedNodes(NodeSearch):
         return place
 
     def keep(self, place: NodePlace) -> None:
-        """Reserve a place, so that no other job gets it until the next `begin`."""
+        """Keep what a job takes in ``place`` free for it until the next `begin`."""
         self._hold(place)
         if len(self._loads):
             self._loads[place.rows.nodes] += 1
 
     def is_free(self, access: int, place: NodePlace) -> bool:
-        """Return whether a place is free for its whole time."""
+        """Return whether everything in ``place`` is free from its start to its end."""
         slices, rows = self.slices, place.rows
         if place.begin < self.view.now:
             return False
@@ -264,11 +267,11 @@ class PlannedNodes(NodeSearch):
         return enough and bool((slices.least_free(at, place.end - place.begin, rows.nodes) >= rows.taken).all())
 
     def place(self, job: SchedulerJob, taken: Takes, begin: float, end: float) -> NodePlace:
-        """Return the place of a job that takes ``taken`` from ``begin`` to ``end`` (s)."""
+        """Combine what a job takes with the times from ``begin`` to ``end`` (s)."""
         return NodePlace(begin, end, self.rows(job, taken))
 
     def taken(self, place: NodePlace) -> Takes:
-        """Return what a job takes in a place."""
+        """Return what a job takes, without the times of ``place``."""
         return place.rows.takes
 
     def is_lost(self, taken: Takes) -> bool:

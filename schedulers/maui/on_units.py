@@ -107,11 +107,11 @@ class PlannedUnits:
         return self._plan.units_without(access, job, walltime, gone) or None
 
     def place(self, job: SchedulerJob, taken: int, begin: float, end: float) -> Place:
-        """Return the place of a job that takes ``taken`` from ``begin`` to ``end`` (s)."""
+        """Combine the units of a job with the times from ``begin`` to ``end`` (s)."""
         return Place(begin, end, taken)
 
     def taken(self, place: Place) -> int:
-        """Return the units of a place."""
+        """Return the units of a job, without the times of ``place``."""
         return place.units
 
     def is_lost(self, taken: int) -> bool:

@@ -80,7 +80,7 @@ class MauiPreemption:
     def ready(self, job_of: Callable[[int], tuple[SchedulerJob, float]]) -> list[tuple[int, KeptForJob]]:
         """Return the waiting jobs (by number) for which everything kept is free now.
 
-        Jobs for which something kept is out of service lose what was kept for them.
+        If something kept for a job is out of service, nothing is kept for this job any more.
         """
         found = []
         for number, one in list(self.kept.items()):

@@ -147,7 +147,10 @@ class MauiScheduler(Kept):
         self._schedule(now)
 
     def breakdown(self, job: SchedulerJob) -> Breakdown:
-        """Return the terms of a waiting job's priority; KeyError if it does not wait."""
+        """Return the terms of a waiting job's priority.
+
+        Raise KeyError if the job does not wait.
+        """
         return self.priorities.breakdown(self.queue, self.queue.row_of[job.number], self.view.now)
 
     def reservations(self) -> list[str]:
@@ -262,7 +265,7 @@ class MauiScheduler(Kept):
         return self.queue.job(row), float(self.queue.walltime[row])
 
     def _unforeseen_begins(self) -> Iterable[float]:
-        """Yield the begins (s) of reservations at which no running job is planned to end."""
+        """Yield the start times (s) of reservations at which no running job will end."""
         ends = {place.end for place in self.reserved.values()}
         for place in self.reserved.values():
             # A planned end brings an event, so no call is needed then.
@@ -302,7 +305,7 @@ class MauiScheduler(Kept):
         """Return which of the ready rows respect the limits on running and waiting jobs.
 
         Args:
-            hard: whether to apply the hard limits; else the soft ones.
+            hard: whether to apply the hard limits; otherwise the soft limits apply.
             use: as in `Limits.considered`.
         """
         allowed = self.limits.allowed(self.queue, now, hard=hard)
@@ -329,7 +332,7 @@ class MauiScheduler(Kept):
     # ------------------------------------------------------------------ in the order of priority
 
     def _start_in_order(self, eligible: Bools, ranks: Floats, now: float, *, hard: bool = False) -> bool:
-        """Start the first jobs by rank while they fit; reserve for those that do not fit.
+        """Start the first jobs by rank while they fit; reserve units for the next jobs.
 
         With ``hard`` limits no reservation is made, and the first job that does not fit ends the loop. Return whether
         any job started; if so, rows that were eligible may now exceed a limit.

@@ -91,7 +91,7 @@ class JobsSeen(Kept):
     def classes(self, now: float, units: int) -> tuple[RankedClass, ...]:
         """Return the job classes, with rates and run times of the ended jobs.
 
-        Return none if no time has passed.
+        Return no classes if no time has passed.
         """
         hours = (now - self._begin) / HOUR
         found = []

@@ -63,7 +63,7 @@ class Depth(KeepsBegins):
         return ReservingOnNodes(self._depth) if rule is None else rule.on_nodes()
 
     def schedule(self, view: View, placement: Placement) -> None:
-        """Start jobs in queue order, reserve for the first that do not fit, then backfill."""
+        """Start jobs in queue order, make reservations for the next jobs, then backfill."""
         self._begins = {}
         rule = self._liberal or self._strict
         if rule is not None:

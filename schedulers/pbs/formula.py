@@ -1,9 +1,7 @@
 """Parse and evaluate PBS's formulas over columns of numbers.
 
-No code is executed.
-
-Grammar, from loosest to tightest binding. All values are doubles. A comparison gives 1 or 0. Every value except 0 is
-true::
+No code is executed. The grammar below goes from the loosest to the tightest binding. All values are doubles. A
+comparison gives 1 or 0. Every value except 0 is true::
 
     formula    = choice
     choice     = either [ "if" either "else" choice ]

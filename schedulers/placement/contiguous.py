@@ -89,7 +89,7 @@ class BestFit(InLine):
 
 
 def _runs(open_at: NDArray[np.bool_]) -> tuple[Positions, Positions]:
-    """Return the begins and lengths of the runs of open positions.
+    """Return the starts and lengths of the runs of open positions.
 
     Returns:
         Two arrays of shape (runs,).

@@ -39,35 +39,53 @@ class FreeInLine(FreeUnits):
         self._in_numbers, self._in_line = True, False
 
     def take_first(self, k: int) -> NodeSet:
-        """Remove and return the first `k` units in the line; ValueError if too few."""
+        """Remove and return the first `k` units in the line.
+
+        Raise ValueError if there are too few.
+        """
         self._to_line()
         return self._taken(self._at.take_lowest(k))
 
     def take_last(self, k: int) -> NodeSet:
-        """Remove and return the last `k` units in the line; ValueError if too few."""
+        """Remove and return the last `k` units in the line.
+
+        Raise ValueError if there are too few.
+        """
         self._to_line()
         return self._taken(self._at.take_highest(k))
 
     def take_lowest(self, k: int) -> NodeSet:
-        """Remove and return the `k` lowest units; ValueError if too few."""
+        """Remove and return the `k` lowest units.
+
+        Raise ValueError if there are too few.
+        """
         self._to_numbers()
         self._in_line = False
         return super().take_lowest(k)
 
     def take_highest(self, k: int) -> NodeSet:
-        """Remove and return the `k` highest units; ValueError if too few."""
+        """Remove and return the `k` highest units.
+
+        Raise ValueError if there are too few.
+        """
         self._to_numbers()
         self._in_line = False
         return super().take_highest(k)
 
     def remove(self, units: NodeSet) -> None:
-        """Remove `units`; ValueError if some are not in the set."""
+        """Remove `units`.
+
+        Raise ValueError if some of them are not in the set.
+        """
         self._to_numbers()
         super().remove(units)
         self._in_line = False
 
     def add(self, units: NodeSet) -> None:
-        """Add `units`; ValueError if some are already in the set."""
+        """Add `units`.
+
+        Raise ValueError if some of them are already in the set.
+        """
         at = None if self._in_numbers else self._held.pop(str(units), None)
         if at is None:
             self._to_numbers()

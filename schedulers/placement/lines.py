@@ -66,7 +66,10 @@ class Line(NamedTuple):
 
 
 def stable_nodes(machine: Machine) -> NDArray[np.bool_]:
-    """Return which nodes are stable, shape (nodes,); PolicyError if that is unknown."""
+    """Return which nodes are stable, shape (nodes,).
+
+    Raise PolicyError if that is unknown.
+    """
     found = machine.nodes.stable
     if found is None:
         raise PolicyError(

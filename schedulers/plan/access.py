@@ -99,7 +99,8 @@ class Accesses(Kept):
     def _let_in_by(self, at: int) -> frozenset[int]:
         """Return the accesses whose set contains a reservation or window.
 
-        ``at`` is the position of the reservation or window.
+        An access is the number of a set of reservations and windows that admit a job. ``at`` is the position of the
+        reservation or window.
         """
         return frozenset(number for let_in, number in self._numbers.items() if let_in[at])
 
@@ -244,7 +245,10 @@ class AccessPlan(Kept):
         return self._pick(job, self._laid(access, table).steps(self._now), end_of(self._now, walltime), 0)
 
     def steps(self, access: int) -> list[FreeStep]:
-        """Return the units that are free now for jobs with this access, and until when."""
+        """Return the units that are free now for jobs with this access, and until when.
+
+        An access is the number of a set of reservations that admit a job.
+        """
         steps = self._steps.get(access)
         if steps is None:
             steps = self._table(access).steps(self._now)
@@ -289,7 +293,7 @@ class AccessPlan(Kept):
         return None if fit is None else Place(fit.begin, end_of(fit.begin, walltime), fit.units)
 
     def keep(self, place: Place) -> None:
-        """Reserve the units of a place for its time, until the next `begin`."""
+        """Keep the units of ``place`` free for its job until the next `begin`."""
         self._taken.append(place)
         self._steps = {}
         for table in self._tables.values():

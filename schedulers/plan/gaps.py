@@ -71,7 +71,7 @@ class Book(NamedTuple):
         jobs: one column per waiting job. Six lines describe its reservation: `BEGIN` (-1: none), `END`, `LOW`, `HIGH`,
             `RUNS` (first column of its runs of units) and `COUNT` (number of runs). The other lines are `SIZE` (0: no
             job), `MARKED` (1 if a change may move the job) and `EARLY` (at most this many of its units are free just
-            before its begin).
+            before its start).
         lengths: durations of the waiting jobs, s.
         runs: one column per run of units: lowest and highest.
         scratch: working space, meaningless between two calls; at least as many columns as times, gaps and jobs.
@@ -217,10 +217,7 @@ def most_free_loop(book: Book, length: float, first: int, before: int) -> Ints:
 
 
 def earliest(book: Book, size: int, length: float, before: int) -> int:
-    """Return the time from which ``size`` units are free for ``length`` s.
-
-    The result is at most ``before``.
-    """
+    """Return when ``size`` units are free for ``length`` s; at most ``before``."""
     return max(int(most_free(book, length, 0, before).searchsorted(size)) - 1, 0)
 
 
@@ -236,10 +233,7 @@ def earliest_loop(book: Book, size: int, length: float, before: int) -> int:
 
 
 def free_before(book: Book, begin: int, first: int, last: int) -> int:
-    """Return how many units of some runs are free just before ``begin``.
-
-    The runs are in columns ``first`` to before ``last``.
-    """
+    """Count units of runs ``first`` to ``last`` - 1 free just before ``begin``."""
     near, (low, high) = bordering(book, END, begin, first, last), book.runs[:, first:last]
     lows, highs = book.gaps[LOW][near, None], book.gaps[HIGH][near, None]
     return int((np.minimum(highs, high) - np.maximum(lows, low) + 1).clip(0).sum())
@@ -318,8 +312,8 @@ def doubtful_loop(book: Book, count: int) -> Ints:
 def longer_ones(book: Book, unsure: Ints, first: int, last: int) -> Ints:
     """Mark the shortest ``unsure`` jobs that may begin sooner; return the longer ones.
 
-    Start times count from ``first`` to before ``last``. A longer job is not returned if too few units for it are free
-    even for the shortest length.
+    Only start times from ``first`` to before ``last`` count. A longer job is not returned if too few units for it are
+    free even for the shortest length.
     """
     jobs, none = book.jobs, book.counts[TIMES] - 1
     lengths, begins = book.lengths[unsure], jobs[BEGIN, unsure]
@@ -356,10 +350,7 @@ def longer_ones_loop(book: Book, unsure: Ints, first: int, last: int) -> Ints:
 
 
 def next_marked(book: Book, order: Ints, turn: int) -> int:
-    """Return the position of the next marked job from ``turn`` on.
-
-    Return the length of ``order`` if there is none.
-    """
+    """Return the position of the next marked job; the length of ``order`` if none."""
     marked = book.jobs[MARKED][order[turn:]].nonzero()[0]
     return turn + int(marked[0]) if len(marked) else len(order)
 
@@ -387,10 +378,7 @@ def count_up_loop(times: Ints, columns: int, at: int) -> None:
 
 
 def slot(book: Book, time: float) -> int:
-    """Return the index of a time (s), and insert the time if it is new.
-
-    The time must not be past.
-    """
+    """Return the index of a time (s) that is not past; insert the time if it is new."""
     times, counts = book.times, book.counts
     count = counts[TIMES]
     at = int(np.searchsorted(times[:count], time))
@@ -405,7 +393,7 @@ def slot(book: Book, time: float) -> int:
 
 
 def advance(book: Book, now: float) -> None:
-    """Advance the begin of the plan to ``now`` (s), and drop all earlier times."""
+    """Advance the start of the plan to ``now`` (s), and drop all earlier times."""
     times, gaps, jobs, counts = book.times, book.gaps, book.jobs, book.counts
     count = counts[TIMES]
     past = np.searchsorted(times[:count], now, "right") - 1
@@ -425,10 +413,7 @@ def advance(book: Book, now: float) -> None:
 
 
 def first_begin(book: Book) -> float:
-    """Return the earliest planned start (s) of a waiting job.
-
-    Return inf if there are no reservations.
-    """
+    """Return the earliest planned start (s) of a waiting job; inf if there is none."""
     begins = book.jobs[BEGIN, : book.counts[JOBS]]
     begins = begins[begins >= 0]
     return float(book.times[begins.min()]) if len(begins) else inf
@@ -445,10 +430,9 @@ def drop(book: Book, gap: int) -> None:
 
 
 def put(book: Book, begin: int, end: int, low: int, high: int, fresh: int, beside: int) -> int:
-    """Add a gap and return its column.
+    """Add a gap (a run of units free from begin to end), and return its column.
 
-    A gap is a run of units that are free from ``begin`` to ``end``. Return -1 if the gap has no duration. If the gap
-    ``beside`` has the same times, it is extended instead.
+    Return -1 if the gap has no duration. If the gap ``beside`` has the same times, it is extended instead.
     """
     gaps, counts = book.gaps, book.counts
     if begin >= end:
@@ -523,10 +507,9 @@ def claim(book: Book, begin: int, end: int, lowest: int, highest: int) -> None:
 
 
 def cut_out(book: Book, line: int, time: int, first: int, last: int, into: int) -> int:
-    """Remove some runs from the gaps that begin or end at a time.
+    """Remove some runs of units from the gaps that begin or end at a time.
 
-    The runs are in columns ``first`` to before ``last``. ``line`` is `BEGIN` or `END`. A gap is a run of units that are
-    free for some time.
+    The runs are in columns ``first`` to before ``last``. ``line`` is `BEGIN` or `END`.
 
     Returns:
         the number of removed parts. Three lines of the scratch, from ``into`` on, have the other end of each part's
@@ -624,10 +607,7 @@ def mark(book: Book, begin: int, end: int) -> None:
 
 
 def mark_movable(book: Book, unsure: Ints, first: int, last: int) -> None:
-    """Mark the ``unsure`` jobs that may begin at one of some start times.
-
-    The start times are ``first`` to before ``last``.
-    """
+    """Mark the ``unsure`` jobs that may start from ``first`` to before ``last``."""
     while len(unsure) > _FEW:
         unsure = longer_ones(book, unsure, first, last)
     for job in unsure:
@@ -696,9 +676,7 @@ def has_room(book: Book, runs: int) -> bool:
 
 
 def place_all(book: Book, order: Ints) -> int:
-    """Give the marked jobs of ``order`` their earliest reservations.
-
-    The first job is at position `TURN`.
+    """Give reservations to the marked jobs of ``order``, from position `TURN` on.
 
     Returns:
         the first job whose reservation begins now (`TURN` is then the next position); `DONE` when all have one;

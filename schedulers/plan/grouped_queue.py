@@ -64,7 +64,7 @@ class GroupedQueue(WaitingRows):
         return view.running.next_end > view.now
 
     def start_in_order(self, units: OpenUnits) -> SchedulerJob | None:
-        """Start jobs from the front while they fit; return the first that does not."""
+        """Start jobs from the front while they fit; return the first job that does not."""
         view = self.view
         waiting = view.waiting
         if (first := waiting.first) is None or self.holds(first):

@@ -71,7 +71,7 @@ def replaced(function: Callable[..., Any], by: Callable[..., Any]) -> None:
 
 @cache
 def _place(wanted: str, files: tuple[Path, ...]) -> Path:
-    """Return the folder for machine code, which differs for each version of the files."""
+    """Return the folder for the machine code of this version of the files."""
     folder = files[0].parent / "__pycache__"
     if wanted:
         folder = Path(wanted)

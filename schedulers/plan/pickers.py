@@ -24,12 +24,15 @@ def by_number(job: SchedulerJob, steps: Sequence[FreeStep], first: int) -> int:
 
 
 def placed_by(placement: Placement, machine: Machine) -> Picker:
-    """Return a picker that asks a placement for units."""
+    """Return a function that picks units with a placement."""
     return lambda job, steps, first: pick(placement, steps[0].units, job, machine)
 
 
 def with_nodes(picker: Picker, machine: Machine) -> Picker:
-    """Wrap a picker: jobs that ask for units per node get the lowest nodes."""
+    """Return a picker that gives jobs with units per node the lowest nodes.
+
+    Other jobs get what ``picker`` picks.
+    """
     lowest_ids = LowestIds()
 
     def picks(job: SchedulerJob, steps: Sequence[FreeStep], first: int) -> int:

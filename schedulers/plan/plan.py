@@ -16,7 +16,7 @@ from pipistrelle.schedulers.policy.windows import Closure
 
 
 class Plan(Kept):
-    """Free units over time, beside running jobs and reservations of waiting jobs.
+    """The units that running jobs and reservations leave free over time.
 
     A running job holds its units until its expected end (start + walltime), or until maintenance kills it. It is
     removed when it ends. The plan does not contain windows, because a window may admit some jobs.

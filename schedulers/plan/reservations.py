@@ -79,8 +79,8 @@ class Reservations:
     A job gets the earliest possible reservation. Later starts of other jobs, and the passing of time, do not change it.
     A job must be planned again only if units were freed that it could use:
 
-    - for its whole length, from a time before its begin, if these and other free units are enough for it; or
-    - just before its begin, on its own units; or
+    - for its whole length, from a time before its start, if these and other free units are enough for it; or
+    - just before its start, on its own units; or
     - during its reservation, with a lower number than one of its own units.
 
     Args:

@@ -60,14 +60,14 @@ class TimeSlices:
     """The free units from now on; times in seconds, sets of units as masks.
 
     A slice begins where the previous slice ends; the last slice never ends. Adjacent slices with the same free units
-    may remain separate. This changes no result: a job that does not fit from the begin of a slice fits from no later
+    may remain separate. This changes no result: a job that does not fit from the start of a slice fits from no later
     time within it. Taking units that are already taken, or freeing free units, has no effect.
 
     Running jobs only free units as time passes. So a search for units that stay free compares only the few slices at
     whose begin units are taken.
 
     Args:
-        now: begin of the first slice.
+        now: start of the first slice.
         free: the units that are free in the first slice.
         ends: (time later than now, units that become free then).
     """
@@ -101,7 +101,7 @@ class TimeSlices:
 
     @property
     def now(self) -> float:
-        """Begin of the first slice (s)."""
+        """Start of the first slice (s)."""
         return self._begins[0]
 
     @property
@@ -110,7 +110,7 @@ class TimeSlices:
         return self._free[0]
 
     def advance(self, now: float) -> None:
-        """Move the begin of the first slice to ``now``, and drop earlier slices."""
+        """Move the start of the first slice to ``now``, and drop earlier slices."""
         past = bisect_right(self._begins, now) - 1
         if past > 0:
             del self._begins[:past], self._free[:past], self._counts[:past], self._falls[:past]
@@ -158,7 +158,7 @@ class TimeSlices:
     def steps(self, begin: float, among: int = -1) -> list[FreeStep]:
         """Return the units that are free from ``begin`` on, and until when.
 
-        The step with the most units is first. ``begin`` is now or the begin of a slice. Only the units in ``among`` (a
+        The step with the most units is first. ``begin`` is now or the start of a slice. Only the units in ``among`` (a
         mask; -1: all) count.
         """
         at = bisect_right(self._begins, begin) - 1

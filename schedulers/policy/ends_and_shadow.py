@@ -99,7 +99,7 @@ class Span(NamedTuple):
 
 
 class Closed(NamedTuple):
-    """Windows, sorted by begin, and the sets of units that they close.
+    """Windows, sorted by start, and the sets of units that they close.
 
     A set of units has a fixed number of words with a bit per unit: in Python one integer of any length, in the kernel
     several int64. Set k begins at word k * (words per set).
@@ -132,7 +132,7 @@ def bits_in(word: int) -> int:
 def cut_short(end: float, now: float, held: Sequence[int], base: int, words: int, closed: Closed) -> float:
     """Return when (s) a running job releases its units.
 
-    This is ``end`` (s), or the begin of the first maintenance that kills the job. The job's units are the ``words``
+    This is ``end`` (s), or the start of the first maintenance that kills the job. The job's units are the ``words``
     words of ``held`` that begin at index ``base``.
     """
     for window in closed.windows:

@@ -27,14 +27,17 @@ class Placement(Protocol):
 
 
 class Backfill(Protocol):
-    """A backfilling rule: starts jobs; it may keep data between decisions."""
+    """A backfilling rule, which starts queued jobs.
+
+    It may keep data between decisions.
+    """
 
     def schedule(self, view: View, placement: Placement) -> None:
         """Start every queued job that may start now."""
 
 
 class Policy(Protocol):
-    """A scheduling policy, which makes all decisions.
+    """A scheduling policy: makes all decisions; it needs no base class.
 
     Four methods are optional. ``wake_when(view)`` is called after each decision. It returns the conditions under which
     a submission or the end of a job can change a later decision, or None if each of them can; other events come with
@@ -57,7 +60,7 @@ class Policy(Protocol):
     def decide(self, view: View) -> None:
         """Read the view and make decisions.
 
-        This is called for each notice except the first and last.
+        This is called for each notice (message from the server) except the first and last.
         """
 
 

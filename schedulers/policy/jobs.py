@@ -42,7 +42,7 @@ class SchedulerJob(Struct, eq=False):
     def by_nodes(self) -> bool:
         """Return whether the job asks for a number of units per node.
 
-        Then counting free units does not show whether the job fits.
+        If so, counting free units does not show whether the job fits.
         """
         return self.request is not None and self.request.units_per_node is not None
 

@@ -53,7 +53,10 @@ class RunningJobs:
         self.by_id[job.id] = job
 
     def remove(self, job_id: str) -> SchedulerJob:
-        """Remove a job and return it; KeyError if it does not run."""
+        """Remove a job and return it.
+
+        Raise KeyError if it does not run.
+        """
         job = self.by_id.pop(job_id)
         self._masks.pop(job.number, None)
         del self._by_end[bisect_left(self._by_end, (job.expected_end, job.number))]
@@ -121,6 +124,6 @@ class HeldTimes:
     def of(self, queue: str | None) -> float:
         """Return the longest prologue + epilogue (s) of a class's jobs.
 
-        None means jobs without a class.
+        ``queue`` is the class; None stands for jobs without a class.
         """
         return self.usual if queue is None else self._classes.get(queue, self.usual)

@@ -74,7 +74,10 @@ class SharedView:
         return shape
 
     def refusal(self, job: SchedulerJob, closed: NodeSet) -> str | None:
-        """Return why a job never fits on the nodes that are not ``closed`` to it, or None."""
+        """Return why a job never fits on the nodes that are open to it.
+
+        ``closed`` has all other nodes. Return None if the job can fit.
+        """
         try:
             return self.shape(job).refusal(self.open(closed))
         except PlatformError as error:
@@ -194,9 +197,9 @@ class SharedView:
         return NodeSet.of([take.node for take in takes]), told_takes(takes)
 
     def adopt(self, job: SchedulerJob, told: Iterable[NodeTake]) -> None:
-        """Record what a running job takes; ValueError if impossible.
+        """Record what a running job takes.
 
-        ``told`` comes from another scheduler or a saved state.
+        ``told`` comes from another scheduler or a saved state. Raise ValueError if the job cannot take it.
         """
         self.take(job, takes_told(told))
 

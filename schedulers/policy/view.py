@@ -178,8 +178,7 @@ class View(Kept):
 
         Args:
             begin: when the job starts, s; None: now. If given, nodes under maintenance with a known end count as in
-                service,
-                because the maintenance window closes them until then.
+                service, because the maintenance window closes them until then.
         """
         if begin is not None:
             out = self.gone
@@ -252,7 +251,10 @@ class View(Kept):
                 raise ValueError(f"{job.id} cannot use units {alloc & closed}: {which}")
 
     def _taken(self, job: SchedulerJob) -> NodeSet:
-        """Take the lowest free units that a job may use; ValueError if there are too few."""
+        """Take the lowest free units that a job may use.
+
+        Raise ValueError if there are too few.
+        """
         if not (self.windows.by_id and (job.by_nodes or self.closed(job))):
             return self.free.take_lowest(job.size)
         units = self.pick(job)
@@ -269,9 +271,8 @@ class View(Kept):
     def submit(self, job: SchedulerJob, now: float) -> None:
         """Queue a job submitted at ``now`` (s).
 
-        If the job can never start, reject it permanently.
-
-        If the job's class has limits, the job is set aside; `let_in` queues it.
+        If the job can never start, reject it permanently. If the job's class has limits, the job is set aside; `let_in`
+        queues it.
         """
         limits = self.limits
         why = None

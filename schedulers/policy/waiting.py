@@ -1,6 +1,6 @@
 """The interfaces of the queue and of class limits.
 
-The room schedulers/waiting implements them.
+The package schedulers/waiting implements them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -81,13 +81,16 @@ class Waiting(Protocol):
         """Add a job to the queue, at the position of its rank."""
 
     def remove(self, job: SchedulerJob) -> None:
-        """Remove a job; KeyError if it is not in the queue."""
+        """Remove a job.
+
+        Raise KeyError if it is not in the queue.
+        """
 
     def pass_under(self, start: Callable[[SchedulerJob], Staircase], stairs: Staircase, *, now: float) -> None:
-        """Start jobs in queue order, as long as one fits under the staircase ``stairs``.
+        """Start jobs in queue order, as long as one fits under the limits ``stairs``.
 
-        ``start`` starts a job at ``now`` (s), which removes the job from the queue. It returns the new staircase, which
-        nowhere allows more units than before.
+        The limits say how many units a job may use, depending on when it ends. ``start`` starts a job at ``now`` (s),
+        which removes the job from the queue. It returns the new staircase, which nowhere allows more units than before.
         """
 
     def pass_over(
@@ -167,7 +170,7 @@ class QueueLimits(Protocol):
         """Record that a job ended, or left the queue without starting, at ``now`` (s)."""
 
     def forget(self, job: SchedulerJob) -> bool:
-        """Remove a job from the jobs that were set aside.
+        """Remove a job from the jobs that were set aside (kept out of the queue).
 
         Return whether the job was among them.
         """

@@ -68,7 +68,7 @@ class Windows:
         return len(self.by_id)
 
     def __iter__(self) -> Iterator[Window]:
-        """Iterate over the windows, sorted by begin."""
+        """Iterate over the windows, sorted by start."""
         return (self.by_id[key[2]] for key in self._by_begin)
 
     def get(self, window_id: str) -> Window | None:
@@ -118,7 +118,7 @@ class Windows:
         return min((end for _, end, _ in self._by_begin if end > now), default=inf)
 
     def against(self, job: SchedulerJob, begin: float, end: float = inf) -> Iterator[Window]:
-        """Iterate, by begin, over windows that exclude ``job`` and overlap the period (s)."""
+        """Iterate over windows that exclude ``job`` and overlap the period (s), by start."""
         for opens, closes, window_id in self._by_begin:
             if opens >= end:
                 return
@@ -152,7 +152,7 @@ class Windows:
 
 
 def closed_by(windows: Iterable[Window]) -> Closed:
-    """Convert windows, sorted by begin, to a `Closed` with bit masks for their units."""
+    """Convert windows, sorted by start, to a `Closed` with bit masks for their units."""
     closures = [window.closure for window in windows]
     spans = [Span(closure.begin, closure.end, which) for which, closure in enumerate(closures)]
     return Closed(spans, [closure.units for closure in closures])

@@ -32,7 +32,7 @@ class Polling(Kept):
     Decisions are made at multiples of the interval, counted from time 0. Events in between are collected until the next
     multiple. The policy handles events at a multiple at once. It makes no decision at a multiple without events, so
     jobs that a dynamic order moves forward start only at a later event. If no job waits and the policy requested no
-    call, the server is not asked for one either.
+    call, the server gets no request for a call either.
 
     Args:
         step: the interval in seconds.

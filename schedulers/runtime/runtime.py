@@ -132,7 +132,10 @@ class Runtime(Kept):
         self._cancellable = {} if "cancellations" in data.features else None
 
     def state(self) -> dict[str, Any]:
-        """Return the scheduler's state as JSON values; PolicyError if it cannot be saved."""
+        """Return the scheduler's state as JSON values.
+
+        Raise PolicyError if the policy cannot save its state.
+        """
         view = self._view
         return {
             **super().state(),
@@ -154,7 +157,7 @@ class Runtime(Kept):
             cast(Any, self._policy).restore(state["policy"], view)
 
     def answer(self, notice: Notice) -> Reply:
-        """Return the policy's decisions for a notice.
+        """Return the policy's decisions for a notice (message from the server).
 
         Raises:
             PolicyFailed: the policy raised an exception, or the server rejected a decision of the last reply.
@@ -261,7 +264,10 @@ class Runtime(Kept):
             )
 
     def _keeps(self, view: View) -> tuple[str, ...]:
-        """Return what may keep jobs from starting; the error quotes it if the run stalls."""
+        """Return texts that say what may keep jobs from starting.
+
+        If the run stalls, the error message quotes them.
+        """
         kept = [
             f"maintenance '{window.id}' (units {window.units}, {span(window.begin, window.end)})"
             for window in view.windows

@@ -41,7 +41,7 @@ def is_past(events: Iterable[Event]) -> bool:
 
 
 def past_of(events: Sequence[Event], job_of: Callable[[JobSubmitted], SchedulerJob]) -> Past:
-    """Return the past from a notice's events.
+    """Return the past from the events of a notice (message from the server).
 
     ``job_of`` returns the job of a submission.
 

@@ -87,9 +87,9 @@ class TypicalRequests:
         )
 
     def usable(self, cores: Ints, gpus: Ints, model_of: Ints) -> Ints:
-        """Return the free thousandths of GPUs that typical requests can use, per node.
+        """Return the free GPU capacity that typical requests can use, per node.
 
-        The result is the sum over all typical requests; `weight` is their number.
+        The unit is 1/1000 GPU. The result is the sum over all typical requests; `weight` is their number.
         """
         result: Ints = self._usable(cores, gpus, model_of, *self._tables)
         return result

@@ -210,7 +210,7 @@ class FirstReserved:
         return self._most
 
     def _beside_first(self) -> Amounts | None:
-        """Return what is free at the shadow time beside the first job.
+        """Return what the first job leaves free at the shadow time.
 
         The result has shape (nodes, columns). Return None if the first job does not fit then.
         """

@@ -144,7 +144,10 @@ class SlurmPolicy:
 
     @property
     def controller(self) -> Controller:
-        """The controller with all its tables; RuntimeError before the first decision."""
+        """The controller with all its tables.
+
+        Raise RuntimeError before the first decision.
+        """
         if self._daemon is None:
             raise RuntimeError("the policy has not decided anything yet")
         return self._daemon.controller

@@ -1,9 +1,8 @@
 """Limits of job classes, enforced for all policies.
 
-A job of a limited class joins the queue only if its class's running and
-queued jobs then stay within the limits. So no policy can exceed a limit. A job over a limit is set aside (kept out of
-the queue) and does not block other jobs. After a job of its class or user has left, it may join at its position in
-queue order.
+A job of a limited class joins the queue only if its class's running and queued jobs then stay within the limits. So no
+policy can exceed a limit. A job over a limit is set aside (kept out of the queue) and does not block other jobs. After
+a job of its class or user has left, it may join at its position in queue order.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -82,7 +81,7 @@ class _Users(Kept):
 
 class _Aside(MovingQueue):
     def next(self, room: int, rooms: NDArray[np.int64]) -> SchedulerJob | None:
-        """Return the first job set aside whose class and user have enough units.
+        """Return the first job kept out of the queue whose class and user have room.
 
         Return None if there is none.
 
@@ -203,7 +202,7 @@ class ClassLimits(Kept):
             one.restore(state["classes"][name], jobs)
 
     def __iter__(self) -> Iterator[SchedulerJob]:
-        """Iterate over the jobs set aside, class by class.
+        """Iterate over the jobs set aside (kept out of the queue), class by class.
 
         Jobs of one class are in queue order.
         """
@@ -274,7 +273,10 @@ class ClassLimits(Kept):
                 self.pending = now
 
     def forget(self, job: SchedulerJob) -> bool:
-        """Remove a job from the jobs set aside; return whether it was one of them."""
+        """Remove a job from the jobs set aside (kept out of the queue).
+
+        Return whether it was one of them.
+        """
         one = self._of(job)
         if one is None or job not in one.aside:
             return False

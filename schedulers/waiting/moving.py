@@ -142,7 +142,10 @@ class MovingQueue(WaitingQueue):
         self._first_row = None
 
     def remove(self, job: SchedulerJob) -> None:
-        """Remove a job; KeyError if it is not in the queue."""
+        """Remove a job.
+
+        Raise KeyError if it is not in the queue.
+        """
         row = self._rows.get(job.number)
         if row is None or self._jobs[row] is not job:
             raise KeyError(job.id)

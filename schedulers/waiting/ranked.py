@@ -169,7 +169,10 @@ class WaitingQueue:
             self._index.add(rank, job)
 
     def remove(self, job: SchedulerJob) -> None:
-        """Remove a job; KeyError if it is not in the queue."""
+        """Remove a job.
+
+        Raise KeyError if it is not in the queue.
+        """
         place = self._head
         jobs = self._jobs
         if not self._count or jobs[place] is not job:

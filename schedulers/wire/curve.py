@@ -67,7 +67,10 @@ class CurveConnection:
         self._poller.register(self._monitor, zmq.POLLIN)
 
     def connect(self, deadline: float) -> None:
-        """Connect like `ZmtpConnection.connect`; HandshakeRefused if keys do not match."""
+        """Connect like `ZmtpConnection.connect`.
+
+        Raise HandshakeRefused if the keys do not match.
+        """
         try:
             self._socket.connect(self.endpoint)
         except zmq.ZMQError as error:
@@ -98,7 +101,10 @@ class CurveConnection:
         self._deadline = deadline
 
     def send(self, message: bytes) -> None:
-        """Send a message; ConnectionLost if the server's last message had several parts."""
+        """Send a message.
+
+        Raise ConnectionLost if the server's last message had several parts.
+        """
         try:
             self._socket.send(message, zmq.NOBLOCK)
         except zmq.ZMQError as error:

@@ -65,7 +65,10 @@ class ServerAddress:
             )
 
     def endpoint(self) -> str | None:
-        """Return the current endpoint; None if unknown; AddressError for an invalid file."""
+        """Return the current endpoint; None if unknown.
+
+        Raise AddressError if the connection file is invalid.
+        """
         if self.fixed:
             return self._connect
         endpoint = _written_endpoint(self._connect)
@@ -134,7 +137,10 @@ def _connection_file(connect: str) -> Path:
 
 
 def _checked(endpoint: object, where: str) -> str:
-    """Return an endpoint that a socket can connect to; AddressError if invalid."""
+    """Return an endpoint that a socket can connect to.
+
+    Raise AddressError if it is invalid.
+    """
     if isinstance(endpoint, str) and endpoint.startswith(("tcp://", "ipc://")) and endpoint.isprintable():
         return endpoint
     raise AddressError("this is no endpoint", where=where, expected="tcp://... or ipc://...", found=repr(endpoint))
@@ -266,7 +272,10 @@ def _connection(endpoint: str, keys: CallerKeys | None) -> "AnyConnection":
 
 
 def _greeting(connection: "AnyConnection", address: ServerAddress, deadline: float) -> bytes:
-    """Return the answer to HELLO; ConnectionLost if the server's endpoint has changed."""
+    """Return the answer to HELLO.
+
+    Raise ConnectionLost if the server's endpoint has changed.
+    """
     while not address.fixed and (now := time.monotonic()) < deadline:
         connection.limit(min(deadline, now + _TICK_S))
         with suppress(TimeoutError):

@@ -136,9 +136,9 @@ class ZmtpConnection:
         self._socket.settimeout(None if deadline == inf else max(deadline - time.monotonic(), 1e-3))
 
     def send(self, message: bytes) -> None:
-        """Send a message; ConnectionLost if that is impossible.
+        """Send a message.
 
-        A message can be lost after sending. Reading the answer then fails.
+        Raise ConnectionLost if that is impossible. A message can be lost after sending. Reading the answer then fails.
         """
         try:
             self._socket.sendall(_DELIMITER + framed(message))

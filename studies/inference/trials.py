@@ -68,8 +68,8 @@ class TrialTable:
         columns: {name: values}, all of one length.
         axes: columns that distinguish cells; None: columns before ``replica`` that have more than one value.
         where: the table's name in errors.
-        leads: {column: axis of variants that sets it}. Such a column is no axis, because its values
-            follow from those of the axis of variants.
+        leads: {column: axis of variants that sets it}. Such a column is not an axis, because its values follow from
+            those of the axis of variants.
 
     Raises:
         StatisticsError: there are no trials or no replicas, or a cell has a replica twice.

@@ -44,11 +44,14 @@ def metrics(
     Without warm-up and drain they equal the run's summary. Jobs are selected by submit time, so that the same jobs
     count under every policy. The warm-up leaves out the jobs submitted in the first ``warm_up.seconds`` after time 0,
     or the first ``warm_up.jobs``. The drain leaves out the jobs submitted in the last ``drain.seconds`` before the time
-    limit (without one, before the last submission), or the last ``drain.jobs``. `utilisation` and `computing` cover the
-    time between warm-up and drain. This time begins at the end of the warm-up, or at the submission of the first job
-    that counts. It ends at the start of the drain, or at the submission of the first job that the drain leaves out.
-    Without a drain it ends at the time limit or at the last end. Metrics of nodes cover the whole run. Means leave out
-    unfinished jobs, whose numbers are ``running_at_end`` and ``waiting_at_end``.
+    limit (without one, before the last submission), or the last ``drain.jobs``.
+
+    `utilisation` and `computing` cover the time between warm-up and drain. This time begins at the end of the warm-up,
+    or at the submission of the first job that counts. It ends at the start of the drain, or at the submission of the
+    first job that the drain leaves out. Without a drain it ends at the time limit or at the last end. Metrics of nodes
+    cover the whole run.
+
+    Means leave out unfinished jobs, whose numbers are ``running_at_end`` and ``waiting_at_end``.
 
     Args:
         sizes: lower bounds of size classes in units, ascending. They add the metrics ``jobs_1``, ``mean_wait_2_15``,

@@ -26,7 +26,7 @@ def check_fill(spec: RunSpec) -> set[str]:
 
     Raises:
         PipistrelleError: the lists of nodes or pods are missing or wrong, the placement is unknown, or the end of the
-            fill is no percentage.
+            fill is not a percentage.
     """
     if spec.platform is None or len(spec.workload) != 1:
         raise StudyError(

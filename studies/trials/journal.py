@@ -105,7 +105,7 @@ def _refuse_objects(folder: Path, study: Study) -> None:
 def _remove_other(folder: Path, identity: Mapping[str, Any], *, all_of_them: bool) -> None:
     """Remove the results of another study from the folder.
 
-    ``all_of_them``: remove results of the same study, too.
+    With ``all_of_them``, results of the same study are removed, too.
     """
     try:
         _is_claimed(folder, identity)

@@ -113,7 +113,7 @@ class Objects:
         )
 
     def setup(self, spec: RunSpec) -> Setup:
-        """Return the setup of a trial, as `load_setup`."""
+        """Return the setup of a trial, as `load_setup` does."""
         return load_setup(spec, cache=self.cache)
 
     def own_policy(self, spec: RunSpec) -> Policy | None:
@@ -124,7 +124,7 @@ class Objects:
         return self.policy(spec) if spec.scheduler in self else None
 
     def policy(self, spec: RunSpec, *, warn: bool = True, polls: bool = True) -> Policy:
-        """Return a new policy for a trial, as `RunSpec.make_policy`.
+        """Return a new policy for a trial, as `RunSpec.make_policy` does.
 
         Raises:
             PipistrelleError: as from `RunSpec.make_policy`, or a scheduler that is an object has parts or options.

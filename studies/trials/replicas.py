@@ -107,7 +107,7 @@ class Precise:
     def _look(self, point: int) -> None:
         """Decide the next stage of a point if all replicas of its latest stage have ended.
 
-        Repeat this while stages have ended already.
+        If the replicas of the next stage have ended, too, decide the stage after it, and so on.
         """
         found = self._found[point]
         while all(replica in found for replica in range(self._wanted[point])):
@@ -144,7 +144,7 @@ class Precise:
 
     @property
     def imprecise(self) -> int:
-        """Return how many points are imprecise with the most replicas allowed."""
+        """Return the number of points that are imprecise even with the most replicas."""
         return sum(
             len(found) >= self._rule.most and not reached([found[replica] for replica in range(wanted)], self._rule)
             for found, wanted in zip(self._found, self._wanted, strict=True)

@@ -86,7 +86,7 @@ class Results:
     def stalled(self) -> int:
         """Return the number of trials that stalled.
 
-        Their jobs waited for ever, so these trials have no metrics.
+        Their jobs waited forever, so these trials have no metrics.
         """
         return sum(reason == "stalled" for reason in self.table.column("reason").to_pylist())
 

@@ -101,11 +101,11 @@ class Study:
         replicas: number of replicas, or the table ``replicas`` of a study's file.
         metrics: the table ``metrics`` of a study's file.
         engine: ``auto`` uses the kernel if possible, ``reference`` never uses it; ``kernel`` raises an error if the
-            kernel cannot run a trial. With ``fill``, trials are no runs: each fills a cluster of GPU nodes with pods.
+            kernel cannot run a trial. With ``fill``, trials are not runs: each fills a cluster of GPU nodes with pods.
         where: the study's name in errors.
 
     Raises:
-        PipistrelleError: the description is wrong, as far as this shows without reading other files.
+        PipistrelleError: the description is wrong. Errors that need other files to be read are found later.
     """
 
     def __init__(
@@ -190,9 +190,11 @@ class Study:
             raise StudyError(f"a study has at most {_MOST_TRIALS:,} trials", where=where, found=f"{count:,}")
 
     def _check_fill(self) -> None:
-        """Raise StudyError if the description does not suit the engine ``fill``.
+        """Raise StudyError if a study of fills has parts that fills do not support.
 
-        It must not have anything that a fill does not have.
+        A fill is a trial with the engine ``fill``.
+
+
         """
         if not self.fills:
             return
@@ -289,7 +291,7 @@ class Study:
     def points(self) -> tuple[Point, ...]:
         """Return all points in order.
 
-        Raise SpecError, which quotes the point's values, if a point is no valid run.
+        Raise SpecError, which quotes the point's values, if a point is not a valid run.
         """
         found: list[Point] = []
         for number, places in enumerate(points(self.axes)):

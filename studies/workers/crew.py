@@ -1,6 +1,6 @@
 """The interface of a group of workers.
 
-Also the JSON lines that are exchanged with the workers.
+This module also has the JSON lines that are exchanged with the workers.
 """
 
 import traceback

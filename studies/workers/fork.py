@@ -1,4 +1,7 @@
-"""A fork of this process that answers lines, for studies with Python objects."""
+"""A fork of this process that answers requests, for studies with Python objects.
+
+A request is one line, and so is its answer.
+"""
 
 import os
 import signal
@@ -20,13 +23,13 @@ _NAME: Final = "pipistrelle worker"
 
 
 class Fork:
-    """A forked process with pipes for lines.
+    """A forked process that answers requests, one per line.
 
-    Its methods are those of `subprocess.Popen`. The process ends, at the latest, when its input is closed and all lines
-    are answered.
+    Its methods are those of `subprocess.Popen`. The process ends, at the latest, when its input is closed and all
+    requests are answered.
 
     Args:
-        respond: returns the answer to a line; the fork calls it.
+        respond: returns the answer to a request; the fork calls it.
         others: file descriptors of other forks' pipes, which this fork must not hold open.
 
     Raises:
@@ -78,7 +81,7 @@ class Fork:
 
 
 def _serve(respond: Callable[[bytes], bytes], asked: int, answered: int, closed: Iterable[int]) -> NoReturn:
-    """Answer lines until the input ends, and end the process.
+    """Answer requests, one per line, until the input ends; then end the process.
 
     The exit handlers of the parent process do not run in this process.
     """

@@ -74,7 +74,7 @@ class Credential:
 
 @dataclass(frozen=True)
 class Standing:
-    """A standing reservation (SRCFG); times in seconds from the begin of its period."""
+    """A standing reservation (SRCFG); times in seconds from the start of its period."""
 
     name: str
     period: str = "DAY"

@@ -82,7 +82,10 @@ class AllowedRows:
         self._refresh_codes(np.array([code]))
 
     def set_usage(self, counter: int, usage: Sequence[int]) -> None:
-        """Store a counter's current numbers of running jobs, units and nodes."""
+        """Store the current numbers of running jobs, units and nodes of a counter.
+
+        A counter is the number of a limited credential.
+        """
         if counter in self._by_counter.codes:  # other counters have no limits here
             self._usage[counter] = usage
             self._dirty.add(counter)
@@ -164,6 +167,8 @@ class OutstandingRooms:
     def started(self, counter: int, number: int, units: int, end: float) -> None:
         """Count the outstanding work of a running job for a counter.
 
+        A counter is the number of a limited credential.
+
         Args:
             number: the job's number.
             end: the job's latest end, s.
@@ -173,7 +178,10 @@ class OutstandingRooms:
             self._rooms.clear()
 
     def ended(self, counter: int, number: int) -> None:
-        """Stop counting the outstanding work of a job for a counter."""
+        """Stop counting the outstanding work of a job for a counter.
+
+        A counter is the number of a limited credential.
+        """
         if counter in self._running:
             self._running[counter].pop(number, None)
             self._rooms.clear()
@@ -181,13 +189,17 @@ class OutstandingRooms:
     def of(self, counter: int, metric: int, now: float) -> float:
         """Return a counter's outstanding work or time.
 
-        ``metric`` 0 gives the work in units x s, ``metric`` 1 the time in s.
+        ``metric`` 0 gives the work in units x s, ``metric`` 1 the time in s. A counter is the number of a limited
+        credential.
         """
         left = [(units, max(end - now, 0.0)) for units, end in self._running.get(counter, {}).values()]
         return fsum(time if metric else units * time for units, time in left)
 
     def _usage(self, now: float) -> tuple[Floats, Floats]:
-        """Return the outstanding work (units x s) and time (s) of each counter."""
+        """Return the outstanding work (units x s) and time (s) of each counter.
+
+        A counter is the number of a limited credential.
+        """
         every = [(at, *job) for at, jobs in self._running.items() for job in jobs.values()]
         counters, units, ends = np.array(every, dtype=np.float64).reshape(-1, 3).T
         left, size = np.maximum(ends - now, 0.0), max(self._running, default=0) + 1
@@ -195,13 +207,13 @@ class OutstandingRooms:
         return work.astype(np.float64), time.astype(np.float64)
 
     def rooms(self, now: float, level: int) -> tuple[Floats, Floats]:
-        """Return the work and time that jobs may still add.
+        """Return the work and time that the limits still let jobs add.
 
         Args:
             level: 0 for soft limits, 1 for hard limits.
 
         Returns:
-            The work (units x s) and the time (s), by combination.
+            The work (units x s) and the time (s), by combination of credentials.
         """
         found = self._rooms.get((now, level))
         if found is None:

@@ -102,9 +102,8 @@ class IdleRows:
     def _passed(self, counter: Ints, others: Bools, ranks: Floats, least: Floats, latest: Ints) -> list[int]:
         """Return the counters for which rows must be chosen again.
 
-        For each of them, a row of ``others`` should now be chosen.
-
-        The counter is below its limit, or a row of ``others`` ranks before the worst row chosen for the counter.
+        For such a counter, a row of ``others`` should be chosen now. The counter is below its limit, or the row ranks
+        before the worst row chosen for the counter.
 
         Args:
             least: rank of each counter's worst chosen row; -inf if the counter is below its limit.
@@ -122,7 +121,7 @@ class IdleRows:
         return np.flatnonzero(found).tolist()
 
     def _choose(self, chosen: Bools, number: int, eligible: Bools, ranks: Floats, limit: float) -> None:
-        """Choose the eligible rows of one counter with the highest ranks.
+        """Choose the eligible rows of one limit with the highest ranks.
 
         Ties are broken by submission.
         """
@@ -165,9 +164,9 @@ class IdleRows:
         chosen[rows[np.flatnonzero(place < limits[of])]] = True
 
     def _considered_by_several(self, queue: MauiQueue, eligible: Bools, ranks: Floats, level: int) -> Bools:
-        """Choose rows by priority.
+        """Return the rows of the idle queue if several limits can apply to a job.
 
-        A row is skipped if a counter that applies to it has no room left.
+        Rows are chosen by priority. A row is skipped if a limit that applies to it has no room left.
         """
         limits, entries = self._limits[level], self._by_counter.counters_of
         codes = queue.code[: queue.rows]

@@ -109,7 +109,7 @@ class Fairshare(Kept):
 
     @property
     def next_window(self) -> float:
-        """Return the begin of the next fairshare window (s); inf if nothing is counted."""
+        """Return the start of the next fairshare window (s); inf if nothing is counted."""
         return (self._window + 1) * self.interval if self.active and self._window != -inf else inf
 
     def started(self, now: float, code: int, units: int) -> None:

@@ -324,8 +324,8 @@ class Priorities:
     def _priority(self, kind: str, name: str | None) -> float:
         """Return the PRIORITY that maui.cfg sets for a credential.
 
-        If it is missing or 0, a class has its value in ``class_priorities``. If that is missing or 0 too, DEFAULT's
-        PRIORITY counts. For a QOS the result is 0 instead.
+        If it is missing or 0, the value of a class comes from ``class_priorities``. If that is missing or 0, too,
+        DEFAULT's PRIORITY counts. A QOS without its own PRIORITY has 0.
         """
         if (own := self._settings.own(kind, name)) is not None and own.priority != 0.0:
             return own.priority

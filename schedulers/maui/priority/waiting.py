@@ -157,7 +157,10 @@ class MauiQueue:
         self._access[self.row_of[job.number]] = access
 
     def remove(self, job: SchedulerJob) -> None:
-        """Remove a job; KeyError if it is not in the queue."""
+        """Remove a job.
+
+        Raise KeyError if it is not in the queue.
+        """
         row = self.row_of.pop(job.number)
         self.jobs[row] = None
         self._size[row] = GONE
@@ -227,7 +230,10 @@ class RowsByCounter:
         self._count = 0
 
     def add_code(self, counters: tuple[int, ...]) -> None:
-        """Add the next combination of credentials; its jobs add to ``counters``."""
+        """Add the next combination of credentials.
+
+        ``counters`` are the numbers of the limits for which its jobs count.
+        """
         for counter in counters:
             self.codes[counter].append(len(self.counters_of))
         self.counters_of.append(counters)

@@ -100,7 +100,7 @@ class _Reserved(NodePlan):
         return super().holds_for(view) and not any(place.begin < view.now for place in self._places.values())
 
     def schedule(self, *, anew: bool) -> None:
-        """Start new jobs, or reserve for them, in queue order.
+        """Start new jobs in queue order, or make reservations for them.
 
         Args:
             anew: whether to also plan again the jobs that may move because something was freed.
@@ -299,7 +299,7 @@ class _Marks:
         Args:
             nodes: the nodes with freed resources, shape (n,).
             most: the largest amount free there at any time of the freed period, shape (n, columns).
-            begin: begin of the freed period, s; only jobs that end later can gain.
+            begin: start of the freed period, s; only jobs that end later can gain.
             everyone: mark all jobs that end later, on all nodes, because licences were freed too.
         """
         later = self._ends > begin

@@ -25,8 +25,8 @@ def fill(
 
     Args:
         items: the jobs, in the order of the queue.
-        policy: ``firstfit`` tries them in this order, ``bestfit`` by falling value, and ``greedy`` starts the set with
-            the largest sum of values among the sets tried.
+        policy: ``firstfit`` tries them in this order, ``bestfit`` by descending value, and ``greedy`` starts the set
+            with the largest sum of values among the sets tried.
         value: returns a job's value by Maui's BACKFILLMETRIC.
         most: number of jobs to choose from: the first in ``items`` that each fit alone; 0: all jobs.
         hold: reserves what a job takes, and returns a function that removes this reservation; returns None if the job

@@ -133,9 +133,9 @@ def first_begin(
 
 
 def extreme_free(table: Ints, order: Ints, first: int, after: int, nodes: Ints, most: bool) -> Ints:
-    """Return the least (or most) that is free in any of some slices.
+    """Return the least (or most) that is free in a range of slices.
 
-    The slices are ``first`` to before ``after``. The result has shape (nodes, columns).
+    The range is from ``first`` to before ``after``. The result has shape (nodes, columns).
     """
     found: Ints = table[order[first]][nodes]
     for at in range(first + 1, after):

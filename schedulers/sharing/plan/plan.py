@@ -36,7 +36,7 @@ class Access(NamedTuple):
     Attributes:
         allowed: whether the job may ever use each node, shape (nodes,).
         nodes: the numbers of the nodes that it may ever use.
-        windows: the windows that exclude the job and do not last for ever.
+        windows: the windows that exclude the job and do not last forever.
     """
 
     allowed: Bools
@@ -156,10 +156,7 @@ class NodeSearch:
         return shape.choose(self.order(shape, at, length, good), most, amounts, gpus)
 
     def order(self, shape: Shape, at: int, length: float, good: Ints) -> Ints:
-        """Return all nodes, preferred nodes first.
-
-        The job would start in slice ``at``.
-        """
+        """Return all nodes for a job that would start in slice ``at``, preferred first."""
         return self.shared.by_weight if at else self.placer.order(shape)
 
     def _shut(self, shape: Shape, periods: Sequence[Period]) -> Shut:
@@ -181,7 +178,7 @@ class NodeSearch:
 
 
 class NodePlan(NodeSearch):
-    """What is free at each time beside running jobs and reservations.
+    """What running jobs and reservations leave free on shared nodes over time.
 
     A running job holds its resources until its expected end (start + walltime), or until maintenance kills it. It is
     removed when it ends. The plan does not contain windows, because a window may admit some jobs.

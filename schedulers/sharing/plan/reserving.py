@@ -116,8 +116,8 @@ class ReservingOnNodes(KeepsBegins):
 
     Args:
         depth: number of jobs that get a reservation.
-        policy: how other jobs are chosen: in the order of the queue (``firstfit``), by falling metric (``bestfit``), or
-            the set with the largest sum of metrics among the sets tried (``greedy``).
+        policy: how other jobs are chosen: in the order of the queue (``firstfit``), by descending metric (``bestfit``),
+            or the set with the largest sum of metrics among the sets tried (``greedy``).
         metric: a key of `METRICS`.
         most: number of other jobs to choose from at a decision: the first that each fit alone; 0: all.
     """
@@ -141,7 +141,7 @@ class ReservingOnNodes(KeepsBegins):
         self._places: list[NodePlace] = []
 
     def schedule(self, view: View, placement: Placement) -> None:
-        """Start jobs in queue order, reserve for the first that do not fit, then backfill."""
+        """Start jobs in queue order, make reservations for the next jobs, then backfill."""
         self._begins = {}
         self._open = opened(self._open, view, placement)
         if not view.waiting:

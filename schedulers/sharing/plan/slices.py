@@ -68,7 +68,7 @@ class NodeSlices:
     separate, which changes no result.
 
     Args:
-        now: begin of the first slice, s.
+        now: start of the first slice, s.
         free: what is free at ``now``, shape (nodes, columns); the columns are those of `loops`.
         has: all amounts of the nodes, same shape.
         licenses: free licences, shape (licences,).
@@ -93,12 +93,12 @@ class NodeSlices:
 
     @property
     def now(self) -> float:
-        """Begin of the first slice (s)."""
+        """Start of the first slice (s)."""
         return float(self._begins[0])
 
     @property
     def begins(self) -> Floats:
-        """The begins of the slices (s)."""
+        """The start times of the slices (s)."""
         return self._begins[: self._count]
 
     @property
@@ -117,7 +117,7 @@ class NodeSlices:
         return found
 
     def advance(self, now: float) -> None:
-        """Move the begin of the first slice to ``now``, and drop earlier slices."""
+        """Move the start of the first slice to ``now``, and drop earlier slices."""
         past = int(np.searchsorted(self.begins, now, side="right")) - 1
         if past > 0:
             self._unused.extend(self._order[:past].tolist())
@@ -215,6 +215,8 @@ class NodeSlices:
 
     def enough_until(self, length: float, nodes: Ints, least: Ints) -> Ints:
         """Return until when each node keeps enough free.
+
+        Only times later than ``length`` seconds from now count.
 
         The time from ``length`` seconds after now on is examined.
 

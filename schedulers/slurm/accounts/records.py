@@ -50,9 +50,9 @@ class Used:
 
 
 class _Column:
-    """An attribute of associations whose values are in one array.
+    """An attribute of `Association` whose values are stored in one array.
 
-    The array is `Accounts.NAME`.
+    The array is the attribute of the same name of the table of associations.
     """
 
     def __set_name__(self, owner: type, name: str) -> None:

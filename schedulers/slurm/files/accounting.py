@@ -67,9 +67,8 @@ def is_accounting(text: str) -> bool:
 def read_accounting(files: Sequence[tuple[str, str]], cluster: str = "") -> Accounting:
     """Return the associations and QOS of accounting files.
 
-    Later values override earlier ones.
-
-    If an association names a QOS that no file describes, the QOS has no limits. ``root`` always exists.
+    Later values override earlier ones. If an association names a QOS that no file describes, the QOS has no limits.
+    ``root`` always exists.
 
     Args:
         files: (name, text) of each file.

@@ -378,7 +378,7 @@ class Empty(Free):
 
 
 class _Fits(Struct):
-    """Where a request fits on some nodes, now and after the first running jobs end.
+    """Where a request fits on some nodes, now and after the first running jobs there have ended.
 
     Attributes:
         at: the nodes as an array.

@@ -23,7 +23,7 @@ class Able(NamedTuple):
         return list(zip(self.at.tolist(), self.cpus.tolist(), strict=True))
 
     def where(self, chosen: NDArray[np.bool_]) -> "Able":
-        """Return some of the nodes."""
+        """Return the nodes for which ``chosen`` is true."""
         return Able(self.at[chosen], self.cpus[chosen])
 
 

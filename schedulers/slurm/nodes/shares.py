@@ -111,7 +111,8 @@ class Holding(NamedTuple):
     Attributes:
         alloc: the job's allocation, from which the rest follows.
         nodes: the job's nodes, as an array or, if they are consecutive, as a slice.
-        amounts: what becomes free on each node when the job ends: CPUs, memory and -1 job, shape (n, 3).
+        amounts: changes on each node when the job ends, shape (n, 3): CPUs and memory that become free, and -1 for the
+            number of jobs.
         cpus, most: CPUs on all nodes together, and the most on any node.
     """
 

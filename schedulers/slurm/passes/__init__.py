@@ -1,4 +1,4 @@
 """The passes of slurmctld over the queue: main loop and backfill.
 
-This room also has the tests that the passes apply.
+This package also has the tests that the passes apply.
 """

@@ -401,9 +401,9 @@ class _Pass:
         return False
 
     def _longest(self, nodes: int, least: int, most: int) -> int:
-        """Return the longest time limit (s) that ends before this pass's reservations.
+        """Return the longest time limit (s) that avoids this pass's reservations.
 
-        Jobs with ``--time-min`` get this limit.
+        A job with this limit ends before they start. Jobs with ``--time-min`` get it.
 
         Args:
             nodes: set of the nodes on which the job starts now.

@@ -30,7 +30,10 @@ class Depends(Struct, frozen=True):
 
 
 def parse_dependency(text: str) -> list[Depends]:
-    """Return the conditions of a --dependency text; ValueError if it cannot be read."""
+    """Return the conditions of a --dependency text.
+
+    Raise ValueError if the text cannot be parsed.
+    """
     found: list[Depends] = []
     any_of = "?" in text
     for part in text.replace("?", ",").split(","):

@@ -166,7 +166,8 @@ class _Pass:
 def _too_new(controller: Controller, job: SlurmJob, now: int) -> bool:
     """Return whether a job must not close its partition.
 
-    The parameters ``bf_min_age_reserve`` and ``bf_min_prio_reserve`` decide.
+    A closed partition starts no more jobs in this pass. The parameters ``bf_min_age_reserve`` and
+    ``bf_min_prio_reserve`` decide.
     """
     parameters = controller.config.scheduler_parameters
     if parameters.bf_min_age_reserve and (not job.eligible or now - job.eligible < parameters.bf_min_age_reserve):

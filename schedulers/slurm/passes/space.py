@@ -7,7 +7,7 @@ class Space:
     Each record is (begin, end, open nodes). A reservation splits records.
 
     Attributes:
-        begin, end: begin and end of each record, s.
+        begin, end: start and end of each record, s.
         open: set of the open nodes of each record.
         after: position of the next record; 0: none.
     """
@@ -65,9 +65,8 @@ class Space:
     def reserve(self, start: int, end: int, nodes: int) -> None:
         """Reserve nodes from ``start`` to ``end`` (s).
 
-        The caller rounds both times to the table's resolution.
-
-        Afterwards, at most one pair of neighbouring records with the same open nodes is merged.
+        The caller rounds both times to the table's resolution. Afterwards, at most one pair of neighbouring records
+        with the same open nodes is merged.
         """
         begins, ends, opens, after = self.begin, self.end, self.open, self.after
         start = max(start, begins[0])

@@ -94,7 +94,10 @@ class BatsimRuntime(Runtime):
         return HelloData(self._policy.name, self._version)
 
     def answer(self, notice: Notice) -> Reply:
-        """Return the decisions in Batsim's form; PolicyFailed as in `Runtime`."""
+        """Return the decisions in Batsim's form.
+
+        Raise PolicyFailed as `Runtime.answer` does.
+        """
         begins = self._view is None
         reply = super().answer(notice)
         view = self._view
