@@ -1,8 +1,8 @@
 """Check that memory and file descriptors do not grow in a long run.
 
 The run is a ``pipistrelle run`` command over ipc. Each job of one unit starts at once and ends before the next is
-submitted, so a job takes at least one round trip and the queue stays empty. Memory and descriptors of server and scheduler are
-sampled from outside. The first tenth of the run is a warm-up.
+submitted, so a job takes at least one round trip and the queue stays empty. Memory and descriptors of server and
+scheduler are sampled from outside. The first tenth of the run is a warm-up.
 
     python benchmarks/soak.py [--round-trips 1000000] [--scheduler easy]
 

@@ -74,7 +74,9 @@ class ComposedPolicy:
             self._tell_starts(view, self._usage)
 
     def wake_when(self, view: View) -> WakeWhen | None:
-        """Return conditions without which an event changes no decision, now or later; None for no conditions.
+        """Return conditions without which an event changes no decision, now or later.
+
+        Return None if there are no such conditions.
 
         Call this after `decide`. The units of ended jobs and new jobs come with the next notice, in order, so a rule
         that decides from the present state alone loses nothing.

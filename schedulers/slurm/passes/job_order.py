@@ -39,7 +39,9 @@ def part_limit(controller: Controller, job: SlurmJob, part: int) -> str:
 
 
 def build_queue(controller: Controller, now: int, *, backfill: bool) -> list[QueueEntry]:
-    """Return the jobs that may run now, once per partition, in the order of testing; the list must not be changed.
+    """Return the jobs that may run now, once per partition, in the order of testing.
+
+    The caller must not change the list.
 
     Args:
         backfill: whether to include jobs that wait for the start of their reservation.
