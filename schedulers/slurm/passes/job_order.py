@@ -107,7 +107,7 @@ def sort_queue(controller: Controller, entries: list[QueueEntry]) -> list[QueueE
 def _merge_sort(items: list[T], first: Callable[[T, T], bool]) -> list[T]:
     """Sort by a comparison that need not be transitive.
 
-    The list is split as by the C library's qsort, so that the result is the same.
+    The list is split as by the C library's qsort, so that the order is the same as in slurmctld.
     """
     if len(items) < 2:
         return items
