@@ -1,4 +1,7 @@
-"""Compute what a run did not write, attempts, queue and use of resources, from its tables."""
+"""From a run's tables, compute what the run did not write.
+
+This is the attempts, the queue and the use of resources.
+"""
 
 from typing import Final
 

@@ -74,7 +74,7 @@ class Plots:
     ) -> "Axes":
         """Draw the share of busy units over time, averaged over periods.
 
-        A share is in percent of all units.
+        The share is in percent of all units.
 
         Args:
             resource: draw the share of this resource of shared nodes that jobs hold, such as ``memory`` or ``gpu``.

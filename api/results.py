@@ -190,7 +190,10 @@ class Run:
 
     @cached_property
     def takes(self) -> Table:
-        """What each started job takes of its nodes; only if jobs share nodes with cores, memory or GPUs."""
+        """What each started job takes of its nodes.
+
+        The table exists only if jobs share nodes with cores, memory or GPUs.
+        """
         return self._table("takes")
 
     @cached_property

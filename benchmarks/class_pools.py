@@ -1,8 +1,8 @@
-"""Measure what class pools and constraints add to the time of a run with a deep queue, in process.
+"""Measure what class pools and constraints add to the time of a run.
 
-Simulates the same jobs on 1,000 nodes three times: without restrictions, with classes that have pools of their own, and
-with constraints of the jobs. Prints the processor time of each run and the ratio to the first, the round trips, and the
-length of the queue.
+The queue is deep, and runs are in process. The same jobs are simulated on 1,000 nodes three times: without
+restrictions, with classes that have pools of their own, and with constraints of the jobs. Prints the processor time of
+each run and the ratio to the first, the round trips, and the length of the queue.
 
     python benchmarks/class_pools.py [--scheduler easy] [--jobs 19500] [--load 1.0] [--repeat 1]
 """
@@ -54,7 +54,11 @@ class Depth(Observer):
 
 
 def cases(count: int, load: float) -> dict[str, tuple[Platform, Workload]]:
-    """Return {name: machine and jobs}; a fifth of the jobs may use each pool only, the rest both."""
+    """Return {name: machine and jobs}.
+
+    About a quarter of the small jobs may use only the first pool, and a sixth only the second. All other jobs may use
+    both.
+    """
     plain = generate(jobs=count, units=UNITS, seed=5, load=load)
     drawn = np.random.Generator(np.random.PCG64(7)).choice(["any", "left", "right"], count, p=[0.6, 0.24, 0.16])
     queues = [name if size <= 300 else "any" for name, size in zip(drawn.tolist(), plain.size.tolist(), strict=True)]

@@ -75,7 +75,10 @@ def by_failing_nodes(scheduler: str, nodes: int) -> float:
 
 
 def by_queue(scheduler: str, waiting: int) -> float:
-    """Return the mean time (s) from one decision to the next with this many queued jobs."""
+    """Return the mean time (s) from one decision to the next with a deep queue.
+
+    ``waiting`` is the number of queued jobs.
+    """
     timed = measure(make_policy(scheduler), stream(waiting, EVENTS, QUEUE_UNITS, 0.3), QUEUE_UNITS, EVENTS)
     return float(np.mean(timed.whole))
 

@@ -123,7 +123,10 @@ def name_of(row: dict[str, str]) -> str:
 
 
 def drawn(folder: Path, start: float, chance: random.Random) -> tuple[dict[str, float], list[tuple[float, float]]]:
-    """Return random delays and phases as `request_times` and `phases` do, the phases from the last to the first."""
+    """Return random delays and phases, as `request_times` and `phases` do.
+
+    The phases are ordered from the last to the first.
+    """
     delays = request_times(folder)
     values = chance.sample(list(delays.values()), len(delays))
     slips = [(start + at, chance.choice(SLIPS)) for at in range(SAVES * PERIOD, 0, -PERIOD)]
@@ -131,7 +134,9 @@ def drawn(folder: Path, start: float, chance: random.Random) -> tuple[dict[str, 
 
 
 def play(folder: Path, *, model: bool, chance: random.Random | None = None) -> list[Start]:
-    """Simulate the submissions of a recording and return (id, start (s), nodes) of every start.
+    """Simulate the submissions of a recording and return every start.
+
+    A start is (id, start (s), nodes).
 
     Args:
         folder: the recording.
@@ -239,7 +244,10 @@ def by_name(starts: list[Start]) -> dict[str, list[tuple[float, tuple[str, ...]]
 
 
 def mean_waits(folder: Path, starts: list[Start]) -> dict[str, float]:
-    """Return the mean wait (s) of each partition, account and QOS, up to the first start of each job."""
+    """Return the mean wait (s) of each partition, account and QOS.
+
+    A job waits until its first start.
+    """
     jobs = {row["id"]: row for row in rows(folder / "jobs.csv")}
     waits: dict[str, list[float]] = defaultdict(list)
     for name, some in by_name(starts).items():
@@ -267,7 +275,9 @@ def equal_starts(starts: list[Start], others: list[Start]) -> float:
 
 
 def spread(folder: Path, count: int) -> tuple[float, float]:
-    """Simulate a recording several times with random delays and phases, and print how equal the runs are.
+    """Simulate a recording several times, and print how equal the runs are.
+
+    The runs differ in random delays and phases.
 
     Returns:
         The median share of equal starts of two runs, and the median of their largest error of a mean wait.

@@ -74,10 +74,11 @@ class ComposedPolicy:
             self._tell_starts(view, self._usage)
 
     def wake_when(self, view: View) -> WakeWhen | None:
-        """Return conditions without which an event changes no decision, now or later; None for no conditions.
+        """Return the conditions under which an event can change a decision, now or later.
 
-        Call this after `decide`. The units of ended jobs and new jobs come with the next notice, in order, so a rule
-        that decides from the present state alone loses nothing.
+        Any other event changes no decision. Return None if every event can change one. Call this after `decide`. Jobs
+        that end or arrive without waking the policy come with the next notice, in order, so a rule that decides from
+        the present state alone misses nothing.
         """
         if not self._can_skip or view.shared is not None or view.limits is not None:
             return None

@@ -101,7 +101,7 @@ class Conservative:
         self._plan = plan if plan.needed else None
 
     def wake_when(self, view: View) -> WakeWhen | None:
-        """Return the conditions under which an event can start a job or move a reservation."""
+        """Return when an event can start a job or move a reservation, as conditions."""
         return None if view.waiting else NOTHING_TO_PLAN
 
 

@@ -57,7 +57,7 @@ class PlannedMachine(Protocol[_Taken, _Place]):
     def size(self, job: SchedulerJob) -> int:
         """Return a job's number of processors.
 
-        Limits, priorities and fairshare count a job with this number.
+        Limits, priorities and fairshare use this number.
         """
 
     @property

@@ -407,7 +407,10 @@ class MauiScheduler(Kept):
         return numbers.array()
 
     def _drop_blocked(self, eligible: Bools, keys: Floats, now: float, *, hard: bool) -> None:
-        """Remove the eligible rows that now exceed a limit because a job has started."""
+        """Remove the eligible rows that now exceed a limit.
+
+        A job that has started may have used up the limit.
+        """
         rows = np.flatnonzero(eligible)
         allowed = self.limits.allowed(self.queue, now, hard=hard, rows=rows)
         if allowed is not None:

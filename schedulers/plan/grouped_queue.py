@@ -123,7 +123,9 @@ class GroupedQueue(WaitingRows):
         self._last = first, shadow, reserved, len(view.running)
 
     def start_fitting(self, plan: Plan) -> None:
-        """Start, in queue order, all jobs that fit now for their full walltime beside the reservations of a plan.
+        """Start, in queue order, all jobs that fit now for their full walltime.
+
+        The reservations of the plan are respected.
 
         This method has no requirements on placement and windows, because `Plan.start_if_fits` decides. It only leaves
         out jobs that have too few open units until their end. Call `follow` before, and `drop` for each job started
@@ -142,7 +144,7 @@ class GroupedQueue(WaitingRows):
                 rows = self._long_enough(plan, rows)
 
     def _long_enough(self, plan: Plan, rows: Ints) -> Ints:
-        """Return those of the rows whose jobs have enough open units from now until their end."""
+        """Return those of the rows whose jobs have enough open units until their end."""
         rows = rows[self._sizes[rows] <= self.view.free.count]
         if not len(rows):
             return rows
@@ -164,9 +166,9 @@ class GroupedQueue(WaitingRows):
         return rows[self._sizes[rows] <= self._open(self._free)[self._groups[rows]]]
 
     def _passing(self, rows: Ints, shadow: float, reserved: int, wanted: int, *, fitting: bool = False) -> Ints:
-        """Return those of the rows whose jobs fit now and leave ``wanted`` of the reserved units; see `spares`.
+        """Return those of the rows whose jobs fit now and leave enough reserved units.
 
-        ``fitting`` says that all of the jobs fit.
+        The jobs must leave ``wanted`` of the reserved units; see `spares`. ``fitting`` says that all of the jobs fit.
         """
         if len(rows) <= _FEW:
             return rows[[self._passes(int(row), shadow, reserved, wanted) for row in rows]] if len(rows) else rows

@@ -64,7 +64,7 @@ class TimeSlices:
     time within it. Taking units that are already taken, or freeing free units, has no effect.
 
     Running jobs only free units as time passes. So a search for units that stay free compares only the few slices at
-    whose begin units are taken.
+    whose start units are taken.
 
     Args:
         now: start of the first slice.

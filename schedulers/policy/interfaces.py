@@ -37,13 +37,15 @@ class Backfill(Protocol):
 
 
 class Policy(Protocol):
-    """A scheduling policy: makes all decisions; it needs no base class.
+    """A scheduling policy, which makes all decisions.
+
+    A policy needs no base class.
 
     Four methods are optional. ``wake_when(view)`` is called after each decision. It returns the conditions under which
-    a submission or the end of a job can change a later decision, or None if each of them can; other events come with
-    the next notice. ``reservations()`` returns one text per reservation, which the error quotes if a run
-    stalls. ``learn_past(view, steps)`` is called when the policy takes over a run. It gets each start and end so far as
-    a `PastStep`. ``no_more_jobs()`` is called once no further job will be submitted.
+    a submission or the end of a job can change a later decision, or None if each of them can. Other events come with
+    the next notice. ``reservations()`` returns one text per reservation, which the error quotes if a run stalls.
+    ``learn_past(view, steps)`` is called when the policy takes over a run. It gets each start and end so far as a
+    `PastStep`. ``no_more_jobs()`` is called once no further job will be submitted.
     """
 
     @property

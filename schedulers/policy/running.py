@@ -64,7 +64,10 @@ class RunningJobs:
 
     @property
     def masks(self) -> Mapping[int, int]:
-        """{job's number: its units as a bit mask} of the running jobs; read-only."""
+        """The units of the running jobs, as {job's number: bit mask}.
+
+        The caller must not change them.
+        """
         masks = self._masks
         if len(masks) != len(self.by_id):
             for job in self.by_id.values():
@@ -73,7 +76,10 @@ class RunningJobs:
         return masks
 
     def keep_mask(self, job: SchedulerJob, mask: int) -> None:
-        """Record the bit mask of a running job's units, so that `masks` need not compute it."""
+        """Record the bit mask of a running job's units.
+
+        `masks` then need not compute it.
+        """
         self._masks[job.number] = mask
 
     def state(self) -> list[str]:

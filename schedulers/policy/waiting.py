@@ -33,7 +33,10 @@ class Staircase(NamedTuple):
 
     @classmethod
     def until(cls, ends: list[float], units: list[int]) -> "Staircase":
-        """Return the staircase on which ``units[k]`` units are free until ``ends[k]`` (s), and none after all ends."""
+        """Return the staircase with ``units[k]`` units free until ``ends[k]`` (s).
+
+        No units are free after all ends.
+        """
         return cls(np.array(ends), np.array([*units, 0], dtype=np.int64))
 
     def fits(self, sizes: NDArray[np.int64], ends: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -63,7 +66,10 @@ class Waiting(Protocol):
 
     @property
     def smallest(self) -> int:
-        """The fewest units that a queued job needs, more than any machine has if the queue is empty."""
+        """The fewest units that a queued job needs.
+
+        If the queue is empty, the number is larger than any machine.
+        """
 
     def rerank(self, now: float) -> None:
         """Make the next read of the queue rank the jobs again, for time ``now`` (s)."""
@@ -115,7 +121,9 @@ class Waiting(Protocol):
         """
 
     def units_needed(self, free: int, *, spare: int, ends_by: float, now: float) -> int | None:
-        """Return the fewest free units with which a job can start, after the end of any running jobs.
+        """Return the fewest free units with which a job can start.
+
+        It is assumed that only ends of running jobs happen before.
 
         The first job can start once it fits. Another job must also end by ``ends_by`` (s), or need at most ``spare``
         units, or at most the units more than ``spare`` that became free since ``free`` units were free. Return None if

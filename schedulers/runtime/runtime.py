@@ -387,7 +387,8 @@ class Runtime(Kept):
 def _conditions_of(policy: Policy) -> Callable[[View], WakeWhen | None] | None:
     """Return a policy's method ``wake_when``; None if there is none.
 
-    A class that inherits the method but has its own ``decide`` may decide in events that the method leaves out.
+    Return None, too, if a class inherits the method but has its own ``decide``: it may decide at events that the method
+    leaves out.
     """
     for kind in type(policy).__mro__:
         if "wake_when" in vars(kind):

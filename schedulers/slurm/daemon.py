@@ -96,7 +96,10 @@ class Daemon:
         self._now = 0.0
 
     def expect(self, now: float) -> None:
-        """Renew all expected starts now, if passes left some out, and in each further pass."""
+        """Renew all expected starts now, if passes left some out.
+
+        From now on, every pass renews all expected starts.
+        """
         if self.expects:
             return
         self.expects = True
@@ -286,7 +289,7 @@ class Daemon:
 
     @property
     def _timeless(self) -> bool:
-        """Whether a main pass finds the same as the pass before if nothing happened in between."""
+        """Whether a main pass gives the same result if nothing happened since the last."""
         controller = self.controller
         reservations = controller.reservations
         return not (

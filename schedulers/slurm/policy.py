@@ -300,7 +300,10 @@ class SlurmPolicy:
         self._daemon.submitted(now)
 
     def reservation(self, job: SchedulerJob) -> float | None:
-        """Return the start (s) that the last backfill pass expected for a job; None if it expected none."""
+        """Return the start (s) that the last backfill pass expected for a job.
+
+        Return None if it expected none.
+        """
         if self._daemon is not None and self._view is not None:
             self._daemon.expect(self._view.now)
         record = self._records.get(job.id)

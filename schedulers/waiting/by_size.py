@@ -1,4 +1,7 @@
-"""The waiting jobs by size, to find at once that no job of a long queue can start, or which one can."""
+"""The waiting jobs by size.
+
+The index finds at once which job of a long queue can start, or that none can.
+"""
 
 from bisect import bisect_left, bisect_right, insort
 from math import inf
@@ -16,7 +19,9 @@ _ROOM: Final = 32
 
 
 class JobsOfSize:
-    """The waiting jobs of one size, in queue order; a job that leaves leaves a gap.
+    """The waiting jobs of one size, in queue order.
+
+    A job that leaves the queue leaves a gap.
 
     Attributes:
         shortest: the least time (s) for which one of the jobs occupies units.
@@ -73,7 +78,10 @@ class JobsOfSize:
         return self._at(self._head)
 
     def first_in_time(self, now: float, ends_by: float) -> tuple[Rank, SchedulerJob] | None:
-        """Return the first job that, started ``now``, ends by ``ends_by`` (s), with its key; None if there is none."""
+        """Return the first job that ends by ``ends_by`` (s) if started ``now``.
+
+        The job's key is returned, too. Return None if there is no such job.
+        """
         if ends_by == inf:
             return self.first()
         if is_late(now, self.shortest, ends_by):

@@ -26,7 +26,10 @@ SHALLOW: Final = 240
 
 
 class SizeCounts:
-    """The number of waiting jobs of each size, from which the smallest size is known at once."""
+    """The number of waiting jobs of each size.
+
+    The smallest size is known at once.
+    """
 
     def __init__(self) -> None:
         #: {size: number of jobs}, possibly 0, for each size in the heap
@@ -268,7 +271,10 @@ class WaitingQueue:
             sizes = self._sizes[places]
 
     def units_needed(self, free: int, *, spare: int, ends_by: float, now: float) -> int | None:
-        """Return the fewest free units with which a job can start; see `Waiting.units_needed`."""
+        """Return the fewest free units with which a job can start.
+
+        See `Waiting.units_needed`.
+        """
         if not (self.arrivals_last and self._count):
             return None
         begin, end = self._head, len(self._jobs)

@@ -110,7 +110,10 @@ def slurm_config(conf: SlurmConf, beside: FilesBeside | None = None) -> tuple[Sl
 def _without_qos(
     conf: SlurmConf, partitions: tuple[PartitionSettings, ...]
 ) -> tuple[tuple[PartitionSettings, ...], list[KeyFinding]]:
-    """Return the partitions with all QOS allowed, and a finding for each ignored key: no file describes the QOS."""
+    """Return the partitions with all QOS allowed.
+
+    No file describes the QOS, so the partitions' keys on QOS are ignored. Each ignored key gives a finding.
+    """
     why = "no file of accounting describes QOS, so jobs of every QOS may use the partition"
     found = [
         KeyFinding(setting.where, key, KeySupport.WARNED, why)

@@ -119,7 +119,10 @@ def _taken(options: Mapping[str, str], where: str) -> dict[str, Any]:
 
 
 def _tasks_of_gpus(options: Mapping[str, str], gres: Mapping[str, int]) -> int | None:
-    """Return the tasks that ``--ntasks-per-gpu`` gives; None without it."""
+    """Return the number of tasks that ``--ntasks-per-gpu`` gives.
+
+    Return None if the option is not given.
+    """
     each = _count(options, "ntasks-per-gpu")
     if each is None:
         return None

@@ -102,13 +102,18 @@ class Selector(Protocol):
         """Return the allocation of a job on the empty cluster; None if it does not fit."""
 
     def may_fit(self, asked: NodesAsked, usable: int) -> bool:
-        """Return False only if a job certainly cannot start now on any of the ``usable`` nodes."""
+        """Return whether a job might start now on some of the ``usable`` nodes.
+
+        False means that the job certainly cannot start.
+        """
 
     def is_plain(self, asked: NodesAsked) -> bool:
-        """Return whether a test of a job that cannot start leaves nothing behind except the expected start."""
+        """Return whether testing a job that cannot start changes only its expected start."""
 
     def begin_test(self, asked: Iterable[NodesAsked], usable: int) -> None:
-        """Note that a submission, the main loop or a start by backfill tests a job.
+        """Record that a job is tested.
+
+        The test may come from a submission, from the main loop, or from a start by backfill.
 
         Args:
             asked: the job's requests.
@@ -116,10 +121,16 @@ class Selector(Protocol):
         """
 
     def test_ever(self, asked: Iterable[NodesAsked], usable: int) -> None:
-        """Note that a job cannot start now, so that Slurm tests whether it could ever run on the usable nodes."""
+        """Record that a job cannot start now.
+
+        Slurm then tests whether the job could ever run on the usable nodes.
+        """
 
     def state(self) -> Any:
-        """Return the state that does not follow from the running jobs, as values that JSON can hold."""
+        """Return the part of the state that does not follow from the running jobs.
+
+        The values are such that JSON can hold them.
+        """
 
     def restore(self, state: Any) -> None:
         """Restore what `state` returned."""

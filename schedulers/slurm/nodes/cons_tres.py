@@ -118,7 +118,10 @@ class ConsTres:
         return self.fit(asked, usable, free, at=at)
 
     def may_fit(self, asked: NodesAsked, usable: int) -> bool:
-        """Return whether a job might fit now on some of the nodes: they have enough free CPUs and memory together."""
+        """Return whether a job might fit now on some of the nodes.
+
+        It might fit if the nodes together have enough free CPUs and memory.
+        """
         usable &= asked.nodes
         known = self._fits_of(asked, usable)
         if known.may is None:
@@ -130,11 +133,14 @@ class ConsTres:
         return known.may
 
     def is_plain(self, asked: NodesAsked) -> bool:
-        """Return whether a job gets as many CPUs as it asked for, and its tests leave no traces."""
+        """Return whether testing a job that cannot start changes only its expected start.
+
+        This is so if the job always gets as many CPUs as it requests.
+        """
         return not (asked.gres or asked.whole or asked.counts or asked.cpus_per_task > 1 or self.machine.any_threads)
 
     def begin_test(self, asked: Iterable[NodesAsked], usable: int) -> None:
-        """Forget what earlier tests of jobs with GPUs counted on the nodes of a request."""
+        """Forget the GPUs that earlier tests counted on the nodes of a request."""
         for way in asked if self.gpus.counted else ():
             self.gpus.forget(way.nodes & usable)
 
@@ -145,7 +151,10 @@ class ConsTres:
                 self.count(way, array_of(way.nodes & usable), Empty(self.machine))
 
     def state(self) -> Any:
-        """Return the GPUs counted by earlier tests; all else follows from the running jobs."""
+        """Return the GPUs counted by earlier tests.
+
+        All else follows from the running jobs.
+        """
         return self.gpus.state()
 
     def restore(self, state: Any) -> None:
@@ -197,9 +206,9 @@ class ConsTres:
     def _expected(
         self, known: "_Fits", asked: NodesAsked, usable: int, running: Sequence[SlurmJob], gone: Sequence[SlurmJob]
     ) -> tuple[tuple[SlurmJob, Chosen] | None, Counts]:
-        """Return the running job with whose end the job fits, and its allocation then; None if it never fits.
+        """Return the running job after whose end the job fits, and its allocation then.
 
-        The second value is the GPUs that the last test counts.
+        The pair is None if the job never fits. The second value is the GPUs that the last test counts.
         """
         free, fits = known.free, known.fits
         if gone:
@@ -378,17 +387,19 @@ class Empty(Free):
 
 
 class _Fits(Struct):
-    """Where a request fits on some nodes, now and after the first running jobs there have ended.
+    """Where a request fits on some nodes, now and after the first running jobs end.
 
     Attributes:
         at: the nodes as an array.
         free: number of free CPUs on the nodes. The job cannot use more than these and those of the ended jobs.
-        may: whether the free CPUs and memory of the nodes together suffice, once it is known.
-        now: (allocation if the job starts now; None if it does not fit), once it is known.
+        may: whether the free CPUs and memory of the nodes together suffice; None if not tested yet.
+        now: a tuple with the allocation if the job starts now, or with None if it does not fit. None itself means that
+            this has not been tested yet.
         counts_now: the GPUs that the test for ``now`` counts.
-        fits: {n: the same two if the first n running jobs on the nodes had ended}, as far as it is known.
+        fits: {n: allocation or None, and GPUs counted, if the first n running jobs on the nodes had ended}, for each n
+            tested so far.
         running: the running jobs from which ``expected`` follows.
-        expected: the job with whose end the job fits, and the allocation then; None if the job never fits.
+        expected: the running job after whose end the job fits, and the allocation then; None if the job never fits.
         counts: the GPUs that the tests for ``expected`` count.
     """
 
@@ -451,11 +462,12 @@ def timeline(running: Sequence[SlurmJob]) -> list[Running]:
 
 
 def stops(running: Sequence[Running], usable: int, need: int = 0) -> Iterator[tuple[int, int, SlurmJob, int]]:
-    """Yield the points at which an expected start is tested: (jobs gone, jobs passed, last job gone, CPUs freed).
+    """Yield the points at which an expected start is tested.
 
-    Jobs gone are those of the passed jobs that hold any of the ``usable`` nodes. Each test follows a group of jobs
-    that end within one period. The period is 30 s at first and doubles before each test.
-    No more CPUs than ``CPUs freed`` become free on the nodes. Points with fewer than ``need`` of them are left out.
+    Each point is (jobs gone, jobs passed, last job gone, CPUs freed). Jobs gone are those of the passed jobs that hold
+    any of the ``usable`` nodes. Each test follows a group of jobs that end within one period. The period is 30 s at
+    first and doubles before each test. No more CPUs than ``CPUs freed`` become free on the nodes. Points with fewer
+    than ``need`` freed CPUs are left out.
     """
     window, end, gone, freed, away, place = 30, 0, 0, 0, 0, 0
     last: SlurmJob | None = None

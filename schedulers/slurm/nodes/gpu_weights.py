@@ -1,4 +1,7 @@
-"""Order nodes of equal weight by the GPUs that tests counted on them, as select/cons_tres does."""
+"""Order nodes of equal weight by the GPUs that tests counted on them.
+
+The order is that of select/cons_tres.
+"""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -26,7 +29,8 @@ class GpuWeights:
     loop and starts by backfill forget the counts of the nodes that match the job.
 
     Attributes:
-        counted: {GPUs: nodes on which the last test counted so many}; nodes without a count are in no set.
+        counted: {number of GPUs: nodes on which the last test counted this number}; nodes without a count are in no
+            set.
     """
 
     def __init__(self, machine: SlurmMachine) -> None:
@@ -66,7 +70,10 @@ class GpuWeights:
                     self._weights = None
 
     def counts_of(self, asked: NodesAsked, nodes: NDArray[np.intp], free: Free, *, memory_counts: bool) -> Counts:
-        """Return the counts that a test of a request makes on nodes with these free amounts."""
+        """Return the counts that a test of a request makes on some nodes.
+
+        ``free`` has the free amounts of the nodes.
+        """
         fitting = [int(at) for at in free.with_gres(asked, nodes, memory_counts=memory_counts)]
         if len(fitting) < asked.min_nodes:
             return ()

@@ -86,7 +86,10 @@ class Free:
         return Able(nodes, cpus)
 
     def with_gres(self, asked: NodesAsked, nodes: NDArray[np.intp], *, memory_counts: bool) -> NDArray[np.intp]:
-        """Return the nodes with enough free gres, and with enough free memory for one task of the job."""
+        """Return the nodes with enough free gres for the job.
+
+        They also have enough free memory for one task of the job.
+        """
         if memory_counts and asked.mem_kind:
             memory, need = self.memory[nodes], asked.mem
             if asked.mem_kind == "cpu":

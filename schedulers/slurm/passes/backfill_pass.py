@@ -155,7 +155,10 @@ class _Pass:
         return self.result
 
     def _test_all(self, entry: QueueEntry, now_only: bool) -> bool:
-        """Test a job, or the tasks of an array one after the other; return False if the pass ends."""
+        """Test a job, or the tasks of an array one after the other.
+
+        Return False if the pass ends.
+        """
         controller = self.controller
         job: SlurmJob | None = entry.job
         while job is not None and job.state == PENDING:
@@ -187,7 +190,9 @@ class _Pass:
         return True
 
     def _any_start(self, queue: list[QueueEntry], begin: int) -> bool:
-        """Return whether any job from place ``begin`` on may start in this pass, or must be tested for other effects.
+        """Return whether any job from position ``begin`` on must still be tested.
+
+        It must be tested if it may start in this pass, or if its test has other effects.
 
         A job that may not start now will not start later in the pass, because starts and reservations leave less.
         """
@@ -205,11 +210,14 @@ class _Pass:
         return False
 
     def _is_last(self, queue: list[QueueEntry], at: int) -> bool:
-        """Return whether no later job may start in this pass, so that a reservation for this one has no effect."""
+        """Return whether no later job may start in this pass.
+
+        If so, a reservation for this job has no effect.
+        """
         return self._is_plain(queue[at]) and not self._any_start(queue, at + 1)
 
     def _is_plain(self, entry: QueueEntry) -> bool:
-        """Return whether a test of a job that cannot start has no effect except the expected start."""
+        """Return whether testing a job that cannot start changes only its expected start."""
         if self.open_places is None or entry.job.sub.licenses:
             return False
         controller = self.controller
@@ -217,7 +225,10 @@ class _Pass:
         return all(map(controller.selector.is_plain, controller.requests.asked(entry.job, one)))
 
     def _may_start(self, entry: QueueEntry) -> bool:
-        """Return False only if a job certainly cannot start in this pass."""
+        """Return whether a job might start in this pass.
+
+        False means that the job certainly cannot start.
+        """
         controller, job = self.controller, entry.job
         selector, one = controller.selector, controller.machine.partitions[entry.part]
         asked = controller.requests.asked(job, one)

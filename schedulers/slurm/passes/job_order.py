@@ -39,7 +39,9 @@ def part_limit(controller: Controller, job: SlurmJob, part: int) -> str:
 
 
 def build_queue(controller: Controller, now: int, *, backfill: bool) -> list[QueueEntry]:
-    """Return the jobs that may run now, once per partition, in the order of testing; the list must not be changed.
+    """Return the jobs that may run now, once per partition, in the order of testing.
+
+    The caller must not change the list.
 
     Args:
         backfill: whether to include jobs that wait for the start of their reservation.
@@ -105,7 +107,7 @@ def sort_queue(controller: Controller, entries: list[QueueEntry]) -> list[QueueE
 def _merge_sort(items: list[T], first: Callable[[T, T], bool]) -> list[T]:
     """Sort by a comparison that need not be transitive.
 
-    The list is split as by the C library's qsort, so that the result is the same.
+    The list is split as by the C library's qsort, so that the order is the same as in slurmctld.
     """
     if len(items) < 2:
         return items
