@@ -85,12 +85,12 @@ _TEXTS: Final = {
     "preempt_youngest_first": "Preempt the most recently started jobs first, instead of the largest jobs.",
     "config": "FILE\tScheduler configuration: maui.cfg, or slurm.conf ('pipistrelle help slurm').\tMaui's defaults",
     "strict_config": "Reject unknown or unsupported settings in --config; if off, only warn.",
-    "accounting": "FILE\tWith slurm: a file of sacctmgr (dump, listing or commands); repeatable.",
+    "accounting": "FILE\tWith slurm: sacctmgr output (dump or listing) or commands; repeatable.",
     "reservations": (
         "FILE[,zero=DATE]\tWith slurm: file of 'scontrol create reservation' commands; "
         "DATE: date of simulated time 0; repeatable."
     ),
-    "slurm": "KEY=VALUE\tWith slurm: change a key, such as bf_window=7200 or qos.high.Priority=9; repeatable.",
+    "slurm": "KEY=VALUE\tWith slurm: change a setting of its files, such as bf_window=7200; repeatable.",
     "poll": "TIME\tLet the scheduler decide only at multiples of TIME, such as 5s.\tat every event",
 }
 part_options: Final = in_section(

@@ -22,7 +22,7 @@ def _files(name: str, text: str) -> Callable[[Any], Any]:
 @click.command(cls=Command)
 @in_section(
     INPUTS,
-    _files("--squeue", "Jobs: output of squeue, 'scontrol show job' or sacct; repeatable."),
+    _files("--squeue", "File with jobs: output of squeue, 'scontrol show job' or sacct; repeatable."),
     _files("--scontrol", "Output of 'scontrol show job', 'node' or 'reservation'; repeatable."),
     _files("--sinfo", "Nodes: output of sinfo; repeatable."),
     _files("--sshare", "Usage for fair share: output of 'sshare -a -l'; repeatable."),

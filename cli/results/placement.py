@@ -28,7 +28,7 @@ _own_list: Final = together(
         "--run-age-aware/--no-run-age-aware",
         default=None,
         show_default="as in the run",
-        help="Whether the run's node order put stable nodes (those that fail rarely) first.",
+        help="Whether the run had --age-aware (nodes that rarely fail first).",
     ),
 )
 

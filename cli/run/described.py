@@ -93,7 +93,7 @@ _FAILURES: Final = {
     "dump": "TIME\tTime that a job needs to write a checkpoint.\t0",
     "read": "TIME\tTime that a job needs to read a checkpoint when it restarts.\t0",
     "spares": "N|SHARE%\tNumber of spare nodes per job; they replace failed nodes.",
-    "resilience": "Continue jobs on fewer nodes after a failure: on any number (moldable), or on a rectangle (grid).",
+    "resilience": "After a failure, continue on fewer nodes: any number, or a smaller grid.",
     "requeue": "Requeue failed jobs at their original position, at the back, or never.",
     "max_attempts": "Maximum number of starts per job.",
     "expected_attempts": "End the run if a job is expected to need more than NUMBER starts; 0: never.",

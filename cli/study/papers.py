@@ -57,7 +57,7 @@ _COLUMNS: Final = ("paper", "entry", "outcome", "agree", "what it shows")
 )
 @jobs_option
 @click.option("--list", "as_list", is_flag=True, help="List the tables and figures; compute nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print the list or the results as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the list of papers, or the results, as JSON.")
 @click.option("-q", "--quiet", is_flag=True, help="Do not show progress.")
 def command(
     numbers: tuple[str, ...],

@@ -47,7 +47,7 @@ class ProgressBar(Observer):
         self._due = 0.0
 
     def begins(self, now: float, units: int) -> None:
-        """Show the bar."""
+        """Show the progress bar when the run begins."""
         self._progress.start()
 
     def submitted(self, now: float, job: Job) -> None:

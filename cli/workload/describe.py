@@ -34,7 +34,7 @@ _SPREAD = (
     "--timezone",
     metavar="ZONE",
     show_default="as in IN, or UTC",
-    help="Time zone of the log and of the printed hours and weekdays.",
+    help="Time zone of the log, and of the printed hours and weekdays.",
 )
 @json_option
 @click.option("--picture", type=SvgFile(), help="Also draw the description as an .svg picture.")

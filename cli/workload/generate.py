@@ -27,7 +27,7 @@ _serial_option: Final = click.option(
 
 
 @click.command("generate", cls=Command)
-@click.option("--jobs", type=click.IntRange(min=1), show_default="5000, or as in the model", help="Number of jobs.")
+@click.option("--jobs", type=click.IntRange(min=1), show_default="5000, or as in the model", help="Number of jobs to draw.")
 @click.option(
     "--machine-size",
     type=click.IntRange(min=1),
@@ -159,7 +159,7 @@ def _model(name: str, machine_size: int | None) -> "tuple[WorkloadModel, Workloa
     show_default="as in the log",
     help="Size of the machine in units (nodes or processors).",
 )
-@click.option("--jobs", type=click.IntRange(min=1), show_default="as in the log", help="Number of jobs.")
+@click.option("--jobs", type=click.IntRange(min=1), show_default="as in the log", help="Number of jobs to draw.")
 @click.option("--duration", metavar="TIME", show_default="as in the log", help="Length of the workload, such as '1y'.")
 @click.option(
     "--load", type=PositiveNumber(), help="Offered load: requested node time / available node time, such as 0.9."

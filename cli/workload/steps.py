@@ -63,7 +63,7 @@ class StepCommand(Command):
         return self._form(**options)
 
     def _clock(self, ctx: click.Context) -> str | None:
-        """Return the log's time zone as the options give it; None if they give none."""
+        """Return the log's time zone from the options; None if no option names it."""
         zone: str | None = ctx.params["timezone"]
         names = _sources(ctx)
         if self._form is not Filter or zone is None:

@@ -31,10 +31,11 @@ class Durations(Protocol):
         """
 
     def hazard(self, length: float) -> float:
-        """Return a lower bound of -log P(a component of any age survives `length` s more).
+        """Return a lower bound of -log P(a component survives ``length`` s more); 0 if no bound is known.
 
-        The bound is 0 if none is known. With S the survival function and M the mean, a component long in use survives
-        with probability 1 - (integral of S from 0 to `length`) / M, at most 1 - length S(length) / M (renewal theory).
+        The component has been in use for a long time, so its age is random. With S the survival function and M the
+        mean, it survives with probability 1 - (integral of S from 0 to `length`) / M (renewal theory). This is at most
+        1 - length S(length) / M, because S falls.
         """
 
     def scaled(self, factor: float) -> "Durations":

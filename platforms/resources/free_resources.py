@@ -150,7 +150,7 @@ class FreeResources:
         return {**arrays, "licenses": dict(self.licenses)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Replace the free amounts by a result of `state`; each node counts as changed."""
+        """Set the free amounts to those that `FreeResources.state` returned; each node counts as changed."""
         for name in ("amounts", "gpus", "holders"):
             array: Amounts = getattr(self, name)
             array[...] = np.array(state[name], dtype=np.int64).reshape(array.shape)

@@ -1,4 +1,4 @@
-"""SimGrid's platform files as Batsim reads them: hosts, their roles and numbers."""
+"""SimGrid's platform files as Batsim reads them: hosts, their roles and their numbers."""
 
 import re
 from collections.abc import Iterable, Mapping

@@ -116,7 +116,7 @@ class LinkLoads:
         return found
 
     def full(self, lines: list[LinkLines]) -> Loads:
-        """Return the loads of all links; links on no line have load 0."""
+        """Return the loads of all links; links that none of ``lines`` passes through have load 0."""
         found = []
         for axis, (size, (first, loads)) in enumerate(zip(self.shape, lines, strict=True)):
             every = np.zeros((2, prod(self.shape)))

@@ -110,7 +110,10 @@ def _execution(decision: ExecuteJob | BatsimExecuteJob) -> list[Decision]:
 
 
 def _bare(decision: RejectJob | KillJob | CallMeLater) -> list[Decision]:
-    """Return the decision without the fields that Batsim refuses: its reason or its id."""
+    """Return the decision alone, without the fields that Batsim refuses.
+
+    These are the reason of a rejection or a kill, and the id of a call.
+    """
     data: Any = decision.data
     return [type(decision)(decision.timestamp, type(data)(getattr(data, data.__struct_fields__[0])))]
 

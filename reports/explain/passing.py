@@ -30,8 +30,9 @@ _ROUNDING: Final = 1e-6
 class Passing(Struct):
     """A job that was submitted later than the explained job and started earlier.
 
-    Times are in seconds. ``reservation`` is the explained job's reserved start when this job started. ``may_delay``
-    tells whether this job may have delayed the explained one (docs/how-to/explain.md has the rule).
+    Times are in seconds. ``reservation`` is the start that was reserved for the explained job at the time this job
+    started. ``may_delay`` tells whether this job may have delayed the explained job; docs/how-to/explain.md has the
+    rule.
     """
 
     job: str

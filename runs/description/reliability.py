@@ -261,7 +261,7 @@ def platform_failures(
 
 
 def _digest(text: str) -> dict[str, str]:
-    """Return {"sha256": digest} of the file that a failure model names; {} without a file."""
+    """Return {"sha256": digest} of the file that the failure model ``text`` names; {} if it names no file."""
     name = text.partition(",")[0].strip()
     if not name.endswith(".toml"):
         return {}

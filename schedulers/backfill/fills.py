@@ -301,10 +301,10 @@ FILLS: Final[dict[str, Callable[[Candidates, str], None]]] = {
 
 
 def fill_windows(candidates: Candidates, now: float, policy: str, metric: str, depth: int) -> None:
-    """Fill the windows of free units, shortest first.
+    """Fill the windows of free units with jobs; the shortest window comes first.
 
     Args:
-        depth: number of jobs to choose from per window: the first jobs that fit it; 0: all.
+        depth: number of candidates per window. These are the first jobs that fit the window. 0: all that fit.
     """
     until = now
     while (until := candidates.next_window(until)) > now:

@@ -158,7 +158,7 @@ class GroupedQueue(WaitingRows):
         return rows[enough]
 
     def _open(self, among: int) -> Ints:
-        """Return how many units of a bit mask are open to each group, shape (groups,)."""
+        """Return how many of the units in the bit mask ``among`` the jobs of each group may use, shape (groups,)."""
         return np.array([(among & ~closed).bit_count() for closed in self._closed], dtype=np.int64)
 
     def _fitting(self, rows: Ints) -> Ints:

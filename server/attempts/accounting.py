@@ -132,7 +132,7 @@ def time_to_save(rest: float, walltime: float, saved: float, read: float, interv
 
 
 def give_up_fruitless(name: str, fruitless: int, now: float) -> None:
-    """Raise Stalled if too many attempts of a job in a row were lost without saving work."""
+    """Raise Stalled if a job has had too many consecutive attempts that saved no work."""
     if fruitless >= MOST_FRUITLESS:
         raise _never_done(name, fruitless, now, "", "It works longer than its nodes stay up together: {}.")
 

@@ -105,7 +105,7 @@ class CurveStranger:
         return True
 
     def holds_more(self) -> bool:
-        """Return whether unread data has arrived."""
+        """Return whether the peer has sent data that is not read yet."""
         return bool(self.inbox) or self._listener.readable()
 
     def close(self) -> None:
@@ -180,7 +180,7 @@ class CurveListener:
         self.send([stranger.identity, *route, frame])
 
     def holds_more(self) -> bool:
-        """Return whether a message has arrived."""
+        """Return whether any peer has sent a message that is not read yet."""
         return bool(self._strangers) or self.readable()
 
     def release(self, stranger: CurveStranger) -> None:

@@ -34,7 +34,7 @@ class Costs(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, renam
     kwh: Price | None = None
 
     def check(self, where: str) -> None:
-        """Raise StudyError if there is no price, or a state is unknown."""
+        """Raise StudyError if no price is given, or a price is given for an unknown state of nodes."""
         for state in self.watts:
             if state not in NODE_STATES:
                 raise StudyError(

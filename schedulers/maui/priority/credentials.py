@@ -1,6 +1,6 @@
-"""Numbers for names of credentials and for combinations of credentials.
+"""Map names of credentials, and combinations of them, to integers.
 
-Credentials are users, groups and so on.
+Credentials are users, groups, accounts, classes and QOS.
 """
 
 from collections.abc import Sequence

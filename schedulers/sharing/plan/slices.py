@@ -166,9 +166,9 @@ class NodeSlices:
         self._change(rows, begin, end, -1)
 
     def give_back(self, rows: Rows, begin: float, end: float) -> None:
-        """Mark what a job takes as free from ``begin`` until ``end`` (s).
+        """Return a job's resources: they are free again from ``begin`` until ``end`` (s).
 
-        Past times are ignored.
+        Times in the past are ignored.
         """
         self._change(rows, begin, end, 1)
 
