@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.protocol.fields import EndReason
+from pipistrelle.protocol.resources.amounts import MILLI
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.engine.jobs import NEVER_RAN, Job, State
 from pipistrelle.server.engine.observers import Observer
 from pipistrelle.server.outputs.fragmentation_book import Fragmentation
 from pipistrelle.server.outputs.reliability_book import ReliabilitySummary
+from pipistrelle.server.outputs.resource_book import ResourceFigures
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -54,13 +56,14 @@ class JobTable:
         holder: row of the job that held units, shape (holds,).
         held_from, held_until: when the job got the units and when it freed them; ``held_until`` is NaN if they were
             still held at the end of the run.
-        held_units: number of units held.
+        held_units: number of units held; on shared nodes, number of cores.
         units: size of the machine.
         reason: why the run ended; ``horizon`` means its time limit.
         ended: when the run ended.
         until: the run's time limit; inf: none.
         dropped: number of jobs left out before the run.
         reliability, fragmentation: metrics as in the reference engine's summary; None if not computed.
+        resources: {resource of shared nodes: its figures in the summary}; None on other machines.
         nodes: units of each job's last attempt; None if not requested.
         ids: id of each job's first attempt, such as ``w0!17``; None if not requested.
         node_seconds: node-seconds of the run: ``all``, ``busy``, ``idle``, ``down`` and ``maintenance``; None if not
@@ -80,7 +83,7 @@ class JobTable:
     holder: Integers
     held_from: Floats
     held_until: Floats
-    held_units: Integers
+    held_units: Integers | Floats
     units: int
     reason: EndReason
     ended: float
@@ -88,6 +91,7 @@ class JobTable:
     dropped: int = 0
     reliability: ReliabilitySummary | None = None
     fragmentation: Fragmentation | None = None
+    resources: Mapping[str, ResourceFigures] | None = None
     nodes: tuple[NodeSet, ...] | None = None
     ids: tuple[str, ...] | None = None
     node_seconds: Mapping[str, float] | None = None
@@ -121,6 +125,8 @@ class JobTableBook(Observer):
         self._nodes: list[NodeSet] = []
         self._holder, self._held_units = array("q"), array("q")
         self._held_from, self._held_until = array("d"), array("d")
+        #: whether the held units are thousandths of cores
+        self._in_cores = False
 
     def begins(self, now: float, units: int) -> None:
         """Store the size of the machine."""
@@ -167,7 +173,8 @@ class JobTableBook(Observer):
     def _hold(self, row: int, job: Job, until: float) -> None:
         self._attempts[row] += 1
         self._holder.append(row)
-        self._held_units.append(len(job.alloc))
+        self._held_units.append(len(job.alloc) if job.taken is None else job.taken.cores)
+        self._in_cores |= job.taken is not None
         self._held_from.append(job.start)
         self._held_until.append(until)
         if self._with_nodes:
@@ -188,12 +195,14 @@ class JobTableBook(Observer):
         dropped: int = 0,
         reliability: ReliabilitySummary | None = None,
         fragmentation: Fragmentation | None = None,
+        resources: Mapping[str, ResourceFigures] | None = None,
         node_seconds: Mapping[str, float] | None = None,
     ) -> JobTable:
         """Return the table of all jobs after the run.
 
         The arguments are values of the run's summary that the table also holds.
         """
+        held = np.array(self._held_units, dtype=np.int64)
         return JobTable(
             submit=np.array(self._submit),
             start=np.array(self._start),
@@ -208,7 +217,7 @@ class JobTableBook(Observer):
             holder=np.array(self._holder, dtype=np.int64),
             held_from=np.array(self._held_from),
             held_until=np.array(self._held_until),
-            held_units=np.array(self._held_units, dtype=np.int64),
+            held_units=held / MILLI if self._in_cores else held,
             units=self._units,
             reason=self._reason,
             ended=self._over,
@@ -216,6 +225,7 @@ class JobTableBook(Observer):
             dropped=dropped,
             reliability=reliability,
             fragmentation=fragmentation,
+            resources=resources,
             nodes=tuple(self._nodes) if self._with_nodes else None,
             ids=None if self._ids is None else tuple(self._ids),
             node_seconds=node_seconds,

@@ -1,6 +1,6 @@
 """All numbers of a trial that a study asks for, such as metrics and distributions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +9,7 @@ from pipistrelle.runs.execution.job_table import JobTable
 from pipistrelle.studies.measures.distributions import quantiles_of
 from pipistrelle.studies.measures.job_classes import job_classes
 from pipistrelle.studies.measures.measures import Measures
-from pipistrelle.studies.measures.metrics import Metric, ended_jobs, metric_names, metrics
+from pipistrelle.studies.measures.metrics import Metric, ended_jobs, metric_names, metrics, resource_metrics
 from pipistrelle.studies.measures.window import WindowOfRun
 from pipistrelle.traces.workload import Workload
 
@@ -42,12 +42,13 @@ def figures_of(table: JobTable, measures: Measures, workloads: Mapping[str, Work
     return Figures(figures, quantiles_of(table, np.asarray(done), measures.distributions))
 
 
-def figure_names(measures: Measures, names: Mapping[str, list[str]]) -> set[str]:
+def figure_names(measures: Measures, names: Mapping[str, list[str]], resources: Sequence[str] = ()) -> set[str]:
     """Return the names of all metrics that trials can have.
 
     Args:
         names: {label: values in any of the study's workloads}.
+        resources: names of the resources of shared nodes.
     """
     classes = [f"{label}_{name}" for label, values in names.items() for name in values]
     costs = set() if measures.costs is None else measures.costs.names
-    return metric_names(measures.sizes, classes) | costs
+    return metric_names(measures.sizes, classes) | costs | resource_metrics(resources)

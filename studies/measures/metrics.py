@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from pipistrelle.protocol.resources.amounts import CORES
 from pipistrelle.runs.execution.job_table import (
     CANCELLED,
     REJECTED,
@@ -25,8 +26,11 @@ from pipistrelle.server.attempts.attempt import Spending
 from pipistrelle.server.outputs.fragmentation_book import Fragmentation
 from pipistrelle.server.outputs.metrics import TAU, quantile
 from pipistrelle.server.outputs.reliability_book import ReliabilitySummary
+from pipistrelle.server.outputs.resource_book import ResourceFigures
 from pipistrelle.studies.measures.window import NOTHING, Leave, WindowOfRun, last_end
 
+#: figures of a resource in the summary that are metrics, besides its stranded amounts
+_RESOURCE_FIGURES: Final = ("utilisation", "used", "unavailable", "idle", "fragmented")
 #: a metric's value; None if it is undefined, such as the mean of no jobs
 Metric = float | int | None
 
@@ -87,7 +91,7 @@ def metrics(
         "counted_from": window.begin,
         "counted_to": window.end,
         "makespan": last_end(table),
-        "utilisation": computing / (table.units * span) if any_held and span > 0 else None,
+        "utilisation": computing / (_size(table) * span) if any_held and span > 0 else None,
         "units": table.units,
         "computing": computing,
         **_times(table, done),
@@ -111,7 +115,32 @@ def metrics(
                     figures |= {f"{name}_{part}": one for part, one in value.items()}
                 elif not isinstance(value, list | tuple):
                     figures[name] = value
-    return figures
+    return figures | _of_resources(table.resources or {})
+
+
+def _size(table: JobTable) -> float:
+    """Return the number of units of the machine, or of cores of shared nodes."""
+    return table.units if table.resources is None else table.resources[CORES].total
+
+
+def _of_resources(resources: Mapping[str, ResourceFigures]) -> dict[str, Metric]:
+    """Return metrics such as ``utilisation_gpu`` and ``stranded_gpu_cores``, over the whole run."""
+    found: dict[str, Metric] = {}
+    for name, one in resources.items():
+        found |= {f"{figure}_{name}": getattr(one, figure) for figure in _RESOURCE_FIGURES}
+        found |= {f"stranded_{name}_{other}": amount for other, amount in one.stranded.items()}
+    return found
+
+
+def resource_metrics(names: Sequence[str]) -> set[str]:
+    """Return the names of the metrics of these resources of shared nodes."""
+    nothing = {
+        name: ResourceFigures(
+            **dict.fromkeys(("total", *_RESOURCE_FIGURES), 0.0), stranded=dict.fromkeys(set(names) - {name}, 0.0)
+        )
+        for name in names
+    }
+    return set(_of_resources(nothing))
 
 
 def ended_jobs(table: JobTable, window: WindowOfRun) -> NDArray[np.bool_]:

@@ -12,7 +12,9 @@ from math import isfinite
 from msgspec.structs import replace
 
 from pipistrelle.models.samples.estimates import t_quantile
+from pipistrelle.platforms.resources.shared_nodes import shared_nodes_of
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable, shown
+from pipistrelle.protocol.resources.amounts import GPU
 from pipistrelle.runs.description.spec import Decides, RunSpec
 from pipistrelle.runs.description.spec_file import with_digests
 from pipistrelle.schedulers.plan.machine_code import has_compiler
@@ -25,6 +27,9 @@ from pipistrelle.studies.trials.axes import column_of
 from pipistrelle.studies.trials.fills import check_fill
 from pipistrelle.studies.trials.study import Point, Study
 from pipistrelle.studies.trials.trial import Trial
+
+#: how metrics of a resource of shared nodes begin
+_OF_RESOURCES = ("utilisation_", "used_", "unavailable_", "idle_", "fragmented_", "stranded_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +59,10 @@ def prepared(study: Study) -> tuple[Prepared, ...]:
     """
     if study.rule is not None:
         t_quantile(study.rule.least)  # if scipy is missing, this fails before the first trial
-        if not study.metrics.by and not study.fills:  # else the inputs must be read first
-            _check_metric(study, figure_names(study.metrics, {}))
+        known = figure_names(study.metrics, {})
+        # Metrics of classes and of resources are only known when the inputs have been read.
+        if not (study.metrics.by or study.fills or study.metric.startswith(_OF_RESOURCES)):
+            _check_metric(study, known)
     found = []
     reader = _Reader(study)
     for point in study.points:
@@ -65,7 +72,8 @@ def prepared(study: Study) -> tuple[Prepared, ...]:
             raise _refusal(study, point, error) from None
     _check_names(study, reader.names)
     if study.rule is not None and not study.fills:
-        _check_metric(study, figure_names(study.metrics, {label: sorted(some) for label, some in reader.names.items()}))
+        by = {label: sorted(some) for label, some in reader.names.items()}
+        _check_metric(study, figure_names(study.metrics, by, sorted(reader.resources)))
     if (study.count > 1 or study.rule is not None) and not any(one.seeded or one.point.drawing for one in found):
         raise StudyError(
             "all replicas would be the same, because nothing is random",
@@ -110,6 +118,8 @@ class _Reader:
         self.own_names: dict[str, str] = {}
         #: {label: values in any point's workload that get their own metrics}
         self.names: dict[str, set[str]] = {}
+        #: names of the resources of shared nodes, at any point
+        self.resources: set[str] = set()
 
     def prepare(self, point: Point) -> Prepared:
         names = tuple(point.spec.inputs)
@@ -131,6 +141,8 @@ class _Reader:
             if spec.code is not None and spec.code not in objects:
                 self.own_names[spec.code] = printable(made.name)
         _check_window(self._study, setup)
+        nodes = shared_nodes_of(setup.platform.info)
+        self.resources.update(() if nodes is None else (*nodes.resources, *((GPU,) if nodes.gpus.any() else ())))
         where = f"{self._study.where}: metrics.by"
         for label, values in class_names(self._study.metrics.by, setup.workloads, where).items():
             self.names.setdefault(label, set()).update(values)

@@ -134,6 +134,7 @@ def table_of_run(
         dropped=sum(told.dropped.values()),
         reliability=told.reliability,
         fragmentation=None if told.fragmentation is msgspec.UNSET else told.fragmentation,
+        resources=None if told.resources is msgspec.UNSET else told.resources,
         node_seconds=None if nodes is None else nodes.node_seconds,
     )
 
