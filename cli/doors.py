@@ -65,6 +65,7 @@ _FAILURES: Final = {
 _EXPLAIN: Final = {
     "job": Door("Explain the wait of a job, or of all jobs of a user or queue.", "results.explain:job_command"),
     "queue": Door("Show the queue at one moment, with expected starts.", "results.explain:queue_command"),
+    "slurm": Door("Show squeue, sprio, sshare and sdiag at one moment.", "results.explain:slurm_command"),
     "placement": Door("Report which nodes jobs used and which failures hit them.", "results.placement:report_command"),
     "order": Door("Estimate what another node order would change.", "results.placement:order_command"),
     "accuracy": Door("Compare simulated waits with those in the log.", "results.accuracy"),

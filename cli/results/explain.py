@@ -1,4 +1,4 @@
-"""``pipistrelle explain job`` and ``pipistrelle explain queue``."""
+"""``pipistrelle explain job``, ``pipistrelle explain queue`` and ``pipistrelle explain slurm``."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from pipistrelle.cli.terminal.dates import Dates
 
+#: Slurm's tables, in the order in which they are printed
+TABLES: Final = ("squeue", "sprio", "sshare", "sdiag")
 _labels: Final = together(
     *(
         click.option(f"--{label.lower()}", metavar="NAME", help=f"Only jobs of this {label}.")
@@ -107,6 +109,41 @@ def queue_command(
     pipistrelle explain queue pipistrelle-out/demo-easy-1 --at 36h
     """
     _print_queue(run, at, {name: value for name, value in labels.items() if value is not None}, as_json, as_csv, trust)
+
+
+@click.command("slurm", cls=Command)
+@click.argument("run", type=FILE_OR_FOLDER)
+@click.option(
+    "--at", type=MomentOfRun(), metavar="TIME", required=True, help="Moment: seconds, 36h, 12:30:00 or a date."
+)
+@click.option(
+    "--table",
+    "tables",
+    type=click.Choice(TABLES),
+    multiple=True,
+    help="Show only this table; repeatable.",
+)
+@all_json_option
+def slurm_command(run: Path, at: "float | datetime", tables: tuple[str, ...], as_json: bool) -> None:
+    """Show squeue, sprio -l, sshare -l and sdiag as Slurm would print them at TIME.
+
+    RUN is the output folder of a run of the scheduler slurm. The run is simulated again up to TIME.
+
+    \b
+    pipistrelle explain slurm out --at 36h --table sprio
+    """
+    from pipistrelle.reports.estimates.slurm_then import slurm_then
+
+    found = slurm_then(run, _dates(run).time(at, "--at"))
+    if as_json:
+        import msgspec
+
+        told = msgspec.to_builtins(found)
+        print_json({name: value for name, value in told.items() if name not in TABLES or name in (tables or TABLES)})
+    else:
+        from pipistrelle.cli.results.slurm_text import print_tables
+
+        print_tables(found, tables or TABLES)
 
 
 def _dates(run: Path) -> "Dates":

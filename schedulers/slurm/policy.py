@@ -4,6 +4,7 @@ from collections import Counter
 from math import inf
 from typing import Any, Final
 
+from msgspec import convert, to_builtins
 from msgspec.structs import replace
 
 from pipistrelle.protocol.base.log import logger
@@ -30,7 +31,13 @@ from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
 from pipistrelle.schedulers.slurm.daemon import Daemon
 from pipistrelle.schedulers.slurm.files.submission import submission_of
 from pipistrelle.schedulers.slurm.passes.controller import Controller
-from pipistrelle.schedulers.slurm.tables import factors_table, shares_table
+from pipistrelle.schedulers.slurm.tables import (
+    Diagnostics,
+    diagnostics_table,
+    factors_table,
+    queue_table,
+    shares_table,
+)
 from pipistrelle.schedulers.slurm.takes import takes_of
 
 _CALL: Final = "slurm"
@@ -70,6 +77,7 @@ class SlurmPolicy:
         self._units: list[int] = []
         self._called = inf
         self._no_more = False
+        self._counts = Diagnostics()
 
     def decide(self, view: View) -> None:
         """Run slurmctld's activities that are due now, and carry out their decisions."""
@@ -137,7 +145,7 @@ class SlurmPolicy:
                 hint="Give the slurm.conf with --platform, too.",
             )
         self._units = [numbers[name] for name in controller.machine.names]
-        self._daemon = Daemon(controller, complete=controller.machine.count <= _SMALL)
+        self._daemon = Daemon(controller, keep=True, complete=controller.machine.count <= _SMALL)
         self._view = view
         while (due := self._daemon.next_time()) < view.now:  # what it did before the first job
             self._daemon.advance(due)
@@ -170,7 +178,13 @@ class SlurmPolicy:
     def _advance(self, view: View, now: float) -> None:
         assert self._daemon is not None
         actions = self._daemon.advance(now)
+        counts = self._counts
+        counts.started += len(actions.started)
+        counts.preempted += len(actions.preempted)
+        for _, result in actions.passes:
+            counts.count_pass(int(now), result, len(self.controller.pending))
         for job in actions.killed:
+            counts.completed += 1
             if job.ids[0] in view.running:  # else the server, which checks limits at the same times, has ended it
                 view.kill(self._jobs[job.ids[0]], why="time limit")
         for job, mode, grace in actions.preempted:
@@ -201,6 +215,8 @@ class SlurmPolicy:
             job = self._records[job_id]
             if job.state != RUNNING:
                 continue  # killed or preempted by the controller itself
+            if not job.preempted_by:
+                self._count_end(states[job_id])
             if job.preempted_by:
                 daemon.kill(job, PREEMPTED, now, again=self.controller.preemption.mode_of(job) == "REQUEUE")
             elif states[job_id] == _LATE and self._is_check(self._jobs[job_id], now):
@@ -212,6 +228,15 @@ class SlurmPolicy:
                     now,
                     now + self._config.answers.delay(job.nodes.bit_count()),
                 )
+
+    def _count_end(self, state: str) -> None:
+        """Count a job that ended by itself; sdiag counts jobs killed at their limit as completed, too."""
+        if state == "COMPLETED_FAILED":
+            self._counts.failed += 1
+        elif state == "COMPLETED_KILLED":
+            self._counts.cancelled += 1
+        else:
+            self._counts.completed += 1
 
     def _is_check(self, mine: SchedulerJob, now: float) -> bool:
         """Return whether the server may kill a job for its limit at ``now`` (s).
@@ -228,6 +253,7 @@ class SlurmPolicy:
             self._jobs.pop(mine.id, None)
             if job is None or job.state != PENDING:
                 continue
+            self._counts.cancelled += 1
             if len(job.ids) > 1:
                 at = job.ids.index(mine.id)
                 del job.ids[at], job.tasks_waiting[at]
@@ -297,6 +323,7 @@ class SlurmPolicy:
             return
         for mine in jobs:
             self._records[mine.id] = job
+        self._counts.submitted += len(jobs)
         self._daemon.submitted(now)
 
     def reservation(self, job: SchedulerJob) -> float | None:
@@ -332,6 +359,14 @@ class SlurmPolicy:
         """Return shares and usage of all associations, as ``sshare -l`` shows them."""
         return shares_table(self.controller)
 
+    def queue(self, now: float) -> list[dict[str, Any]]:
+        """Return the waiting and running jobs with reasons and expected starts, as ``squeue`` shows them."""
+        return queue_table(self.controller, int(now))
+
+    def diagnostics(self, now: float) -> dict[str, dict[str, Any]]:
+        """Return what the controller has done since the run began, as ``sdiag`` shows it."""
+        return diagnostics_table(self.controller, self._counts, int(now))
+
     def state(self) -> Any:
         """Return the policy's state; None before the first decision."""
         if self._daemon is None:
@@ -344,6 +379,7 @@ class SlurmPolicy:
             "running": sorted(self._running),
             "called": None if self._called == inf else self._called,
             "no_more": self._no_more,
+            "counts": to_builtins(self._counts),
         }
 
     def restore(self, state: Any, view: View) -> None:
@@ -361,3 +397,4 @@ class SlurmPolicy:
         self._running = set(state["running"])
         self._called = inf if state["called"] is None else state["called"]
         self._no_more = state["no_more"]
+        self._counts = convert(state["counts"], Diagnostics)

@@ -1,6 +1,7 @@
 """A Slurm cluster's files on the command line: platforms, events, validation, and options of the scheduler."""
 
 import csv
+import json
 
 CONF = (
     "ClusterName=small\nSelectType=select/linear\nSchedulerParameters=bf_window=60\nMailProg=/x\nEpilog=/y\n"
@@ -125,3 +126,39 @@ def test_without_accounting_or_switches_the_jobs_of_a_real_cluster_run(shell):
     assert "slurm.conf:7: AllowQos: no file of accounting describes QOS" in said
     assert "slurm.conf:9: TopologyPlugin: no topology.conf describes switches" in said
     assert {row["final_state"] for row in jobs_of(shell).values()} == {"COMPLETED_SUCCESSFULLY"}
+
+
+def test_explain_slurm_shows_the_tables_of_slurms_commands(shell):
+    """squeue with reasons, sprio -l with factors, sshare -l, and sdiag with its counts, at one moment of a run."""
+    priorities = "PriorityType=priority/multifactor\nPriorityWeightJobSize=1000\nPriorityWeightQOS=10\n"
+    files(shell, CONF.replace("Epilog=/y\n", "") + priorities)
+    shell.write("dump", "add account bio Fairshare=3\nadd user u1 Account=bio\nadd user u2 Account=bio\n")
+    shell.run(
+        *("run", "--scheduler", "slurm", "--config", "etc/slurm.conf", "-p", "etc/slurm.conf"),
+        *("--accounting", "dump", "-w", "jobs.events", "-o", "out"),
+    ).ok()
+
+    found = json.loads(shell.run("explain", "slurm", "out", "--at", "20", "--json").ok().out)
+    table = {row["JOBID"]: row for row in found["squeue"]}
+    assert {name: (row["STATE"], row["REASON"]) for name, row in table.items()} == {
+        "1": ("RUNNING", "None"),
+        "2": ("RUNNING", "None"),
+        "3": ("PENDING", "Dependency"),
+        "4": ("PENDING", "BeginTime"),
+    }
+    assert (table["2"]["NODELIST"], table["2"]["PARTITION"]) == ("n[03-04]", "half")
+    sizes = {row["JOBID"]: row["JOBSIZE"] for row in found["sprio"]}
+    assert sizes[3] == 1000 * (1 / 4 + 4 / 16) / 2
+    assert [row["User"] for row in found["sshare"]] == ["", "root", "", "u1", "u2"]
+    jobs = found["sdiag"]["Jobs"]
+    assert (jobs["Jobs submitted"], jobs["Jobs started"], jobs["Jobs pending"], jobs["Jobs running"]) == (4, 2, 2, 2)
+    assert found["sdiag"]["Main schedule statistics"]["Total cycles"] >= 1
+
+    text = shell.run("explain", "slurm", "out", "--at", "20", "--table", "squeue", "--table", "sdiag").ok().out
+    assert "(Dependency)" in text
+    assert "Jobs submitted: 4" in text
+    assert "sprio" not in text
+    shell.run("explain", "slurm", "out", "--at", "99999").failed(2, "the run was not under way then")
+    easy = shell.run("run", "--scheduler", "easy", "-p", "etc/slurm.conf", "-w", "jobs.events", "-o", "easy")
+    assert easy.code == 0, easy
+    shell.run("explain", "slurm", "easy", "--at", "20").failed(2, "has no tables of Slurm")

@@ -251,6 +251,6 @@ def test_tables_show_what_slurms_commands_show() -> None:
     main_pass(queue.controller, 1, full=True)
     assert [row["JOBID"] for row in factors_table(queue.controller, 1)] == [1]
     assert {row["User"] for row in shares_table(queue.controller)} == {"", "ann", "bob"}
-    table = {row["JOBID"]: row for row in queue_table(queue.controller)}
-    assert table[1]["REASON"] == "PartitionNodeLimit"
-    assert table[job.number]["NODELIST"] == ["n01"]
+    table = {row["JOBID"]: row for row in queue_table(queue.controller, 1)}
+    assert table["1"]["REASON"] == "PartitionNodeLimit"
+    assert table[str(job.number)]["NODELIST"] == "n01"

@@ -1,0 +1,147 @@
+"""The tables of Slurm's commands at one time of a run: squeue, sprio, sshare and sdiag."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from pipistrelle.protocol.base.errors import printable
+from pipistrelle.protocol.decisions import ExecuteJob, Stop, StopData
+from pipistrelle.protocol.events import SimulationEnds
+from pipistrelle.protocol.fields import package_version
+from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
+from pipistrelle.reports.estimates.queue_estimates import repeatable
+from pipistrelle.reports.explain.making import setup_again
+from pipistrelle.reports.explain.replay import ExpectedStarts
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.execution import connection
+from pipistrelle.runs.execution.run import RunOptions, run
+from pipistrelle.runs.folders.files import ExplainError, RunFiles
+from pipistrelle.schedulers.runtime.runtime import Runtime
+from pipistrelle.schedulers.slurm.policy import SlurmPolicy
+from pipistrelle.server.errors import Interrupted
+from pipistrelle.server.setup.setup import Setup
+from pipistrelle.server.transport.in_process import InProcessTransport, Transport
+
+
+class SlurmThen(Struct, frozen=True):
+    """The tables at ``at`` (s), after the controller's decisions at ``as_of`` (s); each row is {column: value}.
+
+    Attributes:
+        sdiag: {section: {name: value}}.
+    """
+
+    run: str
+    epoch: float | None
+    timezone: str | None
+    at: float
+    as_of: float
+    squeue: list[dict[str, Any]]
+    sprio: list[dict[str, Any]]
+    sshare: list[dict[str, Any]]
+    sdiag: dict[str, dict[str, Any]]
+
+
+def slurm_then(folder: Path, at: float) -> SlurmThen:
+    """Simulate a run of the scheduler slurm again up to a time (s); return its tables.
+
+    Args:
+        folder: output folder of the run.
+
+    Raises:
+        PipistrelleError: if the run had another scheduler, ended before, or cannot be repeated with the same results.
+    """
+    spec, files = repeatable(folder)
+    if not isinstance(spec.make_policy(warn=False, polls=False), SlurmPolicy) or spec.poll is not None:
+        raise ExplainError(
+            "the run has no tables of Slurm",
+            where=str(files.folder),
+            expected="a run of --scheduler slurm, without --poll",
+            found=printable(files.scheduler),
+            hint="'explain queue' shows the queue of any scheduler.",
+        )
+    if not 0 <= at <= files.until:
+        raise ExplainError(
+            "the run was not under way then",
+            where=f"--at, {files.folder}",
+            expected=f"a time from 0 s to {files.until:.10g} s",
+            found=f"{at:.10g} s",
+        )
+    watched = _Watched(spec, setup_again(spec, files), files, at)
+    return watched.tables()
+
+
+def _finite(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row with ``inf``, as ``sshare`` prints it, in place of an infinite number, which JSON lacks."""
+    return {name: "inf" if value == inf else value for name, value in row.items()}
+
+
+class _Watched:
+    """The scheduler of a repeated run, which stops at a time."""
+
+    def __init__(self, spec: RunSpec, setup: Setup, files: RunFiles, at: float) -> None:
+        policy = spec.make_policy(warn=False, polls=False)
+        assert isinstance(policy, SlurmPolicy)
+        self._spec, self._setup, self._files, self._at = spec, setup, files, at
+        self._policy = policy
+        self._runtime = Runtime(policy, package_version(), cancellations=setup.cancels)
+        self._expected = ExpectedStarts(files.starts)
+        self._as_of = 0.0
+        self._over = False
+
+    @contextmanager
+    def open(self, spec: RunSpec, setup: Setup, interrupted: connection.Interrupted) -> Iterator[Transport]:
+        """Yield a transport that calls the scheduler."""
+        yield InProcessTransport(self, interrupted)
+
+    def tables(self) -> SlurmThen:
+        """Run until the time; return the tables."""
+        result = run(self._spec, RunOptions(setup=self._setup, connection=self, check=False))
+        if isinstance(result.failure, Interrupted):
+            raise KeyboardInterrupt from result.failure
+        self._expected.check(self._files)
+        if result.failure is not None and not self._over:
+            raise result.failure
+        policy, now, files = self._policy, self._as_of, self._files
+        return SlurmThen(
+            str(files.folder),
+            files.of_workload("epoch"),
+            files.of_workload("timezone"),
+            self._at,
+            now,
+            policy.queue(now),
+            policy.factors(now),
+            [_finite(row) for row in policy.shares()],
+            policy.diagnostics(self._at),
+        )
+
+    def hello(self) -> HelloData:
+        """Return the scheduler's HELLO."""
+        return self._runtime.hello()
+
+    def welcome(self, data: WelcomeData) -> None:
+        """Forward the server's WELCOME to the scheduler."""
+        self._runtime.welcome(data)
+
+    def state(self) -> Any:
+        """Return the scheduler's state."""
+        return self._runtime.state()
+
+    def restore(self, state: Any) -> None:
+        """Restore the scheduler's state."""
+        self._runtime.restore(state)
+
+    def answer(self, notice: Notice) -> Reply:
+        """Reply to a notice; after the time, end the run."""
+        if self._over or notice.now > self._at or any(type(event) is SimulationEnds for event in notice.events):
+            self._over = True
+            return Reply(notice.seq, notice.now, [Stop(notice.now, StopData("all tables are known"))])
+        reply = self._runtime.answer(notice)
+        self._as_of = notice.now
+        for decision in reply.events:
+            if type(decision) is ExecuteJob:
+                self._expected.started(decision.data.job_id, notice.now)
+        return reply
