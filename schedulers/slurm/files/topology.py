@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from pipistrelle.platforms.naming.hostlists import NameLists
+from pipistrelle.platforms.naming.hostlists import NameLists, compressed
 from pipistrelle.platforms.slurm.conf import KeyFinding, SlurmConfigError, honoured_values
-from pipistrelle.platforms.slurm.lines import Fetch, read_lines
-from pipistrelle.protocol.base.errors import did_you_mean, shown
+from pipistrelle.platforms.slurm.keys import KeySupport
+from pipistrelle.platforms.slurm.lines import WORD, Fetch, read_lines
+from pipistrelle.protocol.base.errors import did_you_mean, legible, shown
 from pipistrelle.schedulers.slurm.config.machine import SwitchSettings
 
 
@@ -51,6 +52,11 @@ def read_topology(
                     hint=hint if hint.startswith("Did") else None,
                 )
     _refuse_circles(found, firsts, places)
+    if found and nodes is not None:
+        reached = {member for each in found.values() for member in each.nodes}
+        if alone := [node for node in nodes if node not in reached]:
+            why = f"no switch has these nodes, so no job starts there: {legible(compressed(alone), WORD)}"
+            findings.append(KeyFinding(name, "SwitchName", KeySupport.WARNED, why))
     return tuple(found.values()), findings
 
 
