@@ -58,6 +58,11 @@ def read_topology(
                     hint=hint if hint.startswith("Did") else None,
                 )
     _refuse_circles(found, firsts, places)
+    if found and nodes is not None:
+        reached = {member for each in found.values() for member in each.nodes}
+        if alone := [node for node in nodes if node not in reached]:
+            why = f"no switch has these nodes, so no job starts there: {legible(compressed(alone), WORD)}"
+            findings.append(KeyFinding(name, "SwitchName", KeySupport.WARNED, why))
     return tuple(found.values()), findings
 
 

@@ -375,6 +375,15 @@ def test_nodes_of_topology_conf_that_slurm_conf_lacks_are_a_warning():
     assert "n[3-4]" in found.why
 
 
+def test_nodes_without_a_switch_are_a_warning():
+    """With topology/tree no job can start there."""
+    _, findings = read_topology("SwitchName=a Nodes=n1\n", "t", {"n1": 0, "m1": 1, "m2": 2})
+
+    assert [(one.where, one.why) for one in findings if one.support is KeySupport.WARNED] == [
+        ("t", "no switch has these nodes, so no job starts there: m[1-2]"),
+    ]
+
+
 def test_every_parameter_of_the_scheduler_that_is_honoured_is_a_setting():
     """The table of keys and the settings of the scheduler have the same names."""
     honoured = {key.name for key in KEYS["scheduler"].values() if key.support is KeySupport.HONOURED}
