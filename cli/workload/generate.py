@@ -27,7 +27,9 @@ _serial_option: Final = click.option(
 
 
 @click.command("generate", cls=Command)
-@click.option("--jobs", type=click.IntRange(min=1), show_default="5000, or as in the model", help="Number of jobs to draw.")
+@click.option(
+    "--jobs", type=click.IntRange(min=1), show_default="5000, or as in the model", help="Number of jobs to draw."
+)
 @click.option(
     "--machine-size",
     type=click.IntRange(min=1),

@@ -169,7 +169,8 @@ def shares_table(controller: Controller) -> list[dict[str, Any]]:
 def queue_table(controller: Controller, now: int) -> list[dict[str, Any]]:
     """Return state, reason and expected start of jobs, as ``squeue`` shows them.
 
-    The table has one row per waiting or running job. Waiting jobs come first, by priority; the waiting tasks of an array are one row.
+    The table has one row per waiting or running job. Waiting jobs come first, by priority. The waiting tasks of an
+    array are one row.
 
     Args:
         now: s of simulated time.

@@ -476,7 +476,7 @@ def test_a_submission_is_made_of_options_labels_and_times():
     assert (found.nodes, found.max_nodes, found.tasks, found.gres) == (2, 4, 8, {"gpu:a100": 2})
     assert (found.mem_per_node, found.required, found.nice, found.hold) == (0, ("n1", "n2"), 100, True)
     assert (found.requeue, found.switches, found.kill_on_invalid) == (False, 1, None)
-    assert (found.partitions, found.qos, found.exclusive_user, found.exclusive) == (("a", "b"), "high", True, False)
+    assert (found.partitions, found.qos, found.exclusive) == (("a", "b"), "high", False)
     assert found.time_limit == 60.0
 
 
