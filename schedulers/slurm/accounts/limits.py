@@ -13,6 +13,7 @@ from pipistrelle.schedulers.slurm.accounts.reasons import (
 )
 from pipistrelle.schedulers.slurm.accounts.records import Accounts, Qos, Tres, Used
 from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
+from pipistrelle.schedulers.slurm.config.accounts import QosSettings
 
 #: seconds per TRES that running jobs of a set may still use
 RunningSeconds = Callable[[Callable[[SlurmJob], bool]], Tres]
@@ -251,21 +252,9 @@ class SlurmLimits:
                     hidden.add(reason[3:])
                     if used.submitted + count > most:
                         return reason
-            if "DenyOnLimit" in limit.flags:
-                if limit.max_wall_pj is not None and job.limit > limit.max_wall_pj:
-                    return "QOSMaxWallDurationPerJobLimit"
-                for most_tres, say, told in (
-                    (limit.max_tres_pj, job_reason, ("QOS", "")),
-                    (limit.max_tres_pu, holder_reason, ("", "User")),
-                    (limit.max_tres_pa, holder_reason, ("", "Account")),
-                    (limit.grp_tres, group_reason, ("QOS", "")),
-                ):
-                    name = _alone(most_tres, tres, "", set())
-                    if name:
-                        return say(told[0] or name, told[1] or name)
-                for name, least in limit.min_tres_pj.items():
-                    if tres.get(name, 0) < least:
-                        return least_reason(name)
+        reason = self._denied(job, tres)
+        if reason:
+            return reason
         accounts = self.accounts
         for at, one in enumerate(accounts.line(job.assoc)):
             most = one.settings.grp_submit_jobs
@@ -276,6 +265,74 @@ class SlurmLimits:
                 free = most is None or "MaxSubmitJobPerUserLimit" in hidden
                 if not free and one.used.submitted + count > most:
                     return "AssocMaxSubmitJobLimit"
+        return ""
+
+    def _denied(self, job: SlurmJob, tres: Tres) -> str:
+        """Return the limit that a job exceeds on its own, if a QOS with the flag DenyOnLimit applies to it; else "".
+
+        From the first such QOS on, the limits of the associations count, too. A limit of a QOS hides the same limit of
+        what is tested later.
+        """
+        hidden: set[str] = set()
+        strict = False
+        for qos in self.qos_of(job):
+            strict = strict or "DenyOnLimit" in qos.settings.flags
+            reason = self._over_alone(job, tres, "QOS", qos.settings, hidden) if strict else ""
+            if reason:
+                return reason
+        if not strict:
+            return ""
+        for at, one in enumerate(self.accounts.line(job.assoc)):
+            name = _alone(one.settings.grp_tres, tres, "grp", hidden)
+            if name:
+                return group_reason("Assoc", name)
+            if at == 0:
+                reason = self._own_alone(job, tres, hidden)
+                if reason:
+                    return reason
+        return ""
+
+    @staticmethod
+    def _over_alone(job: SlurmJob, tres: Tres, level: str, limit: QosSettings, hidden: set[str]) -> str:
+        totals: tuple[tuple[Mapping[str, float], str, Callable[[str], str]], ...] = (
+            (limit.grp_tres, "grp", lambda name: group_reason(level, name)),
+            (limit.max_tres_pa, "pa", lambda name: holder_reason(name, "Account")),
+            (limit.max_tres_pj, "pj", lambda name: job_reason(level, name)),
+            (limit.max_tres_pu, "pu", lambda name: holder_reason(name, "User")),
+        )
+        for most, kind, reason in totals:
+            name = _alone(most, tres, kind, hidden, mark=True)
+            if name:
+                return reason(name)
+        name = _alone_node(limit.max_tres_pn, tres, "pn", hidden, mark=True)
+        if name:
+            return node_reason(level, name)
+        name = _alone_minutes(limit.max_tres_mins_pj, tres, job, "pj_mins", hidden, mark=True)
+        if name:
+            return job_minutes_reason(level, name)
+        for name, least in limit.min_tres_pj.items():
+            if tres.get(name, 0) < least:
+                return least_reason(name)
+        if limit.max_wall_pj is not None and "max_wall" not in hidden:
+            hidden.add("max_wall")
+            if job.limit > limit.max_wall_pj:
+                return "QOSMaxWallDurationPerJobLimit"
+        return ""
+
+    def _own_alone(self, job: SlurmJob, tres: Tres, hidden: set[str]) -> str:
+        inherited = self.accounts.inherited
+        name = _alone(inherited(job.assoc, "max_tres_pj") or {}, tres, "pj", hidden)
+        if name:
+            return job_reason("Assoc", name)
+        name = _alone_node(inherited(job.assoc, "max_tres_pn") or {}, tres, "pn", hidden)
+        if name:
+            return node_reason("Assoc", name)
+        name = _alone_minutes(inherited(job.assoc, "max_tres_mins_pj") or {}, tres, job, "pj_mins", hidden)
+        if name:
+            return job_minutes_reason("Assoc", name)
+        wall = inherited(job.assoc, "max_wall_pj")
+        if wall is not None and "max_wall" not in hidden and job.limit > wall:
+            return "AssocMaxWallDurationPerJobLimit"
         return ""
 
     def count_submitted(self, job: SlurmJob, count: int) -> None:

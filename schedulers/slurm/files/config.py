@@ -121,6 +121,12 @@ def _without_qos(
         for key in ("AllowQos", "DenyQos")
         if (setting := entry.get(key)) is not None and setting.text.upper() != "ALL"
     ]
+    why = "no file of accounting describes QOS, so no limit of this one is enforced"
+    found += [
+        KeyFinding(setting.where, "QOS", KeySupport.WARNED, why)
+        for entry in conf.entries.get("partitions", [])
+        if (setting := entry.get("QOS")) is not None
+    ]
     return tuple(replace(one, allow_qos=None, deny_qos=()) for one in partitions), found
 
 
@@ -155,6 +161,8 @@ def _partitions(conf: SlurmConf, nodes: Sequence[SlurmNode], qos: set[str]) -> t
     sets, lists = node_sets(conf, nodes), NameLists()
     found: dict[str, PartitionSettings] = {}
     for entry in conf.entries.get("partitions", []):
+        if not entry.name or "=" in entry.name:
+            raise SlurmConfigError("a partition has no name", where=entry.where, expected="PartitionName=NAME ...")
         made = _partition(entry, numbers, sets, lists)
         if made.qos and qos and made.qos not in qos:
             setting = entry.get("QOS")

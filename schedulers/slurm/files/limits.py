@@ -51,6 +51,18 @@ WARNED: Final = {
 _NOTHING: Final = ("", "-1", "0", "0.000000", "1", "1.000000")
 _TIMES: Final = ("grp_wall", "max_wall_pj", "preempt_exempt_time")
 _NUMBERS: Final = ("usage_factor",)
+#: {flag of a QOS in lower case: (its name, why it is ignored; "" if it is honoured)}
+_FLAGS: Final = {
+    name.lower(): (name, why)
+    for name, why in (
+        *((name, "") for name in ("DenyOnLimit", "NoDecay", "NoReserve", "OverPartQOS", "PartitionMaxNodes")),
+        *((name, "") for name in ("PartitionMinNodes", "PartitionTimeLimit", "RequiresReservation")),
+        ("EnforceUsageThreshold", "usage of the fairshare holds up no job"),
+        ("UsageFactorSafe", "the usage factor does not change how limits of minutes are tested"),
+    )
+}
+_TRES_NAMES: Final = ("billing", "cpu", "energy", "mem", "node", "pages", "vmem")
+_TRES_HEADS: Final = ("bb/", "fs/", "gres/", "ic/", "license/")
 _COUNTS: Final = ("priority", "min_prio_thresh")
 
 
@@ -100,6 +112,8 @@ class LimitOptions:
                 self.findings.append(KeyFinding(where, shown, KeySupport.IDLE, why))
             return
         self.findings.append(KeyFinding(where, shown, KeySupport.HONOURED, "a limit or a value of " + kind))
+        if found.field == "flags":
+            self._flags(shown, text, where)
         try:
             self._set(settings, found, text.strip(), mode)
         except SlurmValueError as error:
@@ -109,6 +123,17 @@ class LimitOptions:
                 expected=error.expected,
                 found=f"'{legible(text, WORD)}'",
             ) from None
+
+    def _flags(self, shown: str, text: str, where: str) -> None:
+        """Add a finding for each flag of a QOS that is ignored or unknown."""
+        for flag in read_names(text):
+            name, why = _FLAGS.get(flag.lower(), (flag, None))
+            option = f"{shown} {legible(name, WORD)}"
+            if why is None and flag != "-1":
+                hint = did_you_mean(flag, [one for one, _ in _FLAGS.values()])
+                self.findings.append(KeyFinding(where, option, None, f"unknown flag. {hint}".rstrip()))
+            elif why:
+                self.findings.append(KeyFinding(where, option, KeySupport.WARNED, why))
 
     def _set(self, settings: dict[str, Any], name: _Name, text: str, mode: str) -> None:
         field = name.field
@@ -121,7 +146,9 @@ class LimitOptions:
                 names = tuple(one for one in old if one not in names)
             _put(settings, field, names)
         elif field == "flags":
-            _put(settings, field, frozenset(read_names(text)))
+            flags = frozenset(_FLAGS.get(flag.lower(), (flag,))[0] for flag in read_names(text) if flag != "-1")
+            old = settings.get(field, frozenset())
+            _put(settings, field, old | flags if mode == "+" else old - flags if mode == "-" else flags)
         elif field in ("name", "partition", "parent", "default_qos"):
             _put(settings, field, text.lower() if field == "default_qos" else text)
         elif not text:
@@ -161,6 +188,9 @@ def _tres(old: Mapping[str, float], text: str) -> dict[str, float]:
 
     The amount -1 removes the limit of a TRES.
     """
+    for name in (part.partition("=")[0].strip().lower() for part in read_names(text)):
+        if name not in _TRES_NAMES and not name.startswith(_TRES_HEADS):
+            raise SlurmValueError("TRES=NUMBER,... with cpu, mem, node, billing, energy, gres/NAME or license/NAME")
     gone = {part.partition("=")[0].strip().lower() for part in read_names(text) if part.endswith("=-1")}
     return {name: amount for name, amount in {**old, **read_tres(text)}.items() if name not in gone}
 

@@ -173,6 +173,7 @@ def memory_defaults(of: Any) -> dict[str, int]:
         "def_mem_per_cpu": "DefMemPerCPU",
         "def_mem_per_node": "DefMemPerNode",
         "max_mem_per_cpu": "MaxMemPerCPU",
+        "max_mem_per_node": "MaxMemPerNode",
         "def_cpu_per_gpu": "DefCPUPerGPU",
         "def_mem_per_gpu": "DefMemPerGPU",
     }

@@ -31,6 +31,8 @@ def read_topology(
     for line in read_lines(text, name, fetch, SlurmConfigError):
         values = honoured_values("topology", line, findings)
         if "SwitchName" not in values:
+            if "Nodes" in values or "Switches" in values:
+                raise SlurmConfigError("a switch has no name", where=line.where, expected="SwitchName=NAME ...")
             continue
         members = tuple(lists.expanded(values.get("Nodes", ""), line.where))
         below = tuple(lists.expanded(values.get("Switches", ""), line.where, "names of switches"))

@@ -5,7 +5,7 @@ The operations are submit, start, release, requeue and recalculate.
 
 from bisect import insort
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from pipistrelle.schedulers.slurm.accounts.limits import SlurmLimits
 from pipistrelle.schedulers.slurm.accounts.records import Accounts, Tres
@@ -16,7 +16,7 @@ from pipistrelle.schedulers.slurm.cluster.jobs import (
     RUNNING,
     SlurmJob,
 )
-from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine
+from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine, SlurmPartition
 from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
 from pipistrelle.schedulers.slurm.config.submission import Submission
 from pipistrelle.schedulers.slurm.nodes.asked import Alloc, Selector
@@ -35,6 +35,16 @@ from pipistrelle.schedulers.slurm.priority.usage import Usage
 
 #: s after a requeue until the job may start again: the life of a credential and a second
 _REQUEUE_DELAY = 121
+#: reasons of jobs beyond the limits of their partition
+PART_NODES: Final = "PartitionNodeLimit"
+PART_TIME: Final = "PartitionTimeLimit"
+PART_MEMORY: Final = "MaxMemPerLimit"
+#: {reason: why EnforcePartLimits rejects the submission}
+_BEYOND: Final = {
+    PART_NODES: "node count specification invalid",
+    PART_TIME: "requested time limit is invalid",
+    PART_MEMORY: "memory required by task is not available",
+}
 
 
 class Controller:
@@ -193,6 +203,9 @@ class Controller:
             allowed = accounts.allowed_qos(job.assoc) if job.assoc >= 0 else ()
             if (job.qos < 0 and sub.qos) or (qos and allowed and qos not in allowed):
                 return f"invalid qos specification: {qos}"
+        flags = accounts.qos[job.qos].settings.flags if job.qos >= 0 else frozenset()
+        if "RequiresReservation" in flags and not sub.reservation:
+            return f"QOS {qos} requires a reservation"
         return ""
 
     def _never(self, job: SlurmJob) -> str:
@@ -208,11 +221,14 @@ class Controller:
             if refused:
                 why = refused
                 continue
-            if job.min_nodes > part.size or (part.settings.max_nodes and job.min_nodes > part.settings.max_nodes):
-                if self.config.enforce_part_limits in ("ALL", "ANY"):
-                    why = "node count specification invalid"
-                    continue
-                return ""  # stays queued with PartitionNodeLimit
+            beyond = self.beyond(job, part)
+            if beyond and self.config.enforce_part_limits in ("ALL", "ANY"):
+                why = _BEYOND[beyond]
+                if self.config.enforce_part_limits == "ALL":
+                    return why
+                continue
+            if beyond in (PART_NODES, PART_MEMORY):
+                return ""  # stays queued with this reason
             requests = self.requests.asked(job, part)
             self.selector.begin_test(requests, machine.all)
             for asked in requests:
@@ -223,6 +239,23 @@ class Controller:
                     return ""
             why = "requested node configuration is not available"
         return why
+
+    def beyond(self, job: SlurmJob, part: SlurmPartition) -> str:
+        """Return which limit of a partition a job exceeds, as a reason to wait; "" if none.
+
+        Flags of the job's QOS exempt it from some of them.
+        """
+        settings = part.settings
+        flags = self.accounts.qos[job.qos].settings.flags if job.qos >= 0 else frozenset()
+        most = None if "PartitionMaxNodes" in flags else settings.max_nodes
+        if job.min_nodes > part.size or (most is not None and job.min_nodes > most):
+            return PART_NODES
+        least = 0 if "PartitionMinNodes" in flags else settings.min_nodes
+        if job.max_nodes and job.sub.nodes is not None and job.max_nodes < least:
+            return PART_NODES
+        if job.limit > settings.max_time and "PartitionTimeLimit" not in flags:
+            return PART_TIME
+        return PART_MEMORY if self.requests.over_memory(job, part) else ""
 
     def _part_refuses(self, job: SlurmJob, at: int) -> str:
         settings = self.machine.partitions[at].settings

@@ -29,13 +29,7 @@ def part_limit(controller: Controller, job: SlurmJob, part: int) -> str:
     settings = one.settings
     if not one.runs_jobs:
         return "PartitionDown" if settings.state == "DOWN" else "PartitionInactive"
-    if job.min_nodes > one.size or (settings.max_nodes is not None and job.min_nodes > settings.max_nodes):
-        return "PartitionNodeLimit"
-    if job.max_nodes and job.sub.nodes is not None and job.max_nodes < settings.min_nodes:
-        return "PartitionNodeLimit"
-    if job.limit > settings.max_time:
-        return "PartitionTimeLimit"
-    return ""
+    return controller.beyond(job, one)
 
 
 def build_queue(controller: Controller, now: int, *, backfill: bool) -> list[QueueEntry]:

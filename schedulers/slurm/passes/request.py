@@ -111,6 +111,20 @@ class Requests:
             job.cpus_per_task *= times
             job.mem = -(-job.mem // times)
 
+    def over_memory(self, job: SlurmJob, part: SlurmPartition) -> bool:
+        """Return whether a job asks for more memory per node than ``MaxMemPerNode``; a limit of the partition wins."""
+        settings, select = part.settings, self.config.select
+        if settings.max_mem_per_node is None and (settings.max_mem_per_cpu or select.max_mem_per_node is None):
+            return False
+        most = settings.max_mem_per_node or select.max_mem_per_node or 0
+        if job.mem_kind == "node":
+            return job.mem > most
+        if job.mem_kind == "cpu":
+            each = -(-job.min_cpus // max(1, job.min_nodes))
+            each = max(each, (job.sub.tasks_per_node or 0) * job.cpus_per_task)
+            return job.mem * each > most
+        return False
+
     @staticmethod
     def _limit(job: SlurmJob, part: SlurmPartition) -> int:
         settings = part.settings

@@ -365,6 +365,28 @@ def test_topology_is_a_tree_of_known_nodes():
             read_topology(text, "t", {"n1": 0})
 
 
+def test_flags_of_a_qos_are_known_in_any_case_and_others_are_told():
+    """A flag that nothing honours is a warning, and one that Slurm does not have is unknown."""
+    flags = "denyonlimit,UsageFactorSafe,Nonsense,PartitionTimeLimit"
+    found = read_accounting([("dump", f"add qos high Flags={flags}\nmodify qos high set Flags-=PartitionTimeLimit\n")])
+
+    assert {"DenyOnLimit", "UsageFactorSafe", "Nonsense"} == found.qos[-1].flags
+    assert [(one.key, one.support) for one in found.findings if " " in one.key] == [
+        ("Flags UsageFactorSafe", KeySupport.WARNED),
+        ("Flags Nonsense", None),
+    ]
+
+
+def test_limits_of_an_unknown_tres_and_nameless_objects_are_refused():
+    """Slurm refuses them, too; here they would never hold anything."""
+    with pytest.raises(SlurmConfigError, match=r"dump:1: the value of GrpTRES is wrong: expected TRES=NUMBER"):
+        read_accounting([("dump", "add account a GrpTRES=nosuch=3\n")])
+    with pytest.raises(SlurmConfigError, match=r"t:1: a switch has no name"):
+        read_topology("Nodes=n1\n", "t", {"n1": 0})
+    with pytest.raises(SlurmConfigError, match=r"slurm.conf:2: a partition has no name"):
+        config_of("PartitionName= Nodes=ALL\n")
+
+
 def test_nodes_of_topology_conf_that_slurm_conf_lacks_are_a_warning():
     """slurmctld, too, only logs "Invalid hostnames in switch configuration"."""
     switches, findings = read_topology("SwitchName=a Nodes=n[1-4]\n", "t", {"n1": 0, "n2": 1})
@@ -423,14 +445,14 @@ def test_what_the_scheduler_does_not_support_is_a_finding():
     """Keys and flags that Slurm would honour; a value that means nothing has no effect."""
     conf = read_slurm_conf(
         MACHINE + "CompleteWait=0\nSelectTypeParameters=CR_Core,CR_Pack_Nodes\nSchedulerParameters=pack_serial_at_end\n"
-        "MaxMemPerNode=5\n" + PARTITION,
+        "ResvOverRun=5\n" + PARTITION,
         "slurm.conf",
     )
     findings = [*conf.findings, *slurm_config(conf)[1]]
     people = read_accounting([("qos", "Name|Priority|LimitFactor|UsageThres\nhigh|3|2.0|\n")])
 
     assert [one.key for one in findings if one.support is KeySupport.WARNED] == [
-        "MaxMemPerNode",
+        "ResvOverRun",
         "SchedulerParameters pack_serial_at_end",
         "SelectTypeParameters CR_Pack_Nodes",
     ]

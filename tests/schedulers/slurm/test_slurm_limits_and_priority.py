@@ -4,7 +4,7 @@ from math import inf
 
 import pytest
 from msgspec.structs import replace
-from tests.schedulers.slurm.conftest import Queue, cluster
+from tests.schedulers.slurm.conftest import Queue, cluster, shared
 
 from pipistrelle.schedulers.slurm.accounts.records import Accounts
 from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETED
@@ -92,6 +92,97 @@ def test_limits_per_job_hold_a_job_alone(limits: dict[str, object], reason: str)
 def test_limits_of_an_account_hold_its_users(limits: dict[str, object], reason: str) -> None:
     """Group limits of an account, and its limits per user, hold the second job of a user."""
     assert held(limited(account=limits)) == [reason]
+
+
+@pytest.mark.parametrize(
+    ("of_qos", "of_account", "reason"),
+    [
+        ({"max_tres_pj": {"cpu": 3}}, {}, "QOSMaxCpuPerJobLimit"),
+        ({"grp_tres": {"cpu": 3}}, {}, "QOSGrpCpuLimit"),
+        ({"max_tres_pu": {"cpu": 3}}, {}, "QOSMaxCpuPerUserLimit"),
+        ({"max_tres_pn": {"cpu": 3}}, {}, "QOSMaxCpuPerNode"),
+        ({"max_tres_mins_pj": {"cpu": 39}}, {}, "QOSMaxCpuMinutesPerJobLimit"),
+        ({"min_tres_pj": {"cpu": 5}}, {}, "QOSMinCpuNotSatisfied"),
+        ({"max_wall_pj": 599.0}, {}, "QOSMaxWallDurationPerJobLimit"),
+        ({}, {"grp_tres": {"cpu": 3}}, "AssocGrpCpuLimit"),
+        ({}, {"max_tres_pj": {"cpu": 3}}, "AssocMaxCpuPerJobLimit"),
+        ({}, {"max_tres_pn": {"cpu": 3}}, "AssocMaxCpuPerNode"),
+        ({}, {"max_tres_mins_pj": {"cpu": 39}}, "AssocMaxCpuMinutesPerJobLimit"),
+        ({}, {"max_wall_pj": 599.0}, "AssocMaxWallDurationPerJobLimit"),
+        ({"max_wall_pj": 600.0}, {"max_wall_pj": 599.0}, ""),
+        ({"max_tres_pj": {"cpu": 4}}, {"max_tres_pj": {"cpu": 3}}, ""),
+    ],
+)
+def test_deny_on_limit_rejects_a_job_that_is_over_a_limit_alone(
+    of_qos: dict[str, object], of_account: dict[str, object], reason: str
+) -> None:
+    """The limits of the QOS and of associations count; a limit of the QOS hides the same one of the association."""
+    qos = QosSettings(name="normal", flags=frozenset({"DenyOnLimit"}), **of_qos)
+    queue = Queue(limited((qos,), account=of_account))
+    queue.add(nodes=1, account="bio")
+    assert queue.refused == reason
+    queue = Queue(limited((replace(qos, flags=frozenset()),), account=of_account))
+    queue.add(nodes=1, account="bio")
+    assert queue.refused == ""
+
+
+@pytest.mark.parametrize(
+    ("flag", "options", "reason"),
+    [
+        ("PartitionMaxNodes", {"nodes": 3}, "PartitionNodeLimit"),
+        ("PartitionMinNodes", {"nodes": 1}, "PartitionNodeLimit"),
+        ("PartitionTimeLimit", {"nodes": 2, "time_limit": 1200.0}, "PartitionTimeLimit"),
+    ],
+)
+def test_flags_of_a_qos_exempt_jobs_from_limits_of_the_partition(
+    flag: str, options: dict[str, object], reason: str
+) -> None:
+    """Without the flag the job waits with the reason, or is rejected with EnforcePartLimits."""
+    parts = tuple(replace(one, min_nodes=2, max_nodes=2, max_time=600.0) for one in cluster(8).partitions)
+    for flags, enforce, refused, reasons in (
+        (set(), "NO", False, [reason]),
+        (set(), "ALL", True, []),
+        ({flag}, "ALL", False, []),
+    ):
+        config = limited((QosSettings(name="normal", flags=frozenset(flags)),), partitions=parts)
+        queue = Queue(replace(config, enforce_part_limits=enforce))
+        queue.add(account="bio", **options)
+        assert bool(queue.refused) is refused
+        main_pass(queue.controller, 1, full=True)
+        assert [job.reason for job in queue.controller.pending.values()] == reasons
+
+
+def test_a_qos_may_require_a_reservation() -> None:
+    """RequiresReservation rejects jobs that name no reservation."""
+    queue = Queue(limited((QosSettings(name="normal", flags=frozenset({"RequiresReservation"})),)))
+    queue.add(nodes=1, account="bio")
+    assert queue.refused == "QOS normal requires a reservation"
+
+
+@pytest.mark.parametrize(
+    ("of_part", "of_cluster", "options", "waits"),
+    [
+        (None, 3000, {"mem_per_node": 3001}, True),
+        (None, 3000, {"mem_per_node": 3000}, False),
+        (4000, 3000, {"mem_per_node": 3001}, False),
+        (None, 3000, {"mem_per_cpu": 1000, "tasks": 4, "nodes": 1}, True),
+        (None, 3000, {"mem_per_cpu": 1000, "tasks": 4, "nodes": 2}, False),
+    ],
+)
+def test_max_mem_per_node_holds_jobs_that_ask_for_more(
+    of_part: int | None, of_cluster: int, options: dict[str, int], waits: bool
+) -> None:
+    """The job waits with MaxMemPerLimit, or is rejected with EnforcePartLimits; the partition's limit wins."""
+    config = shared()
+    parts = tuple(replace(one, max_mem_per_node=of_part) for one in config.partitions)
+    select = replace(config.select, max_mem_per_node=of_cluster)
+    for enforce in ("NO", "ALL"):
+        queue = Queue(replace(config, partitions=parts, select=select, enforce_part_limits=enforce))
+        queue.add(**options)
+        main_pass(queue.controller, 1, full=True)
+        reasons = [job.reason for job in queue.controller.pending.values()]
+        assert reasons == (["MaxMemPerLimit"] if waits and enforce == "NO" else [])
+        assert bool(queue.refused) is (waits and enforce == "ALL")
 
 
 def test_limit_of_a_user_comes_before_the_accounts() -> None:
