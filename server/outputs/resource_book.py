@@ -185,11 +185,13 @@ class ResourceBook(Observer):
         """Recount the nodes ``at``, whose free amounts have changed."""
         was_left, was_open, was_short = self._left[at], self._open[at], self._short[at]
         self._left[at] = now_left = self._columns(self._free.amounts[at], self._free.gpus[at])
-        self._open[at] = now_open = np.where(self._down[at, None], 0, now_left)
+        now_open: Amounts = np.where(self._down[at, None], 0, now_left)
+        self._open[at] = now_open
         self._short[at] = now_short = self._short_of(at)
-        self._sum_held += np.add.reduce(was_left - now_left, axis=0)
-        self._sum_open += np.add.reduce(now_open - was_open, axis=0)
-        self._sum_stranded += now_open.T @ now_short - was_open.T @ was_short
+        self._sum_held += (was_left - now_left).sum(axis=0)
+        self._sum_open += (now_open - was_open).sum(axis=0)
+        self._sum_stranded += now_open.T @ now_short
+        self._sum_stranded -= was_open.T @ was_short
         self._shapes_wanted.changed(at)
 
     def _short_of(self, at: NDArray[np.intp]) -> Amounts:
