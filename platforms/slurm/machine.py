@@ -79,6 +79,13 @@ def licenses_of(conf: SlurmConf) -> dict[str, int]:
     found: dict[str, int] = {}
     for part in read_names(conf.text("Licenses")):
         name, _, count = part.replace("=", ":").partition(":")
+        if "*" in name:
+            raise SlurmConfigError(
+                "the value of Licenses is wrong",
+                where=conf.where("Licenses"),
+                expected="NAME:NUMBER,... such as matlab:20",
+                found=f"'{part}'",
+            )
         try:
             found[name] = read_count(count or "1") or 0
         except SlurmValueError as error:

@@ -277,7 +277,7 @@ class SlurmLimits:
         strict = False
         for qos in self.qos_of(job):
             strict = strict or "DenyOnLimit" in qos.settings.flags
-            reason = self._over_alone(job, tres, "QOS", qos.settings, hidden) if strict else ""
+            reason = self._over_alone(job, tres, qos.settings, hidden) if strict else ""
             if reason:
                 return reason
         if not strict:
@@ -293,23 +293,19 @@ class SlurmLimits:
         return ""
 
     @staticmethod
-    def _over_alone(job: SlurmJob, tres: Tres, level: str, limit: QosSettings, hidden: set[str]) -> str:
-        totals: tuple[tuple[Mapping[str, float], str, Callable[[str], str]], ...] = (
-            (limit.grp_tres, "grp", lambda name: group_reason(level, name)),
-            (limit.max_tres_pa, "pa", lambda name: holder_reason(name, "Account")),
-            (limit.max_tres_pj, "pj", lambda name: job_reason(level, name)),
-            (limit.max_tres_pu, "pu", lambda name: holder_reason(name, "User")),
-        )
-        for most, kind, reason in totals:
-            name = _alone(most, tres, kind, hidden, mark=True)
-            if name:
-                return reason(name)
-        name = _alone_node(limit.max_tres_pn, tres, "pn", hidden, mark=True)
-        if name:
-            return node_reason(level, name)
-        name = _alone_minutes(limit.max_tres_mins_pj, tres, job, "pj_mins", hidden, mark=True)
-        if name:
-            return job_minutes_reason(level, name)
+    def _over_alone(job: SlurmJob, tres: Tres, limit: QosSettings, hidden: set[str]) -> str:
+        if name := _alone(limit.grp_tres, tres, "grp", hidden, mark=True):
+            return group_reason("QOS", name)
+        if name := _alone(limit.max_tres_pa, tres, "pa", hidden, mark=True):
+            return holder_reason(name, "Account")
+        if name := _alone(limit.max_tres_pj, tres, "pj", hidden, mark=True):
+            return job_reason("QOS", name)
+        if name := _alone(limit.max_tres_pu, tres, "pu", hidden, mark=True):
+            return holder_reason(name, "User")
+        if name := _alone_node(limit.max_tres_pn, tres, "pn", hidden, mark=True):
+            return node_reason("QOS", name)
+        if name := _alone_minutes(limit.max_tres_mins_pj, tres, job, "pj_mins", hidden, mark=True):
+            return job_minutes_reason("QOS", name)
         for name, least in limit.min_tres_pj.items():
             if tres.get(name, 0) < least:
                 return least_reason(name)
