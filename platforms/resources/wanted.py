@@ -88,7 +88,9 @@ class WantedShapes:
     def _fits(self, row: int) -> Bools:
         """Return on which nodes a shape fits, shape (nodes,)."""
         free, nodes = self._free, self._free.nodes
-        fits: Bools = self._sets[self._set[row]] & (free.amounts >= self._amounts[row]).all(axis=1)
+        fits: Bools = self._sets[self._set[row]].copy()
+        for column, least in enumerate(self._amounts[row].tolist()):
+            fits &= free.amounts[:, column] >= least
         if self._gpus[row]:
             fits &= (free.gpus >= self._share[row]).sum(axis=1) >= self._gpus[row]
         if self._alone[row]:

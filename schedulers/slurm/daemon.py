@@ -1,5 +1,6 @@
 """Run slurmctld's activities at the right times: main loop, backfill, limit checks, recalculations."""
 
+import json
 from bisect import insort
 from math import ceil, floor, inf
 from typing import Any, Final
@@ -46,7 +47,7 @@ class Daemon:
 
     Args:
         keep: keep the results of all passes in the actions.
-        complete: also run backfill passes that cannot start a job and only renew expected starts.
+        complete: also run the parts of backfill passes that cannot start a job and only renew expected starts.
     """
 
     def __init__(self, controller: Controller, *, keep: bool = False, complete: bool = True) -> None:
@@ -56,6 +57,8 @@ class Daemon:
         self.start = int(config.start)
         self.keep = keep
         self.complete = complete
+        #: whether backfill renews the expected starts of all jobs; see `expect`
+        self.expects = complete
         self.backfills = config.scheduler_type == "sched/backfill"
         self.recalculates = config.accounting_storage and not controller.basic
         self.interval = self.parameters.sched_interval
@@ -80,10 +83,24 @@ class Daemon:
         self.next_recalculation = self.start + max(1, int(config.priority.calc_period))
         #: full passes in a row that started nothing, since anything happened to a job
         self.barren = 0
+        #: (changes to the controller, whether any job was tested) of the last main pass if the next one would find the
+        #: same: nothing to start
+        self._quiet: tuple[int, bool] | None = None
         #: killed jobs with the time at which their nodes are usable again, and whether they are queued again
         self.ending: list[tuple[float, int, SlurmJob, bool]] = []
         self._actions = Actions([], [], [], [])
         self._now = 0.0
+
+    def expect(self, now: float) -> None:
+        """Renew all expected starts now, if passes left some out, and in each further pass."""
+        if self.expects:
+            return
+        self.expects = True
+        copy = Controller(self.controller.config)
+        copy.restore(json.loads(json.dumps(self.controller.state())))
+        backfill_pass(copy, int(now))
+        for serial, job in copy.pending.items():
+            self.controller.pending[serial].expected = job.expected
 
     def touch(self, now: float) -> None:
         """Record that the cluster changed at ``now`` (s), so that backfill runs again."""
@@ -92,6 +109,7 @@ class Daemon:
 
     def request(self, time: float) -> None:
         """Request a pass of the main loop at ``time`` (s)."""
+        self._quiet = None
         insort(self.requests, time)
 
     def submitted(self, now: float) -> None:
@@ -231,44 +249,49 @@ class Daemon:
 
     def _run(self, now: float, *, full: bool) -> None:
         self.last_pass = now
-        result = main_pass(self.controller, int(now), full=full, preempt=self._preempt)
+        controller = self.controller
+        if self._quiet is not None and self._quiet[0] == controller.changed:
+            self.barren += full
+            if self._quiet[1]:
+                self.touch(now)
+            return
+        result = main_pass(controller, int(now), full=full, preempt=self._preempt)
         self.barren = 0 if result.started else self.barren + full
         self._actions.started += result.started
         if self.keep:
             self._actions.passes.append(("main-full" if full else "main", result))
-        if result.started or result.tested or result.seen or self.controller.gated:
+        if result.started or result.tested or result.seen or controller.gated:
             self.touch(now)
+        finds_again = not (self.complete or result.started or result.note or controller.gated) and self._timeless
+        self._quiet = (controller.changed, bool(result.tested or result.seen)) if finds_again else None
+
+    @property
+    def _timeless(self) -> bool:
+        """Whether a main pass finds the same as the pass before if nothing happened in between."""
+        controller = self.controller
+        reservations = controller.reservations
+        return not (
+            controller.preemption.enabled
+            or controller.machine.any_gres
+            or reservations.all
+            or reservations.waiting
+            or self.parameters.bf_min_age_reserve
+        )
 
     def _backfill(self, now: float) -> None:
         self.last_backfill = now
         self.work = now if self.touched >= floor(now) else inf
-        if not self.complete and not self._may_start():
-            if self.controller.pending:
-                self.touch(now)  # most passes with a queue change expected starts
-            return
-        result = backfill_pass(self.controller, int(now), preempt=self._preempt)
+        result = backfill_pass(
+            self.controller, int(now), preempt=self._preempt, complete=self.complete, expects=self.expects
+        )
         self._actions.started += result.started
+        if result.outcomes:
+            self._quiet = None
         if self.keep:
             self._actions.passes.append(("backfill", result))
         if result.changed or result.preempted or result.planned or self.planned or self.controller.gated:
             self.touch(now)
         self.planned = result.planned
-
-    def _may_start(self) -> bool:
-        """Return whether any waiting job could start now if no nodes were reserved for other jobs."""
-        controller = self.controller
-        machine = controller.machine
-        if controller.preemption.enabled:
-            return bool(controller.pending)
-        open_nodes = machine.all & ~(machine.down | machine.completing)
-        open_nodes &= ~machine.busy if controller.requests.linear and not controller.shared else ~machine.whole
-        if not open_nodes:
-            return False
-        for job in controller.pending.values():
-            for part in job.parts:
-                if (machine.partitions[part].mask & open_nodes).bit_count() >= job.min_nodes:
-                    return True
-        return False
 
     def stuck(self, now: float) -> bool:
         """Return whether no waiting job will ever start unless a job is submitted or a node returns.

@@ -87,11 +87,11 @@ class SlurmPolicy:
         self._ended(view, now)
         self._cancelled(view, now)
         self._submitted(view, now)
-        while daemon.next_time() <= now:
+        while (due := daemon.next_time()) <= now:
             self._advance(view, now)
         if self._no_more and not view.running and not view.unavailable and daemon.stuck(now):
             self._give_up(view, now)
-        due = daemon.next_time()
+            due = daemon.next_time()
         if due < inf and due != self._called:
             if self._called < inf:
                 view.cancel_call(_CALL)
@@ -229,6 +229,7 @@ class SlurmPolicy:
                 at = job.ids.index(mine.id)
                 del job.ids[at], job.tasks_waiting[at]
                 self.controller.limits.count_submitted(job, -1)
+                self.controller.changed += 1
             else:
                 self.controller.cancel(job, int(now))
 
@@ -291,6 +292,8 @@ class SlurmPolicy:
 
     def reservation(self, job: SchedulerJob) -> float | None:
         """Return the start (s) that the last backfill pass expected for a job; None if it expected none."""
+        if self._daemon is not None and self._view is not None:
+            self._daemon.expect(self._view.now)
         record = self._records.get(job.id)
         return float(record.expected) if record is not None and record.expected else None
 

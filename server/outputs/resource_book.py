@@ -183,18 +183,16 @@ class ResourceBook(Observer):
 
     def _look_at(self, at: NDArray[np.intp]) -> None:
         """Recount the nodes ``at``, whose free amounts have changed."""
-        self._sum(at, -1)
-        self._left[at] = self._columns(self._free.amounts[at], self._free.gpus[at])
-        self._open[at] = np.where(self._down[at, None], 0, self._left[at])
-        self._short[at] = self._short_of(at)
-        self._sum(at, 1)
+        was_left, was_open, was_short = self._left[at], self._open[at], self._short[at]
+        self._left[at] = now_left = self._columns(self._free.amounts[at], self._free.gpus[at])
+        now_open: Amounts = np.where(self._down[at, None], 0, now_left)
+        self._open[at] = now_open
+        self._short[at] = now_short = self._short_of(at)
+        self._sum_held += (was_left - now_left).sum(axis=0)
+        self._sum_open += (now_open - was_open).sum(axis=0)
+        self._sum_stranded += now_open.T @ now_short
+        self._sum_stranded -= was_open.T @ was_short
         self._shapes_wanted.changed(at)
-
-    def _sum(self, at: NDArray[np.intp], sign: int) -> None:
-        """Add the nodes ``at`` to all sums (``sign`` 1), or subtract them (-1)."""
-        self._sum_held -= sign * self._left[at].sum(axis=0)
-        self._sum_open += sign * self._open[at].sum(axis=0)
-        self._sum_stranded += sign * (self._open[at].T @ self._short[at])
 
     def _short_of(self, at: NDArray[np.intp]) -> Amounts:
         """Return which resources of nodes are short (1, else 0), shape (nodes, resources).
@@ -218,7 +216,9 @@ class ResourceBook(Observer):
         self._sum_held = self._sum_has.copy()
         self._sum_open = np.zeros(width, dtype=np.int64)
         self._sum_stranded = np.zeros((width, width), dtype=np.int64)
-        self._sum(every, 1)
+        self._sum_held -= self._left.sum(axis=0)
+        self._sum_open += self._open.sum(axis=0)
+        self._sum_stranded += self._open.T @ self._short
         self._shapes_wanted = WantedShapes(self._free)
         for wanted in self._waiting:
             self._add(wanted)
@@ -232,7 +232,7 @@ class ResourceBook(Observer):
         self._stranded += self._sum_stranded * span
         if self._waiting:
             self._idle += self._sum_open * span
-            self._fragmented += self._open[self._shapes_wanted.fitting == 0].sum(axis=0) * span
+            self._fragmented += ((self._shapes_wanted.fitting == 0).astype(np.int64) @ self._open) * span
         self._time = now
 
     @property

@@ -168,7 +168,7 @@ class Accounts:
             if one.parent >= 0:
                 self.associations[one.parent].children.append(one.index)
         #: for each association, its position and those of its accounts up to root
-        self.lines = [[one.index for one in self.line(at)] for at in range(len(self.associations))]
+        self.lines = [np.array([one.index for one in self.line(at)], np.intp) for at in range(len(self.associations))]
         self.root = accounts.get("root", 0 if self.associations else -1)
         self.by_user: dict[tuple[str, str, str], int] = {
             (one.settings.user, one.settings.account, one.settings.partition): one.index

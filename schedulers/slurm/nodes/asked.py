@@ -1,7 +1,7 @@
 """The request of a job as node selectors see it, and the interface of selectors."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -92,3 +92,26 @@ class Selector(Protocol):
 
     def ever(self, asked: NodesAsked) -> Alloc | None:
         """Return the allocation of a job on the empty cluster; None if it does not fit."""
+
+    def may_fit(self, asked: NodesAsked, usable: int) -> bool:
+        """Return False only if a job certainly cannot start now on any of the ``usable`` nodes."""
+
+    def is_plain(self, asked: NodesAsked) -> bool:
+        """Return whether a test of a job that cannot start leaves nothing behind except the expected start."""
+
+    def begin_test(self, asked: Iterable[NodesAsked], usable: int) -> None:
+        """Note that a submission, the main loop or a start by backfill tests a job.
+
+        Args:
+            asked: the job's requests.
+            usable: nodes that the test may use.
+        """
+
+    def test_ever(self, asked: Iterable[NodesAsked], usable: int) -> None:
+        """Note that a job cannot start now, so that Slurm tests whether it could ever run on the usable nodes."""
+
+    def state(self) -> Any:
+        """Return the state that does not follow from the running jobs, as values that JSON can hold."""
+
+    def restore(self, state: Any) -> None:
+        """Restore what `state` returned."""

@@ -1,6 +1,8 @@
 """Choose cores, memory and GPUs of shared nodes, as select/cons_tres does."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from msgspec import Struct
@@ -11,6 +13,7 @@ from pipistrelle.schedulers.slurm.cluster.bits import array_of
 from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
 from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine
 from pipistrelle.schedulers.slurm.nodes.asked import Alloc, Chosen, NodesAsked
+from pipistrelle.schedulers.slurm.nodes.gpu_weights import Counts, GpuWeights
 from pipistrelle.schedulers.slurm.nodes.runs import Able, NodeRun, best_run, make_runs
 from pipistrelle.schedulers.slurm.nodes.shares import Free, holding, take_gres
 from pipistrelle.schedulers.slurm.nodes.tree import Tree
@@ -50,8 +53,11 @@ class ConsTres:
         self.memory_counts = any("memory" in name for name in names)
         self.by_core = any("core" in name or "socket" in name for name in names)
         self.lln = "cr_lln" in names
-        #: {(request, nodes): what `_fits_of` returns}
-        self._fits: dict[tuple[NodesAsked, int], _Fits] = {}
+        #: {(request, nodes, GPUs counted on them): what `_fits_of` returns}
+        self._fits: dict[tuple[NodesAsked, int, Counts], _Fits] = {}
+        self.gpus = GpuWeights(machine)
+        #: {request: what `ever` returns}
+        self._ever: WeakKeyDictionary[NodesAsked, Alloc | None] = WeakKeyDictionary()
         #: the running jobs that `expected` was last called with, and their `timeline`
         self._running: Sequence[SlurmJob] = ()
         self._timeline: list[Running] = []
@@ -65,18 +71,81 @@ class ConsTres:
         if known.now is None:
             enough = known.free >= asked.cpus
             free = Free(self.machine, self.shared)
+            known.counts_now = self.count(asked, known.at, free)
             known.now = (self.fit(asked, usable, free, at=known.at) if enough else None,)
+        else:
+            self.gpus.count(known.counts_now)
         return known.now[0]
+
+    def count(self, asked: NodesAsked, at: Indices, free: Free) -> Counts:
+        """Count the GPUs that a request would use on each node, and return the counts."""
+        if not asked.gres:
+            return ()
+        counts = self.gpus.counts_of(asked, at, free, memory_counts=self.memory_counts)
+        self.gpus.count(counts)
+        return counts
 
     def without(self, asked: NodesAsked, usable: int, gone: Sequence[SlurmJob]) -> Alloc | None:
         """Return the allocation of a job if the jobs in ``gone`` had ended."""
         free = Free(self.machine, self.shared, copy=True)
         free.take_away(gone)
-        return self.fit(asked, usable & asked.nodes, free)
+        return self._test(asked, usable & asked.nodes, free)
 
     def ever(self, asked: NodesAsked) -> Alloc | None:
         """Return the allocation of a job on the empty cluster."""
-        return self.fit(asked, asked.nodes, Empty(self.machine))
+        if not asked.gres and asked in self._ever:
+            return self._ever[asked]
+        empty = Empty(self.machine)
+        if asked.gres:  # Slurm first tests the nodes that it could use now
+            machine = self.machine
+            usable = asked.nodes & (machine.idle if asked.whole else ~(machine.whole | machine.down))
+            found = self._test(asked, usable & ~machine.completing, empty)
+            if found is not None:
+                return found
+        found = self._ever[asked] = self._test(asked, asked.nodes, empty)
+        return found
+
+    def _test(self, asked: NodesAsked, usable: int, free: Free) -> Alloc | None:
+        if usable.bit_count() < asked.min_nodes:
+            return None
+        at = array_of(usable)
+        self.count(asked, at, free)
+        return self.fit(asked, usable, free, at=at)
+
+    def may_fit(self, asked: NodesAsked, usable: int) -> bool:
+        """Return whether a job might fit now on some of the nodes: they have enough free CPUs and memory together."""
+        usable &= asked.nodes
+        known = self._fits_of(asked, usable)
+        if known.may is None:
+            known.may = known.free >= asked.cpus
+            if known.may:
+                free = Free(self.machine, self.shared)
+                able = free.usable(asked, known.at, memory_counts=self.memory_counts, by_core=self.by_core)
+                known.may = len(able.at) >= asked.min_nodes and int(np.add.reduce(able.cpus)) >= asked.cpus
+        return known.may
+
+    def is_plain(self, asked: NodesAsked) -> bool:
+        """Return whether a job gets as many CPUs as it asked for, and its tests leave no traces."""
+        return not (asked.gres or asked.whole or asked.counts or asked.cpus_per_task > 1 or self.machine.any_threads)
+
+    def begin_test(self, asked: Iterable[NodesAsked], usable: int) -> None:
+        """Forget what earlier tests of jobs with GPUs counted on the nodes of a request."""
+        for way in asked if self.gpus.counted else ():
+            self.gpus.forget(way.nodes & usable)
+
+    def test_ever(self, asked: Iterable[NodesAsked], usable: int) -> None:
+        """Count the GPUs of the usable nodes as if all of them were free."""
+        for way in asked:
+            if way.gres:
+                self.count(way, array_of(way.nodes & usable), Empty(self.machine))
+
+    def state(self) -> Any:
+        """Return the GPUs counted by earlier tests; all else follows from the running jobs."""
+        return self.gpus.state()
+
+    def restore(self, state: Any) -> None:
+        """Restore what `state` returned."""
+        self.gpus.restore(state)
 
     def _fits_of(self, asked: NodesAsked, usable: int) -> "_Fits":
         """Return what is known of a request on a set of nodes.
@@ -86,11 +155,12 @@ class ConsTres:
         changed, self.machine.changed = self.machine.changed, 0
         if changed:
             self._fits = {key: known for key, known in self._fits.items() if not key[1] & changed}
-        known = self._fits.get((asked, usable))
+        counts = () if asked.gres or not self.gpus.counted else self.gpus.of(usable)
+        known = self._fits.get((asked, usable, counts))
         if known is None:
             at = array_of(usable)
             free = asked.cpus if asked.share > 1 else int(np.add.reduce(np.maximum(self.machine.free_cpus[at], 0)))
-            known = self._fits[asked, usable] = _Fits(at, free, {})
+            known = self._fits[asked, usable, counts] = _Fits(at, free, {})
         return known
 
     def expected(
@@ -111,34 +181,37 @@ class ConsTres:
             return now, Chosen.of(found)
         if known.running is running and not gone:
             result = known.expected
+            self.gpus.count(known.counts)
         else:
-            result = self._expected(known, asked, usable, running, gone)
+            result, counts = self._expected(known, asked, usable, running, gone)
+            self.gpus.count(counts)
             if not gone:
-                known.running, known.expected = running, result
+                known.running, known.expected, known.counts = running, result, counts
         return None if result is None else (self._end_of(result[0], now), result[1])
 
     def _expected(
         self, known: "_Fits", asked: NodesAsked, usable: int, running: Sequence[SlurmJob], gone: Sequence[SlurmJob]
-    ) -> tuple[SlurmJob, Chosen] | None:
-        """Return the running job with whose end the job fits, and its allocation then; None if it never fits."""
+    ) -> tuple[tuple[SlurmJob, Chosen] | None, Counts]:
+        """Return the running job with whose end the job fits, and its allocation then; None if it never fits.
+
+        The second value is the GPUs that the last test counts.
+        """
         free, fits = known.free, known.fits
         if gone:
             free, fits = free + sum(holding(job).cpus for job in gone), {}
         if self._running is not running:
             self._running, self._timeline = running, timeline(running)
         ahead: _Ahead | None = None
-        for count, place, last, freed in stops(self._timeline, usable):
-            if free + freed < asked.cpus:
-                continue
+        for count, place, last, _ in stops(self._timeline, usable, asked.cpus - free):
             if count not in fits:
                 if ahead is None:
                     ahead = _Ahead(self, asked, usable, known.at, gone)
                 alloc = ahead.fit(running, place)
-                fits[count] = None if alloc is None else Chosen.of(alloc)
-            chosen = fits[count]
-            if chosen is not None:
-                return last, chosen
-        return None
+                fits[count] = None if alloc is None else (Chosen.of(alloc), ahead.counts)
+            fitting = fits[count]
+            if fitting is not None:
+                return (last, fitting[0]), fitting[1]
+        return None, self.count(asked, known.at, Empty(self.machine))
 
     def _end_of(self, job: SlurmJob, now: int) -> int:
         if job.limit_end > now:
@@ -206,7 +279,7 @@ class ConsTres:
             return self._least_loaded(asked, nodes.pairs())
         if self.tree is not None:
             return self._below_switch(asked, nodes)
-        runs = make_runs(nodes, self.machine.all_weights, asked.required)
+        runs = make_runs(nodes, self.gpus.weights, asked.required)
         if asked.want_nodes > asked.min_nodes:
             got = fill(runs, asked, asked.want_nodes)
             if got is not None:
@@ -243,7 +316,7 @@ class ConsTres:
             for leaf in leaves:
                 some = nodes.where(np.isin(nodes.at, array_of(leaf.nodes)))
                 if len(some.at):
-                    weight = int(self.machine.all_weights[some.at].min())
+                    weight = int(self.gpus.weights[some.at].min())
                     runs.append(NodeRun(weight, some, len(some.at), int(some.cpus.sum())))
             got = fill(runs, asked, asked.min_nodes)
             if got is not None:
@@ -294,18 +367,24 @@ class _Fits(Struct):
     Attributes:
         at: the nodes as an array.
         free: number of free CPUs on the nodes. The job cannot use more than these and those of the ended jobs.
+        may: whether the free CPUs and memory of the nodes together suffice, once it is known.
         now: (allocation if the job starts now; None if it does not fit), once it is known.
-        fits: {n: the same if the first n running jobs on the nodes had ended}, as far as it is known.
+        counts_now: the GPUs that the test for ``now`` counts.
+        fits: {n: the same two if the first n running jobs on the nodes had ended}, as far as it is known.
         running: the running jobs from which ``expected`` follows.
         expected: the job with whose end the job fits, and the allocation then; None if the job never fits.
+        counts: the GPUs that the tests for ``expected`` count.
     """
 
     at: Indices
     free: int
-    fits: dict[int, Chosen | None]
+    fits: dict[int, tuple[Chosen, Counts] | None]
+    may: bool | None = None
     now: tuple[Alloc | None] | None = None
+    counts_now: Counts = ()
     running: Sequence[SlurmJob] | None = None
     expected: tuple[SlurmJob, Chosen] | None = None
+    counts: Counts = ()
 
 
 class _Ahead:
@@ -325,6 +404,8 @@ class _Ahead:
         self.at = at
         self.free = Free(selector.machine, selector.shared, copy=True)
         self.free.take_away(gone)
+        #: the GPUs that the last test counted
+        self.counts: Counts = ()
         self._place = 0
 
     def fit(self, running: Sequence[SlurmJob], place: int) -> Alloc | None:
@@ -332,6 +413,7 @@ class _Ahead:
         usable, selector = self.usable, self.selector
         self.free.take_away(job for job in running[self._place : place] if job.nodes & usable)
         self._place = place
+        self.counts = selector.count(self.asked, self.at, self.free)
         return selector.fit(self.asked, usable, self.free, at=self.at, prefer_busy=selector.busy_nodes)
 
 
@@ -349,12 +431,12 @@ def timeline(running: Sequence[SlurmJob]) -> list[Running]:
     ]
 
 
-def stops(running: Sequence[Running], usable: int) -> Iterator[tuple[int, int, SlurmJob, int]]:
+def stops(running: Sequence[Running], usable: int, need: int = 0) -> Iterator[tuple[int, int, SlurmJob, int]]:
     """Yield the points at which an expected start is tested: (jobs gone, jobs passed, last job gone, CPUs freed).
 
     Jobs gone are those of the passed jobs that hold any of the ``usable`` nodes. Each test follows a group of jobs
     that end within one period. The period is 30 s at first and doubles before each test.
-    No more CPUs than ``CPUs freed`` become free on the nodes.
+    No more CPUs than ``CPUs freed`` become free on the nodes. Points with fewer than ``need`` of them are left out.
     """
     window, end, gone, freed, away, place = 30, 0, 0, 0, 0, 0
     last: SlurmJob | None = None
@@ -376,9 +458,10 @@ def stops(running: Sequence[Running], usable: int) -> Iterator[tuple[int, int, S
         window *= 2
         while following > end + window:
             window *= 2
-        yield gone, place, job, freed
+        if freed >= need:
+            yield gone, place, job, freed
         last, away = None, 0
-    if last is not None:
+    if last is not None and freed >= need:
         yield gone, len(running), last, freed
 
 

@@ -1,6 +1,7 @@
 """Choose whole nodes, as select/linear does."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -40,6 +41,28 @@ class Linear:
     def _shared(self, asked: NodesAsked) -> int:
         machine = self.machine
         return machine.all & ~mask_of(np.flatnonzero(machine.jobs_on >= asked.share).tolist())
+
+    def may_fit(self, asked: NodesAsked, usable: int) -> bool:
+        """Return whether enough of the nodes are idle, or are not held by one job if the job may share nodes."""
+        taken = self.machine.busy if asked.share <= 1 else self.machine.whole
+        return (usable & asked.nodes & ~taken).bit_count() >= asked.min_nodes
+
+    def is_plain(self, asked: NodesAsked) -> bool:
+        """Return whether all nodes have equal CPUs, so that every test finds the same number of CPUs."""
+        return self.equal and asked.want_nodes == asked.min_nodes == asked.max_nodes
+
+    def begin_test(self, asked: Iterable[NodesAsked], usable: int) -> None:
+        """Do nothing: earlier tests do not affect the choice of whole nodes."""
+
+    def test_ever(self, asked: Iterable[NodesAsked], usable: int) -> None:
+        """Do nothing, as `begin_test`."""
+
+    def state(self) -> Any:
+        """Return an empty list: everything follows from the running jobs."""
+        return []
+
+    def restore(self, state: Any) -> None:
+        """Do nothing, as there is no state."""
 
     def without(self, asked: NodesAsked, usable: int, gone: Sequence[SlurmJob]) -> Alloc | None:
         """Return the allocation of a job if the jobs in ``gone`` had ended."""

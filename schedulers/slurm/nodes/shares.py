@@ -85,6 +85,19 @@ class Free:
                 cpus = np.minimum(cpus, asked.fixed_cpus)
         return Able(nodes, cpus)
 
+    def with_gres(self, asked: NodesAsked, nodes: NDArray[np.intp], *, memory_counts: bool) -> NDArray[np.intp]:
+        """Return the nodes with enough free gres, and with enough free memory for one task of the job."""
+        if memory_counts and asked.mem_kind:
+            memory, need = self.memory[nodes], asked.mem
+            if asked.mem_kind == "cpu":
+                need *= max(1, asked.cpus_per_task, asked.tasks_per_node)
+            elif asked.mem_kind == "gpu":
+                need *= sum(count for name, count in asked.gres.items() if name.startswith("gpu"))
+            enough = memory >= (self.machine.all_memory[nodes] if asked.mem_kind == "all" else need)
+            nodes = nodes[enough]
+        found = np.array([fits_gres(asked.gres, self.gres[at]) for at in nodes], bool)
+        return np.asarray(nodes[found], np.intp)
+
     def _shared_cpus(self, asked: NodesAsked, nodes: NDArray[np.intp]) -> NDArray[np.int64]:
         mine = np.array(self.shared.get(asked.part) or [0] * self.machine.count, np.int64)[nodes]
         room = self.cpus[nodes] + mine  # what jobs that do not share leave

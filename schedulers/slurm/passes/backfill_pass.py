@@ -55,18 +55,38 @@ class BackfillResult(Struct):
 
 
 def backfill_pass(
-    controller: Controller, now: int, *, preempt: Callable[[SlurmJob, SlurmJob], None] | None = None
+    controller: Controller,
+    now: int,
+    *,
+    preempt: Callable[[SlurmJob, SlurmJob], None] | None = None,
+    complete: bool = True,
+    expects: bool = True,
 ) -> BackfillResult:
     """Start jobs in queue order, unless they delay the expected start of an earlier job.
 
     Args:
         preempt: called with each victim and the job that needs the victim's nodes.
+        complete: whether the table of jobs is changed only if Slurm changes it. Otherwise it also counts as changed if
+            no job at the end of the queue may start now.
+        expects: whether to renew the expected starts of these jobs; ``complete`` implies it.
     """
-    return _Pass(controller, now, preempt).run()
+    return _Pass(controller, now, preempt, complete=complete, expects=expects).run()
 
 
 class _Pass:
-    def __init__(self, controller: Controller, now: int, preempt: Callable[[SlurmJob, SlurmJob], None] | None) -> None:
+    def __init__(
+        self,
+        controller: Controller,
+        now: int,
+        preempt: Callable[[SlurmJob, SlurmJob], None] | None,
+        *,
+        complete: bool,
+        expects: bool,
+    ) -> None:
+        self.complete = complete
+        self.expects = expects
+        #: places in the queue of jobs that may start in this pass, or must be tested; None: every job is tested
+        self.open_places: list[int] | None = None
         self.controller = controller
         self.now = now
         self.preempt = preempt
@@ -91,54 +111,122 @@ class _Pass:
         self.counted: dict[tuple[int, str], int] = {}
         self.reserved_in: dict[int, int] = {}
         self.rejected: tuple[int, int] | None = None
+        #: the last array with reservations, and for how many of its tasks
+        self.reserved_tasks = (0, 0)
 
     def run(self) -> BackfillResult:
         """Test the jobs of the queue in order."""
         controller = self.controller
         controller.reservations.advance(self.now)
         queue = build_queue(controller, self.now, backfill=True)
-        for waiting in controller.pending.values():
-            waiting.expected = 0
-        array, reserved = 0, 0
-        for entry in queue:
+        if self.complete or controller.preemption.enabled or not controller.limits.idle:
+            for waiting in controller.pending.values():
+                waiting.expected = 0
+        else:
+            self.open_places = list(range(len(queue)))
+        renewed: set[int] = set()
+        #: nodes planned by the jobs before the end of the queue, at which no job may start
+        planned: int | None = None
+        for at, entry in enumerate(queue):
+            if planned is None and not self._any_start(queue, at):
+                self.result.changed = True
+                if not self.expects:
+                    break
+                planned = self.result.planned
             if self.tried >= self.parameters.bf_max_job_test:
                 self.result.note = f"limit of {self.parameters.bf_max_job_test} reached"
                 break
             if entry.job.state != PENDING:
                 continue
+            if self.open_places is not None and entry.job.serial not in renewed:
+                renewed.add(entry.job.serial)
+                entry.job.expected = 0
             if not self.parameters.assoc_limit_stop:
                 entry.job.part = entry.part
                 reason = controller.limits.before(entry.job)
                 if reason:
                     entry.job.reason = reason
                     continue
-            now_only = self._now_only(entry)
-            job: SlurmJob | None = entry.job
-            while job is not None and job.state == PENDING:
-                if job.array:
-                    if self.rejected == (job.array, entry.part):
-                        break
-                    self.rejected = (job.array, entry.part)
-                    if not array_may_start(controller, job):
-                        break
-                current = job
-                job = None
-                outcome = TestOutcome(current)
-                self.result.outcomes.append(outcome)
-                if not self._test(current, entry, outcome, now_only):
-                    return self.result
-                if outcome.kind == STARTED:
-                    if len(self.result.started) >= self.parameters.bf_max_job_start > 0:
-                        self.result.note = "bf_max_job_start"
-                        return self.result
-                    if current.state == PENDING:  # an array with more tasks
-                        job = current
-                elif outcome.kind == RESERVES and len(current.ids) > 1:
-                    array, reserved = (array, reserved + 1) if array == current.array else (current.array, 1)
-                    most = self.parameters.bf_max_job_array_resv
-                    if reserved < min(most, len(current.ids)) and self._more_tasks(current, reserved):
-                        job = current
+            now_only = self._now_only(entry) or (not self.expects and self._is_last(queue, at))
+            if not self._test_all(entry, now_only):
+                break
+        if planned is not None:
+            self.result.planned = planned
         return self.result
+
+    def _test_all(self, entry: QueueEntry, now_only: bool) -> bool:
+        """Test a job, or the tasks of an array one after the other; return False if the pass ends."""
+        controller = self.controller
+        job: SlurmJob | None = entry.job
+        while job is not None and job.state == PENDING:
+            if job.array:
+                if self.rejected == (job.array, entry.part):
+                    break
+                self.rejected = (job.array, entry.part)
+                if not array_may_start(controller, job):
+                    break
+            current = job
+            job = None
+            outcome = TestOutcome(current)
+            self.result.outcomes.append(outcome)
+            if not self._test(current, entry, outcome, now_only):
+                return False
+            if outcome.kind == STARTED:
+                if len(self.result.started) >= self.parameters.bf_max_job_start > 0:
+                    self.result.note = "bf_max_job_start"
+                    return False
+                if current.state == PENDING:  # an array with more tasks
+                    job = current
+            elif outcome.kind == RESERVES and len(current.ids) > 1:
+                array, reserved = self.reserved_tasks
+                reserved = reserved + 1 if array == current.array else 1
+                self.reserved_tasks = (current.array, reserved)
+                most = self.parameters.bf_max_job_array_resv
+                if reserved < min(most, len(current.ids)) and self._more_tasks(current, reserved):
+                    job = current
+        return True
+
+    def _any_start(self, queue: list[QueueEntry], begin: int) -> bool:
+        """Return whether any job from place ``begin`` on may start in this pass, or must be tested for other effects.
+
+        A job that may not start now will not start later in the pass, because starts and reservations leave less.
+        """
+        places = self.open_places
+        if places is None:
+            return True
+        while places:
+            at = places[-1]
+            if at < begin:
+                return False
+            waits = queue[at].job.state == PENDING
+            if waits and (not self._is_plain(queue[at]) or self._may_start(queue[at])):
+                return True
+            places.pop()
+        return False
+
+    def _is_last(self, queue: list[QueueEntry], at: int) -> bool:
+        """Return whether no later job may start in this pass, so that a reservation for this one has no effect."""
+        return self._is_plain(queue[at]) and not self._any_start(queue, at + 1)
+
+    def _is_plain(self, entry: QueueEntry) -> bool:
+        """Return whether a test of a job that cannot start has no effect except the expected start."""
+        if self.open_places is None or entry.job.sub.licenses:
+            return False
+        controller = self.controller
+        one = controller.machine.partitions[entry.part]
+        return all(map(controller.selector.is_plain, controller.requests.asked(entry.job, one)))
+
+    def _may_start(self, entry: QueueEntry) -> bool:
+        """Return False only if a job certainly cannot start in this pass."""
+        controller, job = self.controller, entry.job
+        selector, one = controller.selector, controller.machine.partitions[entry.part]
+        asked = controller.requests.asked(job, one)
+        if not any(selector.may_fit(way, self.usable) for way in asked):
+            return False
+        start, nodes, _ = self._open(job, one.mask, self.now, self._limit(job, entry.part))
+        if start > self.now or nodes.bit_count() < job.min_nodes:
+            return False
+        return any(selector.may_fit(way, nodes) for way in asked)
 
     def _more_tasks(self, job: SlurmJob, reserved: int) -> bool:
         """Return whether the limit of running tasks (%N) lets another task run, besides ``reserved`` tasks."""
@@ -182,10 +270,7 @@ class _Pass:
         if not self.parameters.bf_licenses and not licenses_free(controller, job, now):
             return True
         one = controller.machine.partitions[part]
-        limit = min(job.limit, int(one.settings.max_time)) if one.settings.max_time < YEAR else job.limit
-        shortest = job.sub.time_min
-        if shortest is not None and shortest < limit:
-            limit = int(shortest)
+        limit = self._limit(job, part)
         no_reserve = job.qos >= 0 and "NoReserve" in controller.accounts.qos[job.qos].settings.flags
         asked = controller.requests.asked(job, one)
         earlier, later, counted = job.expected, now, False
@@ -230,6 +315,13 @@ class _Pass:
                 later = start
                 continue
             return self._reserve(job, part, outcome, chosen, (start, begin, until), no_reserve, earlier)
+
+    def _limit(self, job: SlurmJob, part: int) -> int:
+        """Return the time limit (s) with which a job is tested in a partition."""
+        most = self.controller.machine.partitions[part].settings.max_time
+        limit = min(job.limit, int(most)) if most < YEAR else job.limit
+        shortest = job.sub.time_min
+        return int(shortest) if shortest is not None and shortest < limit else limit
 
     def _rounded(self, time: int) -> int:
         return time // self.space.resolution * self.space.resolution

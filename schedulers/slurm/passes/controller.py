@@ -77,6 +77,8 @@ class Controller:
         self.changed = 0
         #: whether the last queue left out jobs because of holds, dependencies or begin times
         self.gated = False
+        #: (``changed``, the last queue), if the queue stays the same until the next change
+        self.queue: tuple[int, list[Any]] | None = None
 
     def _selector(self) -> Selector:
         select = self.config.select
@@ -202,7 +204,9 @@ class Controller:
                     why = "node count specification invalid"
                     continue
                 return ""  # stays queued with PartitionNodeLimit
-            for asked in self.requests.asked(job, part):
+            requests = self.requests.asked(job, part)
+            self.selector.begin_test(requests, machine.all)
+            for asked in requests:
                 alloc = self.selector.ever(asked)
                 if alloc is not None:
                     if self.requests.linear:  # from this test on, priority and limits count whole nodes
@@ -411,6 +415,7 @@ class Controller:
             "accounts": self.accounts.state(),
             "usage": self.usage.state(),
             "reservations": self.reservations.state(),
+            "selector": self.selector.state(),
             "changed": self.changed,
         }
 
@@ -434,6 +439,7 @@ class Controller:
         self.accounts.restore(state["accounts"])
         self.usage.restore(state["usage"])
         self.reservations.restore(state["reservations"], self.config.reservations)
+        self.selector.restore(state["selector"])
         self.serial, self.next_basic, self.changed = state["serial"], state["next_basic"], state["changed"]
 
     def _parse(self, job: SlurmJob) -> None:

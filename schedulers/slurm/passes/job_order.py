@@ -39,13 +39,15 @@ def part_limit(controller: Controller, job: SlurmJob, part: int) -> str:
 
 
 def build_queue(controller: Controller, now: int, *, backfill: bool) -> list[QueueEntry]:
-    """Return the jobs that may run now, once per partition, in the order of testing.
+    """Return the jobs that may run now, once per partition, in the order of testing; the list must not be changed.
 
     Args:
         backfill: whether to include jobs that wait for the start of their reservation.
     """
+    if controller.queue is not None and controller.queue[0] == controller.changed:
+        return controller.queue[1]
     entries: list[QueueEntry] = []
-    controller.gated = False
+    controller.gated = refused = False
     for job in list(controller.pending.values()):
         if not is_eligible(controller, job, now):
             controller.gated = True
@@ -62,9 +64,14 @@ def build_queue(controller: Controller, now: int, *, backfill: bool) -> list[Que
                 continue
             priority = job.part_priorities[at] if job.part_priorities else job.priority
             entries.append(QueueEntry(job, part, priority))
-        if refusal and not is_limit(job.reason):
-            job.reason = refusal
-    return sort_queue(controller, entries)
+        if refusal:
+            refused = True
+            if not is_limit(job.reason):
+                job.reason = refusal
+    entries = sort_queue(controller, entries)
+    stays = not (controller.gated or refused or controller.reservations.all or controller.reservations.waiting)
+    controller.queue = (controller.changed, entries) if stays else None
+    return entries
 
 
 def sort_queue(controller: Controller, entries: list[QueueEntry]) -> list[QueueEntry]:

@@ -66,6 +66,7 @@ def place(controller: Controller, job: SlurmJob, part: int, usable: int, now: in
     alloc: Alloc | None = None
     victims: list[SlurmJob] = []
     asked = controller.requests.asked(job, one)
+    controller.selector.begin_test(asked, machine.all & ~closed)
     for way in asked:
         alloc = controller.selector.now(way, nodes)
         if alloc is not None:
@@ -78,6 +79,8 @@ def place(controller: Controller, job: SlurmJob, part: int, usable: int, now: in
                 if found is not None:
                     alloc, victims = found
                     break
+    if alloc is None:
+        controller.selector.test_ever(asked, usable & one.mask & open_nodes & ~closed & ~machine.down)
     if alloc is not None:
         job.cpus = sum(cpus for cpus, _, _ in alloc.values())
     reason = "" if limits.idle else limits.after(job, controller.requests.tres(job, one, alloc))

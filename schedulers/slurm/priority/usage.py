@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipistrelle.schedulers.slurm.accounts.records import Accounts, Tres
 from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
@@ -82,7 +83,7 @@ class Usage:
     def _add(self, jobs: Iterable[SlurmJob], now: int) -> None:
         accounts = self.accounts
         wanted = accounts.wanted_minutes
-        at: list[int] = []
+        at: list[NDArray[np.intp]] = []
         billings: list[float] = []
         weights: list[float] = []
         #: {s of usage: s with the decay within the period}
@@ -99,17 +100,22 @@ class Usage:
                 weight *= qos.settings.usage_factor
             billing = job.tres.get("billing", 0.0) * weight
             line = accounts.lines[job.assoc]
-            at += line
-            billings += [billing] * len(line)
-            weights += [weight] * len(line)
+            at.append(line)
+            billings.append(billing)
+            weights.append(weight)
             for index in line if wanted else ():
                 _add_minutes(accounts.associations[index].minutes, wanted, job, weight)
             if qos is not None:
                 qos.usage += billing
                 qos.wall += weight
                 _add_minutes(qos.minutes, wanted, job, weight)
-        np.add.at(accounts.usage, at, billings)
-        np.add.at(accounts.wall, at, weights)
+        if len(at) == 1:
+            accounts.usage[at[0]] += billings[0]
+            accounts.wall[at[0]] += weights[0]
+        elif at:
+            where, lengths = np.concatenate(at), [len(line) for line in at]
+            np.add.at(accounts.usage, where, np.repeat(billings, lengths))
+            np.add.at(accounts.wall, where, np.repeat(weights, lengths))
 
     def _reset(self) -> None:
         self.accounts.usage[:] = self.accounts.wall[:] = 0.0

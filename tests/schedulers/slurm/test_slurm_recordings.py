@@ -8,7 +8,7 @@ import pytest
 
 BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
 #: {recording: least share of backfill's outcomes that are equal}
-PASSES = {"a": 0.995, "b": 0.995, "c": 0.96, "d": 0.97, "f": 0.995}
+PASSES = {"a": 0.995, "b": 0.995, "c": 0.995, "d": 0.995, "f": 0.995}
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def test_passes_decide_as_slurmctld_did(name: str, passes: ModuleType, slurm22_d
     assert shares["starts"] >= 0.99
 
 
-@pytest.mark.parametrize("name", [pytest.param(one, marks=() if one == "d" else pytest.mark.slow) for one in "abdf"])
+@pytest.mark.parametrize("name", [pytest.param(one, marks=() if one == "d" else pytest.mark.slow) for one in "abcdf"])
 def test_whole_runs_start_jobs_at_the_same_second(name: str, runs: ModuleType, slurm22_dir: Path) -> None:
     """At least 95 % of the starts are at the same second on the same nodes; mean waits are within 1.5 %."""
     folder = slurm22_dir / name
@@ -55,7 +55,7 @@ def test_whole_runs_start_jobs_at_the_same_second(name: str, runs: ModuleType, s
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["a", "b", "f"])
+@pytest.mark.parametrize("name", ["a", "b", "c", "f"])
 def test_whole_runs_with_the_model_of_delays(name: str, runs: ModuleType, slurm22_dir: Path) -> None:
     """Without the recorded times, 80 % of the starts are equal, and mean waits are within 1.5 %."""
     folder = slurm22_dir / name

@@ -1,0 +1,112 @@
+"""Passes on large machines: the parts that cannot start a job are left out, and the starts stay the same."""
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from tests.schedulers.slurm.conftest import Queue, cluster, shared
+
+from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETED
+from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
+from pipistrelle.schedulers.slurm.daemon import Daemon
+from pipistrelle.schedulers.slurm.passes.backfill_pass import backfill_pass
+from pipistrelle.schedulers.slurm.passes.main_pass import main_pass
+
+MINUTES = st.integers(1, 60).map(lambda minutes: 60.0 * minutes)
+REQUESTS = st.fixed_dictionaries(
+    {"tasks": st.integers(1, 24), "time_limit": MINUTES},
+    optional={
+        "nodes": st.integers(1, 4),
+        "cpus_per_task": st.integers(1, 3),
+        "mem_per_cpu": st.sampled_from([500, 3000, 9000]),
+        "exclusive": st.booleans(),
+        "gres": st.just({"gpu": 1}),
+        "nice": st.integers(0, 3),
+    },
+)
+STEPS = st.lists(st.tuples(REQUESTS, st.integers(0, 6), st.integers(1, 90)), min_size=1, max_size=20)
+
+
+def machine(*, gpus: bool) -> SlurmConfig:
+    """Return a cluster of six shared nodes, some of them with GPUs."""
+    config = shared(6)
+    nodes = tuple(replace(one, gres={"gpu": 2} if gpus and at < 3 else {}) for at, one in enumerate(config.nodes))
+    return replace(config, nodes=nodes)
+
+
+def starts(config: SlurmConfig, steps: list[Any], **how: bool) -> list[tuple[int, str, int]]:
+    """Submit a job at each step, end one, and run passes; return (time, job, nodes) of all starts."""
+    queue = Queue(config)
+    controller = queue.controller
+    now, found = 0, []
+    for options, ends, seconds in steps:
+        queue.add(now, **options)
+        for _, _, job in controller.running[ends : ends + 1]:
+            controller.release(job, COMPLETED, now)
+        for _ in range(2):
+            now += seconds
+            started = main_pass(controller, now, full=True).started
+            started += backfill_pass(controller, now, **how).started
+            found += [(now, job.ids[0], job.nodes) for job in started]
+    return found
+
+
+@settings(max_examples=80, deadline=None)
+@given(gpus=st.booleans(), whole=st.booleans(), steps=STEPS)
+def test_short_passes_start_the_same_jobs(gpus: bool, whole: bool, steps: list[Any]) -> None:
+    """Starts are equal whether the end of the queue is tested, tested for expected starts only, or left out."""
+    config = cluster(6) if whole else machine(gpus=gpus)
+    expected = starts(config, steps)
+    assert starts(config, steps, complete=False, expects=False) == expected
+    assert starts(config, steps, complete=False, expects=True) == expected
+
+
+def waiting() -> Queue:
+    """Return a queue of one job that runs on all nodes and two that wait for them."""
+    queue = Queue(shared(2))
+    for _ in range(3):
+        queue.add(nodes=2, tasks=8, time_limit=600.0)
+    main_pass(queue.controller, 1, full=True)
+    return queue
+
+
+def test_a_short_pass_leaves_expected_starts_out() -> None:
+    """No job can start, so no job is tested."""
+    queue = waiting()
+    result = backfill_pass(queue.controller, 2, complete=False, expects=False)
+    assert not result.outcomes
+    assert result.changed
+    assert [job.expected for job in queue.controller.pending.values()] == [0, 0]
+
+
+def test_expected_starts_are_renewed_when_somebody_asks() -> None:
+    """The first request renews them at once, without starting a job; later passes renew them, too."""
+    queue = waiting()
+    daemon = Daemon(queue.controller, complete=False)
+    changed = queue.controller.changed
+    daemon.expect(2.0)
+    assert [job.expected for job in queue.controller.pending.values()] == [601, 1200]
+    assert queue.controller.changed == changed
+    assert daemon.expects
+
+
+def test_quiet_main_passes_end_with_the_next_change() -> None:
+    """A pass over an unchanged queue is left out; a node that comes back is noticed."""
+    config = cluster(2)
+    queue = Queue(config)
+    queue.controller.machine.down = 3
+    queue.add(nodes=2)
+    daemon = Daemon(queue.controller, complete=False)
+    daemon.submitted(0.0)
+    times, started = [], []
+    while len(times) < 20 and not started:
+        now = daemon.next_time()
+        if len(times) == 15:
+            queue.controller.machine.down = 0
+            daemon.touch(now)
+            daemon.request(now)
+        started = daemon.advance(now).started
+        times.append(now)
+    assert len(times) > 15
+    assert [job.ids[0] for job in started] == ["1"]
