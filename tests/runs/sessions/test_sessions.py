@@ -10,12 +10,12 @@ import zstandard
 from msgspec.structs import replace
 
 from pipistrelle.protocol.base.errors import PipistrelleError
-from pipistrelle.protocol.messages import WakeWhen
+from pipistrelle.protocol.messages import Reply, WakeAtEnd, WakeWhen
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.connection import InProcess
 from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.runs.sessions.recording import Recorded, ServerDiffers
-from pipistrelle.runs.sessions.replay import replay, replay_server
+from pipistrelle.runs.sessions.replay import parting, replay, replay_server
 from pipistrelle.runs.sessions.session_file import SessionError, SessionReader, SessionWriter
 from pipistrelle.schedulers.catalogue.registry import make_policy
 from pipistrelle.schedulers.policy.view import View
@@ -277,3 +277,12 @@ def test_session_of_a_failed_scheduler_ends_with_the_last_notice(tmp_path: Path)
     with pytest.raises(ServerDiffers, match="the session ends with this notice, which has no reply"):
         replay_server(SessionReader(path))
     assert replay(SessionReader(path), InProcess(Otherwise(1e9)), FAILING).notices == len(answered)
+
+
+def test_wake_conditions_are_no_difference() -> None:
+    """Only decisions are compared, if the recorded reply has conditions; else fewer wake-ups match."""
+    held = Reply(1, 5.0, wake=("JOB_COMPLETED",), wake_when=WakeWhen(completed=(WakeAtEnd(free=3),)))
+    filtered, free = Reply(1, 5.0, wake=("JOB_COMPLETED",)), Reply(1, 5.0)
+
+    assert [parting(held, other) for other in (held, filtered, free)] == [None, None, None]
+    assert [parting(filtered, other) for other in (held, filtered, free)] == [None, None, 0]
