@@ -72,16 +72,16 @@ def _column(numbers: Wide, rows: NDArray[np.intp]) -> Wide:
 
 
 def _advanced(state: Wide, step: Wide, count: int) -> Wide:
-    """Return the states of generators after 1 to `count` steps, along the last axis."""
+    """Return the states of random generators after 1, 2, ..., `count` steps, along a new last axis."""
     factors, shares = _strides(count)
     return _sum(_product(state, factors), _product(step, shares))
 
 
 @cache
 def _strides(count: int) -> tuple[Wide, Wide]:
-    """Return the factors of a generator's state and of its increment, for 1 to `count` steps.
+    """Return (a, b) for 1, 2, ..., `count` steps of a random generator, shape (count,) each.
 
-    The state after the steps is factor x state + factor x increment.
+    The state after the steps is a x state + b x increment, modulo 2**128.
     """
     factors, shares = [_MULTIPLIER], [1]
     for _ in range(count - 1):
@@ -133,7 +133,7 @@ def _seeds(seed: int, key: tuple[int, ...], numbers: Ints) -> tuple[Words, Words
 
 
 def _words(number: int) -> int:
-    """Return how many 32-bit words a number needs, at least one."""
+    """Return how many 32-bit words are needed to store a number, at least one."""
     return max(-(-number.bit_length() // 32), 1)
 
 

@@ -104,9 +104,9 @@ class FailureModel:
     def hazard(self, nodes: int, length: float) -> float:
         """Return a lower bound of -log P(a node stays up for ``length`` s).
 
-        See `Durations.hazard`. ``nodes`` is the number of nodes that can fail. The bound is 0 (unknown) if the hazard
-        falls with age and nodes have an age at time 0. For scope "system" it is known only for exponential times,
-        because only then do the failures of each node form an exponential process, too.
+        ``nodes`` is the number of nodes that can fail. The bound is 0 if no better bound is known: if the hazard falls
+        with age and the nodes have an age at time 0, or if the scope is "system" and `uptime` is not exponential.
+        See `Durations.hazard`.
         """
         if self.scope == "node":
             falls = isinstance(self.uptime, Weibull) and self.uptime.shape < 1

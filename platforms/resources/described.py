@@ -60,7 +60,7 @@ def read_resources(written: Mapping[str, Any], where: str) -> NodeResources:
 
 
 def written_resources(has: NodeResources) -> dict[str, Any]:
-    """Return the table from which `read_resources` makes an equal value."""
+    """Return a node's resources as a table for a platform file; the inverse of `read_resources`."""
     written: dict[str, Any] = {}
     for name, amount in has.amounts.items():
         text = amount_text(name, amount)

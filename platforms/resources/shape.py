@@ -275,7 +275,7 @@ class Shape:
 
     @cached_property
     def _gpus_at_least(self) -> int:
-        """The least number of GPUs on each node, if the request gives a number for the whole job; 0 otherwise."""
+        """The least number of GPUs on each node if the request has a number of GPUs for the whole job, else 0."""
         return max(1, self.request.gpus // self.high) if self.request.gpus else 0
 
     def choose(self, order: Sequence[int] | Amounts, most: Amounts, amounts: Amounts, gpus: Amounts) -> Takes | None:
