@@ -95,7 +95,7 @@ class Work(Protocol):
         """Return the progress of a job whose work has begun."""
 
     def work_of(self, job_id: str, profile: str) -> Profile:
-        """Return the work that a profile describes for a job."""
+        """Return the profile called ``profile`` of the job's workload, which describes the job's work."""
 
     def state(self) -> Any:
         """Return the progress of all jobs as plain values, for a snapshot."""

@@ -115,7 +115,7 @@ class NodeLedger(SharedLedger):
         return request
 
     def _taken(self, shape: Shape, takes: tuple[Take, ...]) -> Taken:
-        """Return the total that a job takes of all its nodes together."""
+        """Return the cores, memory and GPUs that a job takes of all its nodes together."""
         _, amounts, gpus = shape.rows(takes)
         sums = amounts.sum(axis=0).tolist()
         cores, memory = (
@@ -222,7 +222,7 @@ class NodeLedger(SharedLedger):
         return self.free.take_rows(nodes, amounts, gpus)
 
     def _take_all(self, job: Job, shape: Shape, takes: Sequence[Take]) -> None:
-        """Take the resources on all nodes and the licences, or nothing if one is short."""
+        """Take a job's licences and resources on all its nodes; raise `Illegal`, and take none, if one is not free."""
         done: list[Take] = []
         try:
             self.free.take_licenses(shape.request.licenses)

@@ -186,7 +186,7 @@ class ResourceBook(Observer):
     # -- sums ----------------------------------------------------------------------------------------------------------
 
     def _look_at(self, at: NDArray[np.intp]) -> None:
-        """Recount the nodes ``at``, whose free amounts have changed."""
+        """Update used, free and stranded amounts for the nodes ``at``, whose free amounts or state have changed."""
         self._sum(at, -1)
         self._left[at] = self._columns(self._free.amounts[at], self._free.gpus[at])
         self._open[at] = np.where(self._down[at, None], 0, self._left[at])
@@ -195,7 +195,7 @@ class ResourceBook(Observer):
         self._shapes_wanted.changed(at)
 
     def _sum(self, at: NDArray[np.intp], sign: int) -> None:
-        """Add the nodes ``at`` to all sums (``sign`` 1), or subtract them (-1)."""
+        """Add the nodes ``at`` to the machine's used, free and stranded amounts (``sign`` 1), or remove them (-1)."""
         self._sum_held -= sign * self._left[at].sum(axis=0)
         self._sum_open += sign * self._open[at].sum(axis=0)
         self._sum_stranded += sign * (self._open[at].T @ self._short[at])
@@ -211,7 +211,7 @@ class ResourceBook(Observer):
         return ((self._has[at] > 0) & (left < self._least)).astype(np.int64)
 
     def _count_again(self) -> None:
-        """Recount all nodes, at the start and after a restore."""
+        """Compute the used, free and stranded amounts of all nodes, at the start and after a restore."""
         width, every = len(self._names), np.arange(len(self._nodes))
         #: what is free on each node, and on those that are up, shape (nodes, resources)
         self._left = self._columns(self._free.amounts, self._free.gpus)

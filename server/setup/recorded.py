@@ -102,7 +102,7 @@ def _nodes(workload: Workload, platform: Platform) -> list[str]:
 
 
 def rooms(starts: Floats, submits: Floats, sizes: Ints, lengths: Floats, units: int) -> dict[int, float]:
-    """Return {row: first time (s) at which the job fits}.
+    """Return {row of a job in the workload: first time (s) at which the job fits on the machine}.
 
     The result has the jobs that do not fit at their recorded start, or have none. Jobs that fit at their recorded start
     are placed first, ordered by start, then row. Every other job then gets the first time at which it fits for its
@@ -142,7 +142,7 @@ def rooms(starts: Floats, submits: Floats, sizes: Ints, lengths: Floats, units: 
 
 
 class _Load:
-    """The number of units that jobs hold, as a step function of time."""
+    """The number of units that jobs hold, as a function of time."""
 
     def __init__(self, starts: Floats, lengths: Floats, sizes: Ints) -> None:
         times = np.concatenate([starts, starts + lengths])

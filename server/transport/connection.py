@@ -146,7 +146,7 @@ class RouterConnection:
         return not self._unsent
 
     def holds_more(self) -> bool:
-        """Return whether unread data has arrived."""
+        """Return whether unread data from the scheduler has arrived."""
         if self.lost:
             return False
         try:
