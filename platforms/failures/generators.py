@@ -54,9 +54,9 @@ class Generators:
         self._state = _advanced(_sum(self._step, (high, low)), self._step, 1)
 
     def random_raw(self, rows: NDArray[np.intp], count: int) -> Words:
-        """Return the next `count` numbers of some streams, shape (rows, count).
+        """Return the next `count` random 64-bit numbers of each chosen stream, shape (streams, count).
 
-        ``rows`` are the indices of the streams, each at most once.
+        ``rows`` are the indices of the chosen streams in `numbers`, each at most once.
         """
         high, low = _advanced(_column(self._state, rows), _column(self._step, rows), count)
         for column, last in zip(self._state, (high, low), strict=True):

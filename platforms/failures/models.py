@@ -135,9 +135,9 @@ def check_horizon(horizon: float, repair: Durations | None = None) -> None:
 
 
 def draw_lengths(durations: Durations, count: int, seed: int) -> Floats:
-    """Return `count` random lengths of time in seconds, rounded to milliseconds, shape (count,).
+    """Draw `count` times (s) from a distribution, rounded to milliseconds, shape (count,).
 
-    A larger `count` gives the same lengths, followed by more.
+    A larger `count` gives the same times, followed by more.
 
     Raises:
         OutageError: if the seed is negative.
@@ -247,7 +247,7 @@ def _uniform(raw: NDArray[np.uint64]) -> Floats:
 
 
 def _milliseconds(seconds: Floats) -> Ints:
-    """Return lengths in whole milliseconds, rounded up, at least 1, so no length is 0."""
+    """Convert times in seconds to whole milliseconds, rounded up and at least 1."""
     return np.clip(np.ceil(seconds * _PER_SECOND), 1, _MOST).astype(np.int64)
 
 

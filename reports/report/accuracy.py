@@ -144,7 +144,7 @@ def curves(both: Beside, step: float = 3600.0) -> Floats:
 
 
 def _states(both: Beside) -> Floats:
-    """Return the number of units in each state over time, as rows of a time (s) and one number per state."""
+    """Return how many units were in each state (busy, idle, ...) over time: rows of a time (s) and the numbers."""
     columns = ("nb_sleeping", "nb_switching_on", "nb_switching_off", "nb_idle", "nb_down", "nb_computing")
     rows = [
         [number_in(row["time"]), *(number_in(row.get(name, "0")) for name in columns)]

@@ -371,7 +371,7 @@ register(RigidProgress, RigidProgress.made, lambda state: RigidProgress(**state[
 
 
 def _left_of(phase: WorkPhase, dump: float) -> float:
-    """Return how long (s) it takes to save all work so far; a checkpoint takes ``dump`` s."""
+    """Return how long (s) it still takes to write a checkpoint of all work so far; a whole one takes ``dump`` s."""
     return dump - (phase.dumping - phase.dumps * dump) if phase.working > phase.saved else 0.0
 
 

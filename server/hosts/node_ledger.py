@@ -169,7 +169,7 @@ class NodeLedger(SharedLedger):
         return found
 
     def _divided(self, job: Job, alloc: NodeSet, shape: Shape) -> tuple[Take, ...]:
-        """Return what a job takes of each node if the scheduler named only the nodes."""
+        """Divide a job's tasks and GPUs among the nodes ``alloc``, for a scheduler that named only the nodes."""
         nodes = list(alloc)
         if shape.request.exclusive:
             return self._whole_nodes(job, nodes, shape)
@@ -193,7 +193,7 @@ class NodeLedger(SharedLedger):
         return tuple(found)
 
     def _whole_nodes(self, job: Job, nodes: list[int], shape: Shape) -> tuple[Take, ...]:
-        """Return what an exclusive job takes of each node; its tasks fill one node after the other."""
+        """Divide an exclusive job's tasks among whole nodes; they fill one node after the other."""
         left = len(nodes) * shape.exact if shape.tasks is None else shape.tasks
         most = shape.most_tasks(self._nodes.amounts[:], self._nodes.gpus)
         found = []

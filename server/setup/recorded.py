@@ -151,9 +151,9 @@ class _Load:
         self._held = np.cumsum(np.bincount(places, weights=changes, minlength=len(self._times)))
 
     def first_room(self, since: float, length: float, most: int) -> float:
-        """Return the first time (s) from ``since`` on at which a job of this length fits.
+        """Return the first time (s), not before ``since``, from which a job fits for ``length`` s.
 
-        During the job's ``length`` (s), other jobs hold at most ``most`` units.
+        It fits if all other jobs together hold at most ``most`` units during this time.
         """
         time = since
         at = max(int(np.searchsorted(self._times, since, "right")) - 1, 0)
