@@ -21,7 +21,7 @@ _MOST_VALUES: Final = 6
 
 
 def describe(platform: Platform) -> list[tuple[str, str]]:
-    """Describe a platform: (heading, text) of each fact, with the pools last."""
+    """Return a platform's facts as (heading, text) pairs for people; pools and licences come last."""
     facts = [("platform", platform.name)]
     facts += [(key, text) for key, text in (("description", platform.description), ("source", platform.source)) if text]
     kinds = {
@@ -53,7 +53,7 @@ def describe(platform: Platform) -> list[tuple[str, str]]:
 
 
 def describe_rows(rows: Sequence[NodeRow]) -> list[tuple[str, str]]:
-    """Describe a table of nodes without its machine, as (heading, text) of each fact.
+    """Return the facts of a table of nodes, whose machine is unknown, as (heading, text) pairs.
 
     Raises:
         PlatformError: naming the row, if two rows have the same node or a value is invalid for any machine.

@@ -322,7 +322,7 @@ def _check_pool(pool: Pool, where: str) -> None:
 
 
 def _check_shared(pools: tuple[Pool, ...], licenses: dict[str, int]) -> None:
-    """Check resources and licences: either all pools have resources, or none has."""
+    """Raise PlatformError if resources or licences are invalid, or only some pools have resources."""
     shared = [index for index, pool in enumerate(pools) if pool.resources is not UNSET]
     for index in shared:
         pool, where = pools[index], f"pools[{index}]"

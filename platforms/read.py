@@ -49,7 +49,7 @@ def parse_platform(text: str, where: str, read_table: ReadTable | None = None) -
 
 
 def to_toml(platform: Platform) -> str:
-    """Return TOML from which `parse_platform` makes an equal machine."""
+    """Return the machine as TOML; the inverse of `parse_platform`."""
     lines = [f"name = {toml_value(platform.name)}"]
     lines += [f"{key} = {toml_value(text)}" for key in ("description", "source") if (text := getattr(platform, key))]
     for pool in platform.pools:

@@ -17,7 +17,7 @@ NEARLY: Final = 1 - 1e-12
 def failure_rate(rates: Iterable[float]) -> float:
     """Return the failure rate (1/s) of a group of nodes: the sum of the nodes' rates.
 
-    For nodes with equal rates in a row, the rate is multiplied by their number. So n equal nodes have exactly n times
+    The rate of consecutive nodes with equal rates is multiplied by their number. So n equal nodes have exactly n times
     the rate of one node.
     """
     total, each, count = 0.0, 0.0, 0
@@ -85,7 +85,7 @@ class WorkPhase(NamedTuple):
     """The progress of work with checkpoints up to some time, in seconds.
 
     ``reading``, ``working`` and ``dumping`` add up to the time since the start. ``saved`` is the work that complete
-    checkpoints cover, or all of the work after its end.
+    checkpoints cover; once the work is done, it is all of the work.
     """
 
     reading: float

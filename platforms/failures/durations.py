@@ -18,11 +18,11 @@ LONGEST: Final = 1e14
 
 
 class Durations(Protocol):
-    """A distribution of lengths of time (s)."""
+    """A distribution of times between failures, or of repair times (s)."""
 
     @property
     def mean(self) -> float:
-        """The mean length (s)."""
+        """The mean of the distribution (s)."""
 
     def draw(self, uniform: Floats, age: float = 0.0) -> Floats:
         """Draw remaining lengths (s), shape (...), of components that are `age` s old.
@@ -39,10 +39,10 @@ class Durations(Protocol):
         """
 
     def scaled(self, factor: float) -> "Durations":
-        """Return the distribution of lengths that are `factor` times as long."""
+        """Return the distribution of this distribution's times multiplied by `factor`."""
 
     def __str__(self) -> str:
-        """Return text from which `parse_durations` makes an equal distribution."""
+        """Return the distribution as text; the inverse of `parse_durations`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class _Law:
         return replace(self, **{first: getattr(self, first) * factor})
 
     def hazard(self, length: float) -> float:
-        """Return 0, because no bound is known or the length is fixed."""
+        """Return the trivial lower bound 0; see `Durations.hazard`."""
         return 0.0
 
     def __str__(self) -> str:
@@ -74,7 +74,7 @@ class _OfMean(_Law):
 
 @dataclass(frozen=True, slots=True)
 class Fixed(_OfMean):
-    """Lengths that are always `mean` (s); OutageError if it is out of range."""
+    """A fixed time: always `mean` (s); OutageError if it is out of range."""
 
     _what: ClassVar[str] = "length of time"
 
@@ -88,11 +88,11 @@ class Exponential(_OfMean):
     """The exponential distribution; OutageError if its `mean` (s) is out of range."""
 
     def draw(self, uniform: Floats, age: float = 0.0) -> Floats:
-        """Draw remaining lengths (s), shape (...), which do not depend on the age."""
+        """Draw remaining times (s), shape (...), which do not depend on `age`; see `Durations.draw`."""
         return self.mean * -log(uniform[..., 0])
 
     def hazard(self, length: float) -> float:
-        """Return -log P(a component survives `length` s more), which is `length` / mean."""
+        """Return -log P(a component of any age survives `length` s more), which is `length` / mean."""
         return length / self.mean
 
 
@@ -142,8 +142,9 @@ class Weibull(_Law):
     def hazard(self, length: float) -> float:
         """Return a lower bound of -log P(a component of any age survives `length` s more).
 
-        If shape >= 1, new components survive longest, so the bound is their value. If shape < 1, the bound comes from
-        renewal theory, for components that have long been in use.
+        If shape >= 1, new components are the most likely to survive, so the bound is their value. If shape < 1, old
+        components are. With S the survival function and M the mean, a component of great age survives with probability
+        1 - (integral of S from 0 to `length`) / M by renewal theory, at most 1 - length S(length) / M.
         """
         new = (length / self.scale) ** self.shape
         return new if self.shape >= 1 else -math.log1p(-length / self.mean * math.exp(-new))
@@ -182,9 +183,10 @@ class Lognormal(_Law):
         return self.median * math.exp(self.sigma * self.sigma / 2)
 
     def draw(self, uniform: Floats, age: float = 0.0) -> Floats:
-        """Draw lengths (s), shape (...), from uniform numbers in (0, 1), shape (..., 2).
+        """Draw the times (s), shape (...), that new components last.
 
-        G. Box and M. Muller, "A Note on the Generation of Random Normal Deviates", 1958.
+        `uniform` has independent uniform numbers in (0, 1), shape (..., 2). Source: G. Box and M. Muller, "A Note on
+        the Generation of Random Normal Deviates", 1958.
 
         Raises:
             OutageError: if the age is above 0, which is not supported.

@@ -48,7 +48,7 @@ class Fitted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     log_likelihood: float | None = None
 
     def durations(self) -> Durations:
-        """Return the distribution; OutageError if a parameter is missing or out of range."""
+        """Return the fitted distribution; OutageError if a parameter is missing or out of range."""
         values = []
         for key in _NEEDED[self.distribution]:
             value = getattr(self, key)
@@ -81,7 +81,7 @@ class FittedModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     repair: Fitted | None = None
 
     def spec(self) -> FailureSpec:
-        """Return the model's spec; OutageError if a parameter is missing or out of range."""
+        """Return the model as `parse_failures` would; OutageError if a parameter is missing or out of range."""
         return FailureSpec(
             uptime=self.failures.durations(),
             age=self.failures.age,
@@ -118,7 +118,7 @@ def parse_model(text: str, where: str) -> FittedModel:
 
 
 def to_toml(model: FittedModel) -> str:
-    """Return TOML from which `parse_model` makes an equal model."""
+    """Return the fitted failure model as TOML; the inverse of `parse_model`."""
     heads = ("name", "description", "source", "nodes", "confidence")
     lines = [f"{key} = {toml_value(getattr(model, key))}" for key in heads]
     for table in ("failures", "repair"):

@@ -54,9 +54,9 @@ class Generators:
         self._state = _advanced(_sum(self._step, (high, low)), self._step, 1)
 
     def random_raw(self, rows: NDArray[np.intp], count: int) -> Words:
-        """Return the next `count` numbers of some streams, shape (rows, count).
+        """Return the next `count` random 64-bit numbers of each chosen stream, shape (streams, count).
 
-        ``rows`` are the indices of the streams, each at most once.
+        ``rows`` are the indices of the chosen streams in `numbers`, each at most once.
         """
         high, low = _advanced(_column(self._state, rows), _column(self._step, rows), count)
         for column, last in zip(self._state, (high, low), strict=True):
@@ -72,16 +72,16 @@ def _column(numbers: Wide, rows: NDArray[np.intp]) -> Wide:
 
 
 def _advanced(state: Wide, step: Wide, count: int) -> Wide:
-    """Return the states of generators after 1 to `count` steps, along the last axis."""
+    """Return the states of random generators after 1, 2, ..., `count` steps, along a new last axis."""
     factors, shares = _strides(count)
     return _sum(_product(state, factors), _product(step, shares))
 
 
 @cache
 def _strides(count: int) -> tuple[Wide, Wide]:
-    """Return the factors of a generator's state and of its increment, for 1 to `count` steps.
+    """Return (a, b) for 1, 2, ..., `count` steps of a random generator, shape (count,) each.
 
-    The state after the steps is factor x state + factor x increment.
+    The state after the steps is a x state + b x increment, modulo 2**128.
     """
     factors, shares = [_MULTIPLIER], [1]
     for _ in range(count - 1):
@@ -133,7 +133,7 @@ def _seeds(seed: int, key: tuple[int, ...], numbers: Ints) -> tuple[Words, Words
 
 
 def _words(number: int) -> int:
-    """Return how many 32-bit words a number needs, at least one."""
+    """Return how many 32-bit words are needed to store a number, at least one."""
     return max(-(-number.bit_length() // 32), 1)
 
 

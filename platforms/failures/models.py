@@ -104,9 +104,9 @@ class FailureModel:
     def hazard(self, nodes: int, length: float) -> float:
         """Return a lower bound of -log P(a node stays up for ``length`` s).
 
-        See `Durations.hazard`. ``nodes`` is the number of nodes that can fail. The bound is 0 (unknown) if the hazard
-        falls with age and nodes have an age at time 0. For scope "system" it is known only for exponential times,
-        because only then do the failures of each node form an exponential process, too.
+        ``nodes`` is the number of nodes that can fail. The bound is 0 if no better bound is known: if the hazard falls
+        with age and the nodes have an age at time 0, or if the scope is "system" and `uptime` is not exponential.
+        See `Durations.hazard`.
         """
         if self.scope == "node":
             falls = isinstance(self.uptime, Weibull) and self.uptime.shape < 1
@@ -135,9 +135,9 @@ def check_horizon(horizon: float, repair: Durations | None = None) -> None:
 
 
 def draw_lengths(durations: Durations, count: int, seed: int) -> Floats:
-    """Return `count` random lengths of time in seconds, rounded to milliseconds, shape (count,).
+    """Draw `count` times (s) from a distribution, rounded to milliseconds, shape (count,).
 
-    A larger `count` gives the same lengths, followed by more.
+    A larger `count` gives the same times, followed by more.
 
     Raises:
         OutageError: if the seed is negative.
@@ -247,7 +247,7 @@ def _uniform(raw: NDArray[np.uint64]) -> Floats:
 
 
 def _milliseconds(seconds: Floats) -> Ints:
-    """Return lengths in whole milliseconds, rounded up, at least 1, so no length is 0."""
+    """Convert times in seconds to whole milliseconds, rounded up and at least 1."""
     return np.clip(np.ceil(seconds * _PER_SECOND), 1, _MOST).astype(np.int64)
 
 

@@ -139,11 +139,11 @@ class Outages:
         return self._part(np.flatnonzero(keep), tuple(compress(self.cause, keep)))
 
     def rows(self, begin: int, end: int) -> "Outages":
-        """Return the outages from row `begin` to before row `end`."""
+        """Return the outages with the indices `begin` to `end` - 1."""
         return self._part(slice(begin, end), self.cause[begin:end])
 
     def _part(self, rows: "NDArray[np.intp] | slice", cause: tuple[str, ...]) -> "Outages":
-        """Return the outages in the given rows, which must ascend."""
+        """Return the outages at the indices `rows`, which must ascend, with their causes `cause`."""
         part = object.__new__(Outages)
         part.cause = cause
         for name in ("node", "down", "up", "announced"):

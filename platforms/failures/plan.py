@@ -25,7 +25,7 @@ class Source:
 
     @property
     def together(self) -> list[list[int]]:
-        """The nodes of each domain; without domains, one list of all nodes of the source."""
+        """The lists of nodes that fail together: one per domain, or one of all nodes without domains."""
         return [list(domain.nodes) for domain in self.domains] or [list(self.nodes)]
 
 

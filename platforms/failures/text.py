@@ -86,7 +86,7 @@ class FailureSpec:
 
 
 def parse_durations(text: str, where: str = "--repair", what: str = "repair time") -> Durations:
-    """Parse a distribution of lengths: ``5d``, ``lognormal,median=1h,sigma=1.2``.
+    """Parse a distribution of times such as ``5d`` or ``lognormal,median=1h,sigma=1.2``.
 
     Args:
         where: the text's name in messages.
@@ -256,5 +256,5 @@ def _nodes(platform: Platform, pool: str | None, numbers: tuple[int, int] | None
 
 
 def _placed(error: PipistrelleError, where: str) -> OutageError:
-    """Return the error with `where` in front of its own location."""
+    """Return an OutageError with the message of `error` and `where` in front of its location."""
     return error.at(where if error.where is None else f"{where} {error.where}", OutageError)

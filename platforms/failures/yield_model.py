@@ -42,7 +42,7 @@ class YieldError(PlatformError):
 
 @dataclass(frozen=True)
 class Allocation:
-    """The nodes that an application gets in one allocation, and their times.
+    """The nodes of an application's allocation, their MTBF and the times for checkpoints.
 
     Args:
         nodes: N.
@@ -188,7 +188,7 @@ class YieldModel:
         return self.work / (self.allocation.nodes * self.between_restarts(wait))
 
     def optimum(self, wait: float) -> Optimum:
-        """Return the F that gives the greatest yield for a wait (s), or the smallest such F."""
+        """Return the number F with the greatest yield for a queue wait (s); the smallest if several are equal."""
         yields = self.yields(wait)
         best = int(np.argmax(yields))
         return Optimum(best, float(yields[best]), wait)

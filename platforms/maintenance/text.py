@@ -201,7 +201,7 @@ class _Reader:
         return NodeSet.of(numbers)
 
     def _unknown(self, name: str | None) -> None:
-        """Refuse a word that is neither a pool nor a node's name."""
+        """Raise an error for `name`, which is neither a pool nor a node's name."""
         if name is None:
             return
         if name in ("until", "times"):

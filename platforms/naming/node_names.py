@@ -135,11 +135,11 @@ class NodeNames(Struct, frozen=True):
 
 
 def names_in_order(pools: Iterable[tuple[str, str, int]], places: Sequence[str]) -> tuple[str, ...]:
-    """Return the name of each node: from its pool's pattern, its place, or its number.
+    """Return each node's name: from its pool's pattern, or its position in the topology, or its number.
 
     Args:
         pools: (name, pattern or "", number of nodes) of each pool.
-        places: the name of each node's place in the topology; empty if places have no names.
+        places: the name of each node's position in the topology; empty if positions have no names.
 
     Raises:
         PlatformError: if a pattern is invalid, or gives more or fewer names than the pool has nodes.

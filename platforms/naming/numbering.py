@@ -25,7 +25,7 @@ class NodeUnits:
 
     @classmethod
     def told(cls, pools: Sequence[PoolInfo]) -> "NodeUnits":
-        """Return the mapping for the pools that a server describes.
+        """Return the mapping for the pools that the server sent to a scheduler.
 
         Raises:
             PlatformError: if a pool's nodes or units are not consecutive, or their numbers do not match.
@@ -45,7 +45,7 @@ class NodeUnits:
         return cls(tuple(found), same)
 
     def units_per_node(self, nodes: int) -> NDArray[np.int64]:
-        """Return the number of units of each of the machine's nodes, shape (nodes,)."""
+        """Return the number of units of each node of a machine with `nodes` nodes, shape (nodes,)."""
         found = np.ones(nodes, dtype=np.int64)
         for first, count, _, each in self.pools:
             found[first : first + count] = each

@@ -55,13 +55,13 @@ class Word(Struct, frozen=True):
 
 
 class Several(Struct, frozen=True):
-    """Several conditions: with ``every`` all of them must be met, otherwise at least one."""
+    """Several conditions, of which a node must meet all if ``every`` is true, otherwise at least one."""
 
     parts: "tuple[Word | Several, ...]"
     every: bool
 
     def met_by(self, pool: PoolInfo) -> bool:
-        """Return whether the nodes of a pool meet all conditions; without ``every``, at least one."""
+        """Return whether a pool's nodes meet all conditions if ``every`` is true, otherwise at least one."""
         return (all if self.every else any)(part.met_by(pool) for part in self.parts)
 
     def words(self) -> Iterator[Word]:

@@ -40,7 +40,7 @@ class NodeCounts:
     def fill(
         self, units: NodeSet, each: int, size: int, choose: ChooseNodes, *, together: bool = False
     ) -> NodeSet | None:
-        """Choose ``size`` of ``units`` with ``each`` per node; None if that is impossible.
+        """Choose ``size`` of the free ``units``, ``each`` per node; None if that is impossible.
 
         The lowest units of each node are chosen. If ``each`` does not divide ``size``, one more node has the remaining
         units.
@@ -71,7 +71,7 @@ class NodeCounts:
         return self.take(units, wanted)
 
     def take(self, units: NodeSet, wanted: Ints) -> NodeSet:
-        """Return the lowest of ``units`` on each node; ``wanted[node]`` says how many."""
+        """Return the lowest ``wanted[node]`` of ``units`` on each node."""
         there = numbers(units)
         node = self.node[there]
         # Units and their nodes ascend, so a unit's rank in its node is its distance from the first unit of the node.
@@ -85,7 +85,7 @@ def lowest_nodes(count: int, able: Ints, free: Ints) -> Ints:
 
 
 def _with_one_less(free: Ints, count: int, each: int, rest: int, choose: ChooseNodes) -> Ints | None:
-    """Choose ``count`` nodes with ``each`` free units, one of which may have only ``rest``; None if impossible."""
+    """Choose ``count`` nodes with ``each`` free units; one may have only ``rest``. Return None if impossible."""
     able, short = free >= each, np.flatnonzero((free >= rest) & (free < each))
     nodes = choose(count, np.flatnonzero(able), free) if int(able.sum()) >= count else None
     if nodes is None and len(short):

@@ -83,7 +83,7 @@ class FreeResources:
         self._change(node, request, numbers, 1)
 
     def take_rows(self, nodes: Amounts, amounts: Amounts, gpus: Amounts) -> bool:
-        """Take amounts from several nodes, or nothing if one is short; return whether they were taken.
+        """Take amounts from several nodes, or nothing if a node has too little free; return whether they were taken.
 
         Args:
             nodes: shape (n,), each node once.
@@ -162,7 +162,7 @@ class FreeResources:
         return 0 if request.is_share else request.gpus
 
     def _numbers(self, node: int, request: OneNodeRequest, gpus: Sequence[int]) -> list[int]:
-        """Return the given GPU numbers; PlatformError if the node lacks one, or if their count is not requested."""
+        """Return ``gpus`` as a list; PlatformError if the node lacks one or ``request`` has another number of GPUs."""
         numbers = list(gpus)
         count = int((self.nodes.gpus[node] > 0).sum())
         if len(set(numbers)) != request.gpus or len(numbers) != request.gpus:

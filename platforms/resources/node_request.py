@@ -22,10 +22,10 @@ class OneNodeRequest(NamedTuple):
 
     @property
     def gpu_amount(self) -> int:
-        """The thousandths of GPUs that the request takes in total."""
+        """How much of all GPUs together the request takes, in thousandths of a GPU."""
         return self.gpus * self.share
 
     @property
     def is_share(self) -> bool:
-        """Whether the request takes a part of one GPU."""
+        """Whether the request takes only a fraction of one GPU."""
         return self.gpus == 1 and self.share < MILLI

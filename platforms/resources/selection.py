@@ -35,10 +35,11 @@ def places_for(
 
 
 def _by_tasks(able: Amounts, low: int, high: int, tasks: int) -> Amounts | None:
-    """Return the indices of the first ``low`` to ``high`` candidates with room for the tasks.
+    """Return the indices of ``low`` to ``high`` nodes that hold all ``tasks``; None if there are none.
 
-    If the first candidates have too little room, return the indices of the candidates with the most room. Return None
-    if even those have too little.
+    ``able`` is how many tasks fit on each node. If ``low`` equals ``high``, the first nodes that hold an equal share of
+    the tasks are chosen; otherwise the first nodes, if all tasks fit on them. If that is impossible, the nodes that
+    hold the most tasks are chosen.
     """
     if low == high:
         equal = np.flatnonzero(able >= -(-tasks // low))
@@ -54,9 +55,9 @@ def _by_tasks(able: Amounts, low: int, high: int, tasks: int) -> Amounts | None:
 
 
 def _by_both(tasks_on: Amounts, low: int, high: int, tasks: int, gpus_on: Amounts, gpus: int) -> Amounts | None:
-    """Return the indices of candidates with room for the tasks and GPUs; None if there are none.
+    """Return the indices of ``low`` to ``high`` nodes that hold all tasks and GPUs; None if there are none.
 
-    The first candidates are chosen if they have enough room. Otherwise dynamic programming over the candidates finds
+    The first nodes are chosen if all tasks and GPUs fit on them. Otherwise dynamic programming over the nodes finds
     the most tasks for each number of nodes and of GPUs.
     """
     high = min(high, len(tasks_on))
@@ -86,9 +87,9 @@ def _by_both(tasks_on: Amounts, low: int, high: int, tasks: int, gpus_on: Amount
 
 
 def _not_alike(tasks_on: Amounts, gpus_on: Amounts, high: int) -> Amounts:
-    """Return the indices of the candidates that the search must consider.
+    """Return the indices of the candidate nodes that a search for a job's nodes must consider.
 
-    Of the candidates with equal numbers of tasks and of GPUs, only the first ``high`` are kept.
+    Of the nodes with equal numbers of tasks and of GPUs, only the first ``high`` are kept, because a job gets no more.
     """
     seen: dict[tuple[int, int], int] = {}
     found = []

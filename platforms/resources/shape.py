@@ -132,7 +132,7 @@ class Shape:
 
     @property
     def parts(self) -> tuple[Amounts, Amounts, int]:
-        """What the job takes of each node, what each task takes in addition, and the most tasks on a node."""
+        """(Amounts that the job takes on each of its nodes, more amounts per task, most tasks on a node)."""
         return self._per_node + self._gpus_at_least * self._per_gpu, self._per_task, self._cap
 
     @cached_property
@@ -174,7 +174,7 @@ class Shape:
         return np.isin(self._nodes.model_of, self._models)
 
     def on_node(self, node: int, tasks: int, gpus: int) -> OneNodeRequest:
-        """Return what the job takes of a node on which it has this number of tasks and GPUs."""
+        """Return the resources that the job takes on a node on which it has ``tasks`` tasks and ``gpus`` GPUs."""
         if self.request.exclusive:
             has = self._nodes.gpus[node]
             return OneNodeRequest(tuple(self._nodes.amounts[node].tolist()), int((has > 0).sum()), MILLI, None)
@@ -184,10 +184,10 @@ class Shape:
         return OneNodeRequest(tuple(amounts.tolist()), gpus, self.share, self._models)
 
     def amounts_on(self, nodes: Amounts, takes: Sequence[Take]) -> Amounts:
-        """Return the amounts of each resource that parts of a job hold, shape (takes, resources).
+        """Return the amount of each resource that a job holds on each of its nodes, shape (nodes, resources).
 
         Args:
-            nodes: the node of each part.
+            nodes: the node numbers, one for each of ``takes``.
         """
         if self.request.exclusive:
             return self._nodes.amounts[nodes]
@@ -202,7 +202,7 @@ class Shape:
         return amounts
 
     def rows(self, takes: Sequence[Take]) -> tuple[Amounts, Amounts, Amounts]:
-        """Return the node, the amounts and the GPUs of each part of a job.
+        """Return a job's nodes, and the amounts and the GPUs that it holds on each of them.
 
         The nodes have the shape (takes,), the amounts (takes, resources), and the GPUs (in thousandths) (takes, GPUs).
         """

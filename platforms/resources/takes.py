@@ -10,7 +10,7 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 
 
 def told_takes(takes: Iterable[Take]) -> tuple[NodeTake, ...]:
-    """Convert parts of a job to entries of a protocol message; nodes with equal parts share an entry."""
+    """Convert a job's tasks and GPUs on each node to their protocol form, which groups nodes with equal numbers."""
     alike: dict[tuple[int, tuple[int, ...]], list[int]] = {}
     for take in takes:
         alike.setdefault((take.tasks, take.gpus), []).append(take.node)
@@ -20,7 +20,7 @@ def told_takes(takes: Iterable[Take]) -> tuple[NodeTake, ...]:
 
 
 def takes_told(told: Iterable[NodeTake]) -> tuple[Take, ...]:
-    """Convert entries of the protocol to takes, ascending by node; NodeSetError if an entry is malformed."""
+    """Return the inverse of `told_takes`, ascending by node; NodeSetError if an entry is malformed."""
     found: list[Take] = []
     for entry in told:
         gpus = tuple(NodeSet.parse(entry.gpus))
@@ -29,7 +29,7 @@ def takes_told(told: Iterable[NodeTake]) -> tuple[Take, ...]:
 
 
 def takes_text(takes: Iterable[Take]) -> str:
-    """Return takes as a short text for tables: ``0-3:2 4:1:0-1`` (NODES:TASKS or NODES:TASKS:GPUS)."""
+    """Return a job's tasks and GPUs on each node as a short text: ``0-3:2 4:1:0-1`` (NODES:TASKS[:GPUS])."""
     return " ".join(
         f"{entry.nodes.replace(' ', '+')}:{entry.tasks}" + (f":{entry.gpus.replace(' ', '+')}" if entry.gpus else "")
         for entry in told_takes(takes)
@@ -46,12 +46,12 @@ def takes_written(text: str) -> tuple[Take, ...]:
 
 
 def plain_takes(takes: Iterable[Take]) -> list[list[Any]]:
-    """Return takes as plain values: [node, tasks, GPUs] of each, as snapshots keep them."""
+    """Return [node, number of tasks, GPUs] for each node of a job, as stored in snapshots."""
     return [[take.node, take.tasks, list(take.gpus)] for take in takes]
 
 
 def parsed_takes(told: Iterable[Sequence[Any]]) -> tuple[Take, ...]:
-    """Return the takes that `plain_takes` wrote."""
+    """Return the inverse of `plain_takes`: a job's tasks and GPUs on each node."""
     return tuple(Take(node, tasks, tuple(gpus)) for node, tasks, gpus in told)
 
 

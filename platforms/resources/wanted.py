@@ -1,4 +1,4 @@
-"""Count how many of the wanted requests fit on each shared node, and update the counts at every change."""
+"""Count how many of a set of requests fit on each shared node, and update the counts at every change."""
 
 from collections.abc import Hashable
 from typing import Final
@@ -14,12 +14,12 @@ _ROOM: Final = 16
 
 
 class WantedShapes:
-    """The number of wanted requests (as `Shape`) that fit on each node now.
+    """How many of the requests added with `add` fit on each node now.
 
     A request fits on a node that has room for the least number of tasks that the request allows on a node.
 
     Attributes:
-        fitting: number of wanted shapes that fit on each node, shape (nodes,).
+        fitting: number of added requests that fit on each node, shape (nodes,).
     """
 
     def __init__(self, free: FreeResources) -> None:
@@ -41,11 +41,11 @@ class WantedShapes:
         self._set_of: dict[bytes, int] = {}
 
     def add(self, key: Hashable, shape: Shape, able: Bools) -> None:
-        """Add a shape.
+        """Count a request from now on.
 
         Args:
-            key: identifies the shape for `remove`.
-            able: the nodes that the shape may use, shape (nodes,).
+            key: identifies the request for `remove`.
+            able: the nodes that the request may use, shape (nodes,).
         """
         row = self._unused.pop() if self._unused else self._top
         self._top = max(self._top, row + 1)
@@ -60,7 +60,7 @@ class WantedShapes:
         self.fitting += self._fits(row)
 
     def remove(self, key: Hashable) -> None:
-        """Remove the shape that was added with ``key``."""
+        """No longer count the request that was added with ``key``."""
         row = self._row_of.pop(key)
         self.fitting -= self._fits(row)
         self._wanted[row] = False
@@ -86,7 +86,7 @@ class WantedShapes:
             self.fitting[some] = fits.sum(axis=0)
 
     def _fits(self, row: int) -> Bools:
-        """Return on which nodes a shape fits, shape (nodes,)."""
+        """Return on which nodes the request with index ``row`` fits now, shape (nodes,)."""
         free, nodes = self._free, self._free.nodes
         fits: Bools = self._sets[self._set[row]].copy()
         for column, least in enumerate(self._amounts[row].tolist()):

@@ -149,7 +149,7 @@ class _Reader(XmlReader):
             self._fail("zones are nested too deep", expected=f"at most {_DEEPEST} nested elements")
 
     def _enter(self, parent: _Element) -> None:
-        """Record that an element has children other than props, so no more props may follow."""
+        """Record that the XML element ``parent`` has a child that is no ``prop``, so no more may follow."""
         if not parent.has_content:
             parent.has_content = True
             outer = self._open[-2].zone_properties if len(self._open) > 1 else {}
@@ -307,7 +307,7 @@ class _Reader(XmlReader):
         )
 
     def _parsed(self, element: _Element, parse: Callable[[str], _T], text: str) -> _T:
-        """Return the parsed text; an error names the element and its line."""
+        """Return ``parse(text)``; name the XML element and its line in errors."""
         try:
             return parse(text)
         except PlatformError as error:

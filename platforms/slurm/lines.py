@@ -45,7 +45,7 @@ class ConfLine(NamedTuple):
 def read_lines(
     text: str, name: str, fetch: Fetch | None = None, fault: type[PlatformError] = PlatformError
 ) -> list[ConfLine]:
-    """Return the lines with pairs of a configuration file and of the files that it includes.
+    """Return the lines with ``Key=Value`` of a configuration file and of the files that it includes.
 
     Args:
         name: the file's name in messages.

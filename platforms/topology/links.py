@@ -23,7 +23,10 @@ Loads = list[Floats]
 
 
 class LinkLines(NamedTuple):
-    """Link loads along one dimension, for the lines of routers that may carry traffic.
+    """Loads of links along one dimension of a torus or mesh.
+
+    A line is a row of routers that differ only in their coordinate along the dimension. Lines without traffic may be
+    left out.
 
     Args:
         first: the router with coordinate 0 on each line, shape (lines,). Router numbers vary fastest along the last

@@ -79,5 +79,5 @@ class Machine:
 
     @property
     def topology(self) -> Topology:
-        """The network with the place of each node; flat if the server describes none."""
+        """The network with each node's position; flat if the server describes none."""
         return self.nodes.topology

@@ -86,7 +86,7 @@ class NodeTable:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Each node's name: from its pool's pattern, its place, or its number."""
+        """Each node's name: from its pool's pattern, its position in the topology, or its number."""
         counts = np.bincount(self.pool, minlength=len(self.pools)).tolist()
         pools = [(pool.name, pool.names, count) for pool, count in zip(self._pools, counts, strict=True)]
         return names_in_order(pools, self.topology.names)
@@ -139,7 +139,7 @@ class NodeTable:
 
 
 def _column(rows: int, default: float, said: Iterable[tuple[NodeSet, float]]) -> NDArray[Any]:
-    """Return a column of ``rows`` values: ``default``, overridden by each (nodes, value) of ``said`` in turn.
+    """Return an array of ``rows`` values, one per node: the last value in ``said`` for the node, or ``default``.
 
     A constant column takes no memory.
     """

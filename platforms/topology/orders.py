@@ -24,7 +24,7 @@ _BLOCK: Final = (4, 2, 4)
 
 
 def _alps_block() -> Ints:
-    """Return the order in which ALPS visits the 4x2x4 routers of a block."""
+    """Return the order in which Cray's ALPS visits the routers of a block of 4x2x4."""
     rank = np.zeros(_BLOCK, dtype=np.intp)
     for number, (cube, enters, leaves) in enumerate(_CUBES):
         # The axis along which the path leaves the cube changes once, the other of x and z at every second step.

@@ -46,7 +46,7 @@ class Topology:
         return place_names(self.info)
 
     def _coordinates(self, places: Ints) -> Ints:
-        """Return the coordinates of the routers of places, shape (dimensions, places)."""
+        """Return the coordinates of the router at each position in ``places``, shape (dimensions, places)."""
         if len(self.shape) == 1 and self.nodes_per_router == 1 and not self.info.numbering:
             return places[np.newaxis]
         rest = places // self.nodes_per_router

@@ -107,7 +107,7 @@ def summary_in(folder: Path) -> dict[str, Any]:
 
 
 def _pairs(kept: Mapping[str, Any], told: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Yield (name, first value, second value) of each metric that both summaries have, also inside tables."""
+    """Yield (name, golden value, value of the run) of each metric that both summaries have, also inside tables."""
     for name, one in kept.items():
         if name not in told:
             continue

@@ -66,7 +66,7 @@ class EstimateError(PipistrelleError):
 
 
 class Standstill(NamedTuple):
-    """The state of a run at ``time`` (s), from which its future is simulated.
+    """The state of a run at ``time`` (s), from which the starts of queued jobs are estimated.
 
     - ``untold``: events that the scheduler has not received yet.
     - ``wake``: the types of events for which the scheduler wants a notice; None means all.
@@ -176,7 +176,7 @@ class _Ahead:
             self._put(max(job.expected_end, self._now), _END, job)
 
     def _next_instant(self) -> None:
-        """Process all events at the next instant."""
+        """Process all simulated events at the time of the next one."""
         self._now = self._agenda[0][0]
         while self._agenda and self._agenda[0][0] == self._now:
             _, kind, _, subject = heappop(self._agenda)

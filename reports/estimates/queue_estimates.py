@@ -252,7 +252,7 @@ def _labels(setup: Setup) -> dict[str, Labels]:
 
 
 def _nobody(files: RunFiles, at: float) -> ExplainError:
-    """Return the error for a time at which no job was queued.
+    """Return the error that no job was queued at the time ``at`` (s).
 
     Its message names the nearest times at which jobs were queued.
     """

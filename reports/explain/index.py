@@ -81,7 +81,7 @@ def _key(folder: Path) -> str:
 
 
 def _kept(path: Path, key: str) -> RunIndex | None:
-    """Return the index saved in a file, if its key is ``key``."""
+    """Return the index of a run saved in a file; None if it is unreadable or its key is not ``key``."""
     with suppress(OSError, ValueError, RecursionError):
         content = read_whole(path)
         if _key_of.decode(content).key == key:
@@ -90,7 +90,7 @@ def _kept(path: Path, key: str) -> RunIndex | None:
 
 
 def _keep(path: Path, index: RunIndex) -> None:
-    """Write an index; ignore a failure."""
+    """Save a run's index in the file ``path``; do nothing if the file cannot be written."""
     files = replace(index.files, folder=Path())  # the same wherever the folder is
     with suppress(OSError):
         write_whole(path, [msgspec.msgpack.encode(replace(index, files=files), enc_hook=_plain)])

@@ -66,9 +66,9 @@ def timeline_of(
 
 
 def _fill(found: list[Stretch], files: RunFiles, line: JobLine, begin: float, end: float, otherwise: Limit) -> None:
-    """Append stretches from ``begin`` to ``end`` (s); their limits follow from the numbers of free units.
+    """Append to ``found`` the limits of a job's wait from ``begin`` to ``end`` (s), by the numbers of free units.
 
-    While enough units were free, the limit is ``otherwise``.
+    While enough units were free for the job, the limit is ``otherwise``.
     """
     states = files.states
     if end <= begin or not len(states.times):
@@ -96,7 +96,7 @@ def _fill(found: list[Stretch], files: RunFiles, line: JobLine, begin: float, en
 
 
 def _join(found: list[Stretch], fresh: Stretch) -> None:
-    """Add a stretch; if the stretch before it has the same limit, extend that one instead."""
+    """Append ``fresh`` to ``found``; if the last stretch of time has the same limit, extend that one instead."""
     if fresh.end <= fresh.begin:
         return
     if not found or found[-1].limit != fresh.limit or _resource(found[-1]) != _resource(fresh):
@@ -117,7 +117,7 @@ def _join(found: list[Stretch], fresh: Stretch) -> None:
 
 
 def _resource(one: Stretch) -> str:
-    """Return the resource that was short on shared nodes; empty for other limits."""
+    """Return the resource, such as memory, that the job lacked in this time; "" if the limit is of another kind."""
     return one.detail.partition(":")[0] if one.limit == "resources" else ""
 
 

@@ -108,7 +108,7 @@ def why_not_repeated(spec: RunSpec | None, *, trust: bool) -> str | None:
 
 
 def setup_again(spec: RunSpec, files: RunFiles) -> Setup:
-    """Load the run's setup; PipistrelleError if an input is missing or changed."""
+    """Load the setup of a finished run; PipistrelleError if an input file is missing or changed."""
     try:
         with_digests(spec)
     except InputChanged as error:

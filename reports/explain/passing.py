@@ -82,12 +82,12 @@ class Promise(Struct):
 
 
 def known(time: float | None) -> float | None:
-    """Return the time (s), or None if it is infinite, which means that it is unknown."""
+    """Return ``time`` (s), or None if it is infinite, which stands for an unknown time."""
     return None if time == inf else time
 
 
 def promises_of(looks: Sequence[Look]) -> list[Promise]:
-    """Return the changes of a job's reserved start."""
+    """Return each change of a job's reserved start, from the observations of the job."""
     found: list[Promise] = []
     for look in looks:
         start = known(look.reservation)
@@ -204,7 +204,7 @@ def _ask_of_the_first(time: float, line: JobLine, seen: Seen, passing: Sequence[
 
 
 def _others(files: RunFiles, seen: Seen | None, *, waiting: bool = False) -> list[JobLine]:
-    """Return all jobs that started; with ``waiting``, also jobs that did not start."""
+    """Return all jobs of a run that started; with ``waiting``, also the jobs that never started."""
     found = [other for other in files.jobs.values() if waiting or other.start is not None]
     if seen is not None:
         for name, job in seen.submitted.items():
@@ -215,7 +215,7 @@ def _others(files: RunFiles, seen: Seen | None, *, waiting: bool = False) -> lis
 
 
 def _lacking(files: RunFiles, line: JobLine, seen: Seen | None, begin: float) -> tuple[Floats, Floats]:
-    """Return times (s) and the number of free units from each time on.
+    """Return times (s) of the wait of the job ``line``, and the number of free units from each time on.
 
     The number is infinite at times when more free units would not help the job.
     """
@@ -281,7 +281,7 @@ class _Held(Struct):
 
 
 def _held_back(seen: Seen, end: float) -> list[_Held]:
-    """Return the times in which limits of the job's class or of the scheduler held the job back."""
+    """Return the periods until ``end`` (s) in which a limit of its class or the scheduler held a job back."""
     found: list[_Held] = []
     for number, look in enumerate(seen.looks):
         if look.limit not in ("class", "limit"):

@@ -186,7 +186,7 @@ class Witness:
 
 
 def _limit(view: View, job: SchedulerJob, free: NodeSet, held_back: str | None) -> tuple[Limit, str, int]:
-    """Return a waiting job's limit, the limit's name, and its class's free units."""
+    """Return what keeps a queued job waiting: kind of limit, its name, and the free units that the job may use."""
     now = view.now
     windows = list(view.windows.against(job, now, end_of(now, job.occupies)))
     for window in windows:
@@ -216,7 +216,7 @@ def _limit(view: View, job: SchedulerJob, free: NodeSet, held_back: str | None) 
 
 
 def _suffice(view: View, job: SchedulerJob, units: NodeSet) -> bool:
-    """Return whether enough of these units are on nodes that meet the job's request."""
+    """Return whether ``units`` has enough units for the job on nodes that meet the job's node request."""
     return not job.by_nodes or picked(LowestIds(), job, units, view.machine) is not None
 
 
@@ -232,7 +232,7 @@ class ExpectedStarts:
         self._astray: str | None = None
 
     def started(self, job_id: str, now: float) -> None:
-        """Check that a job that started is the original run's next start."""
+        """Record whether the job that starts now is the next job to start in the original run, at the same time."""
         if self._astray is None:
             found = (job_id, now)
             expected = next(self._expected, found)
@@ -240,7 +240,7 @@ class ExpectedStarts:
                 self._astray = f"{found[0]} at {found[1]:.10g} s, in the run {expected[0]} at {expected[1]:.10g} s"
 
     def miss(self) -> None:
-        """Record the next start of the original run, if any, as missing from the repeated run."""
+        """Record that the repeated run lacks the next start of the original run, if there is one."""
         missed = next(self._expected, None)
         if self._astray is None and missed is not None:
             self._astray = f"no start of {missed[0]}, in the run at {missed[1]:.10g} s"

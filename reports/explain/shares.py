@@ -18,7 +18,7 @@ _MOST_LONGEST: Final = 10
 
 
 class Share(Struct):
-    """How long (s) and how many jobs a limit kept waiting, and the share of this time in all waits."""
+    """A limit that kept jobs waiting: the total time (s), its share of all waits, and the number of jobs."""
 
     limit: Limit
     seconds: float

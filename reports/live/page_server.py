@@ -120,7 +120,7 @@ class PageServer:
         self._thread.start()
 
     def publish(self, state: bytes) -> None:
-        """Make a state (JSON on one line) the newest one; return at once."""
+        """Offer ``state`` (JSON on one line) to viewers as the run's newest state; return at once."""
         self._newest = (self._newest[0] + 1, b"data: %b\n\n" % state)
         self._wake()
 
@@ -179,7 +179,7 @@ class PageServer:
             await asyncio.sleep(0)
 
     def _has_room(self) -> bool:
-        """Make room for another connection, if possible; return whether there is room."""
+        """Return whether another viewer may connect, after closing an old connection if necessary and possible."""
         if len(self._visitors) < MOST_VISITORS:
             return True
         first = next((one for one in self._visitors if one not in self._following), None)

@@ -165,7 +165,7 @@ class LiveState(Struct, frozen=True, kw_only=True):
 
 
 class Onlooker:
-    """A maker of the `LiveState` of a run, to be called between two steps of the simulation."""
+    """Makes the `LiveState` of a run; call it only between two notices to the scheduler."""
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
@@ -191,7 +191,7 @@ class Onlooker:
         notice_rate: float,
         end: tuple[EndReason, str] | None = None,
     ) -> LiveState:
-        """Return the state of a run; keywords add facts unknown to the simulation."""
+        """Return the state of a run; the keywords are facts that the simulation does not know."""
         engine, metrics = simulation.engine, simulation.metrics
         cluster = engine.cluster
         reason, message = end or ("", "")
@@ -272,7 +272,7 @@ class Onlooker:
     def _of_nodes(
         self, on: NDArray[np.int64], used: NDArray[np.float64], down: NDArray[np.bool_]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
-        """Return for each node the highest job index, the mean use, and whether all its units are down."""
+        """Combine values per unit, shape (units,): the node's highest job index, mean use, and whether it is down."""
         jobs, shares, out = np.empty(self._nodes, np.int64), np.empty(self._nodes), np.empty(self._nodes, np.bool_)
         for node, count, unit, each in self._node_units.pools:
             here, there = slice(node, node + count), slice(unit, unit + count * each)
@@ -305,7 +305,7 @@ class Onlooker:
 
 
 def amounts_of(of: SharedNodes | FreeResources) -> dict[str, NDArray[np.int64]]:
-    """Return {resource: amount of each node}, shape (nodes,), of the nodes or of what is free on them."""
+    """Return {resource: amount on each node, shape (nodes,)}: all that nodes have, or what is free on them."""
     nodes = of if isinstance(of, SharedNodes) else of.nodes
     found = {name: of.amounts[:, column] for column, name in enumerate(nodes.resources)}
     return {**found, GPU: of.gpus.sum(axis=1)} if nodes.gpus.any() else found

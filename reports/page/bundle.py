@@ -39,7 +39,7 @@ def bundle(entry: str, read: Callable[[str], str]) -> str:
 def _bundle(
     path: str, read: Callable[[str], str], bundled: dict[str, tuple[str, ...]], within: tuple[str, ...]
 ) -> Iterator[str]:
-    """Yield the script lines of the imported modules not bundled yet, then those of the module itself."""
+    """Yield the script lines of the module ``path``, after those of imported modules that are not in ``bundled``."""
     if path in within:
         raise ValueError(f"{path} imports itself: {' -> '.join([*within, path])}")
     taken, given, exported = [], [], []

@@ -59,6 +59,6 @@ def _after(time: float | None, moment: float) -> float:
 
 
 def _jobs(names: Sequence[str], rows: AttemptRows) -> Any:
-    """Return the index in ``rows.jobs`` of each named attempt's job; -1 if ``rows`` lacks the attempt."""
+    """Return, for each attempt in ``names``, the index of its job in ``rows.jobs``; -1 if it is not in ``rows``."""
     at = TextColumn.of(names).places_in(rows.names)
     return np.where(at < 0, -1, rows.job[np.maximum(at, 0)] if len(rows.job) else -1)

@@ -179,7 +179,7 @@ class AttemptRows:
 
 
 def _apart(later: Floats, earlier: Floats) -> Floats:
-    """Return ``later`` minus ``earlier`` (s), rounded to the six decimals of the outputs."""
+    """Return the times ``later`` minus ``earlier`` (s), rounded to six decimals as in the output files."""
     found: Floats = np.rint((later - earlier) * 1e6) / 1e6
     return found
 
@@ -249,7 +249,7 @@ def read_rows(tables: OutputTables, decided: Decided, until: float) -> AttemptRo
 
 
 def _by_job(names: TextColumn, submit: Floats) -> tuple[TextColumn, Ints, NDArray[np.intp]]:
-    """Sort attempts by job; return the jobs, and each attempt's job index and index before sorting."""
+    """Return the ids of the jobs, and for each attempt in the order of jobs: its job's index, its own old index."""
     if not names.counted(AGAIN).any():
         roots, numbered = names, np.zeros(len(names), dtype=np.int64)
     else:
@@ -272,7 +272,7 @@ def _by_job(names: TextColumn, submit: Floats) -> tuple[TextColumn, Ints, NDArra
 
 
 def _ranks(names: TextColumn) -> Ints:
-    """Return sort keys for jobs with equal submit times: their ids as numbers, or else as text."""
+    """Return a sort key for each job, used if submit times are equal: its id as a number, or else as text."""
     flat, begins = names.flat()
     marks = np.flatnonzero(flat == ord("!"))
     if len(marks) == len(names) and (names.counted("!") == 1).all():

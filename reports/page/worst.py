@@ -77,7 +77,7 @@ def worst_served(
 
 
 def _told(one: Explanation) -> dict[str, Any]:
-    """Return the parts of an explanation that the page shows, as JSON values."""
+    """Return what the page shows of an explanation of a job's wait, as JSON values."""
     return {
         "job": one.job,
         "answer": legible(one.answer, _LONGEST),

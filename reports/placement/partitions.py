@@ -231,14 +231,14 @@ def _sum(tallies: Iterable[_Tally]) -> _Tally:
 
 
 def _changes(both: list[_Tally]) -> dict[str, Any]:
-    """Return the counts on random nodes and in partitions, and the change in failures."""
+    """Return the counts of jobs in both simulations (random nodes, partitions), and the change in failed jobs."""
     counts = {name: [getattr(one, name) for one in both] for name in _Tally._fields}
     found = change_of_rates(counts["failed"], counts["held"])
     return {**counts, "change": found.value, "low": found.low, "high": found.high}
 
 
 class SimulatedLoss(NamedTuple):
-    """Blocking probabilities and half widths of their 95 % intervals, per class, and the utilisation."""
+    """Blocking probability of each job class, half width of its 95 % confidence interval, and utilisation."""
 
     blocking: NDArray[np.float64]
     width: NDArray[np.float64]

@@ -63,7 +63,7 @@ def picture(run: PlacedRun, time: float, suffix: str) -> bytes:
 
 
 def cells(machine: Machine, values: Floats) -> Floats:
-    """Arrange a value per node, shape (nodes,), as a table of cells; gaps are NaN."""
+    """Arrange ``values``, one per node, as the cells of the picture, shape (rows, columns); gaps are NaN."""
     topology = machine.topology
     if len(topology.shape) == 1:
         width = ceil(sqrt(len(values) * 2))

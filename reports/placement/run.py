@@ -71,7 +71,7 @@ class PlacedRun:
         return self.running_on(self.failed, self.failed_at)
 
     def running_on(self, nodes: Ints, times: Floats) -> Ints:
-        """Return the index of the job on each node just before the given time (s), -1 for none."""
+        """Return, for each pair in ``nodes`` and ``times`` (s), the job on the node just before; -1 for none."""
         wanted = np.zeros(len(self.machine.nodes), dtype=bool)
         wanted[nodes] = True
         parts = [some[wanted[some]] for some in self.nodes]

@@ -23,7 +23,7 @@ TABLE_II_RATIO: Final = (_OLD[1] / _OLD[0]) / (_NEW[1] / _NEW[0])
 
 
 class Rates(NamedTuple):
-    """Numbers of failures and of days in service, for old and for new GPUs, in a period."""
+    """Number of failures and days in service, in a period: both for old GPUs and for new GPUs."""
 
     old_failures: int
     old_days: float

@@ -144,7 +144,7 @@ def curves(both: Beside, step: float = 3600.0) -> Floats:
 
 
 def _states(both: Beside) -> Floats:
-    """Return the number of units in each state over time, as rows of a time (s) and one number per state."""
+    """Return how many units were in each state (busy, idle, ...) over time: rows of a time (s) and the numbers."""
     columns = ("nb_sleeping", "nb_switching_on", "nb_switching_off", "nb_idle", "nb_down", "nb_computing")
     rows = [
         [number_in(row["time"]), *(number_in(row.get(name, "0")) for name in columns)]
@@ -156,7 +156,7 @@ def _states(both: Beside) -> Floats:
 
 
 def _held(edges: Floats, begin: Floats, end: Floats, weight: Floats | Ints) -> Floats:
-    """Return, for each interval between two ``edges`` (s), the mean total weight of the running jobs.
+    """Return, for each interval between two ``edges`` (s), the sum of the running jobs' ``weight``, averaged over time.
 
     A job runs from ``begin`` to ``end`` (s).
     """
@@ -167,7 +167,7 @@ def _held(edges: Floats, begin: Floats, end: Floats, weight: Floats | Ints) -> F
 
 
 def _integral(at: Floats, times: Floats, changes: Floats) -> Floats:
-    """Return the integral of a step function up to each time in ``at``."""
+    """Return the integral, up to each time in ``at``, of a function that changes by ``changes`` at ``times``."""
     level = np.cumsum(changes)
     past = np.concatenate([[0.0], np.cumsum(level[:-1] * np.diff(times))])
     place = np.searchsorted(times, at, "right") - 1

@@ -165,7 +165,7 @@ def _paired(both: Together, number: int, metric: str, jobs: NDArray[np.intp] | N
 
 
 def half_width(apart: Floats, level: float = LEVEL) -> float | None:
-    """Return half the width of the confidence interval of a mean; ``apart`` has one difference per job.
+    """Return half the width of the confidence interval of the mean of ``apart``, one difference per job.
 
     Waits of jobs queued together depend on each other, so an interval over single jobs would be far too narrow. The
     interval is therefore computed from the means of batches of consecutive jobs (Law, Simulation Modeling and Analysis,

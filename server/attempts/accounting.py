@@ -65,10 +65,10 @@ def may_try_again(number: int, most: int) -> bool:
 
 
 def fruitless_after(fruitless: int, before: float, saved: float) -> int:
-    """Return how many attempts in a row, including this one, have saved no work.
+    """Return how many consecutive attempts of a job, up to this one, saved no work.
 
     Args:
-        fruitless: the number of such attempts in a row before this one.
+        fruitless: the number of consecutive attempts before this one that saved no work.
         before, saved: saved work (s) before and after this attempt.
     """
     return fruitless + 1 if saved == before else 0
@@ -92,7 +92,7 @@ class NodeTime(NamedTuple):
 
 
 def node_time(phase: WorkPhase, nodes: int) -> NodeTime:
-    """Return the node-seconds that ``nodes`` nodes spend in this phase of work and checkpoints."""
+    """Return the node-seconds, by use, that ``nodes`` nodes have spent according to ``phase``."""
     return NodeTime(
         phase.saved * nodes, (phase.working - phase.saved) * nodes, phase.dumping * nodes, phase.reading * nodes
     )
@@ -127,7 +127,7 @@ def split_work(work: float, done: bool, lost: bool) -> WorkSplit:
 
 
 def time_to_save(rest: float, walltime: float, saved: float, read: float, interval: float, dump: float) -> float:
-    """Return the shortest time (s) until an attempt completes or saves some work."""
+    """Return the least time (s) after which an attempt has either completed the job or saved some work."""
     return min(read_first(saved, read) + min(rest, interval + dump), walltime)
 
 

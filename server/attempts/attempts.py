@@ -99,7 +99,7 @@ class Attempts(Kept):
         return len(self._jobs) > len(self._held)
 
     def submitted(self, job: Job) -> None:
-        """Create the first attempt of a queued job, unless the job already has an attempt."""
+        """Create the first attempt of a newly queued job, unless the job already has an attempt."""
         if job.attempt is None:
             resilience = job.resilience or self._options.resilience
             job.attempt = Attempt(0, job.id, job.submit, job.walltime, resilience)
@@ -210,7 +210,7 @@ class Attempts(Kept):
             job.ending = None
 
     def leaves(self, job: Job) -> None:
-        """Release the units of a running job that ends now."""
+        """Record that a running job, which ends now, no longer holds its units."""
         attempt = attempt_of(job)
         if self._jobs.pop(attempt.serial, None) is None:  # its scheduler declared that it ran on no units
             return
@@ -221,7 +221,7 @@ class Attempts(Kept):
         attempt.stopped = self.work_time(job)
 
     def work_time(self, job: Job) -> float:
-        """Return the time (s) until which a running job has worked so far, before any epilogue."""
+        """Return the simulated time (s) at which a running job last worked: now, or when its epilogue began."""
         attempt = attempt_of(job)
         return worked_until(self._clockwork.now, attempt.began, attempt.work_ends)
 
@@ -254,7 +254,7 @@ class Attempts(Kept):
         self._held = {serial: self._jobs[serial] for serial in state["held"]}
 
     def check_invariants(self) -> None:
-        """Assert that each unit has the right holder, and that jobs with down nodes wait."""
+        """Assert that each unit is held by the job to which it is allocated, and that jobs with down nodes wait."""
         holding = []
         for job in self._cluster.running.values():
             attempt = attempt_of(job)
@@ -265,7 +265,7 @@ class Attempts(Kept):
         self._holders.check(holding)
 
     def is_awaited(self, job: Job) -> bool:
-        """Return whether a running job ends only after an event that is not on the agenda yet.
+        """Return whether a running job ends only after an event that is not scheduled yet.
 
         Such an event is a repair, for example.
         """
@@ -348,9 +348,9 @@ class Attempts(Kept):
             self._clockwork.queue_at(self._clockwork.now, again)
 
     def give_up(self, job: Job, cause: str, step: Step, *, comes_back: bool) -> Job | None:
-        """End an attempt early; return the job to requeue, or None if it is not retried.
+        """End a job's attempt early; return the job to requeue, or None if there is no further attempt.
 
-        ``comes_back``: whether the job may be retried, if it has attempts left.
+        ``comes_back``: whether the job gets a further attempt, if its maximum number allows one.
         """
         attempt = attempt_of(job)
         attempt.cause = cause

@@ -15,7 +15,7 @@ Part = slice | NDArray[np.intp]
 
 
 class Holders:
-    """The record of which attempt, by its serial number, holds each unit; at most one per unit."""
+    """The record of which attempt holds each unit, if no two attempts share a unit."""
 
     def __init__(self, units: int) -> None:
         #: serial number of the attempt that holds each unit, shape (units,)

@@ -47,7 +47,7 @@ class LastDump:
         return self._course.account(self._begin).node_unsaved > 0
 
     def strike(self, now: float, nodes: Sequence[int]) -> bool:
-        """Record a failure of nodes at ``now`` (s); return whether the checkpoint was complete."""
+        """Record that nodes of the job fail at ``now`` (s); return whether the checkpoint was already complete."""
         if now >= self.end:
             return True
         self._struck, self._fallen = now, len(nodes)

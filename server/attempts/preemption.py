@@ -36,10 +36,10 @@ class Preemption:
         return {PREEMPTION: self._grace_over}
 
     def state(self) -> None:
-        """Return None, because the agenda contains the whole state of preemption."""
+        """Return None: the scheduled events, saved elsewhere in a snapshot, describe all preemptions."""
 
     def restore(self, state: Any) -> None:
-        """Find the entries of preempted jobs in the restored agenda."""
+        """Find the restored scheduled events of jobs that are being preempted; ``state`` is ignored."""
         self._going = self._agenda.of(PREEMPTION)
 
     def preempt(self, order: PreemptJobData) -> None:
@@ -59,7 +59,7 @@ class Preemption:
             self._take_away(job)
 
     def check_invariants(self) -> None:
-        """Assert that jobs being preempted are running and have their agenda entries."""
+        """Assert that each job that is being preempted is running and that the end of its grace period is scheduled."""
         coming = self._agenda.of(PREEMPTION)
         asked = {job.id for job in self._cluster.running.values() if attempt_of(job).preempting is not None}
         assert self._going.keys() == asked == coming.keys(), f"being preempted: {self._going}, {asked}, {coming}"

@@ -290,7 +290,7 @@ class AttemptProgress(Kept):
 
     @classmethod
     def of_state(cls, state: list[Any]) -> Self:
-        """Return the attempt's progress from a saved state."""
+        """Return an attempt's progress from ``state``, as saved in a snapshot."""
         self = cls.__new__(cls)
         self.restore(state[0])
         return self
@@ -318,7 +318,7 @@ class RigidProgress:
         self.finish = self._segment.finish
 
     def strike(self, now: float, nodes: Sequence[int]) -> bool:
-        """Record a failure at ``now`` (s); return False if the allocation must end."""
+        """Record that nodes of the allocation fail at ``now`` (s); return whether the job continues."""
         if now >= self.finish:
             return True
         self._given_up = len(nodes)
@@ -361,7 +361,7 @@ class RigidProgress:
         )
 
     def made(self) -> list[Any]:
-        """Return [{argument of the constructor: value}]; an ended attempt is never saved."""
+        """Return [{constructor argument: value}], the inverse of `of_state`; an ended attempt is never saved."""
         start, read, _, interval, dump = self._segment.made()
         made = {"start": start, "work": self._work, "saved": self._saved, "nodes": self._nodes}
         return [{**made, "interval": interval, "dump": dump, "read": read}]
@@ -371,7 +371,7 @@ register(RigidProgress, RigidProgress.made, lambda state: RigidProgress(**state[
 
 
 def _left_of(phase: WorkPhase, dump: float) -> float:
-    """Return how long (s) it takes to save all work so far; a checkpoint takes ``dump`` s."""
+    """Return how long (s) it still takes to write a checkpoint of all work so far; a whole one takes ``dump`` s."""
     return dump - (phase.dumping - phase.dumps * dump) if phase.working > phase.saved else 0.0
 
 

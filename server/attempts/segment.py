@@ -27,7 +27,7 @@ class Segment:
         return phase_at(now, self.start, self._read, self._work, self._interval, self._dumps, self._dump, self.finish)
 
     def made(self) -> list[float]:
-        """Return the arguments with which this object was created."""
+        """Return the constructor's arguments, from which a restored run makes an equal segment."""
         return [self.start, self._read, self._work, self._interval, self._dump]
 
 

@@ -36,7 +36,7 @@ class ExternalEvents(Part):
         return {OUTSIDE: self.happen}
 
     def happen(self, number: int) -> None:
-        """Carry out the event with this index in the file."""
+        """Apply the event with the index ``number`` in the events file."""
         clockwork, now, event = self._clockwork, self._clockwork.now, self._events[number]
         if event.type in ("machine_unavailable", "machine_available"):
             units = NodeSet.parse(event.resources)

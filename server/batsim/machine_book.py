@@ -54,7 +54,7 @@ class MachineBook(Kept):
         self._set(now, places, COMPUTING)
 
     def job_ends(self, now: float, units: NodeSet) -> None:
-        """Record a job's end; units without jobs become idle unless they are unavailable."""
+        """Record that a job on ``units`` ends; units with no other job become idle unless they are unavailable."""
         places = numbers(units)
         self._jobs[places] -= 1
         self._set(now, places[(self._jobs[places] == 0) & (self._state[places] != UNAVAILABLE)], IDLE)

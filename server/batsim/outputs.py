@@ -154,13 +154,13 @@ class _Trace(Written, Observer):
         self._book.switch_begins(now, units, on=on)
 
     def arrived(self, now: float, units: NodeSet, complete: bool) -> None:
-        """Write a line when all units of one request have switched, as Batsim does."""
+        """Record that units have switched; write the machine's state if a whole request is complete, as in Batsim."""
         self._book.switch_ends(now, units)
         if complete:
             self._write_states(now)
 
     def availability(self, now: float, units: NodeSet, available: bool) -> None:
-        """Record available or unavailable units; Batsim writes no line for this."""
+        """Record that units become available or unavailable; like Batsim, write nothing to the output files."""
         if available:
             self._book.come_back(now, units)
         else:

@@ -177,7 +177,7 @@ class BatsimVerdicts(Verdicts):
 def _mapping(job: Job, mapping: dict[str, str], alloc: str) -> tuple[int, ...]:
     """Return, for each executor of a job, the index of its host in the allocation.
 
-    Raise `Illegal` if the mapping is wrong.
+    Raise `Illegal` if ``mapping`` is not {executor: index of a host in ``alloc``} for all executors of the job.
     """
     try:
         places = {int(executor): int(place) for executor, place in mapping.items()}

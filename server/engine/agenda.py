@@ -57,7 +57,7 @@ class Agenda:
 
     @staticmethod
     def cancel(entry: Entry) -> None:
-        """Cancel an entry; the simulation then ignores the entry and its time."""
+        """Cancel a future event; the simulation no longer stops at its time."""
         entry[3] = None
 
     def pop(self) -> Entry | None:

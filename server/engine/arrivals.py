@@ -54,9 +54,9 @@ class Arrivals(Kept):
             self.tell_the_last()
 
     def tell_the_last(self) -> None:
-        """Report once that no more jobs will come.
+        """Tell the scheduler, once, that no more jobs will be submitted.
 
-        This is so when the workload is exhausted and no job is held.
+        This is so when the workload has no further jobs and no job is held for its dependencies.
         """
         if self.drained and not self.exhausted and not self._dependencies.held:
             self.exhausted = True

@@ -65,7 +65,7 @@ class Dependencies(Kept, Observer):
         return len(self._held)
 
     def listens(self, hook: str) -> bool:
-        """Return whether the engine must call this hook; False if no job has dependencies."""
+        """Return whether the engine must call the observer's method ``hook``; False if no job has dependencies."""
         return bool(self._conditions) and super().listens(hook)
 
     def state(self) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class Dependencies(Kept, Observer):
             self._waiting[job_id].update((name, jobs[name]) for name in names)
 
     def each(self) -> list[Job]:
-        """Return the submitted jobs that are held because they wait for other jobs."""
+        """Return the held jobs, one entry per other job that must start or end before."""
         return [job for jobs in self._waiting.values() for job in jobs.values()]
 
     def hold(self, job: Job) -> bool:

@@ -366,7 +366,7 @@ class JobIds:
 
 
 def _numbered(job_id: str) -> tuple[str, int]:
-    """Return prefix and number of a job id; the number is -1 for an unusual id."""
+    """Split a job id ``PREFIX!NUMBER`` into prefix and number; the number is -1 if the id has another form."""
     prefix, _, name = job_id.partition("!")
     if len(name) > _DIGITS or not (name.isascii() and name.isdecimal()) or (name[0] == "0" and name != "0"):
         return prefix, -1

@@ -204,8 +204,8 @@ class Ledger:
 def may_differ(job: Job) -> bool:
     """Return whether a job may get more or fewer units than requested, as in Batsim.
 
-    True for a job with its own mapping. Also true if the job's work is a total amount spread over all its units, or a
-    sequence of such amounts.
+    This is so if the decision maps the job's executors to hosts. It is also so if the job's work is a total amount
+    spread over all its units, or a sequence of such amounts.
     """
     work = job.work
     parts: tuple[Profile | None, ...] = work.seq if isinstance(work, Composed) else (work,)

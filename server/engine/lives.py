@@ -83,7 +83,7 @@ class Work(Protocol):
         """Begin the work of a job that has its units; put its walltime on the agenda."""
 
     def phase_over(self, task: int) -> Job | None:
-        """End the task (a part of a job's work) whose agenda entry is due.
+        """End the task with the number ``task``, a part of a job's work, because its scheduled end is now.
 
         Return the job if all its work is done.
         """
@@ -95,7 +95,7 @@ class Work(Protocol):
         """Return the progress of a job whose work has begun."""
 
     def work_of(self, job_id: str, profile: str) -> Profile:
-        """Return the work that a profile describes for a job."""
+        """Return the profile called ``profile`` of the job's workload, which describes the job's work."""
 
     def state(self) -> Any:
         """Return the progress of all jobs as plain values, for a snapshot."""
@@ -290,7 +290,7 @@ class JobLives(Kept):
         return (self._cluster.ledger.idle, 0) if self.attempts is None else self.attempts.idle_and_down()
 
     def check_invariants(self) -> None:
-        """Assert that something will end each running job, such as an entry on the agenda."""
+        """Assert that something will end each running job, such as a scheduled event."""
         ending = self._agenda.of(END)
         for job in self._cluster.running.values():
             assert ending.get(job.id) is job.ending, f"the end of {job.id} differs from the one on the agenda"

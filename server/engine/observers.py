@@ -28,7 +28,7 @@ class Observer:
     """
 
     def listens(self, hook: str) -> bool:
-        """Return whether the engine must call this hook: only if the class overrides it."""
+        """Return whether the engine must call the observer's method ``hook``: only if the class overrides it."""
         return getattr(type(self), hook) is not getattr(Observer, hook)
 
     def begins(self, now: float, units: int) -> None:
@@ -114,7 +114,7 @@ class Deferred(Observer):
                 setattr(self, name, self._noting(hooks))
 
     def listens(self, hook: str) -> bool:
-        """Return whether any of the observers that get the calls overrides this hook."""
+        """Return whether any of the observers that get the recorded calls overrides the method ``hook``."""
         return bool(getattr(self._hooks, hook))
 
     def flush(self) -> None:

@@ -32,7 +32,7 @@ class StallDetector(Kept):
         self._fruitless = 0
 
     def same_instant(self, now: float, cluster: Cluster) -> None:
-        """Count another notice at the same instant; raise Stalled after too many."""
+        """Count a notice to the scheduler; raise Stalled after too many notices at the same simulated time."""
         if now != self._instant:
             self._instant = now
             self._notices = 0
@@ -45,7 +45,7 @@ class StallDetector(Kept):
             )
 
     def idle(self, now: float, cluster: Cluster) -> None:
-        """Count a notice on an idle machine; raise Stalled after too many without effect."""
+        """Count a notice sent while no job runs; raise Stalled after too many notices without effect."""
         if cluster.steps != self._steps:
             self._steps = cluster.steps
             self._fruitless = 0
@@ -93,7 +93,7 @@ class StallDetector(Kept):
 
 
 def describe_waiting(cluster: Cluster) -> str:
-    """Return a message about queued and running jobs, and what the scheduler keeps units for."""
+    """Describe queued and running jobs, free units, and units that the scheduler keeps free on purpose."""
     names = [f"{job.id} ({job.size} units)" for job in islice(cluster.waiting.values(), _NAMED)]
     more = len(cluster.waiting) - len(names)
     text = f"{len(cluster.waiting)} waiting, {len(cluster.running)} running, {cluster.ledger.idle} units free"

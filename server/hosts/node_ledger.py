@@ -115,7 +115,7 @@ class NodeLedger(SharedLedger):
         return request
 
     def _taken(self, shape: Shape, takes: tuple[Take, ...]) -> Taken:
-        """Return the total that a job takes of all its nodes together."""
+        """Return the cores, memory and GPUs that a job takes of all its nodes together."""
         _, amounts, gpus = shape.rows(takes)
         sums = amounts.sum(axis=0).tolist()
         cores, memory = (
@@ -169,7 +169,7 @@ class NodeLedger(SharedLedger):
         return found
 
     def _divided(self, job: Job, alloc: NodeSet, shape: Shape) -> tuple[Take, ...]:
-        """Return what a job takes of each node if the scheduler named only the nodes."""
+        """Divide a job's tasks and GPUs among the nodes ``alloc``, for a scheduler that named only the nodes."""
         nodes = list(alloc)
         if shape.request.exclusive:
             return self._whole_nodes(job, nodes, shape)
@@ -193,7 +193,7 @@ class NodeLedger(SharedLedger):
         return tuple(found)
 
     def _whole_nodes(self, job: Job, nodes: list[int], shape: Shape) -> tuple[Take, ...]:
-        """Return what an exclusive job takes of each node; its tasks fill one node after the other."""
+        """Divide an exclusive job's tasks among whole nodes; they fill one node after the other."""
         left = len(nodes) * shape.exact if shape.tasks is None else shape.tasks
         most = shape.most_tasks(self._nodes.amounts[:], self._nodes.gpus)
         found = []
@@ -222,7 +222,7 @@ class NodeLedger(SharedLedger):
         return self.free.take_rows(nodes, amounts, gpus)
 
     def _take_all(self, job: Job, shape: Shape, takes: Sequence[Take]) -> None:
-        """Take the resources on all nodes and the licences, or nothing if one is short."""
+        """Take a job's licences and resources on all its nodes; raise `Illegal`, and take none, if one is not free."""
         done: list[Take] = []
         try:
             self.free.take_licenses(shape.request.licenses)

@@ -27,7 +27,7 @@ Leaf = Delay | ParallelTask | UsageTrace
 
 
 class Task(Struct, eq=False):
-    """Work at one pace: a delay, a parallel task, or a step of a usage trace.
+    """Work that advances at one pace on its hosts: a delay, a parallel task, or a step of a usage trace.
 
     Attributes:
         demands: {host: work there}; empty for a delay or a task without computation.

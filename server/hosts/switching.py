@@ -28,7 +28,7 @@ class SwitchRequest(Struct, eq=False):
 
 
 class Leg(Struct, eq=False):
-    """Units of a request that reach their power state together.
+    """Units of a request to switch on or off that reach the requested power state at the same time.
 
     An agenda entry refers to the leg by number.
     """
@@ -179,7 +179,7 @@ class Switchboard(Part):
         return pstate, kind
 
     def _check_sleep(self, units: NodeSet, there: NodeSet, pstate: int) -> None:
-        """Raise `Illegal` unless the units can enter the sleep state now."""
+        """Raise `Illegal` if some of ``units`` sleep already (are not in ``there``) or have jobs."""
         if there != units:
             raise Illegal("wrong_state", f"units sleep already, and cannot go to pstate {pstate} so: {units - there}")
         if self._cluster.ledger.is_used(units):

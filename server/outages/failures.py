@@ -97,7 +97,7 @@ def lives_of(
 
 
 class _Down(Kept):
-    """Down nodes, each with the number of failures (or maintenances) that keep it down."""
+    """The nodes that are down, with the number of failures, or of maintenances, that keep each node down."""
 
     _kept = ("_times",)
 
@@ -109,7 +109,7 @@ class _Down(Kept):
         return sorted(self._times)
 
     def more(self, nodes: Iterable[int]) -> NodeSet:
-        """Add one cause to each node; return the nodes that were up before."""
+        """Count one more failure or maintenance of each node; return the nodes that had none before."""
         new = []
         for node in nodes:
             self._times[node] += 1
@@ -118,7 +118,7 @@ class _Down(Kept):
         return NodeSet.of(new)
 
     def less(self, nodes: Iterable[int]) -> NodeSet:
-        """Remove one cause from each node; return the nodes that have none left."""
+        """Count one failure or maintenance less of each node; return the nodes that have none left."""
         old = []
         for node in nodes:
             self._times[node] -= 1
@@ -128,7 +128,7 @@ class _Down(Kept):
         return NodeSet.of(old)
 
     def without(self, nodes: NodeSet) -> NodeSet:
-        """Return the nodes among these that have no cause to be down."""
+        """Return those of ``nodes`` that no failure or maintenance keeps down."""
         return NodeSet.of(node for node in nodes if node not in self._times) if self._times else nodes
 
 

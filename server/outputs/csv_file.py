@@ -59,7 +59,7 @@ class CsvFile:
             self.hand_over()
 
     def hand_over(self) -> None:
-        """Format all added rows and write them to the file."""
+        """Format all rows added with `write` and write them to the file."""
         rows = self._left + "".join(self._lines_of(self.rows)).encode()
         self.rows.clear()
         written, error = write_rows(self._file, rows)  # type: ignore[arg-type]  # it is open
@@ -127,7 +127,7 @@ class Written(Kept):
             file.open()
 
     def restore(self, state: Any, *made: Any, **more: Any) -> None:
-        """Continue the existing files; cut off lines written after the saved state."""
+        """Continue the existing files, after cutting off the lines written after the snapshot ``state``."""
         try:
             super().restore(state, *made, **more)
         except OutputFailed:

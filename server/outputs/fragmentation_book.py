@@ -41,7 +41,7 @@ class Fragmentation(Struct, frozen=True, kw_only=True):
 
 
 class _Shape(Struct, frozen=True, order=True):
-    """What a job needs: ``each`` units of a node, or all if ``alone``, on nodes it accepts."""
+    """A job's needs: ``each`` units per node, or whole nodes if ``alone``, of the nodes that suit the job."""
 
     each: int
     alone: bool

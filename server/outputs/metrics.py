@@ -227,7 +227,7 @@ class Metrics(Kept, Observer):
 
 
 def held_units(job: Job) -> float:
-    """Return the number of a started job's units, or of its cores on nodes with resources."""
+    """Return how many units a started job holds; on nodes with resources, how many cores."""
     return job.alloc.count if job.taken is None else job.taken.cores / MILLI
 
 

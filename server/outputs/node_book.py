@@ -23,7 +23,7 @@ NODE_COLUMNS = "node,pool,failures,maintenances,time_up,time_down,time_in_mainte
 
 
 def seconds_by_state(total: float, down: NDArray[np.float64], busy: float) -> dict[str, float]:
-    """Return node-seconds by state: all, down by failures, maintenance, busy and idle.
+    """Return {state: node-seconds} for the states all, down (by failures), maintenance, busy and idle.
 
     Args:
         total: node-seconds of the whole run.
@@ -218,8 +218,8 @@ class SharedNodeBook(NodeBook):
     def _count(self, nodes: NDArray[np.intp], which: NDArray[np.bool_], now: float) -> None:
         """Add the time since each node's last change to its busy time.
 
-        If a node is down, add the time to the time held while down instead. ``which`` has one value per node of
-        ``nodes``: True if the node is included.
+        For a node that is down, add the time to its time held by jobs while down instead. ``which`` has one value per
+        node of ``nodes``: True if the node's time is added.
         """
         nodes = nodes[which]
         span = now - self._since[nodes]

@@ -208,7 +208,7 @@ class ResourceBook(Observer):
         return ((self._has[at] > 0) & (left < self._least)).astype(np.int64)
 
     def _count_again(self) -> None:
-        """Recount all nodes, at the start and after a restore."""
+        """Compute the used, free and stranded amounts of all nodes, at the start and after a restore."""
         width, every = len(self._names), np.arange(len(self._nodes))
         #: what is free on each node, and on those that are up, shape (nodes, resources)
         self._left = self._columns(self._free.amounts, self._free.gpus)

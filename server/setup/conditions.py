@@ -159,7 +159,7 @@ def _wishes(workload: Workload) -> Iterator[tuple[int, list[Condition]]]:
 
 
 def first_of(names: list[str]) -> str:
-    """Return the first three names as one text, for messages."""
+    """Return at most three of ``names`` as one text for a message, such as ``a, b, c``."""
     shown = ", ".join(legible(name, _LONGEST) for name in names[:_NAMED])
     return shown + (" and others" if len(names) > _NAMED else "")
 

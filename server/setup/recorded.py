@@ -102,7 +102,7 @@ def _nodes(workload: Workload, platform: Platform) -> list[str]:
 
 
 def rooms(starts: Floats, submits: Floats, sizes: Ints, lengths: Floats, units: int) -> dict[int, float]:
-    """Return {row: first time (s) at which the job fits}.
+    """Return {row of a job in the workload: first time (s) at which the job fits on the machine}.
 
     The result has the jobs that do not fit at their recorded start, or have none. Jobs that fit at their recorded start
     are placed first, ordered by start, then row. Every other job then gets the first time at which it fits for its
@@ -142,7 +142,7 @@ def rooms(starts: Floats, submits: Floats, sizes: Ints, lengths: Floats, units: 
 
 
 class _Load:
-    """The number of units that jobs hold, as a step function of time."""
+    """The number of units that jobs hold, as a function of time."""
 
     def __init__(self, starts: Floats, lengths: Floats, sizes: Ints) -> None:
         times = np.concatenate([starts, starts + lengths])
@@ -151,9 +151,9 @@ class _Load:
         self._held = np.cumsum(np.bincount(places, weights=changes, minlength=len(self._times)))
 
     def first_room(self, since: float, length: float, most: int) -> float:
-        """Return the first time (s) from ``since`` on at which a job of this length fits.
+        """Return the first time (s), not before ``since``, from which a job fits for ``length`` s.
 
-        During the job's ``length`` (s), other jobs hold at most ``most`` units.
+        It fits if all other jobs together hold at most ``most`` units during this time.
         """
         time = since
         at = max(int(np.searchsorted(self._times, since, "right")) - 1, 0)

@@ -50,7 +50,7 @@ def said(count: int) -> str:
 
 
 def job_request(workload: Workload, row: int) -> Request:
-    """Return what a job takes of shared nodes; see `processors_request` for a job without a request."""
+    """Return a job's request for resources of shared nodes; without one, the result of `processors_request`."""
     request = None if workload.requests is None else workload.requests[row]
     return processors_request(workload, row) if request is None else request
 

@@ -274,7 +274,7 @@ class CurveListener:
         return bool(self._socket.poll(0))
 
     def forget(self, stranger: CurveStranger) -> None:
-        """Count a peer as unknown from now on; call this when the server no longer serves it."""
+        """Treat a peer as unknown from now on; call this when the peer is no longer the server's scheduler."""
         if self._served is stranger:
             self._served = None
 
@@ -289,6 +289,6 @@ class CurveListener:
 
 
 def bounded(parts: list[bytes], longest: int) -> ZmtpMessage:
-    """Return the parts as a message; empty the last part if they exceed ``longest`` bytes."""
+    """Return the frames ``parts`` as a message, the last one emptied if all exceed ``longest`` bytes together."""
     size = sum(map(len, parts))
     return ZmtpMessage(parts) if size <= longest else ZmtpMessage([*parts[:-1], b""], size)

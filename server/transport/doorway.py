@@ -48,7 +48,7 @@ class _Passage:
         return self.inner if end is self.outer else self.outer
 
     def wants(self, end: socket.socket) -> int:
-        """Return the selector events to wait for at this socket."""
+        """Return the selector events (readable, writable) to wait for at ``end``, one of the two sockets."""
         reads = end not in self.ended and len(self.unsent[self.other(end)]) < _CHUNK
         return (selectors.EVENT_READ if reads else 0) | (selectors.EVENT_WRITE if self.unsent[end] else 0)
 

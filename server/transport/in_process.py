@@ -51,7 +51,7 @@ def bare(transport: Any) -> Any:
 
 
 class Busy(Protocol):
-    """A lock like `threading.Lock`."""
+    """Interface of a lock, such as `threading.Lock`."""
 
     def acquire(self, blocking: bool = True) -> bool:
         """Take the lock; return whether that worked."""

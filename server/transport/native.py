@@ -275,7 +275,7 @@ class NativeTransport(Peer[ServerSession]):
         self._leave()
 
     def _last_words(self) -> None:
-        """Limit the time for all further sending to `LINGER_S`, even if the user interrupts."""
+        """Limit the time for sending all further messages to `LINGER_S` seconds, even if the user presses Ctrl-C."""
         self._interrupted = lambda: False
         self._decision_timeout = LINGER_S
 

@@ -113,7 +113,7 @@ class Peer(ABC, Generic[_S]):
 
     @abstractmethod
     def _holds_more(self) -> bool:
-        """Return whether unread data has arrived."""
+        """Return whether unread data from the scheduler has arrived."""
 
     @abstractmethod
     def _lost(self) -> str | None:
@@ -184,7 +184,7 @@ class Peer(ABC, Generic[_S]):
         """Send a notice's frame; raise SchedulerFailed if that is impossible."""
 
     def _left(self, why: LeaveReason) -> SchedulerFailed:
-        """Return the error for a scheduler that announced its end."""
+        """Return the error for a scheduler that said, with the reason ``why``, that it leaves the run."""
         gone = self._fate(GRACE_S)
         if gone is None:
             what, reason = _LEFT[why]
@@ -231,5 +231,5 @@ class Peer(ABC, Generic[_S]):
 
 
 def scheduler_named(name: str) -> str:
-    """Return a scheduler's name as messages show it, such as ``scheduler 'easy'``."""
+    """Return ``name`` as error messages show it, such as ``scheduler 'easy'``."""
     return f"scheduler '{legible(name, _SHOWN_NAME)}'"
