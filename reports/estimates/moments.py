@@ -1,5 +1,6 @@
 """Simulate a run again in this process, and estimate the starts of the queued jobs at some times."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -80,7 +81,7 @@ def glimpses(
         KeyboardInterrupt: if the user interrupts.
     """
     watched = _WatchedRuntime(spec, setup, files, times, looks=looks)
-    result = run(spec, RunOptions(setup=setup, connection=_Connected(watched), check=False))
+    result = run(spec, RunOptions(setup=setup, connection=watched, check=False))
     if isinstance(result.failure, Interrupted):
         raise KeyboardInterrupt from result.failure
     watched.check()
@@ -89,19 +90,38 @@ def glimpses(
     return watched.found
 
 
-@dataclass(frozen=True, slots=True)
-class _Connected:
-    """The connection of a run to the given scheduler in this process."""
+class WatchedScheduler(ABC):
+    """The scheduler of a repeated run, and the connection to it; subclasses watch its replies."""
 
-    scheduler: "_WatchedRuntime"
+    _runtime: Runtime
 
     @contextmanager
     def open(self, spec: RunSpec, setup: Setup, interrupted: connection.Interrupted) -> Iterator[Transport]:
         """Yield a transport that calls the scheduler."""
-        yield InProcessTransport(self.scheduler, interrupted)
+        yield InProcessTransport(self, interrupted)
+
+    def hello(self) -> HelloData:
+        """Return the scheduler's HELLO."""
+        return self._runtime.hello()
+
+    def welcome(self, data: WelcomeData) -> None:
+        """Forward the server's WELCOME to the scheduler."""
+        self._runtime.welcome(data)
+
+    def state(self) -> Any:
+        """Return the scheduler's state."""
+        return self._runtime.state()
+
+    def restore(self, state: Any) -> None:
+        """Restore the scheduler's state."""
+        self._runtime.restore(state)
+
+    @abstractmethod
+    def answer(self, notice: Notice) -> Reply:
+        """Return the scheduler's reply to a notice."""
 
 
-class _WatchedRuntime:
+class _WatchedRuntime(WatchedScheduler):
     """The scheduler of a repeated run, which also makes estimates at the requested times."""
 
     def __init__(self, spec: RunSpec, setup: Setup, files: RunFiles, times: Sequence[float], *, looks: bool) -> None:
@@ -128,21 +148,13 @@ class _WatchedRuntime:
 
     def hello(self) -> HelloData:
         """Return the scheduler's HELLO, without wake conditions: estimates know the wake filter alone."""
-        told = self._runtime.hello()
+        told = super().hello()
         return replace(told, features=tuple(one for one in told.features if one != "wake_when"))
 
     def welcome(self, data: WelcomeData) -> None:
         """Forward the server's WELCOME to the scheduler."""
         self._welcomed = data
-        self._runtime.welcome(data)
-
-    def state(self) -> Any:
-        """Return the scheduler's state."""
-        return self._runtime.state()
-
-    def restore(self, state: Any) -> None:
-        """Restore the scheduler's state."""
-        self._runtime.restore(state)
+        super().welcome(data)
 
     def answer(self, notice: Notice) -> Reply:
         """Make the estimates for times before this notice, then reply to it.

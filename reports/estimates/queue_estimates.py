@@ -85,6 +85,17 @@ class QueueThen(Struct):
     errors: ErrorFigures
 
 
+def require_under_way(files: RunFiles, at: float) -> None:
+    """Raise ExplainError unless the run was under way at a time (s)."""
+    if not 0 <= at <= files.until:
+        raise ExplainError(
+            "the run was not under way then",
+            where=f"--at, {files.folder}",
+            expected=f"a time from 0 s to {files.until:.10g} s",
+            found=f"{at:.10g} s",
+        )
+
+
 def queue_then(folder: Path, at: float, of: Mapping[str, str], *, trust: bool = False) -> QueueThen:
     """Return the jobs queued at a time (s) with their expected starts.
 
@@ -98,13 +109,7 @@ def queue_then(folder: Path, at: float, of: Mapping[str, str], *, trust: bool = 
             queued.
     """
     spec, files = repeatable(folder, trust=trust)
-    if not 0 <= at <= files.until:
-        raise ExplainError(
-            "the run was not under way then",
-            where=f"--at, {files.folder}",
-            expected=f"a time from 0 s to {files.until:.10g} s",
-            found=f"{at:.10g} s",
-        )
+    require_under_way(files, at)
     setup = setup_again(spec, files)
     (glimpse,) = glimpses(spec, setup, files, [at], looks=True)
     estimates = _estimates(files, setup, glimpse)

@@ -1,7 +1,5 @@
 """The tables of Slurm's commands at one time of a run: squeue, sprio, sshare and sdiag."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -12,19 +10,18 @@ from pipistrelle.protocol.base.errors import printable
 from pipistrelle.protocol.decisions import ExecuteJob, Stop, StopData
 from pipistrelle.protocol.events import SimulationEnds
 from pipistrelle.protocol.fields import package_version
-from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
-from pipistrelle.reports.estimates.queue_estimates import repeatable
+from pipistrelle.protocol.messages import Notice, Reply
+from pipistrelle.reports.estimates.moments import WatchedScheduler
+from pipistrelle.reports.estimates.queue_estimates import repeatable, require_under_way
 from pipistrelle.reports.explain.making import setup_again
 from pipistrelle.reports.explain.replay import ExpectedStarts
 from pipistrelle.runs.description.spec import RunSpec
-from pipistrelle.runs.execution import connection
 from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.runs.folders.files import ExplainError, RunFiles
 from pipistrelle.schedulers.runtime.runtime import Runtime
 from pipistrelle.schedulers.slurm.policy import SlurmPolicy
 from pipistrelle.server.errors import Interrupted
 from pipistrelle.server.setup.setup import Setup
-from pipistrelle.server.transport.in_process import InProcessTransport, Transport
 
 
 class SlurmThen(Struct, frozen=True):
@@ -63,13 +60,7 @@ def slurm_then(folder: Path, at: float) -> SlurmThen:
             found=printable(files.scheduler),
             hint="'explain queue' shows the queue of any scheduler.",
         )
-    if not 0 <= at <= files.until:
-        raise ExplainError(
-            "the run was not under way then",
-            where=f"--at, {files.folder}",
-            expected=f"a time from 0 s to {files.until:.10g} s",
-            found=f"{at:.10g} s",
-        )
+    require_under_way(files, at)
     watched = _Watched(spec, setup_again(spec, files), files, at)
     return watched.tables()
 
@@ -79,7 +70,7 @@ def _finite(row: dict[str, Any]) -> dict[str, Any]:
     return {name: "inf" if value == inf else value for name, value in row.items()}
 
 
-class _Watched:
+class _Watched(WatchedScheduler):
     """The scheduler of a repeated run, which stops at a time."""
 
     def __init__(self, spec: RunSpec, setup: Setup, files: RunFiles, at: float) -> None:
@@ -91,11 +82,6 @@ class _Watched:
         self._expected = ExpectedStarts(files.starts)
         self._as_of = 0.0
         self._over = False
-
-    @contextmanager
-    def open(self, spec: RunSpec, setup: Setup, interrupted: connection.Interrupted) -> Iterator[Transport]:
-        """Yield a transport that calls the scheduler."""
-        yield InProcessTransport(self, interrupted)
 
     def tables(self) -> SlurmThen:
         """Run until the time; return the tables."""
@@ -117,22 +103,6 @@ class _Watched:
             [_finite(row) for row in policy.shares()],
             policy.diagnostics(self._at),
         )
-
-    def hello(self) -> HelloData:
-        """Return the scheduler's HELLO."""
-        return self._runtime.hello()
-
-    def welcome(self, data: WelcomeData) -> None:
-        """Forward the server's WELCOME to the scheduler."""
-        self._runtime.welcome(data)
-
-    def state(self) -> Any:
-        """Return the scheduler's state."""
-        return self._runtime.state()
-
-    def restore(self, state: Any) -> None:
-        """Restore the scheduler's state."""
-        self._runtime.restore(state)
 
     def answer(self, notice: Notice) -> Reply:
         """Reply to a notice; after the time, end the run."""

@@ -144,12 +144,9 @@ class SlurmLimits:
         name = _alone_minutes(minutes, tres, job, "pj_mins", hidden)
         if name:
             return job_minutes_reason("Assoc", name)
-        name = _alone(inherited(job.assoc, "max_tres_pj") or {}, tres, "pj", hidden)
-        if name:
-            return job_reason("Assoc", name)
-        name = _alone_node(inherited(job.assoc, "max_tres_pn") or {}, tres, "pn", hidden)
-        if name:
-            return node_reason("Assoc", name)
+        reason = self._own_amounts(job, tres, hidden)
+        if reason:
+            return reason
         run = inherited(job.assoc, "max_tres_run_mins_pu")
         if run:
             mine = job.assoc
@@ -315,14 +312,20 @@ class SlurmLimits:
                 return "QOSMaxWallDurationPerJobLimit"
         return ""
 
-    def _own_alone(self, job: SlurmJob, tres: Tres, hidden: set[str]) -> str:
+    def _own_amounts(self, job: SlurmJob, tres: Tres, hidden: set[str]) -> str:
+        """Return the association's exceeded limit on the amounts of one job, in total or per node; "" if none."""
         inherited = self.accounts.inherited
         name = _alone(inherited(job.assoc, "max_tres_pj") or {}, tres, "pj", hidden)
         if name:
             return job_reason("Assoc", name)
         name = _alone_node(inherited(job.assoc, "max_tres_pn") or {}, tres, "pn", hidden)
-        if name:
-            return node_reason("Assoc", name)
+        return node_reason("Assoc", name) if name else ""
+
+    def _own_alone(self, job: SlurmJob, tres: Tres, hidden: set[str]) -> str:
+        inherited = self.accounts.inherited
+        reason = self._own_amounts(job, tres, hidden)
+        if reason:
+            return reason
         name = _alone_minutes(inherited(job.assoc, "max_tres_mins_pj") or {}, tres, job, "pj_mins", hidden)
         if name:
             return job_minutes_reason("Assoc", name)
