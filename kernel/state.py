@@ -36,7 +36,7 @@ class Rules(NamedTuple):
         backfill: which jobs may pass the first in the queue, such as `EASY`.
         failing: whether nodes can go down.
         planned: whether nodes go down for maintenance.
-        placing, keeping: whether the positions of jobs are tracked, and whether they are logged.
+        placing, keeping: whether the run tracks which units each job has, and whether it logs them.
         dumps: whether jobs write checkpoints; ``dump`` and ``read`` are how long writing and reading one takes.
         retries, original: whether interrupted jobs are requeued, and whether they keep their place in the queue.
         most_attempts: largest number of attempts of a job.

@@ -211,7 +211,7 @@ def encode_value(value: Any, what: str) -> bytes:
 
 
 def _decoded(value: Any) -> Any:
-    """Return ``value`` as a Python value, but ``""`` if it is undecoded JSON, which may contain null."""
+    """Return ``value`` as a Python value; undecoded JSON gives ``""``, so that a null in it is no error."""
     return "" if isinstance(value, msgspec.Raw) else plain(value)
 
 

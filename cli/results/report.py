@@ -24,7 +24,7 @@ _MOST_MOMENTS: Final = 1000
     "--estimates",
     type=click.IntRange(1, _MOST_MOMENTS),
     metavar="N",
-    help="Simulate the runs again, to show expected starts at N times.",
+    help="Simulate again, to show the starts expected at N points in time.",
 )
 @click.option("--trust", is_flag=True, help="Allow running the Python scheduler that is named in RUN's files.")
 def command(runs: tuple[Path, ...], page: Path, repeat: bool, estimates: int | None, trust: bool) -> None:

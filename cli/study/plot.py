@@ -85,7 +85,10 @@ def _size(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple
     help="With --kind sizes: axis (parameter that the study varies) whose two --values are compared.",
 )
 @click.option(
-    "--values", metavar="A,B", show_default="the only two", help="The two values of --axis that --kind sizes compares."
+    "--values",
+    metavar="A,B",
+    show_default="the only two",
+    help="With --kind sizes: the two values of --axis to compare.",
 )
 @where_option
 @level_option

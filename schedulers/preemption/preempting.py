@@ -26,7 +26,7 @@ class KeptUnits(NamedTuple):
     """What is kept free for a queued job until the jobs preempted for it have ended.
 
     Attributes:
-        units: the units, or the nodes that jobs share.
+        units: the units kept free; if jobs share nodes, the nodes on which something is kept free.
         victims: ids of the jobs that are being preempted for it.
         takes: what the job will take of shared nodes.
     """

@@ -118,8 +118,8 @@ class CurveStranger:
 class CurveListener:
     """A listener for encrypted connections, which receives messages of peers with known keys.
 
-    ``longest``: longest message of the scheduler (bytes); a message twice as long ends its connection. Raise
-    EndpointError if the endpoint cannot be used.
+    ``longest``: the longest message (bytes) that the scheduler may send. libzmq closes the connection of a peer that
+    sends a message twice as long. Raise EndpointError if the endpoint cannot be used.
     """
 
     def __init__(

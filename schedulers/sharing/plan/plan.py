@@ -272,7 +272,7 @@ class NodePlan(NodeSearch):
         return ended
 
     def look_ahead(self) -> None:
-        """Record when the next window ends; call this after all decisions."""
+        """Record when the next maintenance window ends; call this after all decisions."""
         windows = self.view.windows
         self._next_end = windows.next_end(self.view.now) if windows else inf
 

@@ -267,8 +267,8 @@ class SlurmLimits:
     def _denied(self, job: SlurmJob, tres: Tres) -> str:
         """Return the limit that a job exceeds on its own, if a QOS with the flag DenyOnLimit applies to it; else "".
 
-        From the first such QOS on, the limits of the associations count, too. A limit of a QOS hides the same limit of
-        what is tested later.
+        The QOS are tested first, then the associations. Once a QOS has the flag, the QOS and associations tested after
+        it deny, too. If a QOS sets a limit, the same limit of a later QOS or association is ignored.
         """
         hidden: set[str] = set()
         strict = False
