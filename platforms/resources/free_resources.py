@@ -10,7 +10,7 @@ from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.resources.node_request import OneNodeRequest
 from pipistrelle.platforms.resources.shared_nodes import Amounts, SharedNodes
 from pipistrelle.protocol.base.errors import shown
-from pipistrelle.protocol.resources.amounts import MILLI, amount_text
+from pipistrelle.protocol.resources.amounts import GPU, MILLI, amount_text
 
 
 class FreeResources:
@@ -196,3 +196,10 @@ class FreeResources:
 def _text(resource: str, amount: int) -> str:
     """Return an amount as people write it; a resource ``GPU 3`` is in thousandths of a GPU."""
     return f"{amount / MILLI:g}" if resource.startswith("GPU ") else amount_text(resource, amount)
+
+
+def amounts_of(of: SharedNodes | FreeResources) -> dict[str, Amounts]:
+    """Return {resource: amount on each node, shape (nodes,)}: all that nodes have, or what is free on them."""
+    nodes = of if isinstance(of, SharedNodes) else of.nodes
+    found = {name: of.amounts[:, column] for column, name in enumerate(nodes.resources)}
+    return {**found, GPU: of.gpus.sum(axis=1)} if nodes.gpus.any() else found

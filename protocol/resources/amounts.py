@@ -119,3 +119,8 @@ def _bounded(amount: int, what: str, value: object) -> int:
         fault = "negative" if amount < 0 else "too large"
         raise AmountError(f"{what} is {fault}", expected=f"0 to {MOST:,} base units", found=shown(value))
     return amount
+
+
+def base_of(resource: str) -> int:
+    """Return how many base units make one core or GPU; 1 for other resources."""
+    return MILLI if resource in (CORES, GPU) else 1

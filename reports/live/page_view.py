@@ -6,11 +6,12 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from pipistrelle.platforms.resources.free_resources import amounts_of
 from pipistrelle.platforms.resources.shared_nodes import shared_nodes_of
 from pipistrelle.reports.live.asking import answer
 from pipistrelle.reports.live.layout import MapLayout
 from pipistrelle.reports.live.page_server import PageServer
-from pipistrelle.reports.live.state import LiveState, MachineNow, amounts_of
+from pipistrelle.reports.live.state import LiveState, MachineNow
 from pipistrelle.reports.page.document import live_document
 from pipistrelle.server.setup.setup import Setup
 

@@ -10,13 +10,13 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from pipistrelle.platforms.naming.numbering import NodeUnits
-from pipistrelle.platforms.resources.free_resources import FreeResources
-from pipistrelle.platforms.resources.shared_nodes import SharedNodes, shared_nodes_of
+from pipistrelle.platforms.resources.free_resources import amounts_of
+from pipistrelle.platforms.resources.shared_nodes import shared_nodes_of
 from pipistrelle.protocol.base.errors import legible
 from pipistrelle.protocol.decisions import Decision, ExecuteJob, KillJob, Malformed
 from pipistrelle.protocol.events import DecisionRejectedData
 from pipistrelle.protocol.fields import EndReason
-from pipistrelle.protocol.resources.amounts import CORES, GPU, MILLI
+from pipistrelle.protocol.resources.amounts import CORES, base_of
 from pipistrelle.protocol.units.indices import flags, pieces
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.protocol.units.text import NodeSetError
@@ -227,10 +227,8 @@ class Onlooker:
             return ()
         has, free = amounts_of(self._shared), amounts_of(ledger.free)
         sums = {name: (int(has[name].sum()), int((has[name] - free[name]).sum())) for name in has}
-        base = {CORES: MILLI, GPU: MILLI}
         return tuple(
-            SeenResource(name, all_ / base.get(name, 1), held / base.get(name, 1))
-            for name, (all_, held) in sums.items()
+            SeenResource(name, all_ / base_of(name), held / base_of(name)) for name, (all_, held) in sums.items()
         )
 
     def _work(self, job: Job) -> float:
@@ -302,13 +300,6 @@ class Onlooker:
                 colour, self._coloured = self._coloured, self._coloured + 1
             self._colours[job.id] = colour
         return list(self._colours.values())
-
-
-def amounts_of(of: SharedNodes | FreeResources) -> dict[str, NDArray[np.int64]]:
-    """Return {resource: amount on each node, shape (nodes,)}: all that nodes have, or what is free on them."""
-    nodes = of if isinstance(of, SharedNodes) else of.nodes
-    found = {name: of.amounts[:, column] for column, name in enumerate(nodes.resources)}
-    return {**found, GPU: of.gpus.sum(axis=1)} if nodes.gpus.any() else found
 
 
 def _limit(job: Job) -> float | None:

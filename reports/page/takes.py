@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.platforms.description import Platform
+from pipistrelle.platforms.resources.free_resources import amounts_of
 from pipistrelle.platforms.resources.shared_nodes import shared_nodes_of
 from pipistrelle.protocol.base.errors import PipistrelleError
-from pipistrelle.protocol.resources.amounts import CORES, GPU, MILLI
+from pipistrelle.protocol.resources.amounts import CORES, base_of
 from pipistrelle.reports.page.packing import ColumnPack, intervals
 from pipistrelle.runs.folders.cells import TextColumn
 from pipistrelle.runs.folders.tables import OutputTables, numbers
@@ -74,10 +75,4 @@ def resources_of(config: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
         return {}
     if nodes is None:
         return {}
-    found = {
-        name: nodes.amounts[:, at] / MILLI if name == CORES else nodes.amounts[:, at]
-        for at, name in enumerate(nodes.resources)
-    }
-    if nodes.gpus.any():
-        found[GPU] = nodes.gpus.sum(axis=1) / MILLI
-    return found
+    return {name: of / base_of(name) for name, of in amounts_of(nodes).items()}

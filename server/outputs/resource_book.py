@@ -16,7 +16,7 @@ from pipistrelle.platforms.resources.shared_nodes import Amounts, SharedNodes, s
 from pipistrelle.platforms.resources.wanted import WantedShapes
 from pipistrelle.protocol.base.state import message_of, plain
 from pipistrelle.protocol.fields import EndReason
-from pipistrelle.protocol.resources.amounts import CORES, GPU, MILLI, amount_text
+from pipistrelle.protocol.resources.amounts import CORES, GPU, MILLI, amount_text, base_of
 from pipistrelle.protocol.resources.request import Request
 from pipistrelle.protocol.units.indices import numbers
 from pipistrelle.protocol.units.nodesets import NodeSet
@@ -248,7 +248,7 @@ class ResourceBook(Observer):
         span = self._time - max(self._first, 0.0)
         found = {}
         for column, name in enumerate(self._names):
-            base = MILLI if name in (CORES, GPU) else 1
+            base = base_of(name)
             whole = float(self._sum_has[column]) / base
             used = float(self._used[column]) / base
             found[name] = ResourceFigures(
