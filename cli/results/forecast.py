@@ -55,6 +55,9 @@ def _files(name: str, text: str) -> Callable[[Any], Any]:
 @click.option(
     "--horizon", default="14d", show_default=True, metavar="TIME", help="Ignore starts later than TIME from now."
 )
+@click.option(
+    "-j", "--jobs", type=click.IntRange(min=1), show_default="one per processor", help="Number of worker processes."
+)
 @in_section(
     OUTPUTS,
     json_option,
@@ -76,6 +79,7 @@ def command(
     replicas: int,
     seed: int,
     horizon: str,
+    jobs: int | None,
     as_json: bool,
     as_csv: Path | None,
     page: Path | None,
@@ -119,6 +123,7 @@ def command(
         replicas=replicas,
         seed=seed,
         horizon=seconds,
+        jobs=jobs,
         lenient=lenient_config,
     )
     texts = ForecastTexts(found, zone)

@@ -24,6 +24,7 @@ def forecast_files(
     replicas: int = 100,
     seed: int = 0,
     horizon: float = HORIZON,
+    jobs: int | None = None,
     lenient: bool = False,
 ) -> Forecast:
     """Forecast when the pending jobs of a live Slurm cluster start.
@@ -38,6 +39,7 @@ def forecast_files(
         timezone: time zone of dates without an offset; None: UTC.
         replicas: number of runs with run times drawn from the history.
         horizon: how far the forecast looks (s).
+        jobs: number of processes that compute replicas; None: one per processor.
         lenient: ignore unknown keys of slurm.conf.
 
     Raises:
@@ -59,7 +61,7 @@ def forecast_files(
         )
     past = load_parts(list(history), timezone=timezone) if history else None
     made = Forecaster(cluster.config, state, at=moment, what_if=what_if, timezone=timezone)
-    found = made.forecast(past, replicas=replicas, seed=seed, horizon=horizon)
+    found = made.forecast(past, replicas=replicas, seed=seed, horizon=horizon, jobs=jobs)
     found.remarks[:0] = (
         [f"rows of the history that could not be read: {len(past.faults):,}"] if past and past.faults else []
     )

@@ -16,6 +16,7 @@ from pipistrelle.runs.forecast.jobs import QueuedJob, entry_of, tried_jobs
 from pipistrelle.runs.forecast.play import ForecastRun, Runtimes, play
 from pipistrelle.runs.forecast.ratios import Ratios, drawn
 from pipistrelle.runs.forecast.start import Primed, Situation, primed
+from pipistrelle.runs.forecast.workers import in_order
 from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
 from pipistrelle.schedulers.slurm.config.machine import ReservationSettings
 from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
@@ -248,7 +249,13 @@ class Forecaster:
         return {name: (situation.zero + one.time, names(one.nodes)) for name, one in found.starts.items()}
 
     def forecast(
-        self, history: Workload | None = None, *, replicas: int = 100, seed: int = 0, horizon: float = HORIZON
+        self,
+        history: Workload | None = None,
+        *,
+        replicas: int = 100,
+        seed: int = 0,
+        horizon: float = HORIZON,
+        jobs: int | None = None,
     ) -> Forecast:
         """Return the forecast of when each pending job starts.
 
@@ -256,6 +263,7 @@ class Forecaster:
             history: past jobs, for the ratios of used time to limit; None: all jobs use their whole limits.
             replicas: number of runs with drawn run times.
             horizon: how far the forecast looks (s).
+            jobs: number of processes that compute replicas; None: one per processor.
         """
         now, zero = self.situation.now, self.situation.zero
         until = now + horizon
@@ -265,12 +273,12 @@ class Forecaster:
         remarks = Counter(start.remarks)
         priorities = {shown: job.priority for shown, job in start.records.items()}
         base = play(start, now, whole_limit, self._hopeful(start, entries), until)
-        jobs = []
+        found = []
         for entry in entries:
             if entry.shown in start.refused:
                 remarks[f"jobs that cannot be queued ({start.refused[entry.shown]})"] += 1
                 continue
-            jobs.append(self._job(entry, base, start, priorities[entry.shown]))
+            found.append(self._job(entry, base, start, priorities[entry.shown]))
         for entry in self.situation.running:
             if entry.shown in start.refused:
                 remarks[f"running jobs that cannot be placed ({start.refused[entry.shown]})"] += 1
@@ -278,7 +286,7 @@ class Forecaster:
             without = primed(replace(self.situation, tried=[]))
             alone = play(without, now, whole_limit, set(wanted) & set(base.starts), until)
             first = {entry.shown: entry.ids[0] for entry in entries}
-            for job in jobs:
+            for job in found:
                 before, after = alone.starts.get(first[job.id]), base.starts.get(first[job.id])
                 if not job.tried and before is not None and after is not None:
                     job.shift = after.time - before.time
@@ -289,16 +297,16 @@ class Forecaster:
             used = ratios.count
             if used:
                 done = replicas
-                self._replicas(jobs, entries, base, ratios, replicas, seed, until)
+                self._replicas(found, entries, base, ratios, replicas, seed, until, jobs)
             else:
                 remarks["histories without a job that ran and had a limit"] += 1
-        jobs.sort(key=lambda job: (job.start is None, job.start or 0.0, -job.priority, job.id))
+        found.sort(key=lambda job: (job.start is None, job.start or 0.0, -job.priority, job.id))
         said = [*self.state.remarks, *self._remarks]
         said += [f"{what}: {count:,}" for what, count in sorted((self._ignored + remarks).items())]
         return Forecast(
             now=zero + now,
             until=zero + until,
-            jobs=jobs,
+            jobs=found,
             running=len(self.situation.running),
             nodes=len(self.situation.config.nodes),
             out=len(self.situation.down),
@@ -355,6 +363,7 @@ class Forecaster:
         replicas: int,
         seed: int,
         until: float,
+        workers: int | None,
     ) -> None:
         """Set each job's quantiles of starts, from ``replicas`` runs with drawn run times."""
         situation = self.situation
@@ -363,7 +372,8 @@ class Forecaster:
         order = list(of)
         times: dict[str, list[float]] = {entry.shown: [] for entry in entries}
         wanted = set(base.starts)
-        for number in range(replicas):
+
+        def replica(number: int) -> list[float]:
             generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, number])))
             shares = dict(zip(order, generator.random(len(order)).tolist(), strict=True))
             start = primed(situation)
@@ -378,9 +388,12 @@ class Forecaster:
                 return inf if ratio >= 1.0 else max(1.0, ratio * limit)
 
             found = play(start, situation.now, runtime, wanted, until)
-            for entry in entries:
-                some = [found.starts[name].time for name in entry.ids if name in found.starts]
-                times[entry.shown].append(min(some, default=inf))
+            some = ([found.starts[name].time for name in entry.ids if name in found.starts] for entry in entries)
+            return [min(one, default=inf) for one in some]
+
+        for starts in in_order(replica, replicas, workers):
+            for entry, time in zip(entries, starts, strict=True):
+                times[entry.shown].append(time)
         for job in jobs:
             some = sorted(times[job.id])
             early, median, late = (some[min(len(some) - 1, ceil(share * len(some)) - 1)] for share in QUANTILES)
