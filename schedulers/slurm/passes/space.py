@@ -46,6 +46,8 @@ class Space:
                 if begins[at] > end:
                     break
                 nodes &= opens[at]
+                if not nodes and later:
+                    break
             at = following
             if not at:
                 break
