@@ -270,12 +270,17 @@ class ConsTres:
         """
         if asked.counts:
             return self._with_counts(asked, nodes.pairs())
+        most = asked.max_nodes
+        if not asked.required and 0 < most < len(nodes.at):
+            largest = np.partition(nodes.cpus, -most)[-most:]
+            if int(np.add.reduce(largest)) < asked.cpus:
+                return None
         got = self._once(asked, nodes)
         if got is not None:
             return got
         for cut in np.unique(nodes.cpus)[:-1]:
             nodes = nodes.where(nodes.cpus > cut)
-            if len(nodes.at) < asked.min_nodes:
+            if len(nodes.at) < asked.min_nodes or int(np.add.reduce(nodes.cpus)) < asked.cpus:
                 return None
             got = self._once(asked, nodes)
             if got is not None:
