@@ -178,14 +178,14 @@ def test_parameters_have_slurms_defaults_and_values():
         "SchedulerParameters=BF_Interval=45,bf_busy_nodes,default_queue_depth=9,sched_interval=-1,bf_max_time=3,max_rpc_cnt=9\n"
         "PriorityType=priority/multifactor\nPriorityDecayHalfLife=01:00:00\nPriorityCalcPeriod=1\nPriorityMaxAge=0-2\n"
         "PriorityWeightTRES=CPU=0,Mem=.03,GRES/gpu=30000\nPriorityFlags=NO_NORMAL_TRES\nPreemptType=preempt/qos\n"
-        "PreemptMode=REQUEUE\nSelectTypeParameters=cr_core_memory\nDefMemPerCPU=100\nEnforcePartLimits=YES\nJobRequeue=0\n"
+        "PreemptMode=REQUEUE\nSelectType=select/cons_tres\nSelectTypeParameters=cr_core_memory\nDefMemPerCPU=100\nEnforcePartLimits=YES\nJobRequeue=0\n"
         "Licenses=a:2\n" + PARTITION
     )
 
     assert (plain.priority.type, plain.scheduler_parameters, plain.select.type) == (
         "priority/basic",
         SchedulerParameters(),
-        "select/cons_tres",
+        "select/linear",
     )
     assert (told.scheduler_parameters.bf_interval, told.scheduler_parameters.bf_busy_nodes) == (45.0, True)
     assert (told.scheduler_parameters.sched_interval, told.scheduler_parameters.default_queue_depth) == (None, 9)
@@ -221,7 +221,7 @@ def test_partitions_have_their_limits_lists_and_defaults():
     a, b = config.partitions
 
     assert (a.nodes, a.priority_tier, a.priority_job_factor) == (("n1", "n2"), 7, 7)
-    assert (a.allow_accounts, a.allow_qos, a.deny_accounts) == (("x", "y"), None, ("z",))
+    assert (a.allow_accounts, a.allow_qos, a.deny_accounts) == (("x", "y"), None, ())  # as Slurm
     assert (a.over_subscribe, a.max_share, a.max_time, a.default_time) == ("YES", 3, 3600.0, 1800.0)
     assert (b.max_time, b.priority_tier, b.state, b.max_nodes, b.qos) == (inf, 2, "DOWN", 3, "big")
     assert b.tres_billing_weights == {"cpu": 1.0, "mem": 1 / 1024}
@@ -239,6 +239,17 @@ def test_partitions_have_their_limits_lists_and_defaults():
         ("PartitionName=x Nodes=n1 OverSubscribe=SOME\n", "OverSubscribe is wrong"),
         ("PriorityWeightTRES=cpu\n", "PriorityWeightTRES is wrong"),
         ("AccountingStorageEnforce=limit\n", "Did you mean 'limits'"),
+        ("PreemptMode=REQUEUE\n", "expected preempt/none with OFF, .*found preempt/none with REQUEUE"),
+        ("PreemptType=preempt/qos\n", "found preempt/qos with OFF"),
+        ("PriorityCalcPeriod=0\n", "PriorityCalcPeriod is wrong: expected at least 1 minute"),
+        ("PriorityWeightAge=4294967296\n", "expected a whole number from 0 to 4,294,967,295, found '4294967296'"),
+        ("PriorityWeightTRES=gpu=3\n", "PriorityWeightTRES is wrong: expected .*gres/NAME"),
+        ("PartitionName=x Nodes=n1 PriorityTier=65536\n", "PriorityTier is wrong: expected .*65,535"),
+        ("PartitionName=x Nodes=n1 TRESBillingWeights=foo=1\n", "TRESBillingWeights is wrong"),
+        ("PartitionName=batch Nodes=n1\n", "partition 'batch' is described twice: found slurm.conf:2"),
+        ("NodeName=x State=SLEEPY\n", "State is wrong: expected UNKNOWN, .* found 'SLEEPY'"),
+        ("DownNodes=n1 State=SLEEPY\n", "State is wrong"),
+        ("SchedulerParameters=bf_resolution=7200\n", "bf_resolution is wrong: expected .*from 1 to 3,600"),
     ],
 )
 def test_a_value_that_is_not_supported_is_refused_with_a_reason(text, message):
