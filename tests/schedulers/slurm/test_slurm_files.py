@@ -75,7 +75,7 @@ def test_tables_of_sacctmgr_are_read_by_their_headers():
             (
                 "qos",
                 "Name|Priority|GraceTime|Preempt|PreemptMode|UsageFactor|MaxTRESPU|MaxWall|Flags\n"
-                "normal|10|00:00:00||cluster|1.000000||1-00:00:00|\nhigh|99|00:02:00|low|requeue|2|cpu=16||DenyOnLimit\n",
+                "normal|10|00:00:00||cluster|1.000000||1-00:00:00|\nhigh|99|00:02:00|low|requeue|2|cpu=16||DenyOnLimit\nlow||||||||\n",
             ),
         ],
         "c",
@@ -135,12 +135,47 @@ def test_commands_of_sacctmgr_build_the_same_tree():
         ("modify user u1 Fairshare=3\n", "lacks 'set'"),
         ("add federation f\nadd account a\n", "is not supported"),
         ("Name|Priority|MaxTRESPU\nhigh|1|lots\n", "expected TRES=NUMBER"),
+        ("Cluster - 'c'\nParent - 'bi'\nUser - 'u'\n", "f:3: there is no account 'bi', of user 'u'"),
+        ("Cluster - 'c'\nAccount - 'a:Fairshare=1\n", "f:2: this is no line of a dump"),
+        ("add account bio parent=scince\nadd account science\n", "f:1: there is no account 'scince'.*mean 'science'"),
+        ("add account a parent=b\nadd account b parent=c\nadd account c parent=a\n", "f:.: .* is below itself"),
+        ("add user u account=a\n", "f:1: there is no account 'a', of user 'u'"),
+        ("add qos high preempt=lo\nadd qos low\n", "f:1: QOS 'high' preempts 'lo'.*Did you mean 'low'"),
+        ("add qos a preemptmode=sleep\n", "f:1: .*expected cluster, CANCEL, REQUEUE or OFF"),
+        ("add qos a priority=4294967296\n", "f:1: the value of priority is wrong"),
+        ("add account\n", "f:1: add account has no name"),
+        ("add account a\nmodify account a set\n", "f:2: modify sets nothing"),
+        ("add account a\nmodify account b set fairshare=3\n", "f:2: there is no account 'b'"),
+        ("add account a\nmodify user u set fairshare=3\n", "f:2: there is no user 'u'"),
+        ("add account a\nmodify qos q set priority=3\n", "f:2: there is no qos 'q'"),
+        ("ad account a\nadd account b\n", "f:1: the command is unknown.*found 'ad'"),
+        ("add account a\ndelete account b\n", "f:2: there is no account 'b'"),
+        ("add account a\ndelete account where cluster=c\n", "f:2: this deletes no single account"),
     ],
 )
 def test_wrong_accounting_is_one_message(text, message):
     """File, line, what is expected."""
     with pytest.raises(SlurmConfigError, match=message):
         read_accounting([("f", text)])
+
+
+def test_deleted_accounts_users_and_qos_are_gone():
+    """An account is deleted with its users and the accounts below it; a QOS leaves the lists that name it."""
+    found = read_accounting(
+        [
+            (
+                "script",
+                "add account a\nadd account b parent=a\nadd account c\n"
+                "add qos low,lower\nadd qos high preempt=low,lower\n"
+                "add user u1 account=b\nadd user u1,u2 account=c qos=low,high\n"
+                "delete account a\nremove user where name=u2 account=c\nsacctmgr -i delete qos low\n",
+            )
+        ]
+    )
+
+    assert [(one.account, one.user) for one in found.associations][2:] == [("c", ""), ("c", "u1")]
+    assert found.associations[-1].qos == ("high",)
+    assert [(one.name, one.preempt) for one in found.qos] == [("normal", ()), ("lower", ()), ("high", ("lower",))]
 
 
 def test_unknown_options_of_accounts_get_a_suggestion():
