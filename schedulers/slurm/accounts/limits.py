@@ -200,7 +200,7 @@ class SlurmLimits:
         *,
         mark: bool = False,
     ) -> str:
-        """Return the first TRES whose used minutes reach the limit of a group; "" if there is none.
+        """Return the first TRES of a job whose used minutes reach the limit of a group; "" if there is none.
 
         With ``safe``, the minutes that running jobs of the group may still use, and those of the job, count as used.
         """
@@ -211,6 +211,8 @@ class SlurmLimits:
                 continue
             if mark:
                 hidden.add(key)
+            if not tres.get(name):
+                continue
             if self.accounts.safe:
                 asked = left.get(name, 0.0) + tres.get(name, 0) * job.limit
                 if (used.get(name, 0.0) + asked) / 60 > minutes:

@@ -70,6 +70,8 @@ _FLAGS: Final = {
         ("UsageFactorSafe", "the usage factor does not change how limits of minutes are tested"),
     )
 }
+#: {TRES: its number in Slurm}; limits are tested in this order, and further TRES after these
+_ORDER: Final = {name: at for at, name in enumerate(("cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem"))}
 _COUNTS: Final = ("priority", "min_prio_thresh")
 
 
@@ -175,8 +177,7 @@ class LimitOptions:
             least = None if field == "min_prio_thresh" else 0
             _put(settings, field, least if text == "-1" else read_value("whole:0-4294967295", text))
         elif name.tres:
-            amounts = {**settings.get(field, {}), **read_tres(f"{name.tres}={text}")}
-            _put(settings, field, amounts if text != "-1" else {k: v for k, v in amounts.items() if k != name.tres})
+            _put(settings, field, _tres(settings.get(field, {}), f"{name.tres}={text}"))
         elif "tres" in field:
             _put(settings, field, _tres(settings.get(field, {}), text))
         else:
@@ -203,11 +204,12 @@ def _put(settings: dict[str, Any], field: str, value: Any) -> None:
 def _tres(old: Mapping[str, float], text: str) -> dict[str, float]:
     """Return the amounts of TRES after a change such as ``cpu=8,mem=-1``.
 
-    The amount -1 removes the limit of a TRES.
+    The amount -1 removes the limit of a TRES. The result is in the order in which Slurm tests TRES.
     """
     check_tres_names(text)
     gone = {part.partition("=")[0].strip().lower() for part in read_names(text) if part.endswith("=-1")}
-    return {name: amount for name, amount in {**old, **read_tres(text)}.items() if name not in gone}
+    left = {name: amount for name, amount in {**old, **read_tres(text)}.items() if name not in gone}
+    return dict(sorted(left.items(), key=lambda one: _ORDER.get(one[0], len(_ORDER))))
 
 
 def _at_least_0(value: int | None) -> float:

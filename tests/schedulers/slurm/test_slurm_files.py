@@ -159,6 +159,14 @@ def test_wrong_accounting_is_one_message(text, message):
         read_accounting([("f", text)])
 
 
+def test_limits_are_in_the_order_in_which_slurm_tests_them():
+    """The first exceeded limit is the reason: cpu, mem and node before generic resources."""
+    text = "add qos a MaxTRESPerJob=gres/gpu=1,node=2,cpu=3\nmodify qos a set MaxCPUs=-1 MaxTRES=mem=5\n"
+    (_, qos) = read_accounting([("f", text)]).qos
+
+    assert list(qos.max_tres_pj.items()) == [("mem", 5.0), ("node", 2.0), ("gres/gpu", 1.0)]
+
+
 def test_deleted_accounts_users_and_qos_are_gone():
     """An account is deleted with its users and the accounts below it; a QOS leaves the lists that name it."""
     found = read_accounting(

@@ -110,6 +110,12 @@ def test_with_safe_the_minutes_of_running_jobs_count_for_group_limits(
     assert held(config) == [f"{who}GrpCPUMinutesLimit"] * waiting
 
 
+def test_minutes_of_a_resource_hold_only_jobs_that_use_it() -> None:
+    """Used-up minutes of GPUs do not hold a job without GPUs."""
+    assert held(limited(account={"grp_tres_mins": {"gres/gpu": 0}}), jobs=1) == []
+    assert held(limited(account={"grp_tres_mins": {"cpu": 0}}), jobs=1) == ["AssocGrpCPUMinutesLimit"]
+
+
 @pytest.mark.parametrize("most", [79, 80])
 def test_run_minutes_of_a_partitions_qos_count_all_jobs_of_the_partition(most: int) -> None:
     """The running job has another QOS of its own."""
