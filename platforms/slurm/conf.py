@@ -8,7 +8,7 @@ from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.slurm.keys import HEADS, KEYS, ConfKey, KeySupport
 from pipistrelle.platforms.slurm.lines import WORD, ConfLine, ConfPair, Fetch, read_lines
 from pipistrelle.platforms.slurm.values import SlurmValueError, Value, read_value
-from pipistrelle.protocol.base.errors import did_you_mean, legible
+from pipistrelle.protocol.base.errors import did_you_mean, legible, shown
 
 _DEFAULT: Final = "default"
 #: values with which a key that is not supported has no effect
@@ -133,6 +133,7 @@ def read_slurm_conf(text: str, name: str, fetch: Fetch | None = None) -> SlurmCo
     """
     conf = SlurmConf(name)
     defaults: dict[str, dict[str, ConfSetting]] = {}
+    partitions: dict[str, str] = {}
     hints = _Hints()
     for line in read_lines(text, name, fetch, SlurmConfigError):
         section = HEADS.get(line.pairs[0].key.lower())
@@ -140,6 +141,10 @@ def read_slurm_conf(text: str, name: str, fetch: Fetch | None = None) -> SlurmCo
             for pair in line.pairs:
                 setting = _setting("parameters", pair, line, conf, hints)
                 if setting is not None:
+                    old = conf.parameters.get(pair.key.lower())
+                    if old is not None:
+                        why = f"the value replaces the one of {old.where}"
+                        conf.findings.append(KeyFinding(line.where, legible(pair.key, WORD), KeySupport.WARNED, why))
                     conf.parameters[pair.key.lower()] = setting
             continue
         head, *rest = line.pairs
@@ -152,6 +157,11 @@ def read_slurm_conf(text: str, name: str, fetch: Fetch | None = None) -> SlurmCo
             found.pop(head.key.lower(), None)
             defaults[section] = found
         else:
+            same = partitions.setdefault(head.value, line.where) if section == "partitions" else line.where
+            if same != line.where:
+                raise SlurmConfigError(
+                    f"the partition {shown(head.value)} is described twice", where=line.where, found=same
+                )
             conf.entries.setdefault(section, []).append(ConfEntry(head.value, line.where, found))
     if not conf.parameters and not conf.entries:
         raise SlurmConfigError("the file has no settings", where=name, expected="a slurm.conf, with KEY=VALUE lines")
@@ -194,7 +204,7 @@ class _Hints:
 def _setting(section: str, pair: ConfPair, line: ConfLine, conf: SlurmConf, hints: _Hints) -> ConfSetting | None:
     """Return the setting of a key, or None if the key is ignored; record how the key is treated."""
     key = KEYS[section].get(pair.key.lower())
-    shown = legible(pair.key, WORD)
+    named = legible(pair.key, WORD)
     if key is None:
         hint = hints.of(pair.key, [one.name for one in KEYS[section].values()])
         why = (
@@ -202,7 +212,7 @@ def _setting(section: str, pair: ConfPair, line: ConfLine, conf: SlurmConf, hint
             if section != "parameters"
             else f"unknown key. {hint}"
         )
-        conf.findings.append(KeyFinding(line.where, shown, None, why.rstrip()))
+        conf.findings.append(KeyFinding(line.where, named, None, why.rstrip()))
         return None
     if key.support is KeySupport.REFUSED:
         raise SlurmConfigError(f"{key.name} is not supported", where=line.where, hint=_sentence(key))

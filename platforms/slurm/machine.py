@@ -42,8 +42,6 @@ def slurm_platform(conf: SlurmConf, gres_lines: Sequence[GresLine] = ()) -> Plat
     for entry in conf.entries.get("partitions", []):
         named = entry.get("Nodes")
         members = [] if named is None else nodes_named(named.text, named.where, numbers, sets, lists)
-        if entry.name in partitions:
-            members = list(dict.fromkeys([*partitions[entry.name][1], *members]))
         partitions[entry.name] = (entry, members)
     shared = not is_linear(conf)
     memory = shared and counts_memory(conf)
@@ -65,13 +63,23 @@ def slurm_platform(conf: SlurmConf, gres_lines: Sequence[GresLine] = ()) -> Plat
 
 def is_linear(conf: SlurmConf) -> bool:
     """Return whether jobs get whole nodes, by ``SelectType``."""
-    return str(conf.value("SelectType", "select/cons_tres")) == "select/linear"
+    return select_type(conf) == "select/linear"
+
+
+def select_type(conf: SlurmConf) -> str:
+    """Return ``SelectType``, or its default."""
+    return str(conf.value("SelectType", "select/linear"))
+
+
+def select_parameters(conf: SlurmConf) -> tuple[str, ...]:
+    """Return the names in ``SelectTypeParameters``, or the default: memory is divided unless jobs get whole nodes."""
+    names = cast("tuple[str, ...]", conf.value("SelectTypeParameters", ()))
+    return names or (() if is_linear(conf) else ("CR_Core_Memory",))
 
 
 def counts_memory(conf: SlurmConf) -> bool:
     """Return whether memory is divided among jobs, by ``SelectTypeParameters``."""
-    names = cast("tuple[str, ...]", conf.value("SelectTypeParameters", ()))
-    return any("MEMORY" in name.upper() for name in names)
+    return any("MEMORY" in name.upper() for name in select_parameters(conf))
 
 
 def licenses_of(conf: SlurmConf) -> dict[str, int]:
@@ -99,8 +107,9 @@ def licenses_of(conf: SlurmConf) -> dict[str, int]:
 
 
 def default_partition(conf: SlurmConf) -> str:
-    """Return the name of the partition for jobs that name none; "" if there is no default partition."""
-    return next((entry.name for entry in conf.entries.get("partitions", []) if entry.value("Default") is True), "")
+    """Return the partition of jobs that name none: the last with ``Default=YES``, or "" without one."""
+    partitions = reversed(conf.entries.get("partitions", []))
+    return next((entry.name for entry in partitions if entry.value("Default") is True), "")
 
 
 def machine_remarks(conf: SlurmConf, gres_lines: Sequence[GresLine] = ()) -> list[str]:

@@ -9,13 +9,15 @@ from msgspec.structs import replace
 from pipistrelle.platforms.naming.hostlists import MOST_NAMES, NameLists, expanded
 from pipistrelle.platforms.slurm.conf import ConfEntry, SlurmConf, SlurmConfigError
 from pipistrelle.platforms.slurm.gres import GresLine, read_gres, with_types
-from pipistrelle.protocol.base.errors import did_you_mean, shown
+from pipistrelle.platforms.slurm.lines import WORD
+from pipistrelle.protocol.base.errors import did_you_mean, legible, shown
 
 _ALL: Final = "ALL"
 #: states of nodes that do not exist yet
 FUTURE: Final = "FUTURE"
 #: states of nodes that get no jobs
-UNUSABLE: Final = ("DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "ERROR")
+UNUSABLE: Final = ("DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING")
+_STATES: Final = (*UNUSABLE, FUTURE, "UNKNOWN", "IDLE", "ALLOCATED", "MIXED", "CLOUD")
 _LARGEST: Final = 2**32
 
 
@@ -84,7 +86,7 @@ def nodes_of(conf: SlurmConf, gres_lines: Sequence[GresLine] = ()) -> list[Slurm
         for name in lists.expanded(entry.name, entry.where):
             if name not in found:
                 raise _unknown(name, found, entry.where)
-            found[name] = replace(found[name], state=_state(str(entry.value("State", "DOWN"))))
+            found[name] = replace(found[name], state=_state(entry, "DOWN"))
     nodes = [node for node in found.values() if node.state != FUTURE]
     if not nodes:
         raise SlurmConfigError("the file describes no node", where=conf.name, expected="one NodeName line or more")
@@ -143,8 +145,15 @@ def _unknown(name: str, known: Iterable[str], where: str) -> SlurmConfigError:
     )
 
 
-def _state(text: str) -> str:
-    return text.upper().rstrip("*~#$@+!%^-").partition("+")[0]
+def _state(entry: ConfEntry, default: str) -> str:
+    found = entry.get("State")
+    state = default if found is None else found.text.upper()
+    if found is not None and state not in _STATES:
+        expected = "UNKNOWN, DOWN, DRAIN, FAIL, FUTURE or CLOUD"
+        raise SlurmConfigError(
+            "the value of State is wrong", where=found.where, expected=expected, found=f"'{legible(found.text, WORD)}'"
+        )
+    return state
 
 
 def _number(entry: ConfEntry, key: str, default: int) -> int:
@@ -171,6 +180,8 @@ def _node(entry: ConfEntry, number: int) -> SlurmNode:
     if cpus not in (sockets, sockets * cores, sockets * cores * threads):
         cpus = sockets * cores * threads
     all_cores = min(cpus, sockets * cores)
+    memory = max(1, _number(entry, "RealMemory", 1))
+    spec_memory, spec_cores = _number(entry, "MemSpecLimit", 0), _number(entry, "CoreSpecCount", 0)
     gres, features = entry.get("Gres"), entry.get("Feature", "Features")
     return SlurmNode(
         name=entry.name,
@@ -181,11 +192,11 @@ def _node(entry: ConfEntry, number: int) -> SlurmNode:
         sockets=sockets,
         cores=all_cores,
         threads=max(1, cpus // all_cores),
-        real_memory=max(1, _number(entry, "RealMemory", 1)),
-        mem_spec_limit=_number(entry, "MemSpecLimit", 0),
-        core_spec_count=_number(entry, "CoreSpecCount", 0),
+        real_memory=memory,
+        mem_spec_limit=spec_memory if spec_memory < memory else 0,
+        core_spec_count=spec_cores if spec_cores < sockets * cores else 1,
         gres={} if gres is None or gres.text.lower() in ("none", "") else read_gres(gres.text, gres.where),
         features=() if features is None else cast("tuple[str, ...]", features.value),
         weight=_number(entry, "Weight", 1),
-        state=_state(str(entry.value("State", "UNKNOWN"))),
+        state=_state(entry, "UNKNOWN"),
     )

@@ -14,6 +14,8 @@ _NUMBER: Final = re.compile(r"[-+]?\d{1,15}")
 _DECIMAL: Final = re.compile(r"(\d{1,15}(?:\.\d{0,9})?|\.\d{1,9})([KMGTP]?)", re.IGNORECASE)
 _SCALES: Final = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4, "P": 1024**5}
 _LARGEST: Final = 10**15
+_TRES_NAMES: Final = ("billing", "cpu", "energy", "mem", "node", "pages", "vmem")
+_TRES_HEADS: Final = ("bb/", "fs/", "gres/", "ic/", "license/")
 
 Value = int | float | bool | str | tuple[str, ...] | None
 
@@ -95,6 +97,11 @@ def read_value(kind: str, text: str) -> Value:
     Raises:
         SlurmValueError: if the text is malformed.
     """
+    if kind.startswith("whole:"):
+        low, high = map(int, kind.removeprefix("whole:").split("-"))
+        if not text.isdecimal() or not text.isascii() or len(text) > 15 or not low <= int(text) <= high:
+            raise SlurmValueError(f"a whole number from {low:,} to {high:,}")
+        return int(text)
     if kind.startswith("choice:"):
         choices = kind.removeprefix("choice:").split("|")
         found = next((choice for choice in choices if choice.upper() == text.upper()), None)
@@ -114,6 +121,13 @@ _READERS: Final[dict[str, Callable[[str], Value]]] = {
     "megabytes": read_megabytes,
     "names": read_names,
 }
+
+
+def check_tres_names(text: str) -> None:
+    """Raise SlurmValueError if a list such as ``cpu=32,mem=256G`` names an unknown TRES."""
+    for name in (part.partition("=")[0].strip().lower() for part in read_names(text)):
+        if name not in _TRES_NAMES and not name.startswith(_TRES_HEADS):
+            raise SlurmValueError("TRES=NUMBER,... with cpu, mem, node, billing, energy, gres/NAME or license/NAME")
 
 
 def read_tres(text: str, *, memory: bool = True) -> dict[str, float]:

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from pipistrelle.platforms.slurm.checks import doubtful_settings
 from pipistrelle.platforms.slurm.conf import KeyFinding, SlurmConf, SlurmConfigError
 from pipistrelle.platforms.slurm.keys import KeySupport
+from pipistrelle.platforms.slurm.nodes import nodes_of
 from pipistrelle.protocol.base.errors import InputError, printable
 from pipistrelle.runs.slurm.files import (
     TOPOLOGY,
@@ -76,7 +78,7 @@ def load_cluster(
     changed = overridden(files.conf, changes or {})
     conf, commands = changed.conf, changed.commands
     nodes = files.nodes
-    findings = [*conf.findings, *files.findings]
+    findings = [*conf.findings, *files.findings, *doubtful_settings(conf, nodes_of(conf, files.gres), files.gres)]
     beside = os.path.join(os.path.dirname(config), TOPOLOGY)
     switches: tuple[SwitchSettings, ...] = ()
     if os.path.isfile(beside):

@@ -117,14 +117,14 @@ class SlurmLimits:
         accounts = self.accounts
         for at, one in enumerate(accounts.line(job.assoc)):
             limit = one.settings
-            name = self._minutes(limit.grp_tres_mins, one.minutes, tres, job, "grp_mins", hidden)
+            below = self._below(one.index)
+            name = self._minutes(limit.grp_tres_mins, one.minutes, tres, job, below, hidden)
             if name:
                 return minutes_reason("Assoc", name)
             name = _over(limit.grp_tres, one.used.tres, tres, "grp", hidden)
             if name:
                 return group_reason("Assoc", name)
             if limit.grp_tres_run_mins:
-                below = self._below(one.index)
                 name = self._run_minutes(limit.grp_tres_run_mins, below, tres, job, "grp_run", hidden)
                 if name:
                     return minutes_reason("Assoc", name, running=True)
@@ -157,15 +157,16 @@ class SlurmLimits:
 
     def _qos_after(self, qos: Qos, job: SlurmJob, tres: Tres, hidden: set[str]) -> Iterator[str]:
         limit = qos.settings
-        name = self._minutes(limit.grp_tres_mins, qos.minutes, tres, job, "grp_mins", hidden)
+
+        def mine(one: SlurmJob) -> bool:
+            return any(other is qos for other in self.qos_of(one))
+
+        name = self._minutes(limit.grp_tres_mins, qos.minutes, tres, job, mine, hidden, mark=True)
         yield minutes_reason("QOS", name) if name else ""
         name = _over(limit.grp_tres, qos.used.tres, tres, "grp", hidden, mark=True)
         yield group_reason("QOS", name) if name else ""
         if limit.grp_tres_run_mins:
-            at = qos.index
-            name = self._run_minutes(
-                limit.grp_tres_run_mins, lambda one: one.qos == at, tres, job, "grp_run", hidden, mark=True
-            )
+            name = self._run_minutes(limit.grp_tres_run_mins, mine, tres, job, "grp_run", hidden, mark=True)
             yield minutes_reason("QOS", name, running=True) if name else ""
         name = _alone_minutes(limit.max_tres_mins_pj, tres, job, "pj_mins", hidden, mark=True)
         yield job_minutes_reason("QOS", name) if name else ""
@@ -189,14 +190,32 @@ class SlurmLimits:
                 yield f"QOSMax{'Cpu' if name == 'cpu' else name}RunMinutesPer{holder.title()}" if name else ""
 
     def _minutes(
-        self, limit: Mapping[str, float], used: Tres, tres: Tres, job: SlurmJob, kind: str, hidden: set[str]
+        self,
+        limit: Mapping[str, float],
+        used: Tres,
+        tres: Tres,
+        job: SlurmJob,
+        chosen: Callable[[SlurmJob], bool],
+        hidden: set[str],
+        *,
+        mark: bool = False,
     ) -> str:
+        """Return the first TRES of a job whose used minutes reach the limit of a group; "" if there is none.
+
+        With ``safe``, the minutes that running jobs of the group may still use, and those of the job, count as used.
+        """
+        left = self.running_seconds(chosen) if limit and self.accounts.safe else {}
         for name, minutes in limit.items():
-            if f"{kind}/{name}" in hidden:
+            key = f"grp_mins/{name}"
+            if key in hidden:
                 continue
-            if kind.startswith("grp") and self.accounts.safe:
-                asked = tres.get(name, 0) * job.limit / 60
-                if used.get(name, 0.0) / 60 + asked > minutes:
+            if mark:
+                hidden.add(key)
+            if not tres.get(name):
+                continue
+            if self.accounts.safe:
+                asked = left.get(name, 0.0) + tres.get(name, 0) * job.limit
+                if (used.get(name, 0.0) + asked) / 60 > minutes:
                     return name
             if used.get(name, 0.0) / 60 >= minutes:
                 return name

@@ -54,6 +54,7 @@ class SchedulerParameters(Struct, frozen=True, kw_only=True):
     bf_licenses: bool = False
     assoc_limit_stop: bool = False
     kill_invalid_depend: bool = False
+    max_switch_wait: float = 300.0
     disable_job_shrink: bool = False
     preempt_reorder_count: int = 1
     preempt_strict_order: bool = False

@@ -26,7 +26,8 @@ class Submission(Struct, frozen=True, kw_only=True):
         dependency: sbatch's text, such as "afterok:12:13,singleton" or "afterany:4?afterok:5".
         array_task: index of this task; None: no array. ``array_limit`` is the N of ``%N``, 0: none.
         required, excluded: names of nodes (``-w``, ``-x``).
-        switches: most leaf switches of the job; 0: any number.
+        switches: most leaf switches of the job; 0: any number. ``switch_wait`` is how long the job waits for them, s;
+            None: as long as ``max_switch_wait`` allows.
         oversubscribe: ``--oversubscribe`` was given. ``exclusive``: ``--exclusive`` was given.
         requeue: whether the job may be requeued; None for the cluster's ``JobRequeue``.
         kill_on_invalid: whether the job ends if its dependency can never hold; None for the cluster's setting.
@@ -72,4 +73,5 @@ class Submission(Struct, frozen=True, kw_only=True):
     hold: bool = False
     requeue: bool | None = None
     switches: int = 0
+    switch_wait: float | None = None
     kill_on_invalid: bool | None = None

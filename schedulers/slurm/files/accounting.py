@@ -7,7 +7,7 @@ files of commands such as ``add account bio Fairshare=20``.
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any, Final
 
 from msgspec import Struct
@@ -15,7 +15,7 @@ from msgspec import Struct
 from pipistrelle.platforms.slurm.conf import KeyFinding, SlurmConfigError
 from pipistrelle.platforms.slurm.keys import KeySupport
 from pipistrelle.platforms.slurm.lines import WORD
-from pipistrelle.protocol.base.errors import legible
+from pipistrelle.protocol.base.errors import did_you_mean, legible, shown
 from pipistrelle.schedulers.slurm.config.accounts import AssociationSettings, QosSettings
 from pipistrelle.schedulers.slurm.files.limits import ASSOCIATION, QOS, LimitOptions, plain_name
 
@@ -25,9 +25,13 @@ _DUMP: Final = re.compile(r"\s*(Cluster|Parent|Account|User|QOS)\s+-\s+(.*)", re
 _LONGEST: Final = 4_000_000
 #: number of lines by which a file's kind is recognised
 _FIRST_LINES: Final = 1000
-_VERBS: Final = ("add", "create", "modify")
+_VERBS: Final = ("add", "create", "modify", "delete", "remove")
 _IDLE_VERBS: Final = ("list", "show", "exit", "quit", "verbose", "version", "reconfigure", "dump", "load", "clear")
-_WORDS: Final = re.compile(r"\b(add|create|modify)\s+(account|cluster|qos|user|association)s?\b", re.IGNORECASE)
+#: words of a shell that may precede the name of an object
+_SHELL: Final = ("echo", "do", "in", "for", "then")
+_WORDS: Final = re.compile(
+    r"\b(add|create|modify|delete|remove)\s+(account|cluster|qos|user|association)s?\b", re.IGNORECASE
+)
 _OBJECTS: Final = {
     "account": "account",
     "accounts": "account",
@@ -95,9 +99,13 @@ class _Reader:
         #: {(account, user, partition): {field: value}}; accounts have no user
         self._associations: dict[tuple[str, str, str], dict[str, Any]] = {}
         self._qos: dict[str, dict[str, Any]] = {}
-        self._described = False
+        #: {association: file and line}, {QOS: file and line}
+        self._places: dict[tuple[str, str, str], str] = {}
+        self._qos_places: dict[str, str] = {}
 
     def made(self) -> Accounting:
+        self._check_accounts()
+        self._check_qos()
         found = dict(self._associations)
         if found:
             root: dict[tuple[str, str, str], dict[str, Any]] = {(ROOT, "", ""): {}, (ROOT, ROOT, ""): {}}
@@ -116,6 +124,44 @@ class _Reader:
             qos |= {name: {} for name in missing}
         settings = tuple(QosSettings(**{**values, "name": name}) for name, values in qos.items())
         return Accounting(associations, settings, tuple(self._options.findings))
+
+    def _check_accounts(self) -> None:
+        """Raise SlurmConfigError if an account does not exist, or is below itself."""
+        accounts = {account for account, user, _ in self._associations if not user} | {ROOT}
+        parents = {key[0]: settings.get("parent", ROOT) for key, settings in self._associations.items() if not key[1]}
+        for (account, user, partition), settings in self._associations.items():
+            where = self._places[account, user, partition]
+            above = account if user else settings.get("parent", ROOT)
+            if above not in accounts:
+                of = f"of user {shown(user)} " if user else f"above {shown(account)} "
+                hint = did_you_mean(above, sorted(accounts)[:1000])
+                raise SlurmConfigError(
+                    f"there is no account {shown(above)}, {of.strip()}",
+                    where=where,
+                    hint=hint if hint.startswith("Did") else None,
+                )
+        harmless = {ROOT}
+        for account, above in parents.items():
+            seen, at = {account}, above
+            while at not in harmless and account != ROOT:
+                if at in seen:
+                    raise SlurmConfigError(f"the account {shown(at)} is below itself", where=self._places[at, "", ""])
+                seen.add(at)
+                at = parents.get(at, ROOT)
+            harmless |= seen
+
+    def _check_qos(self) -> None:
+        """Raise SlurmConfigError if a QOS may preempt one that does not exist."""
+        known = {"normal", *self._qos}
+        for name, settings in self._qos.items():
+            strange = next((one for one in settings.get("preempt", ()) if one not in known), None)
+            if strange is not None:
+                hint = did_you_mean(strange, sorted(known)[:1000])
+                raise SlurmConfigError(
+                    f"QOS {shown(name)} preempts {shown(strange)}, which no file describes",
+                    where=self._qos_places[name],
+                    hint=hint if hint.startswith("Did") else None,
+                )
 
     def read(self, name: str, text: str) -> None:
         """Read an accounting file, whose first line tells its kind."""
@@ -171,11 +217,11 @@ class _Reader:
             if kind == "parent":
                 parent = name
             elif kind == "qos":
-                self._take(QOS, self._qos.setdefault(name.lower(), {}), pairs, where)
+                self._take(QOS, self._one_qos(name, where), pairs, where)
             elif kind == "cluster":
-                self._take(ASSOCIATION, self._association(ROOT), pairs, where)
+                self._take(ASSOCIATION, self._association(where, ROOT), pairs, where)
             elif kind == "account":
-                settings = self._association(name)
+                settings = self._association(where, name)
                 settings["parent"] = parent
                 self._take(ASSOCIATION, settings, pairs, where)
             else:
@@ -191,7 +237,7 @@ class _Reader:
         default = named.get("defaultaccount") or named.get("defacct") or ""
         for account in accounts:
             for partition in partitions:
-                settings = self._association(account, name, partition)
+                settings = self._association(where, account, name, partition)
                 if default and default == account:
                     settings["is_default"] = True
                 self._take(ASSOCIATION, settings, [one for one in pairs if plain_name(one[0]) != "partition"], where)
@@ -216,12 +262,12 @@ class _Reader:
             row = dict(zip(plain, cells, strict=True))
             pairs = [(name, cell) for name, cell in zip(header, cells, strict=True) if name]
             if "name" in row and "account" not in row:
-                self._take(QOS, self._qos.setdefault(row["name"].lower(), {}), pairs, where)
+                self._take(QOS, self._one_qos(row["name"], where), pairs, where)
                 continue
             if len(clusters) > 1 and self._cluster in clusters and row["cluster"].lower() != self._cluster:
                 continue
             user = row.get("user", "")
-            settings = self._association(row["account"], user, row.get("partition", ""))
+            settings = self._association(where, row["account"], user, row.get("partition", ""))
             above = row.get("parentname") or row.get("parname") or row.get("parent") or ""
             if not user and row["account"] != ROOT:
                 settings["parent"] = above or ROOT
@@ -236,12 +282,23 @@ class _Reader:
                 raise SlurmConfigError(f"a line cannot be split into words ({error})", where=where) from None
             at = next((place for place, word in enumerate(words) if word.lower() in _VERBS), None)
             if at is None or len(words) < at + 2:
+                self._refuse_typo(words, where)
                 continue  # a command that shows something, or a shell's own line
             verb, kind = words[at].lower(), _OBJECTS.get(words[at + 1].lower())
             if kind is None:
                 what = f"{words[at]} {legible(words[at + 1], WORD)} is not supported"
                 raise SlurmConfigError(what, where=where, expected="account, cluster, qos or user")
             self._command(verb, kind, words[at + 2 :], where)
+
+    @staticmethod
+    def _refuse_typo(words: list[str], where: str) -> None:
+        """Raise SlurmConfigError if an unknown word precedes an object such as ``account``, followed by a name."""
+        lower = [word.lower() for word in words]
+        for verb, kind in pairwise(lower[:-1]):
+            if kind in _OBJECTS and verb.isalpha() and verb not in (*_IDLE_VERBS, *_OBJECTS, *_SHELL):
+                raise SlurmConfigError(
+                    "the command is unknown", where=where, expected=", ".join(_VERBS), found=f"'{legible(verb, WORD)}'"
+                )
 
     def _command(self, verb: str, kind: str, words: list[str], where: str) -> None:
         lower = [word.lower() for word in words]
@@ -251,7 +308,7 @@ class _Reader:
             at = lower.index("set")
             chosen, changed = [word for word in words[:at] if word.lower() != "where"], words[at + 1 :]
         else:
-            chosen, changed = words, words
+            chosen, changed = [word for word in words if word.lower() != "where"], words
         names: list[str] = []
         conditions: dict[str, list[str]] = {}
         for word in chosen:
@@ -268,12 +325,20 @@ class _Reader:
             for word in changed
             if "=" in word and plain_name(word.partition("=")[0].rstrip("+-")) not in own
         ]
+        if verb == "modify" and not pairs:
+            raise SlurmConfigError("modify sets nothing", where=where, expected="modify user NAME set OPTION=VALUE")
+        if verb in ("add", "create") and not names:
+            raise SlurmConfigError(f"add {kind} has no name", where=where, expected=f"add {kind} NAME OPTION=VALUE")
+        if kind not in ("cluster", "user"):
+            self._require(verb, kind, names, where)
         accounts = conditions.get("account") or conditions.get("accounts") or conditions.get("defaultaccount") or []
-        if kind == "qos":
+        if verb in ("delete", "remove"):
+            self._remove(kind, names, accounts, where)
+        elif kind == "qos":
             for name in names or list(self._qos):
-                self._take(QOS, self._qos.setdefault(name.lower(), {}), pairs, where)
+                self._take(QOS, self._one_qos(name, where), pairs, where)
         elif kind == "cluster":
-            self._take(ASSOCIATION, self._association(ROOT), pairs, where)
+            self._take(ASSOCIATION, self._association(where, ROOT), pairs, where)
         elif kind == "account":
             self._accounts(verb, names, pairs, where)
         elif verb == "modify":
@@ -284,21 +349,74 @@ class _Reader:
             for name in names:
                 self._user(name, accounts, pairs, where)
 
+    def _require(self, verb: str, kind: str, names: Sequence[str], where: str) -> None:
+        """Raise SlurmConfigError if a command changes an account or a QOS that does not exist."""
+        if verb not in ("modify", "delete", "remove"):
+            return
+        known = {"normal", *self._qos} if kind == "qos" else {account for account, _, _ in self._associations} | {ROOT}
+        strange = next((name for name in names if (name.lower() if kind == "qos" else name) not in known), None)
+        if strange is not None:
+            hint = did_you_mean(strange, sorted(known)[:1000])
+            raise SlurmConfigError(
+                f"there is no {kind} {shown(strange)}", where=where, hint=hint if hint.startswith("Did") else None
+            )
+
+    def _remove(self, kind: str, names: Sequence[str], accounts: Sequence[str], where: str) -> None:
+        """Delete QOS, users, or accounts with their users and the accounts below them."""
+        if not names or kind == "cluster":
+            raise SlurmConfigError(
+                f"this deletes no single {kind}", where=where, expected="delete account, qos or user NAME"
+            )
+        if kind == "qos":
+            gone = {name.lower() for name in names}
+            for name in gone:
+                self._qos.pop(name, None)
+            for settings in (*self._associations.values(), *self._qos.values()):
+                for field in ("qos", "preempt"):
+                    if field in settings:
+                        settings[field] = tuple(one for one in settings[field] if one not in gone)
+            return
+        below = set(names) if kind == "account" else set()
+        for _ in self._associations if below else ():
+            more = {key[0] for key, one in self._associations.items() if not key[1] and one.get("parent") in below}
+            if more <= below:
+                break
+            below |= more
+        for key in list(self._associations):
+            mine = key[1] in names and (not accounts or key[0] in accounts)
+            if key[0] in below or (kind == "user" and mine):
+                del self._associations[key]
+
     def _accounts(self, verb: str, names: list[str], pairs: list[tuple[str, str]], where: str) -> None:
         known = [account for account, user, _ in self._associations if not user and account != ROOT]
         for name in names or (known if verb == "modify" else []):
-            settings = self._association(name)
+            settings = self._association(where, name)
             if verb != "modify" and name != ROOT:
                 settings.setdefault("parent", ROOT)
             self._take(ASSOCIATION, settings, pairs, where)
 
     def _modified_users(self, names: list[str], accounts: list[str], pairs: list[tuple[str, str]], where: str) -> None:
-        for (account, user, _), settings in list(self._associations.items()):
-            if user and (not names or user in names) and (not accounts or account in accounts):
-                self._take(ASSOCIATION, settings, pairs, where)
+        chosen = [
+            settings
+            for (account, user, _), settings in self._associations.items()
+            if user and (not names or user in names) and (not accounts or account in accounts)
+        ]
+        if names and not chosen:
+            what = f"there is no user {shown(', '.join(names))}"
+            raise SlurmConfigError(
+                what + (f" of account {shown(', '.join(accounts))}" if accounts else ""), where=where
+            )
+        for settings in chosen:
+            self._take(ASSOCIATION, settings, pairs, where)
 
-    def _association(self, account: str, user: str = "", partition: str = "") -> dict[str, Any]:
-        return self._associations.setdefault((account, user, partition), {})
+    def _one_qos(self, name: str, where: str) -> dict[str, Any]:
+        self._qos_places[name.lower()] = where
+        return self._qos.setdefault(name.lower(), {})
+
+    def _association(self, where: str, account: str, user: str = "", partition: str = "") -> dict[str, Any]:
+        key = (account, user, partition)
+        self._places.setdefault(key, where)
+        return self._associations.setdefault(key, {})
 
     def _take(self, kind: str, settings: dict[str, Any], pairs: list[tuple[str, str]], where: str) -> None:
         for name, value in pairs:
@@ -315,7 +433,12 @@ class _Reader:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yield the parts of a line of a dump; colons separate them, except inside quotes."""
+    """Yield the parts of a line of a dump; colons separate them, except inside quotes.
+
+    Yield nothing if a quote is not closed.
+    """
+    if text.count("'") % 2:
+        return
     for part in re.findall(r"(?:[^:']|'[^']*')+", text):
         plain = part.strip()
         yield plain[1:-1] if plain[:1] == plain[-1:] == "'" and len(plain) > 1 else plain

@@ -79,6 +79,7 @@ def slurm_config(conf: SlurmConf, beside: FilesBeside | None = None) -> tuple[Sl
     nodes = nodes_of(conf, beside.gres)
     qos = {one.name for one in beside.accounting.qos}
     partitions = _partitions(conf, nodes, qos)
+    findings += _unknown_names(conf, beside.accounting)
     if not qos:
         partitions, more = _without_qos(conf, partitions)
         findings += more
@@ -128,6 +129,22 @@ def _without_qos(
         if (setting := entry.get("QOS")) is not None
     ]
     return tuple(replace(one, allow_qos=None, deny_qos=()) for one in partitions), found
+
+
+def _unknown_names(conf: SlurmConf, accounting: Accounting) -> list[KeyFinding]:
+    """Return a warning for each list of a partition that names an account or QOS that accounting does not have."""
+    accounts = {one.account.lower() for one in accounting.associations}
+    qos = {one.name.lower() for one in accounting.qos}
+    lists = {"AllowAccounts": accounts, "DenyAccounts": accounts, "AllowQos": qos, "DenyQos": qos}
+    found: list[KeyFinding] = []
+    for entry in conf.entries.get("partitions", []):
+        for key, known in lists.items():
+            names = [name for name in _names(entry, key) if name.lower() not in known and name.upper() != "ALL"]
+            setting = entry.get(key)
+            if known and names and setting is not None:
+                why = f"no file of accounting describes {legible(', '.join(names), WORD)}"
+                found.append(KeyFinding(setting.where, key, KeySupport.WARNED, why))
+    return found
 
 
 def _seconds(of: SlurmConf | ConfEntry, key: str, default: float) -> float:
@@ -189,6 +206,7 @@ def _partition(
     longest = _seconds(entry, "MaxTime", inf)
     default = entry.value("DefaultTime")
     least, most = entry.value("MinNodes"), entry.value("MaxNodes")
+    accounts, qos_names = _allowed(entry, "AllowAccounts"), _allowed(entry, "AllowQos")
     more: dict[str, Any] = memory_defaults(entry)
     for field, key in (("max_cpus_per_node", "MaxCPUsPerNode"), ("over_time_limit", "OverTimeLimit")):
         if (value := entry.value(key)) is not None:
@@ -208,10 +226,10 @@ def _partition(
         lln=bool(entry.value("LLN", False)),
         req_resv=bool(entry.value("ReqResv", False)),
         qos=str(entry.value("QOS", "")).lower(),
-        allow_accounts=_allowed(entry, "AllowAccounts"),
-        deny_accounts=cast("tuple[str, ...]", entry.value("DenyAccounts", ())),
-        allow_qos=_lowered(_allowed(entry, "AllowQos")),
-        deny_qos=_lowered(cast("tuple[str, ...]", entry.value("DenyQos", ()))) or (),
+        allow_accounts=accounts,
+        deny_accounts=_names(entry, "DenyAccounts") if accounts is None else (),
+        allow_qos=_lowered(qos_names),
+        deny_qos=_lowered(_names(entry, "DenyQos")) or () if qos_names is None else (),
         preempt_mode=None if modes is None else preempt_modes(modes.text, modes.where),
         grace_time=_seconds(entry, "GraceTime", 0.0),
         tres_billing_weights=None if weights is None else billing_weights(weights.text, weights.where),
@@ -221,8 +239,12 @@ def _partition(
 
 
 def _allowed(entry: ConfEntry, key: str) -> tuple[str, ...] | None:
-    names = cast("tuple[str, ...]", entry.value(key, ("ALL",)))
+    names = _names(entry, key) or ("ALL",)
     return None if any(name.upper() == "ALL" for name in names) else names
+
+
+def _names(entry: ConfEntry, key: str) -> tuple[str, ...]:
+    return cast("tuple[str, ...]", entry.value(key, ()))
 
 
 def _lowered(names: tuple[str, ...] | None) -> tuple[str, ...] | None:

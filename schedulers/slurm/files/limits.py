@@ -12,7 +12,16 @@ from typing import Any, Final, NamedTuple
 from pipistrelle.platforms.slurm.conf import KeyFinding, SlurmConfigError
 from pipistrelle.platforms.slurm.keys import KeySupport
 from pipistrelle.platforms.slurm.lines import WORD
-from pipistrelle.platforms.slurm.values import SlurmValueError, read_count, read_names, read_time, read_tres, read_whole
+from pipistrelle.platforms.slurm.values import (
+    SlurmValueError,
+    check_tres_names,
+    read_count,
+    read_names,
+    read_time,
+    read_tres,
+    read_value,
+    read_whole,
+)
 from pipistrelle.protocol.base.errors import did_you_mean, legible
 
 ASSOCIATION: Final = "association"
@@ -61,8 +70,8 @@ _FLAGS: Final = {
         ("UsageFactorSafe", "the usage factor does not change how limits of minutes are tested"),
     )
 }
-_TRES_NAMES: Final = ("billing", "cpu", "energy", "mem", "node", "pages", "vmem")
-_TRES_HEADS: Final = ("bb/", "fs/", "gres/", "ic/", "license/")
+#: {TRES: its number in Slurm}; limits are tested in this order, and further TRES after these
+_ORDER: Final = {name: at for at, name in enumerate(("cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem"))}
 _COUNTS: Final = ("priority", "min_prio_thresh")
 
 
@@ -154,7 +163,7 @@ class LimitOptions:
         elif not text:
             return  # a column without a value
         elif field == "preempt_mode":
-            _put(settings, field, None if text.lower() in ("cluster", "none") else text.upper())
+            _put(settings, field, _preempt_mode(text))
         elif field == "shares":
             _put(settings, field, inf if text.lower() in _PARENT else _at_least_0(read_whole(text)))
         elif field == "grace_time":
@@ -165,14 +174,23 @@ class LimitOptions:
         elif field in _NUMBERS:
             _put(settings, field, None if text == "-1" else _real(text))
         elif field in _COUNTS:
-            _put(settings, field, (None if field == "min_prio_thresh" else 0) if text == "-1" else read_count(text))
+            least = None if field == "min_prio_thresh" else 0
+            _put(settings, field, least if text == "-1" else read_value("whole:0-4294967295", text))
         elif name.tres:
-            amounts = {**settings.get(field, {}), **read_tres(f"{name.tres}={text}")}
-            _put(settings, field, amounts if text != "-1" else {k: v for k, v in amounts.items() if k != name.tres})
+            _put(settings, field, _tres(settings.get(field, {}), f"{name.tres}={text}"))
         elif "tres" in field:
             _put(settings, field, _tres(settings.get(field, {}), text))
         else:
             _put(settings, field, read_count(text))
+
+
+def _preempt_mode(text: str) -> str | None:
+    """Return the mode of a QOS, or None if it is the cluster's."""
+    if text.lower() in ("cluster", "none"):
+        return None
+    if text.upper() not in ("OFF", "CANCEL", "REQUEUE"):
+        raise SlurmValueError("cluster, CANCEL, REQUEUE or OFF; GANG and SUSPEND are not supported")
+    return text.upper()
 
 
 def _put(settings: dict[str, Any], field: str, value: Any) -> None:
@@ -186,13 +204,12 @@ def _put(settings: dict[str, Any], field: str, value: Any) -> None:
 def _tres(old: Mapping[str, float], text: str) -> dict[str, float]:
     """Return the amounts of TRES after a change such as ``cpu=8,mem=-1``.
 
-    The amount -1 removes the limit of a TRES.
+    The amount -1 removes the limit of a TRES. The result is in the order in which Slurm tests TRES.
     """
-    for name in (part.partition("=")[0].strip().lower() for part in read_names(text)):
-        if name not in _TRES_NAMES and not name.startswith(_TRES_HEADS):
-            raise SlurmValueError("TRES=NUMBER,... with cpu, mem, node, billing, energy, gres/NAME or license/NAME")
+    check_tres_names(text)
     gone = {part.partition("=")[0].strip().lower() for part in read_names(text) if part.endswith("=-1")}
-    return {name: amount for name, amount in {**old, **read_tres(text)}.items() if name not in gone}
+    left = {name: amount for name, amount in {**old, **read_tres(text)}.items() if name not in gone}
+    return dict(sorted(left.items(), key=lambda one: _ORDER.get(one[0], len(_ORDER))))
 
 
 def _at_least_0(value: int | None) -> float:

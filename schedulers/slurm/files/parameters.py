@@ -8,7 +8,8 @@ from msgspec.structs import fields
 from pipistrelle.platforms.slurm.conf import KeyFinding, SlurmConf, SlurmConfigError
 from pipistrelle.platforms.slurm.keys import KEYS, KeySupport
 from pipistrelle.platforms.slurm.lines import WORD
-from pipistrelle.platforms.slurm.values import SlurmValueError, read_names, read_tres, read_value
+from pipistrelle.platforms.slurm.machine import is_linear, select_parameters
+from pipistrelle.platforms.slurm.values import SlurmValueError, check_tres_names, read_names, read_tres, read_value
 from pipistrelle.protocol.base.errors import did_you_mean, legible
 from pipistrelle.schedulers.slurm.config.parameters import (
     PreemptSettings,
@@ -87,7 +88,7 @@ def scheduler_parameters(conf: SlurmConf) -> tuple[SchedulerParameters, list[Key
             if key.kind == "flag":
                 values[key.name] = True if text is None else bool(read_value("flag", text))
                 continue
-            value = read_value("whole", text or "")
+            value = read_value(key.kind if key.kind.startswith("whole") else "whole", text or "")
         except SlurmValueError as error:
             raise _wrong(shown, where, error.expected, text or "") from None
         if key.name == "sched_interval":
@@ -100,12 +101,15 @@ def scheduler_parameters(conf: SlurmConf) -> tuple[SchedulerParameters, list[Key
 def priority_settings(conf: SlurmConf) -> PrioritySettings:
     """Return the keys that begin with ``Priority``.
 
-    Raise SlurmConfigError for an unknown flag.
+    Raise SlurmConfigError for an unknown flag, or a period of 0.
     """
 
     def weight(name: str) -> int:
         return cast(int, conf.value(f"PriorityWeight{name}", 0) or 0)
 
+    if conf.value("PriorityCalcPeriod", 1.0) == 0.0:
+        found = conf.text("PriorityCalcPeriod")
+        raise _wrong("PriorityCalcPeriod", conf.where("PriorityCalcPeriod"), "at least 1 minute", found)
     flags = {name.upper() for name in read_names(conf.text("PriorityFlags"))}
     _known("PriorityFlags", flags, PRIORITY_FLAGS, conf)
     return PrioritySettings(
@@ -134,7 +138,7 @@ def select_settings(conf: SlurmConf) -> SelectSettings:
     """
     names = {name.upper(): name for name in (*SELECT_PARAMETERS, *_SELECT_REFUSED)}
     found: set[str] = set()
-    for part in read_names(conf.text("SelectTypeParameters")):
+    for part in select_parameters(conf):
         name = names.get(part.upper())
         if name is None:
             _known("SelectTypeParameters", {part}, SELECT_PARAMETERS, conf)
@@ -142,10 +146,9 @@ def select_settings(conf: SlurmConf) -> SelectSettings:
             raise _refused("SelectTypeParameters", name, _SELECT_REFUSED[name], conf)
         else:
             found.add(name)
-    kind = str(conf.value("SelectType", "select/cons_tres"))
     plugin = str(conf.value("TopologyPlugin", "topology/none"))
     return SelectSettings(
-        type="select/linear" if kind == "select/linear" else "select/cons_tres",
+        type="select/linear" if is_linear(conf) else "select/cons_tres",
         parameters=frozenset(found),
         topology_plugin=plugin if plugin == "topology/tree" else "topology/none",
         topology_param=frozenset(name.upper() for name in read_names(conf.text("TopologyParam"))),
@@ -177,18 +180,31 @@ def memory_defaults(of: Any) -> dict[str, int]:
         "def_cpu_per_gpu": "DefCPUPerGPU",
         "def_mem_per_gpu": "DefMemPerGPU",
     }
-    return {field: value for field, key in keys.items() if (value := of.value(key))}
+    found = {field: value for field, key in keys.items() if (value := of.value(key))}
+    for kind in ("def", "max"):
+        if f"{kind}_mem_per_node" in found:
+            found.pop(f"{kind}_mem_per_cpu", None)  # Slurm ignores it
+    return found
 
 
 def preempt_settings(conf: SlurmConf) -> PreemptSettings:
     """Return the settings of preemption.
 
-    Raise SlurmConfigError for modes that are not supported.
+    Raise SlurmConfigError for modes that are not supported, or that the type excludes.
     """
     exempt = _seconds(conf, "PreemptExemptTime", 0.0)
+    kind = str(conf.value("PreemptType", "preempt/none"))
+    modes = preempt_modes(conf.text("PreemptMode"), conf.where("PreemptMode")) or ("OFF",)
+    if (kind == "preempt/none") != (modes == ("OFF",)):
+        raise SlurmConfigError(
+            "PreemptType and PreemptMode do not go together",
+            where=conf.where("PreemptMode" if kind == "preempt/none" else "PreemptType"),
+            expected="preempt/none with OFF, or another type with REQUEUE or CANCEL",
+            found=f"{kind} with {','.join(modes)}",
+        )
     return PreemptSettings(
-        type=str(conf.value("PreemptType", "preempt/none")),
-        mode=preempt_modes(conf.text("PreemptMode"), conf.where("PreemptMode")) or ("OFF",),
+        type=kind,
+        mode=modes,
         exempt_time=0.0 if exempt == float("inf") else exempt,
     )
 
@@ -226,18 +242,20 @@ def billing_weights(text: str, where: str) -> dict[str, float]:
     Raises:
         SlurmConfigError: the text is malformed.
     """
-    try:
-        return read_tres(text, memory=False)
-    except SlurmValueError as error:
-        raise _wrong("TRESBillingWeights", where, error.expected, text) from None
+    return _tres_weights("TRESBillingWeights", text, where)
 
 
 def _tres(conf: SlurmConf, key: str) -> dict[str, float]:
     text = conf.text(key)
+    return _tres_weights(key, text, conf.where(key)) if text else {}
+
+
+def _tres_weights(key: str, text: str, where: str) -> dict[str, float]:
     try:
-        return read_tres(text, memory=False) if text else {}
+        check_tres_names(text)
+        return read_tres(text, memory=False)
     except SlurmValueError as error:
-        raise _wrong(key, conf.where(key), error.expected, text) from None
+        raise _wrong(key, where, error.expected, text) from None
 
 
 def _seconds(conf: SlurmConf, key: str, default: float) -> float:

@@ -176,5 +176,7 @@ def _time(options: Mapping[str, str], name: str) -> float | None:
 
 
 def _switches(text: str) -> dict[str, Any]:
-    count = text.partition("@")[0]
-    return {"switches": int(count)} if count else {}
+    count, mark, time = text.partition("@")
+    if not count:
+        return {}
+    return {"switches": int(count), "switch_wait": read_time(time) if mark else None}

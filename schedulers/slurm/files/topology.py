@@ -60,6 +60,11 @@ def read_topology(
                     hint=hint if hint.startswith("Did") else None,
                 )
     _refuse_circles(found, firsts, places)
+    leaf_of: dict[str, str] = {}
+    for each in found.values():
+        if twice := [node for node in each.nodes if leaf_of.setdefault(node, each.name) != each.name]:
+            why = f"these nodes are below several leaf switches: {legible(compressed(twice), WORD)}"
+            findings.append(KeyFinding(places[each.name], "Nodes", KeySupport.WARNED, why))
     if found and nodes is not None:
         reached = {member for each in found.values() for member in each.nodes}
         if alone := [node for node in nodes if node not in reached]:

@@ -17,6 +17,7 @@ from pipistrelle.schedulers.slurm.nodes.gpu_weights import Counts, GpuWeights
 from pipistrelle.schedulers.slurm.nodes.runs import Able, NodeRun, best_run, make_runs
 from pipistrelle.schedulers.slurm.nodes.shares import Free, holding, take_gres
 from pipistrelle.schedulers.slurm.nodes.tree import Tree
+from pipistrelle.schedulers.slurm.nodes.tree_shares import below_top_switch
 
 Indices = NDArray[np.intp]
 #: most jobs taken away between two tests of an expected start
@@ -302,7 +303,7 @@ class ConsTres:
         if self.lln or asked.lln:
             return self._least_loaded(asked, nodes.pairs())
         if self.tree is not None:
-            return self._below_switch(asked, nodes)
+            return below_top_switch(self.tree, asked, nodes, self.gpus.weights)
         runs = make_runs(nodes, self.gpus.weights, asked.required)
         if asked.want_nodes > asked.min_nodes:
             got = fill(runs, asked, asked.want_nodes)
@@ -325,30 +326,6 @@ class ConsTres:
             left -= 1
             most -= 1
         return got if left <= 0 and need <= 0 else None
-
-    def _below_switch(self, asked: NodesAsked, nodes: Able) -> dict[int, int] | None:
-        """Return {node: CPUs} for a job below one switch.
-
-        The nodes are below the lowest switch with enough nodes.
-        """
-        assert self.tree is not None
-        ranked = []
-        for switch in self.tree.switches:
-            below = nodes.where(np.isin(nodes.at, array_of(switch.nodes)))
-            if len(below.at) >= asked.min_nodes and int(below.cpus.sum()) >= asked.cpus:
-                ranked.append((switch.level, len(below.at), switch))
-        for _, _, switch in sorted(ranked, key=lambda one: one[:2]):
-            leaves = [leaf for leaf in self.tree.leaves if leaf.nodes & switch.nodes]
-            runs = []
-            for leaf in leaves:
-                some = nodes.where(np.isin(nodes.at, array_of(leaf.nodes)))
-                if len(some.at):
-                    weight = int(self.gpus.weights[some.at].min())
-                    runs.append(NodeRun(weight, some, len(some.at), int(some.cpus.sum())))
-            got = fill(runs, asked, asked.min_nodes)
-            if got is not None:
-                return got
-        return None
 
     def _alloc(self, asked: NodesAsked, got: dict[int, int], free: Free) -> Alloc:
         """Return what a job takes of each chosen node.

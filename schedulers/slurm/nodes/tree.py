@@ -1,10 +1,11 @@
 """Choose nodes below few switches, as topology/tree does."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from math import inf
 
 from msgspec import Struct
 
-from pipistrelle.schedulers.slurm.cluster.bits import lowest
+from pipistrelle.schedulers.slurm.cluster.bits import lowest, mask_of
 from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine
 from pipistrelle.schedulers.slurm.config.machine import SwitchSettings
 
@@ -47,15 +48,82 @@ class Tree:
         self.switches = [made[one.name] for one in settings]
         self.leaves = [one for one in self.switches if one.level == 0]
         self.weight = machine.by_weight
+        place = {one.name: at for at, one in enumerate(settings)}
+        #: the position of the switch above each switch; its own if there is none
+        self.above = list(range(len(settings)))
+        for at, one in enumerate(settings):
+            for below in one.switches:
+                if below in place:
+                    self.above[place[below]] = at
+
+    def leaves_of(self, nodes: Iterable[int]) -> list[Switch]:
+        """Return the leaf switches that have any of these nodes."""
+        mask = mask_of(nodes)
+        return [leaf for leaf in self.leaves if leaf.nodes & mask]
+
+    def distances(self, used: Sequence[int]) -> list[float]:
+        """Return for each switch the sum of its distances from the used switches, in links."""
+        lines = [self._line(at) for at in range(len(self.switches))]
+        found: list[float] = []
+        for mine in lines:
+            total = 0.0
+            for at in used:
+                common = next((step for step, one in enumerate(mine) if one in lines[at]), None)
+                total += inf if common is None else common + lines[at].index(mine[common])
+            found.append(total)
+        return found
+
+    def _line(self, at: int) -> list[int]:
+        """Return a switch and all switches above it."""
+        line = [at]
+        while self.above[line[-1]] != line[-1]:
+            line.append(self.above[line[-1]])
+        return line
+
+    def compared(self, one: int, other: int, left: int, counts: Sequence[int]) -> int:
+        """Return 1 if a switch is better than another, -1 if it is worse, else 0.
+
+        If both have enough nodes, the one with fewer is better. If neither has, the switches above decide.
+
+        Args:
+            left: nodes that a job still needs.
+            counts: usable nodes of each switch.
+        """
+        while True:
+            fits, other_fits = counts[one] >= left, counts[other] >= left
+            if fits and other_fits and counts[one] != counts[other]:
+                return 1 if counts[one] < counts[other] else -1
+            if fits != other_fits:
+                return 1 if fits else -1
+            if fits or self.above[one] == self.above[other]:
+                break
+            one, other = self.above[one], self.above[other]
+        if counts[one] != counts[other]:
+            return 1 if counts[one] > counts[other] else -1
+        return self.switches[other].level - self.switches[one].level
 
     def pick(self, idle: int, count: int, most_leaves: int = 0) -> int:
+        """Return ``count`` idle nodes, of the lowest weights with which some switch has enough of them.
+
+        Return 0 if no switch has enough, or if the nodes are below too many leaf switches.
+
+        Args:
+            most_leaves: most leaf switches to use (``--switches``); 0: any number.
+        """
+        allowed = 0
+        for _, group in self.weight:
+            allowed |= group
+            nodes = self._pick(idle & allowed, count) if idle & group else 0
+            if nodes:
+                fits = not most_leaves or sum(1 for leaf in self.leaves if leaf.nodes & nodes) <= most_leaves
+                return nodes if fits else 0
+        return 0
+
+    def _pick(self, idle: int, count: int) -> int:
         """Return ``count`` idle nodes below the smallest switch that has enough of them.
 
         Return 0 if no switch has enough. Below that switch, leaf switches are used one after the other: the one with
         just enough nodes, or else the one with the most.
-
-        Args:
-            most_leaves: most leaf switches to use (``--switches``); 0: any number.
         """
         best: Switch | None = None
         best_free = 0
@@ -67,7 +135,7 @@ class Tree:
                 best, best_free = switch, free
         if best is None:
             return 0
-        taken, left, used = 0, count, 0
+        taken, left = 0, count
         open_nodes = idle & best.nodes
         while left > 0:
             chosen, chosen_free, enough = 0, 0, False
@@ -89,7 +157,4 @@ class Tree:
                 taken |= lowest(chosen & group, some)
                 use -= some
                 left -= some
-            used += 1
-            if most_leaves and used > most_leaves:
-                return 0
         return taken

@@ -222,7 +222,7 @@ class _Pass:
             return False
         controller = self.controller
         one = controller.machine.partitions[entry.part]
-        return all(map(controller.selector.is_plain, controller.requests.asked(entry.job, one)))
+        return all(map(controller.selector.is_plain, controller.requests.asked(entry.job, one, self.now)))
 
     def _may_start(self, entry: QueueEntry) -> bool:
         """Return whether a job might start in this pass.
@@ -231,7 +231,7 @@ class _Pass:
         """
         controller, job = self.controller, entry.job
         selector, one = controller.selector, controller.machine.partitions[entry.part]
-        asked = controller.requests.asked(job, one)
+        asked = controller.requests.asked(job, one, self.now)
         if not any(selector.may_fit(way, self.usable) for way in asked):
             return False
         start, nodes, _ = self._open(job, one.mask, self.now, self._limit(job, entry.part))
@@ -286,7 +286,7 @@ class _Pass:
         one = controller.machine.partitions[part]
         limit = self._limit(job, part)
         no_reserve = job.qos >= 0 and "NoReserve" in controller.accounts.qos[job.qos].settings.flags
-        asked = controller.requests.asked(job, one)
+        asked = controller.requests.asked(job, one, now)
         earlier, later, counted = job.expected, now, False
         while True:
             start_at, nodes, later = self._open(job, one.mask, later, limit)

@@ -71,7 +71,7 @@ def place(controller: Controller, job: SlurmJob, part: int, usable: int, now: in
     nodes = usable & one.mask & open_nodes & ~closed & ~machine.completing & ~machine.down
     alloc: Alloc | None = None
     victims: list[SlurmJob] = []
-    asked = controller.requests.asked(job, one)
+    asked = controller.requests.asked(job, one, now)
     controller.selector.begin_test(asked, machine.all & ~closed)
     for way in asked:
         alloc = controller.selector.now(way, nodes)

@@ -143,17 +143,28 @@ class Requests:
         job.excluded = machine.mask_of_names(sub.excluded)
         job.constraint = parse_constraint(sub.constraint, machine.features, machine.all) if sub.constraint else None
 
-    def asked(self, job: SlurmJob, part: SlurmPartition) -> list[NodesAsked]:
+    def asked(self, job: SlurmJob, part: SlurmPartition, now: float = inf) -> list[NodesAsked]:
         """Return a job's requests in a partition.
 
         There is one request for each alternative of the job's constraint.
+
+        Args:
+            now: a job with ``--switches`` may use any number of switches if it has waited long enough by this time, s.
         """
-        found = job.asked.get(part.index)
+        switches = job.sub.switches
+        if switches and now - job.submit >= self._switch_wait(job):
+            switches = 0
+        key = part.index if switches == job.sub.switches else ~part.index
+        found = job.asked.get(key)
         if found is None:
-            found = job.asked[part.index] = self._asked(job, part)
+            found = job.asked[key] = self._asked(job, part, switches)
         return found
 
-    def _asked(self, job: SlurmJob, part: SlurmPartition) -> list[NodesAsked]:
+    def _switch_wait(self, job: SlurmJob) -> float:
+        most = self.config.scheduler_parameters.max_switch_wait
+        return most if job.sub.switch_wait is None else min(job.sub.switch_wait, most)
+
+    def _asked(self, job: SlurmJob, part: SlurmPartition, switches: int) -> list[NodesAsked]:
         settings = part.settings
         nodes = part.mask & ~job.excluded
         if job.mem_kind == "node" and job.mem > self.least_memory:
@@ -186,7 +197,7 @@ class Requests:
                 part.index,
                 settings.lln,
                 tuple(counts),
-                sub.switches,
+                switches,
             )
             for allowed, counts in ways
         ]

@@ -3,6 +3,7 @@
 import pytest
 
 from pipistrelle.platforms.errors import PlatformError
+from pipistrelle.platforms.slurm.checks import doubtful_settings
 from pipistrelle.platforms.slurm.conf import SlurmConfigError, is_slurm_conf, read_slurm_conf
 from pipistrelle.platforms.slurm.gres import read_gres, read_gres_conf, with_types
 from pipistrelle.platforms.slurm.keys import KEYS, KeySupport
@@ -87,6 +88,44 @@ def test_a_wrong_line_is_one_message(text, message):
         read_slurm_conf(text, "slurm.conf")
 
 
+@pytest.mark.parametrize(
+    ("text", "where", "warning"),
+    [
+        ("PartitionName=p Nodes=n1 MinNodes=3 MaxNodes=2", 4, "MinNodes: it is above MaxNodes (2)"),
+        ("PartitionName=p Nodes=n1 MaxTime=10 DefaultTime=20", 4, "DefaultTime: it is above MaxTime"),
+        ("PartitionName=p Nodes=n1 AllowQos=a DenyQos=b", 4, "DenyQos: Slurm ignores it, because AllowQos is set"),
+        ("PartitionName=p Nodes=n1 DefMemPerCPU=1 DefMemPerNode=2", 4, "because DefMemPerNode is set"),
+        ("PartitionName=p", 4, "Nodes: partition p has no nodes"),
+        ("PartitionName=p Nodes=n1 Default=YES", 3, "Default: partition p is the default, because it comes later"),
+        ("NodeName=x CPUs=0", 4, "CPUs: 0 is not valid: Slurm reads it as 1"),
+        ("NodeName=x CPUs=6 Sockets=2 CoresPerSocket=4", 4, "Slurm reads it as 8"),
+        ("NodeName=x RealMemory=10 MemSpecLimit=10", 4, "MemSpecLimit: it is not below RealMemory"),
+        ("NodeName=x CPUs=4 CoreSpecCount=4", 4, "CoreSpecCount: the node does not have more cores"),
+        ("NodeName=x Gres=gpu:1", 4, "Gres: GresTypes does not name gpu"),
+        ("NodeSet=s Nodes=z[1-2]", 4, "NodeSet: slurm.conf does not have these nodes: z[1-2]"),
+        ("NodeSet=s Feature=no", 4, "NodeSet: the set has no nodes"),
+        ("SelectType=select/cons_tres", 4, "SelectTypeParameters: they are not set"),
+    ],
+)
+def test_what_slurm_only_warns_about_is_a_warning_with_its_line(text, where, warning):
+    """Slurm 22.05.8 accepts these lines, and changes or ignores the value."""
+    head = "SelectType=select/linear\n" + NODES
+    conf = read_slurm_conf(head + text, "slurm.conf")
+    (found,) = doubtful_settings(conf, nodes_of(conf))
+
+    assert f"slurm.conf:{where}: " in str(found)
+    assert warning in str(found)
+
+
+def test_a_plain_file_gives_no_warning_except_about_an_unset_select_type():
+    """Slurm 22.05 gives whole nodes if SelectType is not set; gres.conf may name nodes of other clusters."""
+    conf = read_slurm_conf(NODES, "slurm.conf")
+    lines, _ = read_gres_conf("NodeName=z1 Name=gpu Count=1", "gres.conf")
+
+    assert [one.key for one in doubtful_settings(conf, nodes_of(conf))] == ["SelectType"]
+    assert "z1" in doubtful_settings(conf, nodes_of(conf), lines)[-1].why
+
+
 def test_included_files_are_read_in_place_and_circles_refused():
     """Errors name the included file and its line; a file cannot include itself, or 20 levels."""
     files = {"a": "KillWait=many", "b": "Include b", **{f"f{n}": f"Include f{n + 1}" for n in range(20)}}
@@ -123,7 +162,7 @@ def test_nodes_are_split_so_that_partitions_are_unions_of_pools():
 def test_shared_nodes_have_cpus_memory_gpus_and_weights():
     """With cons_tres and memory; reserved cores and memory are taken off."""
     conf = read_slurm_conf(
-        "SelectTypeParameters=CR_Core_Memory\nLicenses=matlab:20,x\n"
+        "SelectType=select/cons_tres\nLicenses=matlab:20,x\n"
         "NodeName=g1 CPUs=8 RealMemory=1000 MemSpecLimit=100 CoreSpecCount=2 Gres=gpu:a100:4,nvme:2 Weight=9\n"
         "PartitionName=gpu Nodes=g1\n",
         "slurm.conf",

@@ -75,7 +75,7 @@ def test_tables_of_sacctmgr_are_read_by_their_headers():
             (
                 "qos",
                 "Name|Priority|GraceTime|Preempt|PreemptMode|UsageFactor|MaxTRESPU|MaxWall|Flags\n"
-                "normal|10|00:00:00||cluster|1.000000||1-00:00:00|\nhigh|99|00:02:00|low|requeue|2|cpu=16||DenyOnLimit\n",
+                "normal|10|00:00:00||cluster|1.000000||1-00:00:00|\nhigh|99|00:02:00|low|requeue|2|cpu=16||DenyOnLimit\nlow||||||||\n",
             ),
         ],
         "c",
@@ -135,12 +135,55 @@ def test_commands_of_sacctmgr_build_the_same_tree():
         ("modify user u1 Fairshare=3\n", "lacks 'set'"),
         ("add federation f\nadd account a\n", "is not supported"),
         ("Name|Priority|MaxTRESPU\nhigh|1|lots\n", "expected TRES=NUMBER"),
+        ("Cluster - 'c'\nParent - 'bi'\nUser - 'u'\n", "f:3: there is no account 'bi', of user 'u'"),
+        ("Cluster - 'c'\nAccount - 'a:Fairshare=1\n", "f:2: this is no line of a dump"),
+        ("add account bio parent=scince\nadd account science\n", "f:1: there is no account 'scince'.*mean 'science'"),
+        ("add account a parent=b\nadd account b parent=c\nadd account c parent=a\n", "f:.: .* is below itself"),
+        ("add user u account=a\n", "f:1: there is no account 'a', of user 'u'"),
+        ("add qos high preempt=lo\nadd qos low\n", "f:1: QOS 'high' preempts 'lo'.*Did you mean 'low'"),
+        ("add qos a preemptmode=sleep\n", "f:1: .*expected cluster, CANCEL, REQUEUE or OFF"),
+        ("add qos a priority=4294967296\n", "f:1: the value of priority is wrong"),
+        ("add account\n", "f:1: add account has no name"),
+        ("add account a\nmodify account a set\n", "f:2: modify sets nothing"),
+        ("add account a\nmodify account b set fairshare=3\n", "f:2: there is no account 'b'"),
+        ("add account a\nmodify user u set fairshare=3\n", "f:2: there is no user 'u'"),
+        ("add account a\nmodify qos q set priority=3\n", "f:2: there is no qos 'q'"),
+        ("ad account a\nadd account b\n", "f:1: the command is unknown.*found 'ad'"),
+        ("add account a\ndelete account b\n", "f:2: there is no account 'b'"),
+        ("add account a\ndelete account where cluster=c\n", "f:2: this deletes no single account"),
     ],
 )
 def test_wrong_accounting_is_one_message(text, message):
     """File, line, what is expected."""
     with pytest.raises(SlurmConfigError, match=message):
         read_accounting([("f", text)])
+
+
+def test_limits_are_in_the_order_in_which_slurm_tests_them():
+    """The first exceeded limit is the reason: cpu, mem and node before generic resources."""
+    text = "add qos a MaxTRESPerJob=gres/gpu=1,node=2,cpu=3\nmodify qos a set MaxCPUs=-1 MaxTRES=mem=5\n"
+    (_, qos) = read_accounting([("f", text)]).qos
+
+    assert list(qos.max_tres_pj.items()) == [("mem", 5.0), ("node", 2.0), ("gres/gpu", 1.0)]
+
+
+def test_deleted_accounts_users_and_qos_are_gone():
+    """An account is deleted with its users and the accounts below it; a QOS leaves the lists that name it."""
+    found = read_accounting(
+        [
+            (
+                "script",
+                "add account a\nadd account b parent=a\nadd account c\n"
+                "add qos low,lower\nadd qos high preempt=low,lower\n"
+                "add user u1 account=b\nadd user u1,u2 account=c qos=low,high\n"
+                "delete account a\nremove user where name=u2 account=c\nsacctmgr -i delete qos low\n",
+            )
+        ]
+    )
+
+    assert [(one.account, one.user) for one in found.associations][2:] == [("c", ""), ("c", "u1")]
+    assert found.associations[-1].qos == ("high",)
+    assert [(one.name, one.preempt) for one in found.qos] == [("normal", ()), ("lower", ()), ("high", ("lower",))]
 
 
 def test_unknown_options_of_accounts_get_a_suggestion():
@@ -178,14 +221,14 @@ def test_parameters_have_slurms_defaults_and_values():
         "SchedulerParameters=BF_Interval=45,bf_busy_nodes,default_queue_depth=9,sched_interval=-1,bf_max_time=3,max_rpc_cnt=9\n"
         "PriorityType=priority/multifactor\nPriorityDecayHalfLife=01:00:00\nPriorityCalcPeriod=1\nPriorityMaxAge=0-2\n"
         "PriorityWeightTRES=CPU=0,Mem=.03,GRES/gpu=30000\nPriorityFlags=NO_NORMAL_TRES\nPreemptType=preempt/qos\n"
-        "PreemptMode=REQUEUE\nSelectTypeParameters=cr_core_memory\nDefMemPerCPU=100\nEnforcePartLimits=YES\nJobRequeue=0\n"
+        "PreemptMode=REQUEUE\nSelectType=select/cons_tres\nSelectTypeParameters=cr_core_memory\nDefMemPerCPU=100\nEnforcePartLimits=YES\nJobRequeue=0\n"
         "Licenses=a:2\n" + PARTITION
     )
 
     assert (plain.priority.type, plain.scheduler_parameters, plain.select.type) == (
         "priority/basic",
         SchedulerParameters(),
-        "select/cons_tres",
+        "select/linear",
     )
     assert (told.scheduler_parameters.bf_interval, told.scheduler_parameters.bf_busy_nodes) == (45.0, True)
     assert (told.scheduler_parameters.sched_interval, told.scheduler_parameters.default_queue_depth) == (None, 9)
@@ -221,7 +264,7 @@ def test_partitions_have_their_limits_lists_and_defaults():
     a, b = config.partitions
 
     assert (a.nodes, a.priority_tier, a.priority_job_factor) == (("n1", "n2"), 7, 7)
-    assert (a.allow_accounts, a.allow_qos, a.deny_accounts) == (("x", "y"), None, ("z",))
+    assert (a.allow_accounts, a.allow_qos, a.deny_accounts) == (("x", "y"), None, ())  # as Slurm
     assert (a.over_subscribe, a.max_share, a.max_time, a.default_time) == ("YES", 3, 3600.0, 1800.0)
     assert (b.max_time, b.priority_tier, b.state, b.max_nodes, b.qos) == (inf, 2, "DOWN", 3, "big")
     assert b.tres_billing_weights == {"cpu": 1.0, "mem": 1 / 1024}
@@ -239,6 +282,17 @@ def test_partitions_have_their_limits_lists_and_defaults():
         ("PartitionName=x Nodes=n1 OverSubscribe=SOME\n", "OverSubscribe is wrong"),
         ("PriorityWeightTRES=cpu\n", "PriorityWeightTRES is wrong"),
         ("AccountingStorageEnforce=limit\n", "Did you mean 'limits'"),
+        ("PreemptMode=REQUEUE\n", "expected preempt/none with OFF, .*found preempt/none with REQUEUE"),
+        ("PreemptType=preempt/qos\n", "found preempt/qos with OFF"),
+        ("PriorityCalcPeriod=0\n", "PriorityCalcPeriod is wrong: expected at least 1 minute"),
+        ("PriorityWeightAge=4294967296\n", "expected a whole number from 0 to 4,294,967,295, found '4294967296'"),
+        ("PriorityWeightTRES=gpu=3\n", "PriorityWeightTRES is wrong: expected .*gres/NAME"),
+        ("PartitionName=x Nodes=n1 PriorityTier=65536\n", "PriorityTier is wrong: expected .*65,535"),
+        ("PartitionName=x Nodes=n1 TRESBillingWeights=foo=1\n", "TRESBillingWeights is wrong"),
+        ("PartitionName=batch Nodes=n1\n", "partition 'batch' is described twice: found slurm.conf:2"),
+        ("NodeName=x State=SLEEPY\n", "State is wrong: expected UNKNOWN, .* found 'SLEEPY'"),
+        ("DownNodes=n1 State=SLEEPY\n", "State is wrong"),
+        ("SchedulerParameters=bf_resolution=7200\n", "bf_resolution is wrong: expected .*from 1 to 3,600"),
     ],
 )
 def test_a_value_that_is_not_supported_is_refused_with_a_reason(text, message):

@@ -94,6 +94,38 @@ def test_limits_of_an_account_hold_its_users(limits: dict[str, object], reason: 
     assert held(limited(account=limits)) == [reason]
 
 
+@pytest.mark.parametrize("place", ["qos", "account", "partition"])
+@pytest.mark.parametrize(("enforce", "minutes", "waiting"), [("safe", 79, 1), ("safe", 80, 0), ("limits", 79, 0)])
+def test_with_safe_the_minutes_of_running_jobs_count_for_group_limits(
+    place: str, enforce: str, minutes: int, waiting: int
+) -> None:
+    """A job takes 4 CPUs for 10 minutes; while one runs, another needs 80 minutes, but only `safe` tests this."""
+    limits = {"grp_tres_mins": {"cpu": minutes}}
+    qos = (QosSettings(name="normal", **(limits if place == "qos" else {})), QosSettings(name="of-part", **limits))
+    config = limited(qos, limits if place == "account" else None)
+    parts = tuple(replace(one, qos="of-part" if place == "partition" else "") for one in config.partitions)
+    config = replace(config, partitions=parts, accounting_storage_enforce=ENFORCED | {enforce})
+    who = "Assoc" if place == "account" else "QOS"
+
+    assert held(config) == [f"{who}GrpCPUMinutesLimit"] * waiting
+
+
+def test_minutes_of_a_resource_hold_only_jobs_that_use_it() -> None:
+    """Used-up minutes of GPUs do not hold a job without GPUs."""
+    assert held(limited(account={"grp_tres_mins": {"gres/gpu": 0}}), jobs=1) == []
+    assert held(limited(account={"grp_tres_mins": {"cpu": 0}}), jobs=1) == ["AssocGrpCPUMinutesLimit"]
+
+
+@pytest.mark.parametrize("most", [79, 80])
+def test_run_minutes_of_a_partitions_qos_count_all_jobs_of_the_partition(most: int) -> None:
+    """The running job has another QOS of its own."""
+    qos = (QosSettings(name="normal"), QosSettings(name="of-part", grp_tres_run_mins={"cpu": most}))
+    config = limited(qos)
+    config = replace(config, partitions=tuple(replace(one, qos="of-part") for one in config.partitions))
+
+    assert held(config) == ["QOSGrpCPURunMinutesLimit"] * (80 - most)
+
+
 @pytest.mark.parametrize(
     ("of_qos", "of_account", "reason"),
     [

@@ -1,0 +1,147 @@
+"""Choose shared nodes below few switches, as select/cons_tres does with topology/tree."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipistrelle.schedulers.slurm.nodes.asked import NodesAsked
+from pipistrelle.schedulers.slurm.nodes.runs import Able
+from pipistrelle.schedulers.slurm.nodes.tree import Tree
+
+
+def below_top_switch(tree: Tree, asked: NodesAsked, nodes: Able, weights: NDArray[np.int64]) -> dict[int, int] | None:
+    """Return {node: CPUs} for a job; None if the job does not fit below one switch.
+
+    Of the switches with enough nodes, the highest is used that has nodes of the lowest weight. Below it, groups of
+    nodes of equal weight are added, the lightest first, until they suffice. All nodes of the lighter groups are taken.
+    The rest comes from the last group: first below leaf switches that are in use, then from further leaf switches.
+    A near leaf switch with the fewest nodes that suffice is best, or else one with the most nodes.
+
+    Args:
+        nodes: the nodes on which the job could run, and the CPUs that it could use on each.
+        weights: weight of each node of the machine.
+    """
+    choice = _Choice(tree, asked, nodes, weights)
+    top = choice.top()
+    if top is None or asked.required & ~choice.open & tree.switches[top].nodes:
+        return None
+    below = tree.switches[top].nodes & choice.open
+    if asked.required & ~below:
+        return None
+    for at in sorted(at for at in choice.cpus if asked.required >> at & 1):
+        choice.take(at)
+    groups = choice.groups(below & ~asked.required)
+    if groups is None:
+        return choice.got if choice.met else None
+    *lighter, last = groups
+    for group in lighter:
+        for at in sorted(group):
+            if choice.most > 0:
+                choice.take(at)
+    if not choice.met:
+        choice.add(sorted(last))
+    got = choice.got
+    if len(got) < asked.min_nodes or choice.need > 0:
+        return None
+    if asked.max_switches and len(tree.leaves_of(got)) > asked.max_switches:
+        return None
+    return got
+
+
+class _Choice:
+    """What a job has got, and what it still lacks.
+
+    Attributes:
+        open: set of the nodes that the job could use.
+        cpus: {node: CPUs that the job could use}.
+        left, need: nodes and CPUs that are still lacking.
+        least: nodes of the least number of nodes that are still lacking.
+        most: number of nodes that may still be taken.
+    """
+
+    def __init__(self, tree: Tree, asked: NodesAsked, nodes: Able, weights: NDArray[np.int64]) -> None:
+        self.tree, self.asked = tree, asked
+        self.cpus = dict(nodes.pairs())
+        self.weight = {at: int(weights[at]) for at in self.cpus}
+        self.open = sum(1 << at for at in self.cpus)
+        self.got: dict[int, int] = {}
+        self.left, self.least = max(asked.min_nodes, asked.want_nodes), asked.min_nodes
+        self.most, self.need = asked.max_nodes, asked.cpus
+
+    @property
+    def met(self) -> bool:
+        """Whether the job has all it asks for."""
+        return self.left <= 0 and self.need <= 0
+
+    def take(self, at: int) -> None:
+        """Take as many CPUs of a node as are needed; leave one needed CPU for each later node."""
+        cpus = self.cpus[at]
+        use = cpus if self.asked.whole else min(cpus, max(self.need - max(self.least - 1, 0), 1))
+        self.got[at] = use
+        self.need -= use
+        self.left -= 1
+        self.least -= 1
+        self.most -= 1
+
+    def top(self) -> int | None:
+        """Return the position of the switch below which all nodes are chosen; None if no switch has enough nodes."""
+        best: int | None = None
+        lowest = 0
+        switches = self.tree.switches
+        for place, switch in enumerate(switches):
+            nodes = switch.nodes & self.open
+            higher = best is None or switch.level > switches[best].level
+            if self.asked.required:
+                if nodes & self.asked.required and higher:
+                    best = place
+                continue
+            if not nodes or nodes.bit_count() < self.asked.min_nodes:
+                continue
+            weight = min(weight for at, weight in self.weight.items() if nodes >> at & 1)
+            if best is None or (switch.level >= switches[best].level and weight <= lowest):
+                best, lowest = place, weight
+        return best
+
+    def groups(self, below: int) -> list[list[int]] | None:
+        """Return the lightest groups of nodes of equal weight that together suffice; None if all do not suffice."""
+        by_weight: dict[int, list[int]] = {}
+        for at, weight in self.weight.items():
+            if below >> at & 1:
+                by_weight.setdefault(weight, []).append(at)
+        found: list[list[int]] = []
+        count = cpus = 0
+        for _, group in sorted(by_weight.items()):
+            found.append(group)
+            count += len(group)
+            cpus += sum(self.cpus[at] for at in group)
+            if count >= self.least and cpus >= self.need:
+                return found
+        return None
+
+    def add(self, last: list[int]) -> None:
+        """Take nodes of the last group, first below leaf switches that are in use, until the job has enough."""
+        among = sum(1 << at for at in last)
+        inside = among | sum(1 << at for at in self.got)
+        switches = self.tree.switches
+        counts = [(one.nodes & inside).bit_count() for one in switches]
+        used = [place for place, one in enumerate(switches) if any(one.nodes >> at & 1 for at in self.got)]
+        leaves = [place for place, one in enumerate(switches) if one.level == 0]
+        for place in [place for place in leaves if place in used]:
+            self._fill(switches[place].nodes & among)
+        open_leaves = [place for place in leaves if place not in used and counts[place]]
+        far = self.tree.distances(used)
+        while open_leaves and not self.met and self.most > 0:
+            best = open_leaves[0]
+            for place in open_leaves[1:]:
+                better = self.tree.compared(place, best, self.left, counts)
+                if (far[place] < far[best] and better >= 0) or (far[place] == far[best] and better > 0):
+                    best = place
+            self._fill(switches[best].nodes & among)
+            open_leaves.remove(best)
+            counts[best] = 0
+            used.append(best)
+            far = self.tree.distances(used)
+
+    def _fill(self, nodes: int) -> None:
+        for at in self.cpus:
+            if nodes >> at & 1 and at not in self.got and not self.met and self.most > 0:
+                self.take(at)
