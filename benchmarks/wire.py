@@ -7,7 +7,11 @@ messages over pyzmq's ROUTER and REQ sockets; this is the bare echo. Prints
 
 once for the event loop (first notice to last) and once for the whole command (start of Python, reading of the log,
 start of the scheduler, outputs). Also printed are the ratio to an echo that encodes and decodes the JSON at both ends,
-and a breakdown of the time.
+a breakdown of the time, and the ratio to a floor. The floor is the sum of
+
+- a bare exchange: two minimal Python processes exchange the same messages over a Unix socket, without ZeroMQ,
+- the JSON: the same two processes also encode and decode each message,
+- the work of both sides: the same simulation in one process, without outputs and messages.
 
     python benchmarks/wire.py LOG.swf.gz [--platform kth-sp2] [--scheduler easy] [--transport ipc] [--repeat 3]
                               [--dialect batsim]
@@ -26,7 +30,9 @@ import contextlib
 import json
 import multiprocessing
 import os
+import socket
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
@@ -55,6 +61,8 @@ from pipistrelle.server.transport.listener import Listener
 #: messages of about the same length as in a run
 NOTICE = b"n" * 250
 REPLY = b"r" * 120
+#: length of a frame in a bare exchange
+_LENGTH = struct.Struct("<I")
 
 
 @dataclass(frozen=True)
@@ -173,6 +181,73 @@ def echo(endpoint: str, notices: list[Notice], replies: list[bytes], dialect: st
     return seconds
 
 
+def _put(peer: socket.socket, frame: bytes) -> None:
+    peer.sendall(_LENGTH.pack(len(frame)) + frame)
+
+
+def _got(peer: socket.socket) -> bytes:
+    data = peer.recv(1 << 16)
+    end = _LENGTH.size + _LENGTH.unpack_from(data)[0]
+    while len(data) < end:
+        data += peer.recv(1 << 16)
+    return data[_LENGTH.size :]
+
+
+def _exchange_peer(peer: socket.socket, frames: list[bytes], notices: list[Notice], dialect: str | None) -> None:
+    if dialect is None:
+        for frame in frames:
+            _got(peer)
+            _put(peer, frame)
+    else:
+        talk = CODECS[dialect]
+        replies = [talk.decode_reply(frame, notice) for frame, notice in zip(frames, notices, strict=True)]
+        _put(peer, b"")
+        for seq, reply in enumerate(replies, 1):
+            talk.decode_notice(_got(peer), seq)
+            _put(peer, talk.encode_reply(reply))
+
+
+def exchange(notices: list[Notice], replies: list[bytes], dialect: str, *, with_json: bool = False) -> float:
+    """Return the wall time (s) in which two minimal processes exchange messages over a Unix socket, without ZeroMQ.
+
+    With ``with_json``, both processes also encode and decode the messages.
+    """
+    talk = CODECS[dialect]
+    mine, other = socket.socketpair()
+    times = [Notice(notice.seq, notice.now, []) for notice in notices]  # enough to decode a reply
+    words = (other, replies, times, dialect if with_json else None)
+    peer = multiprocessing.get_context("spawn").Process(target=_exchange_peer, args=words)
+    peer.start()
+    payloads = [talk.encode_notice(notice) for notice in notices]
+    if with_json:
+        _got(mine)  # the peer is ready
+        began = time.perf_counter()
+        for notice in notices:
+            _put(mine, talk.encode_notice(notice))
+            talk.decode_reply(_got(mine), notice)
+    else:
+        _put(mine, payloads[0])
+        _got(mine)  # the peer is ready
+        began = time.perf_counter()
+        for payload in payloads[1:]:
+            _put(mine, payload)
+            _got(mine)
+    seconds = time.perf_counter() - began
+    peer.join()
+    mine.close()
+    other.close()
+    return seconds
+
+
+def own_work(setup: Setup, scheduler: str) -> float:
+    """Return the wall time (s) of the simulation in one process, without outputs and messages."""
+    kind = Runtime if setup.batsim is None else BatsimRuntime
+    transport = InProcessTransport(kind(make_policy(scheduler)))
+    began = time.perf_counter()
+    simulate(setup, transport, clock=time.perf_counter)
+    return time.perf_counter() - began
+
+
 def _peer_of_sockets(ours: bool, endpoint: str, trips: int) -> None:
     """Act as the scheduler: send HELLO and answer each message.
 
@@ -277,6 +352,23 @@ def command(arguments: argparse.Namespace, endpoint: str | None, folder: Path) -
     return time.perf_counter() - began, json.loads(timings.read_text())
 
 
+def print_floor(trips: int, loops: list[float], bares: list[float], parsed: list[float], works: list[float]) -> None:
+    """Print the times (s) of loop, bare exchange, exchange with JSON and work in one process, and their ratios."""
+    loop, bare_time, read, work = map(statistics.median, (loops, bares, parsed, works))
+    floors = [one + other for one, other in zip(parsed, works, strict=True)]
+    floor = statistics.median(floors)
+    over = statistics.median(one / least for one, least in zip(loops, floors, strict=True))
+    print(
+        f"bare exchange over a Unix socket {1e6 * bare_time / trips:.0f} us, "
+        f"JSON {1e6 * (read - bare_time) / trips:.0f} us, "
+        f"work of both sides in one process {1e6 * work / trips:.0f} us: floor {1e6 * floor / trips:.0f} us"
+    )
+    print(
+        f"event loop / bare exchange: {loop / bare_time:.2f}, floor / bare exchange: {floor / bare_time:.2f}, "
+        f"event loop / floor: {over:.2f}, load of the machine {os.getloadavg()[0]:.1f}"
+    )
+
+
 def main() -> None:
     """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -301,12 +393,16 @@ def main() -> None:
     frames = [talk.encode_reply(reply) for reply in replies]
     tcp = None if arguments.transport == "ipc" else "tcp://127.0.0.1:*"
     echoes, readings, loops, wholes, waits = [], [], [], [], []
+    bares, parsed, works = [], [], []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for _ in range(arguments.repeat or 3):
             # In turn, so that other load on the machine affects all of them.
             echoes.append(echo(tcp or f"ipc://{name}/echo", notices, frames, arguments.dialect))
             readings.append(echo(tcp or f"ipc://{name}/echo", notices, frames, arguments.dialect, with_json=True))
+            bares.append(exchange(notices, frames, arguments.dialect))
+            parsed.append(exchange(notices, frames, arguments.dialect, with_json=True))
+            works.append(own_work(setup, arguments.scheduler))
             whole, own = command(arguments, tcp, folder)
             wholes.append(whole)
             loops.append(own["wall_time"])
@@ -330,6 +426,7 @@ def main() -> None:
         f"server's own work {server / base:.2f} (engine, outputs, writing to the socket), "
         f"waiting for the scheduler {statistics.median(waits) / base:.2f}"
     )
+    print_floor(trips, loops, bares, parsed, works)
 
 
 if __name__ == "__main__":

@@ -59,8 +59,9 @@ def clean(
         keep &= ~bad
     kept = np.flatnonzero(keep)
     ranks = _id_ranks([workload.ids[row] for row in kept.tolist()], ids_as_text)
-    chosen = workload.select(kept[np.lexsort((ranks, workload.submit[kept]))])
-    return replace(chosen, left_out={}, faults=(), remarks=()), dropped
+    rows = kept[np.lexsort((ranks, workload.submit[kept]))]
+    unchanged = len(rows) == len(workload) and bool((rows == np.arange(len(rows))).all())  # then share the columns
+    return replace(workload if unchanged else workload.select(rows), left_out={}, faults=(), remarks=()), dropped
 
 
 def were_cancelled(workload: Workload) -> NDArray[np.bool_]:

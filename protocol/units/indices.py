@@ -11,6 +11,8 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 
 #: above this number of intervals, one index array is faster than slices (measured break-even: 10 to 20)
 _MANY: Final = 16
+#: from this mean number of units per interval on, slices are faster than an index array whatever their number
+_WIDE: Final = 128
 #: consecutive numbers, whose slices become intervals; the largest number of intervals for which this is faster
 _ROW: Final = np.arange(1 << 17, dtype=np.intp)
 _JOINED: Final = 24
@@ -18,9 +20,10 @@ _JOINED: Final = 24
 
 def pieces(units: NodeSet) -> list[slice] | list[NDArray[np.intp]]:
     """Return indices (slices or one array) that together select each unit's element exactly once."""
-    if len(units.intervals) > _MANY:
+    intervals = units.intervals
+    if len(intervals) > _MANY and units.count < _WIDE * len(intervals):
         return [numbers(units)]
-    return [slice(low, high + 1) for low, high in units.intervals]
+    return [slice(low, high + 1) for low, high in intervals]
 
 
 def numbers(units: NodeSet) -> NDArray[np.intp]:

@@ -25,19 +25,16 @@ def mask_of(units: NodeSet) -> int:
 
 def units_of(mask: int) -> NodeSet:
     """Return the set of units that the set bits represent."""
-    intervals: list[tuple[int, int]] = []
-    at, count = 0, mask.bit_count()
-    while mask and len(intervals) < _FEW:
-        gap = (mask & -mask).bit_length() - 1
-        mask >>= gap
-        run = (~mask & (mask + 1)).bit_length() - 1
-        mask >>= run
-        at += gap + run
-        intervals.append((at - run, at - 1))
-    if mask:
-        rest = unpacked(mask.to_bytes((mask.bit_length() + 7) // 8, "little"))
-        intervals += [(low + at, high + at) for low, high in rest.intervals]
-    return NodeSet._make(tuple(intervals), count)
+    edges = mask ^ (mask << 1)  # the first bit of each interval, and the bit after it
+    if edges.bit_count() > 2 * _FEW:
+        return unpacked(mask.to_bytes((mask.bit_length() + 7) // 8, "little"))
+    bounds = []
+    while edges:
+        bounds.append(edges.bit_length() - 1)
+        edges ^= 1 << bounds[-1]
+    bounds.reverse()
+    intervals = [(bounds[at], bounds[at + 1] - 1) for at in range(0, len(bounds), 2)]
+    return NodeSet._make(tuple(intervals), mask.bit_count())
 
 
 def lowest(mask: int, count: int) -> int:
@@ -49,9 +46,12 @@ def lowest(mask: int, count: int) -> int:
         half = (width + 1) // 2
         part = rest & ((1 << half) - 1)
         found = part.bit_count()
-        if found >= count and half < width:
+        if found == count:
+            width = half
+            break
+        if found > count and half < width:
             rest, width = part, half
-        elif found >= count:
+        elif found > count:
             break
         else:
             count -= found

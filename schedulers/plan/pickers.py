@@ -54,7 +54,9 @@ def last_available(job: SchedulerJob, steps: Sequence[FreeStep], first: int) -> 
         preferred = group & first
         count = preferred.bit_count() if preferred else 0
         for some, number in ((preferred, count), (group ^ preferred, width - count)):
-            if number >= missing:
+            if number == missing:
+                return picked | some
+            if number > missing:
                 return picked | lowest(some, missing)
             picked |= some
             missing -= number

@@ -19,7 +19,7 @@ class Holders:
 
     def __init__(self, units: int) -> None:
         #: serial number of the attempt that holds each unit, shape (units,)
-        self._holder = np.full(units, _NOBODY, dtype=np.int64)
+        self._holder = np.full(units, _NOBODY, dtype=np.int32)
         #: number of units that some attempt holds
         self.held = 0
 

@@ -20,6 +20,8 @@ from pipistrelle.traces.profiles import Composed, ParallelHomogeneousTotal, Prof
 _NONE: Final = NodeSet.EMPTY
 #: with more intervals than this, one array operation is faster than one call per interval
 _FEW: Final = 6
+#: except if the intervals have more units than this on average
+_WIDE: Final = 64
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -75,7 +77,7 @@ class Ledger:
         last = alloc.intervals[-1][1] if places is None else places[-1]
         if last >= self.units:
             raise Illegal("unknown_unit", f"'alloc' of {job.id} names unit {last}; the machine has 0-{self.units - 1}")
-        if places is None and len(intervals := alloc.intervals) <= _FEW:
+        if places is None and (len(intervals := alloc.intervals) <= _FEW or size > _WIDE * len(intervals)):
             held = self._held
             for low, high in intervals:
                 if held.find(1, low, high + 1) >= 0:
@@ -97,7 +99,7 @@ class Ledger:
             self._held_blocked -= alloc
             alloc -= self.blocked
         places = alloc.numbered
-        if places is None and len(alloc.intervals) <= _FEW:
+        if places is None and (len(alloc.intervals) <= _FEW or alloc.count > _WIDE * len(alloc.intervals)):
             held = self._held
             for low, high in alloc.intervals:
                 held[low : high + 1] = bytes(high + 1 - low)

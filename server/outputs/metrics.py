@@ -179,7 +179,7 @@ class Metrics(Kept, Observer):
 
         Sums are exact (fsum), so the job order does not matter. ``running`` jobs count if the run ended at a horizon.
         """
-        waits, runs = np.array(self._waits), np.array(self._runs)
+        waits, runs = np.array(self._waits), np.frombuffer(self._runs)
         count = len(waits)
         turnarounds = _Figures(waits, runs, np.add)
         slowdowns = _Figures(waits, runs, _slowdowns)

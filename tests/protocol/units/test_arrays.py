@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipistrelle.protocol.units.indices import drop_numbers, flagged, flags, kept_numbers, numbers, set_of
+from pipistrelle.protocol.units.indices import drop_numbers, flagged, flags, kept_numbers, numbers, pieces, set_of
 from pipistrelle.protocol.units.masks import lowest, mask_of, units_of
 from pipistrelle.protocol.units.nodesets import NodeSet
 
@@ -70,3 +70,15 @@ def test_a_set_made_from_an_array_equals_any_other(units, asked):
     assert numbers(found).tolist() == sorted(units)
     with pytest.raises(AttributeError, match="colour"):
         found.colour  # noqa: B018
+
+
+@pytest.mark.parametrize(("width", "parts"), [(1, 1), (127, 1), (128, 20)])
+def test_pieces_select_each_unit_once(width, parts):
+    """Many short intervals become one index array, long ones become slices."""
+    units = NodeSet.parse(" ".join(f"{first}-{first + width - 1}" for first in range(0, 20 * 200, 200)))
+    found = np.zeros(4000, dtype=np.int64)
+    for part in pieces(units):
+        found[part] += 1
+
+    assert len(pieces(units)) == parts
+    assert found.tolist() == flags(units, 4000).astype(np.int64).tolist()

@@ -103,6 +103,24 @@ def test_released_units_can_be_allocated_again(make_job: MakeJob) -> None:
     assert str(ledger.take(make_job("2", size=4), "0-3")) == "0-3"
 
 
+def test_wide_intervals_are_held_and_freed(make_job: MakeJob) -> None:
+    """Many long intervals follow the same rules as a few units."""
+    ledger = Ledger(2000)
+    text = " ".join(f"{first}-{first + 149}" for first in range(0, 2000, 200))
+    job = held(ledger, make_job(size=1500), text)
+
+    assert ledger.idle == 500
+    ledger.check_invariants([job])
+    with pytest.raises(Illegal, match="taken: 1949"):
+        ledger.take(make_job("2", size=2), "1949-1950")
+    other = " ".join(f"{first}-{first + 99}" for first in range(100, 2000, 200))
+    with pytest.raises(Illegal, match="taken: 100-149 300-349"):
+        ledger.take(make_job("2", size=1000), other)
+    ledger.give_back(job)
+    ledger.check_invariants([])
+    assert str(ledger.take(make_job("2", size=1000), other)) == other
+
+
 def test_invariants_catch_a_leak_and_a_double_use(make_job: MakeJob) -> None:
     """Units that are neither free nor held, or that two jobs hold, are found."""
     ledger = Ledger(4)
