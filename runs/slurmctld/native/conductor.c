@@ -1,0 +1,295 @@
+/* The conductor: moves the clock in shared memory from deadline to deadline, only while no thread can run.
+
+   conductor FILE, then one command a line on standard input:
+     set NS          set the clock before any process begins
+     watch PID       a process without the preload that has to be idle, too
+     run NS          move the clock towards NS; stop early after a step in which a job began or was struck
+     enter PID       a process with the preload, which may not have run yet
+     until PID NS    enter PID and move the clock until it has ended, but at most to NS
+     settle          wait for calm at the present time
+     end PLACE CODE  tell the job at PLACE of the table to end, and wait for calm
+   Each command but watch, enter and end is answered by lines "job PLACE STATE ID RESTARTS BEGUN NODES" for news, then
+   "now NS STEPS QUICK". "stuck PID TID STATE" says that calm did not come, and ends the conductor. */
+#define _GNU_SOURCE
+#include "clock.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { CALM_S = 60 }; /* real seconds after which a thread that never sleeps counts as stuck */
+
+static struct shared *S;
+static char clock_text[4200]; /* the variable in the environment of each process of this run */
+static const char *clock_path;
+static int others[64], count_others, busy_pid, busy_tid;
+static char busy_state;
+static long steps, quick;
+static uint32_t told; /* jobs whose news were reported: states in reported */
+static unsigned char reported[JOBS];
+
+static void pause_us(long us) {
+    struct timespec t = {0, us * 1000};
+    nanosleep(&t, 0);
+}
+static double real_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec + t.tv_nsec / 1e9;
+}
+/* Whether a process belongs to this run: its number may have been given to another one. */
+static int is_ours(int pid) {
+    static char text[1 << 18];
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/environ", pid);
+    int fd = open(path, O_RDONLY), found = 0;
+    if (fd < 0) return 0;
+    size_t length = 0;
+    for (ssize_t n; length < sizeof text - 1 && (n = read(fd, text + length, sizeof text - 1 - length)) > 0;) length += n;
+    close(fd);
+    text[length] = 0;
+    for (char *at = text; !found && at < text + length; at += strlen(at) + 1) found = !strcmp(at, clock_text);
+    return found;
+}
+/* End every process of the run and remove the clock. A second round finds what was forked during the first. */
+static void finish(int code) {
+    for (int round = 0; round < 3; round++) {
+        for (uint32_t i = 0; i < S->processes; i++) {
+            int pid = S->process[i].pid;
+            if (pid > 0 && is_ours(pid)) kill(pid, SIGKILL);
+        }
+        usleep(2000);
+    }
+    unlink(clock_path);
+    _exit(code);
+}
+static void ended(int number) { finish(128 + number); }
+static void wake(volatile uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, 0, 0, 0); }
+
+/* 1: a thread of the process can run, 0: all sleep, -1: the process is gone */
+static int process_state(int pid) {
+    char path[300], text[512];
+    snprintf(path, sizeof path, "/proc/%d/task", pid);
+    DIR *folder = opendir(path);
+    if (!folder) return -1;
+    int result = 0, threads = 0, zombies = 0;
+    struct dirent *entry;
+    while (!result && (entry = readdir(folder))) {
+        if (entry->d_name[0] == '.') continue;
+        snprintf(path, sizeof path, "%s/stat", entry->d_name);
+        int fd = openat(dirfd(folder), path, O_RDONLY);
+        if (fd < 0) continue;
+        ssize_t n = read(fd, text, sizeof text - 1);
+        close(fd);
+        if (n <= 0) continue;
+        text[n] = 0;
+        char *after = strrchr(text, ')');
+        if (!after) continue;
+        threads++;
+        if (after[2] == 'Z' || after[2] == 'X') zombies++;
+        if (after[2] == 'R' || after[2] == 'D') {
+            result = 1;
+            busy_pid = pid;
+            busy_tid = atoi(entry->d_name);
+            busy_state = after[2];
+        }
+    }
+    closedir(folder);
+    return !result && threads == zombies ? -1 : result;
+}
+static int any_runs(int only) {
+    if (only) return process_state(only) == 1;
+    for (int i = 0; i < count_others; i++)
+        if (process_state(others[i]) == 1) return 1;
+    for (uint32_t i = 0; i < S->processes; i++) {
+        int pid = S->process[i].pid;
+        if (!pid) continue;
+        int state = process_state(pid);
+        if (state == 1) return 1;
+        if (state < 0) {
+            for (uint32_t k = 0; k < S->sleepers; k++)
+                if (S->sleeper[k].state > CLAIMED && S->sleeper[k].pid == pid) S->sleeper[k].state = FREE;
+            __sync_bool_compare_and_swap(&S->process[i].pid, pid, 0);
+        }
+    }
+    return 0;
+}
+static int64_t first_deadline(void) {
+    int64_t first = INT64_MAX;
+    for (uint32_t i = 0; i < S->sleepers; i++)
+        if ((S->sleeper[i].state == ASLEEP || S->sleeper[i].state == HELPED) && S->sleeper[i].deadline < first)
+            first = S->sleeper[i].deadline;
+    return first;
+}
+static int any_woken(void) {
+    for (uint32_t i = 0; i < S->sleepers; i++)
+        if (S->sleeper[i].state == WOKEN) return 1;
+    return 0;
+}
+/* Wait until nothing runs and each woken thread has left its entry. While acts stays equal to `acts`, looking at `only` is enough. */
+static void settle(int only, uint64_t acts) {
+    int calm = 0;
+    uint64_t quiet = 0; /* acts at the beginning of the calm */
+    double limit = 0;
+    for (long round = 0;; round++) {
+        if (only && S->acts != acts) only = calm = 0;
+        if (!calm) quiet = S->acts;
+        if (any_runs(only) || any_woken() || S->acts != quiet)
+            calm = 0;
+        else if (++calm >= (only ? 1 : 2)) {
+            if (only && S->acts != acts) continue;
+            return;
+        }
+        if (round % 64 == 63) {
+            if (!limit) limit = real_now() + CALM_S;
+            if (real_now() > limit) {
+                printf("stuck %d %d %c\n", busy_pid, busy_tid, busy_state);
+                fflush(stdout);
+                finish(4);
+            }
+        }
+        pause_us(round < 50 ? 10 : 50);
+    }
+}
+/* Wake one sleeper and wait for calm. */
+static void wake_one(struct sleeper *s) {
+    uint64_t acts = S->acts;
+    int32_t tid = s->tid, pid = s->pid;
+    uint32_t process = s->process;
+    if (__sync_bool_compare_and_swap(&s->state, ASLEEP, WOKEN)) {
+        __atomic_store_n(&s->word, 1, __ATOMIC_SEQ_CST);
+        wake(&s->word);
+        for (int round = 0; round < 200 && S->acts == acts; round++) {
+            for (uint32_t i = 0; i < S->sleepers; i++)
+                if (S->sleeper[i].state == ASLEEP && S->sleeper[i].tid == tid && S->acts == acts) {
+                    quick++; /* the thread sleeps again and woke nobody */
+                    return;
+                }
+            if (round < 50)
+                sched_yield();
+            else
+                pause_us(5);
+        }
+    } else if (__sync_bool_compare_and_swap(&s->state, HELPED, WOKEN)) {
+        __atomic_fetch_add(&S->process[process].word, 1, __ATOMIC_SEQ_CST);
+        wake(&S->process[process].word);
+    } else
+        return;
+    settle(pid, acts);
+}
+/* Move the clock, and wake all that is due: one thread after the other, so that threads do not race. */
+static void step(int64_t to) {
+    S->now = to;
+    steps++;
+    for (;;) {
+        struct sleeper *first = 0;
+        for (uint32_t i = 0; i < S->sleepers; i++) {
+            struct sleeper *s = &S->sleeper[i];
+            if ((s->state == ASLEEP || s->state == HELPED) && s->deadline <= to && (!first || s->deadline < first->deadline))
+                first = s;
+        }
+        if (!first) return;
+        wake_one(first);
+    }
+}
+static int tell_news(void) {
+    int any = 0;
+    uint32_t jobs = S->jobs < JOBS ? S->jobs : JOBS;
+    for (uint32_t i = told; i < jobs; i++) {
+        struct job *j = &S->job[i];
+        if (j->state == JOB_RUNS && kill(j->pid, 0) && errno == ESRCH) j->state = JOB_STRUCK;
+        if (j->state >= JOB_RUNS && j->state != reported[i]) {
+            if (j->state == JOB_RUNS || j->state == JOB_STRUCK) {
+                printf("job %u %s %u %u %lld %s\n", i, j->state == JOB_RUNS ? "begun" : "struck", j->id, j->restarts, (long long)j->begun, j->nodes);
+                any = 1;
+            }
+            reported[i] = j->state;
+        }
+        if (i == told && j->state > JOB_RUNS) told++;
+    }
+    return any;
+}
+static void enter(int pid) {
+    for (int i = 0; i < PROCESSES; i++)
+        if (S->process[i].pid == pid) return;
+    for (int i = 0; i < PROCESSES; i++)
+        if (__sync_bool_compare_and_swap(&S->process[i].pid, 0, pid)) {
+            uint32_t top = S->processes;
+            while (top < (uint32_t)i + 1 && !__sync_bool_compare_and_swap(&S->processes, top, i + 1)) top = S->processes;
+            return;
+        }
+}
+static void answer(void) {
+    printf("now %lld %ld %ld\n", (long long)S->now, steps, quick);
+    fflush(stdout);
+}
+int main(int argc, char **argv) {
+    if (argc != 2) return 2;
+    clock_path = argv[1];
+    snprintf(clock_text, sizeof clock_text, "PIPISTRELLE_CLOCK=%s", clock_path);
+    prctl(PR_SET_TIMERSLACK, 1000);
+    int fd = open(argv[1], O_RDWR | O_CREAT, 0600);
+    if (fd < 0 || ftruncate(fd, sizeof *S)) return 1;
+    S = mmap(0, sizeof *S, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (S == MAP_FAILED) return 1;
+    signal(SIGTERM, ended);
+    signal(SIGPIPE, ended);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    char line[256];
+    while (fgets(line, sizeof line, stdin)) {
+        long long value;
+        unsigned place;
+        int code;
+        if (sscanf(line, "set %lld", &value) == 1)
+            S->now = value, answer();
+        else if (sscanf(line, "enter %u", &place) == 1)
+            enter(place);
+        else if (sscanf(line, "watch %lld", &value) == 1 && count_others < 64)
+            others[count_others++] = value;
+        else if (sscanf(line, "end %u %d", &place, &code) == 2 && place < JOBS) {
+            struct job *j = &S->job[place];
+            if (__sync_bool_compare_and_swap(&j->state, JOB_RUNS, JOB_TOLD)) {
+                j->code = code;
+                __atomic_store_n(&j->word, 1, __ATOMIC_SEQ_CST);
+                wake(&j->word);
+            }
+            settle(0, 0);
+        } else if (!strncmp(line, "settle", 6)) {
+            settle(0, 0);
+            tell_news();
+            answer();
+        } else if (sscanf(line, "until %u %lld", &place, &value) == 2) {
+            enter(place);
+            settle(0, 0);
+            while (S->now < value && process_state(place) >= 0) {
+                int64_t to = first_deadline();
+                step(to < value ? to : value);
+            }
+            tell_news();
+            answer();
+        } else if (sscanf(line, "run %lld", &value) == 1) {
+            settle(0, 0);
+            uint32_t news = S->news;
+            if (!tell_news())
+                while (S->now < value) {
+                    int64_t to = first_deadline();
+                    step(to < value ? to : value);
+                    if (S->news != news && tell_news()) break;
+                }
+            answer();
+        }
+    }
+    finish(0);
+}
