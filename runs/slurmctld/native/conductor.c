@@ -109,8 +109,7 @@ static int process_state(int pid) {
     closedir(folder);
     return !result && threads == zombies ? -1 : result;
 }
-static int any_runs(int only) {
-    if (only) return process_state(only) == 1;
+static int any_runs(void) {
     for (int i = 0; i < count_others; i++)
         if (process_state(others[i]) == 1) return 1;
     for (uint32_t i = 0; i < S->processes; i++) {
@@ -145,10 +144,15 @@ static void settle(int only, uint64_t acts) {
     double limit = 0;
     for (long round = 0;; round++) {
         if (only && S->acts != acts) only = calm = 0;
+        int state = only ? process_state(only) : 0;
+        if (state < 0) { /* its end woke the parent, without an act */
+            only = calm = 0;
+            continue;
+        }
         if (!calm) quiet = S->acts;
-        if (any_runs(only) || any_woken() || S->acts != quiet)
+        if (state || (!only && any_runs()) || any_woken() || S->acts != quiet)
             calm = 0;
-        else if (++calm >= (only ? 1 : 2)) {
+        else if (++calm >= 2) { /* twice, because the end of a thread or process is no act */
             if (only && S->acts != acts) continue;
             return;
         }

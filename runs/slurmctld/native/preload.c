@@ -421,6 +421,11 @@ int pthread_cond_signal(pthread_cond_t *c) { act(); return real_broadcast ? ({ s
 int pthread_cond_broadcast(pthread_cond_t *c) { act(); return real_broadcast(c); }
 int pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*f)(void *), void *x) { act(); return real_create(t, a, f, x); }
 int pthread_rwlock_unlock(pthread_rwlock_t *l) { REAL(pthread_rwlock_unlock); act(); return real(l); }
+int pthread_mutex_unlock(pthread_mutex_t *m) {
+    REAL(pthread_mutex_unlock);
+    if (m->__data.__lock > 1) act(); /* another thread waits for it */
+    return real(m);
+}
 int sem_post(sem_t *s) { REAL(sem_post); act(); return real(s); }
 pid_t fork(void) {
     REAL(fork);
