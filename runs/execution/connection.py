@@ -16,6 +16,7 @@ from pipistrelle.runs.execution import DECISION_TIMEOUT, HELLO_TIMEOUT
 from pipistrelle.runs.execution.child import Child, check_command, own_command
 from pipistrelle.runs.execution.pinning import one_core
 from pipistrelle.schedulers.catalogue.foreign import check_built
+from pipistrelle.schedulers.catalogue.names import SLURMCTLD
 from pipistrelle.server.errors import EndpointError, SchedulerFailed
 from pipistrelle.server.setup.setup import Setup
 from pipistrelle.server.transport.endpoint import check_endpoint
@@ -231,7 +232,7 @@ def check_scheduler(spec: RunSpec) -> None:
         check_command(spec.program)
         if spec.folder is not None:
             check_built(spec.folder)
-        if spec.options:
+        if spec.options and spec.scheduler != SLURMCTLD:
             raise InputError(
                 f"{spec.options[0]} applies to built-in schedulers, not to a program", hint="Remove the option."
             )

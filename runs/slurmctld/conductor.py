@@ -49,6 +49,8 @@ class Conductor:
         )
         #: virtual time in ns
         self.now = 0
+        #: whether nothing is left to do up to this time
+        self.reached = True
         self._news: list[JobNews] = []
 
     @property
@@ -92,7 +94,7 @@ class Conductor:
             if not words:
                 raise self._gone()
             if words[0] == "now":
-                self.now = int(words[1])
+                self.now, self.reached = int(words[1]), words[4] == "1"
                 return
             if words[0] == "stuck":
                 raise VirtualTimeError(

@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -44,6 +44,9 @@ class VirtualTime:
             self._conductor = Conductor(self.tools.conductor, clock)
             self.environment = {"LD_PRELOAD": str(self.tools.preload), "PIPISTRELLE_CLOCK": str(clock)}
             self._conductor.ask(f"set {start}")
+            file = os.stat(clock)
+            #: beginning of the abstract names of the Unix sockets that replace TCP, before a slash and the port
+            self.network = b"pipistrelle-%x-%x" % (file.st_dev, file.st_ino)
         except BaseException:
             self._folder.cleanup()
             raise
@@ -52,6 +55,16 @@ class VirtualTime:
     def now(self) -> int:
         """Virtual time in ns since 1970."""
         return self._conductor.now
+
+    @property
+    def reached(self) -> bool:
+        """Whether the last `run` came to its end; False: jobs or calls stopped it early."""
+        return self._conductor.reached
+
+    @property
+    def folder(self) -> Path:
+        """The private folder, in memory where possible, which the conductor removes at its end."""
+        return Path(self._folder.name)
 
     def __enter__(self) -> "VirtualTime":
         return self
@@ -97,10 +110,20 @@ class VirtualTime:
         self._conductor.ask("settle")
         return child
 
-    def finish(self, command: Sequence[str], env: Mapping[str, str], *, within: int) -> tuple[int, str]:
+    def finish(
+        self,
+        command: Sequence[str],
+        env: Mapping[str, str],
+        *,
+        within: int,
+        serve: Callable[[], None] = lambda: None,
+    ) -> tuple[int, str]:
         """Run a program to its end; return its exit code and what it printed.
 
         Virtual time passes only while the program waits for it, and at most ``within`` ns.
+
+        Args:
+            serve: answers the calls to the ports of `answer_ports`.
 
         Raises:
             VirtualTimeError: the program did not end in this time.
@@ -114,8 +137,13 @@ class VirtualTime:
                 env={**env, **self.environment},
             )
             self._children.append(child)
-            self._conductor.ask(f"until {child.pid} {self.now + within}")
-            code = child.poll()
+            last = self.now + within
+            while True:
+                self._conductor.ask(f"until {child.pid} {last}")
+                code = child.poll()
+                serve()
+                if code is not None or self.now >= last:
+                    break
             if code is None:
                 raise VirtualTimeError(
                     f"the program did not end within {within / NANOSECONDS:g} s of virtual time", where=command[0]
@@ -128,6 +156,17 @@ class VirtualTime:
         """Move the clock to ``to`` (ns), or to the first time at which jobs begin or are struck; return these jobs."""
         self._conductor.ask(f"run {to}")
         return self._conductor.take_news()
+
+    def answer_ports(self, first: int, last: int) -> None:
+        """Let `run` and `finish` return when a program connects to a port in this range.
+
+        Whoever calls this listens there, outside virtual time.
+        """
+        self._conductor.tell(f"ports {first} {last}")
+
+    def settle(self) -> None:
+        """Wait until all programs are idle."""
+        self._conductor.ask("settle")
 
     def end_job(self, place: int, code: int = 0) -> None:
         """Let a job's process end with this exit code, and wait until all is idle."""

@@ -39,7 +39,9 @@ struct shared {
     volatile uint32_t jobs; /* entries in use of job */
     volatile uint32_t sleepers; /* upper bound of the entries in use */
     volatile uint32_t processes;
-    volatile uint32_t ports, unused; /* ports given to sockets that are bound to any port */
+    volatile uint32_t ports; /* ports given to sockets that are bound to any port */
+    volatile uint32_t calls; /* counts connections to the ports from first_port to last_port, which answer outside virtual time */
+    volatile uint32_t first_port, last_port;
     struct process process[PROCESSES];
     struct sleeper sleeper[SLEEPERS];
     struct job job[JOBS];

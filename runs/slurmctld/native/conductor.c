@@ -1,20 +1,23 @@
 /* The conductor: moves the clock in shared memory from deadline to deadline, only while no thread can run.
 
-   conductor FILE, then one command a line on standard input:
+   conductor FOLDER/FILE, which removes FOLDER at its end; then one command a line on standard input:
      set NS          set the clock before any process begins
      watch PID       a process without the preload that has to be idle, too
-     run NS          move the clock towards NS; stop early after a step in which a job began or was struck
+     run NS          move the clock towards NS; stop early when a job began or was struck, or when there is a call
+     ports A B       connections to these ports are calls: whoever gave this command answers them
      enter PID       a process with the preload, which may not have run yet
-     until PID NS    enter PID and move the clock until it has ended, but at most to NS
+     until PID NS    enter PID and move the clock until it has ended or there is a call, but at most to NS
      settle          wait for calm at the present time
      end PLACE CODE  tell the job at PLACE of the table to end, and wait for calm
    Each command but watch, enter and end is answered by lines "job PLACE STATE ID RESTARTS BEGUN NODES" for news, then
-   "now NS STEPS QUICK". "stuck PID TID STATE" says that calm did not come, and ends the conductor. */
+   "now NS STEPS QUICK REACHED"; REACHED is 0 if `run` stopped early. "stuck PID TID STATE" says that calm did not come, and ends the conductor. */
 #define _GNU_SOURCE
 #include "clock.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
+#include <libgen.h>
 #include <limits.h>
 #include <sched.h>
 #include <linux/futex.h>
@@ -33,7 +36,7 @@ enum { CALM_S = 60 }; /* real seconds after which a thread that never sleeps cou
 
 static struct shared *S;
 static char clock_text[4200]; /* the variable in the environment of each process of this run */
-static const char *clock_path;
+static const char *folder;
 static int others[64], count_others, busy_pid, busy_tid;
 static char busy_state;
 static long steps, quick;
@@ -63,7 +66,12 @@ static int is_ours(int pid) {
     for (char *at = text; !found && at < text + length; at += strlen(at) + 1) found = !strcmp(at, clock_text);
     return found;
 }
-/* End every process of the run and remove the clock. A second round finds what was forked during the first. */
+static int remove_one(const char *path, const struct stat *s, int kind, struct FTW *at) {
+    (void)s, (void)kind, (void)at;
+    remove(path);
+    return 0;
+}
+/* End every process of the run and remove the clock's folder. A second round finds what was forked during the first. */
 static void finish(int code) {
     for (int round = 0; round < 3; round++) {
         for (uint32_t i = 0; i < S->processes; i++) {
@@ -72,7 +80,7 @@ static void finish(int code) {
         }
         usleep(2000);
     }
-    unlink(clock_path);
+    nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
     _exit(code);
 }
 static void ended(int number) { finish(128 + number); }
@@ -124,13 +132,6 @@ static int any_runs(void) {
         }
     }
     return 0;
-}
-static int64_t first_deadline(void) {
-    int64_t first = INT64_MAX;
-    for (uint32_t i = 0; i < S->sleepers; i++)
-        if ((S->sleeper[i].state == ASLEEP || S->sleeper[i].state == HELPED) && S->sleeper[i].deadline < first)
-            first = S->sleeper[i].deadline;
-    return first;
 }
 static int any_woken(void) {
     for (uint32_t i = 0; i < S->sleepers; i++)
@@ -193,20 +194,31 @@ static void wake_one(struct sleeper *s) {
         return;
     settle(pid, acts);
 }
-/* Move the clock, and wake all that is due: one thread after the other, so that threads do not race. */
-static void step(int64_t to) {
-    S->now = to;
-    steps++;
-    for (;;) {
-        struct sleeper *first = 0;
-        for (uint32_t i = 0; i < S->sleepers; i++) {
-            struct sleeper *s = &S->sleeper[i];
-            if ((s->state == ASLEEP || s->state == HELPED) && s->deadline <= to && (!first || s->deadline < first->deadline))
-                first = s;
-        }
-        if (!first) return;
-        wake_one(first);
+/* Whether something has to be told before more threads are woken. */
+static uint32_t seen_news, seen_calls;
+static void look(void) {
+    seen_news = S->news;
+    seen_calls = S->calls;
+}
+static int any_change(void) { return S->news != seen_news || S->calls != seen_calls; }
+/* Wake what is due, and move the clock to the next deadline, at most to `to`: one thread after the other, so that
+   threads do not race. Threads with the same deadline wake in the order of their numbers. Return 0 if nothing is due by
+   then; the clock is then at `to`. */
+static int step(int64_t to) {
+    struct sleeper *first = 0;
+    for (uint32_t i = 0; i < S->sleepers; i++) {
+        struct sleeper *s = &S->sleeper[i];
+        if (s->state != ASLEEP && s->state != HELPED) continue;
+        if (!first || s->deadline < first->deadline || (s->deadline == first->deadline && s->tid < first->tid)) first = s;
     }
+    if (!first || first->deadline > to) {
+        if (S->now < to) S->now = to;
+        return 0;
+    }
+    if (S->now < first->deadline) S->now = first->deadline;
+    steps++;
+    wake_one(first);
+    return 1;
 }
 static int tell_news(void) {
     int any = 0;
@@ -235,14 +247,14 @@ static void enter(int pid) {
             return;
         }
 }
-static void answer(void) {
-    printf("now %lld %ld %ld\n", (long long)S->now, steps, quick);
+static void answer(int reached) {
+    printf("now %lld %ld %ld %d\n", (long long)S->now, steps, quick, reached);
     fflush(stdout);
 }
 int main(int argc, char **argv) {
     if (argc != 2) return 2;
-    clock_path = argv[1];
-    snprintf(clock_text, sizeof clock_text, "PIPISTRELLE_CLOCK=%s", clock_path);
+    folder = dirname(strdup(argv[1]));
+    snprintf(clock_text, sizeof clock_text, "PIPISTRELLE_CLOCK=%s", argv[1]);
     prctl(PR_SET_TIMERSLACK, 1000);
     int fd = open(argv[1], O_RDWR | O_CREAT, 0600);
     if (fd < 0 || ftruncate(fd, sizeof *S)) return 1;
@@ -254,10 +266,12 @@ int main(int argc, char **argv) {
     char line[256];
     while (fgets(line, sizeof line, stdin)) {
         long long value;
-        unsigned place;
+        unsigned place, last;
         int code;
         if (sscanf(line, "set %lld", &value) == 1)
-            S->now = value, answer();
+            S->now = value, answer(1);
+        else if (sscanf(line, "ports %u %u", &place, &last) == 2)
+            S->first_port = place, S->last_port = last;
         else if (sscanf(line, "enter %u", &place) == 1)
             enter(place);
         else if (sscanf(line, "watch %lld", &value) == 1 && count_others < 64)
@@ -273,26 +287,22 @@ int main(int argc, char **argv) {
         } else if (!strncmp(line, "settle", 6)) {
             settle(0, 0);
             tell_news();
-            answer();
+            answer(1);
         } else if (sscanf(line, "until %u %lld", &place, &value) == 2) {
+            look();
             enter(place);
             settle(0, 0);
-            while (S->now < value && process_state(place) >= 0) {
-                int64_t to = first_deadline();
-                step(to < value ? to : value);
-            }
+            while (S->now < value && !any_change() && process_state(place) >= 0) step(value);
             tell_news();
-            answer();
+            answer(1);
         } else if (sscanf(line, "run %lld", &value) == 1) {
+            look();
             settle(0, 0);
-            uint32_t news = S->news;
+            int reached = 0;
             if (!tell_news())
-                while (S->now < value) {
-                    int64_t to = first_deadline();
-                    step(to < value ? to : value);
-                    if (S->news != news && tell_news()) break;
-                }
-            answer();
+                while (!any_change() && !reached) reached = !step(value);
+            tell_news();
+            answer(reached);
         }
     }
     finish(0);

@@ -16,6 +16,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <pwd.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <spawn.h>
@@ -25,6 +26,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -39,6 +41,9 @@
 static struct shared *S;
 static char clock_name[64]; /* the same in all processes of a run */
 static int here; /* this process's index in S->process */
+static long acts_as = -1; /* number of the user whom this process pretends to be */
+static const char *users; /* file of users */
+static int tied; /* whether this process ends with its parent */
 
 /* -- records of threads that need the helper --------------------------------------------------------------------- */
 struct record {
@@ -75,6 +80,7 @@ static void forked(void) {
     if (!S) return;
     records = 0;
     helped = 0;
+    if (tied) prctl(PR_SET_PDEATHSIG, SIGKILL);
     pthread_mutex_init(&guard, 0);
     here = enter(getpid());
     act();
@@ -110,9 +116,62 @@ __attribute__((constructor)) static void begin(void) {
     if (stat(path, &file)) return;
     snprintf(clock_name, sizeof clock_name, "pipistrelle-%lx-%lx", (long)file.st_dev, (long)file.st_ino);
     S = memory;
+    const char *uid = getenv("PIPISTRELLE_UID");
+    if (uid) acts_as = strtol(uid, 0, 10);
+    users = getenv("PIPISTRELLE_USERS");
+    tied = getenv("PIPISTRELLE_TIED") != 0;
+    if (tied) prctl(PR_SET_PDEATHSIG, SIGKILL);
     here = enter(getpid());
     act();
     pthread_atfork(0, 0, forked);
+}
+
+/* -- users --------------------------------------------------------------------------------------------------------- */
+/* The users of a workload exist in a file of lines NAME:NUMBER only. A program acts as the one that PIPISTRELLE_UID names. */
+uid_t getuid(void) { return acts_as >= 0 ? (uid_t)acts_as : (uid_t)syscall(SYS_getuid); }
+uid_t geteuid(void) { return acts_as >= 0 ? (uid_t)acts_as : (uid_t)syscall(SYS_geteuid); }
+gid_t getgid(void) { return acts_as >= 0 ? (gid_t)acts_as : (gid_t)syscall(SYS_getgid); }
+gid_t getegid(void) { return acts_as >= 0 ? (gid_t)acts_as : (gid_t)syscall(SYS_getegid); }
+/* Look for a name or, if it is null, a number; put the entry into *p and its text into the buffer. */
+static int find_user(const char *name, uid_t uid, struct passwd *p, char *buffer, size_t size) {
+    char line[512];
+    int found = 0;
+    FILE *file = users ? fopen(users, "re") : 0;
+    while (file && !found && fgets(line, sizeof line, file)) {
+        char *number = strrchr(line, ':');
+        if (!number) continue;
+        *number++ = 0;
+        if (name ? strcmp(line, name) : strtoul(number, 0, 10) != uid) continue;
+        if (strlen(line) >= size) break;
+        found = 1;
+        strcpy(buffer, line);
+        *p = (struct passwd){.pw_name = buffer, .pw_passwd = "x", .pw_gecos = "", .pw_dir = "/", .pw_shell = "/bin/sh"};
+        p->pw_uid = p->pw_gid = strtoul(number, 0, 10);
+    }
+    if (file) fclose(file);
+    return found;
+}
+static __thread struct passwd last_user;
+static __thread char last_name[512];
+struct passwd *getpwnam(const char *name) {
+    REAL(getpwnam);
+    return find_user(name, 0, &last_user, last_name, sizeof last_name) ? &last_user : real(name);
+}
+struct passwd *getpwuid(uid_t uid) {
+    REAL(getpwuid);
+    return find_user(0, uid, &last_user, last_name, sizeof last_name) ? &last_user : real(uid);
+}
+int getpwnam_r(const char *name, struct passwd *p, char *b, size_t n, struct passwd **result) {
+    REAL(getpwnam_r);
+    if (!find_user(name, 0, p, b, n)) return real(name, p, b, n, result);
+    *result = p;
+    return 0;
+}
+int getpwuid_r(uid_t uid, struct passwd *p, char *b, size_t n, struct passwd **result) {
+    REAL(getpwuid_r);
+    if (!find_user(0, uid, p, b, n)) return real(uid, p, b, n, result);
+    *result = p;
+    return 0;
 }
 
 /* -- sleepers ------------------------------------------------------------------------------------------------------ */
@@ -366,6 +425,8 @@ int connect(int s, const struct sockaddr *a, socklen_t l) {
     struct sockaddr_un name;
     int n = unix_name(&name, a);
     if (is_tcp(s) && turn_unix(s)) return -1;
+    uint32_t port = ntohs(((const struct sockaddr_in *)a)->sin_port);
+    if (port >= S->first_port && port <= S->last_port) __atomic_fetch_add(&S->calls, 1, __ATOMIC_SEQ_CST);
     return real(s, (struct sockaddr *)&name, n);
 }
 int accept4(int s, struct sockaddr *a, socklen_t *l, int flags) {
