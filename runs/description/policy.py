@@ -241,9 +241,8 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
                 expected="--config slurm.conf",
                 hint="'pipistrelle help slurm' describes the files.",
             )
-        return load_cluster(
-            self.config, self.accounting, self.reservations, self.slurm_changes, strict=self.strict_config
-        )
+        strict = self.strict_config and self.scheduler != SLURMCTLD  # slurmctld itself judges its file
+        return load_cluster(self.config, self.accounting, self.reservations, self.slurm_changes, strict=strict)
 
     @property
     def asks_of_nodes(self) -> bool:
