@@ -142,7 +142,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         return self.scheduler if isinstance(self.scheduler, str) and is_foreign(self.scheduler) else None
 
     def _slurmctld(self) -> tuple[str, ...]:
-        """Return the command of the scheduler ``slurmctld``; raise PolicyError if other schedulers' options are given."""
+        """Return the command of ``slurmctld``; raise PolicyError if other schedulers' options are given."""
         from pipistrelle.schedulers.policy.errors import PolicyError
 
         default = PolicySpec()

@@ -7,8 +7,9 @@ do something, slurmctld acts first, as if it had not heard of the server's event
 import heapq
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import inf
+from types import MappingProxyType
 from typing import Any, Final
 
 from pipistrelle.platforms.naming.hostlists import compressed, expanded
@@ -43,9 +44,10 @@ from pipistrelle.protocol.events import (
 )
 from pipistrelle.protocol.fields import package_version
 from pipistrelle.protocol.messages import HelloData, Notice, Reply, WelcomeData
+from pipistrelle.protocol.resources.nodes import NodeTake
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.runs.slurmctld import wire
-from pipistrelle.runs.slurmctld.controller import Controller
+from pipistrelle.runs.slurmctld.daemon import Slurmctld
 from pipistrelle.runs.slurmctld.submission import sbatch_words, takes_on
 from pipistrelle.runs.slurmctld.virtual_time import NANOSECONDS
 from pipistrelle.runs.slurmctld.wire import Launch
@@ -73,11 +75,14 @@ class Bridge:
     Args:
         config: the cluster's slurm.conf.
         cancellations: whether the server announces jobs that are cancelled while queued.
+        delays: {number of a job in Slurm: how long its nodes take to answer that nothing is left of it (s)}.
     """
 
-    def __init__(self, config: str, *, cancellations: bool = False) -> None:
-        self._config, self._cancellations = config, cancellations
-        self._slurm: Controller | None = None
+    def __init__(
+        self, config: str, *, cancellations: bool = False, delays: Mapping[int, float] = MappingProxyType({})
+    ) -> None:
+        self._config, self._cancellations, self._delays = config, cancellations, delays
+        self._slurm: Slurmctld | None = None
         self.ended: SimulationEndsData | None = None
         #: {number of a job in Slurm: job}, {id: number} of jobs that wait or run
         self._jobs: dict[int, JobDescription] = {}
@@ -175,7 +180,7 @@ class Bridge:
         return (nanoseconds - EPOCH_S * NANOSECONDS) / NANOSECONDS
 
     @property
-    def slurm(self) -> Controller:
+    def slurm(self) -> Slurmctld:
         """The running slurmctld."""
         assert self._slurm is not None, "the simulation has begun"
         return self._slurm
@@ -187,11 +192,8 @@ class Bridge:
         limit = min(limit, clock.now + _STRETCH)
         while True:
             self._serve()
-            if self._decisions:
-                target = clock.now
-            else:
-                target = min(limit, self._timers[0][0]) if self._timers else limit
-            clock.run(target)
+            due = min(limit, self._timers[0][0]) if self._timers else limit
+            clock.run(clock.now if self._decisions else due)
             if not clock.reached:
                 self._quiet_since = clock.now
                 continue
@@ -268,7 +270,7 @@ class Bridge:
             raise PolicyFailed("slurmctld started a job that was not submitted", found=f"job {number}")
         names = expanded(start.nodes, f"job {number}")
         units = [self._units[name] for name in names]
-        takes = ()
+        takes: tuple[NodeTake, ...] = ()
         if job.request is not None:
             cpus = dict(zip(units, start.cpus, strict=True))
             takes = takes_on(job.request, cpus, self._gpus)
@@ -313,7 +315,9 @@ class Bridge:
                 units |= dict(zip(expanded(pool.names, "names of nodes"), numbers, strict=False))
             gpus = 0 if pool.resources is None else pool.resources.gpus
             self._gpus |= {unit: list(range(gpus)) for unit in numbers}
-        self._slurm = Controller(self._config, (EPOCH_S - LEAD_S) * NANOSECONDS)
+        self._slurm = Slurmctld(self._config, (EPOCH_S - LEAD_S) * NANOSECONDS)
+        self._slurm.nodes.later = self._later
+        self._slurm.nodes.delays = {number: round(delay * NANOSECONDS) for number, delay in self._delays.items()}
         for remark in self._slurm.remarks:
             logger().warning("{}", remark)
         missing = [node.name for node, _ in self._slurm.cluster if node.name not in units]

@@ -1,7 +1,5 @@
 """A cluster's slurm.conf, changed so that slurmctld runs alone on this machine, in a private folder."""
 
-import os
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -10,6 +8,7 @@ from pipistrelle.platforms.naming.hostlists import expanded
 from pipistrelle.platforms.slurm.lines import ConfLine, read_lines
 from pipistrelle.platforms.slurm.nodes import SlurmNode, nodes_of
 from pipistrelle.protocol.base.errors import InputError, printable
+from pipistrelle.protocol.base.whole import read_whole, whole_file
 from pipistrelle.runs.slurm.files import Fetching, read_slurm_files
 from pipistrelle.traces.files import read_text
 
@@ -21,9 +20,28 @@ _MOST_NODES: Final = 50_000
 _BESIDE: Final = ("topology.conf", "job_submit.lua")
 #: beginnings of keys that say how daemons run on the cluster's own machines
 _ELSEWHERE: Final = (
-    *("accountingstorage", "acctgather", "auth", "backup", "burstbuffer", "bbtype", "cgroup", "clifilter", "communication"),
+    *(
+        "accountingstorage",
+        "acctgather",
+        "auth",
+        "backup",
+        "burstbuffer",
+        "bbtype",
+        "cgroup",
+        "clifilter",
+        "communication",
+    ),
     *("control", "corespec", "credtype", "cryptotype", "debugflags", "disablerootjobs", "epilog", "extsensors"),
-    *("federation", "groupupdate", "healthcheck", "jobacctgather", "jobcomp", "jobcontainer", "jobcredential", "joblaunch"),
+    *(
+        "federation",
+        "groupupdate",
+        "healthcheck",
+        "jobacctgather",
+        "jobcomp",
+        "jobcontainer",
+        "jobcredential",
+        "joblaunch",
+    ),
     *("keepalive", "launch", "logtimeformat", "mailprog", "mail", "mpi", "nodefeatures", "plugindir", "plugstack"),
     *("power", "prep", "proctrack", "prolog", "reboot", "resume", "route", "slurmctld", "slurmd", "slurmsched"),
     *("slurmuser", "srun", "statesave", "suspend", "switchtype", "taskepilog", "taskplugin", "taskprolog", "tmpfs"),
@@ -63,11 +81,13 @@ def derive(config: str, folder: Path, user: str, plugins: Path | None) -> tuple[
     for line in lines:
         if kept := _derived(line, ports, plugins, remarks):
             written.append(kept)
-    (folder / "slurm.conf").write_text("\n".join(written) + "\n", encoding="utf-8")
+    with whole_file(folder / "slurm.conf") as file:
+        file.write(("\n".join(written) + "\n").encode())
     for name in _BESIDE:
         beside = Path(config).parent / name
         if beside.is_file():
-            shutil.copyfile(beside, folder / name)
+            with whole_file(folder / name) as file:
+                file.write(read_whole(beside))
     gres = files.gres
     return [NodeOfCluster(one, ports[one.name]) for one in nodes_of(files.conf, gres)], remarks
 
@@ -85,7 +105,7 @@ def _own(folder: Path, user: str) -> Sequence[str]:
         "SlurmdSpoolDir": folder / "spool",
         "SlurmctldPidFile": folder / "slurmctld.pid",
         "SlurmctldLogFile": folder / "slurmctld.log",
-        "SlurmctldDebug": os.environ.get("PIPISTRELLE_SLURMCTLD_DEBUG", "error"),
+        "SlurmctldDebug": "error",
         "ProctrackType": "proctrack/pgid",
         "TaskPlugin": "task/none",
         "JobAcctGatherType": "jobacct_gather/none",

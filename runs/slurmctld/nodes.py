@@ -2,13 +2,13 @@
 
 import select
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
 from pipistrelle.runs.slurmctld import wire
-from pipistrelle.runs.slurmctld.configuration import CONTROLLER_PORT, NodeOfCluster
 from pipistrelle.runs.slurmctld.conductor import VirtualTimeError
+from pipistrelle.runs.slurmctld.configuration import CONTROLLER_PORT, NodeOfCluster
 from pipistrelle.runs.slurmctld.virtual_time import NANOSECONDS, VirtualTime
 from pipistrelle.runs.slurmctld.wire import Launch, Message
 
@@ -26,7 +26,7 @@ class Struck(NamedTuple):
     state: int
 
 
-class Nodes:
+class StandIn:
     """The nodes of a cluster, as slurmctld sees them.
 
     All messages are handled one at a time. Of the messages of one instant, those to the first node come first.
@@ -48,6 +48,10 @@ class Nodes:
         #: what slurmctld did since `take_starts` and `take_struck`
         self._starts: list[Launch] = []
         self._struck: list[Struck] = []
+        #: {number of a job: how long its nodes take to answer that nothing is left of it (ns)}; others answer at once
+        self.delays: Mapping[int, int] = {}
+        #: calls a function after some virtual time (ns)
+        self.later: Callable[[int, Callable[[], None]], None] = lambda delay, action: action()
         #: nodes that were asked to register
         self._asked: list[int] = []
         for at, (_, port) in enumerate(nodes):
@@ -152,8 +156,14 @@ class Nodes:
                 self._struck.append(Struck(job_id, state))
             else:
                 body = wire.result(wire.NOTHING_LEFT)
-        with suppress(OSError):  # it may have ended in the meantime, which is found out later
-            connection.sendall(wire.frame(Message(kind, body, message.version), self._uid))
+                if delay := self.delays.get(job_id, 0):
+                    self.later(delay, lambda: self._reply(connection, Message(kind, body)))
+                    return
+        self._reply(connection, Message(kind, body, message.version))
+
+    def _reply(self, connection: socket.socket, message: Message) -> None:
+        with suppress(OSError):  # slurmctld may have ended in the meantime, which is found out later
+            connection.sendall(wire.frame(message, self._uid))
         connection.close()
         self._time.settle()
 

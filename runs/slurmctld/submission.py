@@ -69,9 +69,7 @@ def _requested(request: Request | None, nodes: int) -> list[str]:
     return [*words, "--exclusive"] if request.exclusive else words
 
 
-def takes_on(
-    request: Request, cpus: Mapping[int, int], free_gpus: Mapping[int, Sequence[int]]
-) -> tuple[NodeTake, ...]:
+def takes_on(request: Request, cpus: Mapping[int, int], free_gpus: Mapping[int, Sequence[int]]) -> tuple[NodeTake, ...]:
     """Return the tasks and GPUs of a job on each of its nodes.
 
     Tasks fill the nodes in order, and each later node gets at least one. The numbers of GPUs are the lowest free ones.

@@ -13,7 +13,16 @@ from msgspec.structs import replace
 
 from pipistrelle.protocol.base.errors import did_you_mean, printable
 from pipistrelle.protocol.base.log import logger
-from pipistrelle.schedulers.catalogue.names import OWN, RECORDED, SLURMCTLD, SUFFIX, classes_in, entries, library_names, registered
+from pipistrelle.schedulers.catalogue.names import (
+    OWN,
+    RECORDED,
+    SLURMCTLD,
+    SUFFIX,
+    classes_in,
+    entries,
+    library_names,
+    registered,
+)
 from pipistrelle.schedulers.catalogue.parts import compose, make_placement
 from pipistrelle.schedulers.catalogue.presets import Preset, library_preset, read_preset
 from pipistrelle.schedulers.policy.errors import PolicyError

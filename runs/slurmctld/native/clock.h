@@ -16,7 +16,7 @@ struct sleeper {
     volatile uint32_t word; /* futex of an ASLEEP thread */
     volatile int32_t pid, tid;
     volatile uint32_t process; /* index in processes, for HELPED */
-    uint32_t unused;
+    volatile uint32_t thread; /* number of the thread, in the order of creation */
 };
 
 struct process {
@@ -42,6 +42,7 @@ struct shared {
     volatile uint32_t ports; /* ports given to sockets that are bound to any port */
     volatile uint32_t calls; /* counts connections to the ports from first_port to last_port, which answer outside virtual time */
     volatile uint32_t first_port, last_port;
+    volatile uint32_t threads, unused; /* threads created so far */
     struct process process[PROCESSES];
     struct sleeper sleeper[SLEEPERS];
     struct job job[JOBS];

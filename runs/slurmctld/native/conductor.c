@@ -202,14 +202,14 @@ static void look(void) {
 }
 static int any_change(void) { return S->news != seen_news || S->calls != seen_calls; }
 /* Wake what is due, and move the clock to the next deadline, at most to `to`: one thread after the other, so that
-   threads do not race. Threads with the same deadline wake in the order of their numbers. Return 0 if nothing is due by
+   threads do not race. Threads with the same deadline wake in the order in which they were created. Return 0 if nothing is due by
    then; the clock is then at `to`. */
 static int step(int64_t to) {
     struct sleeper *first = 0;
     for (uint32_t i = 0; i < S->sleepers; i++) {
         struct sleeper *s = &S->sleeper[i];
         if (s->state != ASLEEP && s->state != HELPED) continue;
-        if (!first || s->deadline < first->deadline || (s->deadline == first->deadline && s->tid < first->tid)) first = s;
+        if (!first || s->deadline < first->deadline || (s->deadline == first->deadline && s->thread < first->thread)) first = s;
     }
     if (!first || first->deadline > to) {
         if (S->now < to) S->now = to;

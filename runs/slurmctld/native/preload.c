@@ -76,8 +76,12 @@ static int enter(pid_t pid) {
     syscall(SYS_write, 2, text, sizeof text - 1);
     _exit(70);
 }
+/* The kernel's numbers of threads wrap around, so each thread has a number of its own. */
+static __thread uint32_t number;
+static uint32_t next_number(void) { return __atomic_add_fetch(&S->threads, 1, __ATOMIC_SEQ_CST); }
 static void forked(void) {
     if (!S) return;
+    number = next_number();
     records = 0;
     helped = 0;
     if (tied) prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -122,6 +126,7 @@ __attribute__((constructor)) static void begin(void) {
     tied = getenv("PIPISTRELLE_TIED") != 0;
     if (tied) prctl(PR_SET_PDEATHSIG, SIGKILL);
     here = enter(getpid());
+    number = next_number();
     act();
     pthread_atfork(0, 0, forked);
 }
@@ -187,6 +192,7 @@ static struct sleeper *claim(int64_t deadline, uint32_t state) {
         s->pid = getpid();
         s->tid = tid;
         s->process = here;
+        s->thread = number;
         __atomic_store_n(&s->state, state, __ATOMIC_SEQ_CST);
         return s;
     }
@@ -480,7 +486,26 @@ int killpg(pid_t p, int g) { REAL(killpg); act(); return real(p, g); }
 int pthread_kill(pthread_t t, int g) { REAL(pthread_kill); act(); return real(t, g); }
 int pthread_cond_signal(pthread_cond_t *c) { act(); return real_broadcast ? ({ static int (*real)(pthread_cond_t *); if (!real) real = dlvsym(RTLD_NEXT, "pthread_cond_signal", "GLIBC_2.3.2"); if (!real) real = dlsym(RTLD_NEXT, "pthread_cond_signal"); real(c); }) : 0; }
 int pthread_cond_broadcast(pthread_cond_t *c) { act(); return real_broadcast(c); }
-int pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*f)(void *), void *x) { act(); return real_create(t, a, f, x); }
+struct beginning {
+    void *(*function)(void *);
+    void *argument;
+    uint32_t number;
+};
+static void *begin_thread(void *given) {
+    struct beginning b = *(struct beginning *)given;
+    free(given);
+    number = b.number;
+    return b.function(b.argument);
+}
+int pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*f)(void *), void *x) {
+    struct beginning *b = S ? malloc(sizeof *b) : 0;
+    act();
+    if (!b) return real_create(t, a, f, x);
+    *b = (struct beginning){f, x, next_number()};
+    int result = real_create(t, a, begin_thread, b);
+    if (result) free(b);
+    return result;
+}
 int pthread_rwlock_unlock(pthread_rwlock_t *l) { REAL(pthread_rwlock_unlock); act(); return real(l); }
 int pthread_mutex_unlock(pthread_mutex_t *m) {
     REAL(pthread_mutex_unlock);

@@ -11,9 +11,10 @@ from types import TracebackType
 from typing import Final
 
 from pipistrelle.protocol.base.errors import InputError
-from pipistrelle.runs.slurmctld.configuration import FIRST_PORT, NodeOfCluster, derive
+from pipistrelle.protocol.base.whole import read_whole
 from pipistrelle.runs.slurmctld.conductor import VirtualTimeError
-from pipistrelle.runs.slurmctld.nodes import Nodes
+from pipistrelle.runs.slurmctld.configuration import FIRST_PORT, NodeOfCluster, derive
+from pipistrelle.runs.slurmctld.nodes import StandIn
 from pipistrelle.runs.slurmctld.virtual_time import NANOSECONDS, VirtualTime
 
 #: release of Slurm that the stand-in talks to
@@ -63,7 +64,7 @@ def installed() -> dict[str, str]:
     return programs
 
 
-class Controller:
+class Slurmctld:
     """A running slurmctld; use it as a context manager.
 
     Args:
@@ -91,7 +92,7 @@ class Controller:
                 "SLURM_CONF": str(self._folder / "slurm.conf"),
                 "PIPISTRELLE_USERS": str(self._file),
             }
-            self.nodes = Nodes(self.cluster, self.time, uid)
+            self.nodes = StandIn(self.cluster, self.time, uid)
             self.time.answer_ports(FIRST_PORT, FIRST_PORT + len(self.cluster) - 1)
             self._boot(start)
         except BaseException:
@@ -117,7 +118,7 @@ class Controller:
         self.nodes.serve()
         self.advance(start + _REGISTERED)
 
-    def __enter__(self) -> "Controller":
+    def __enter__(self) -> "Slurmctld":
         return self
 
     def __exit__(
@@ -158,7 +159,7 @@ class Controller:
         for name in ("slurmctld.log", "output"):
             file = self._folder / name
             if file.is_file():
-                lines += file.read_text("utf-8", "replace").splitlines()[-3:]
+                lines += read_whole(file).decode("utf-8", "replace").splitlines()[-3:]
         return " ".join(lines)[-_SHOWN:]
 
     def user(self, name: str) -> int:
