@@ -154,13 +154,14 @@ class Slurmctld:
         )
 
     def _said(self) -> str:
-        """Return the last lines that slurmctld printed."""
+        """Return the lines in which slurmctld says why it cannot go on."""
         lines: list[str] = []
         for name in ("slurmctld.log", "output"):
             file = self._folder / name
             if file.is_file():
-                lines += read_whole(file).decode("utf-8", "replace").splitlines()[-3:]
-        return " ".join(lines)[-_SHOWN:]
+                text = read_whole(file).decode("utf-8", "replace")
+                lines += [line for line in text.splitlines() if "fatal: " in line]
+        return " ".join(lines[:1])[-_SHOWN:]
 
     def user(self, name: str) -> int:
         """Return the number of a user, who is made known to Slurm if need be."""
