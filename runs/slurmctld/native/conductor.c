@@ -86,9 +86,12 @@ static void finish(int code) {
 static void ended(int number) { finish(128 + number); }
 static void wake(volatile uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, 0, 0, 0); }
 
+/* Changes whenever a thread has run: made of the threads' numbers and of how often each has gone to sleep. */
+static uint64_t trace;
+
 /* 1: a thread of the process can run, 0: all sleep, -1: the process is gone */
 static int process_state(int pid) {
-    char path[300], text[512];
+    char path[300], text[4096];
     snprintf(path, sizeof path, "/proc/%d/task", pid);
     DIR *folder = opendir(path);
     if (!folder) return -1;
@@ -96,22 +99,25 @@ static int process_state(int pid) {
     struct dirent *entry;
     while (!result && (entry = readdir(folder))) {
         if (entry->d_name[0] == '.') continue;
-        snprintf(path, sizeof path, "%s/stat", entry->d_name);
+        snprintf(path, sizeof path, "%s/status", entry->d_name);
         int fd = openat(dirfd(folder), path, O_RDONLY);
         if (fd < 0) continue;
         ssize_t n = read(fd, text, sizeof text - 1);
         close(fd);
         if (n <= 0) continue;
         text[n] = 0;
-        char *after = strrchr(text, ')');
-        if (!after) continue;
+        char *state = strstr(text, "\nState:\t"), *sleeps = strstr(text, "\nvoluntary_ctxt_switches:\t");
+        if (!state) continue;
+        char letter = state[8];
+        trace = (trace ^ atoi(entry->d_name)) * 0x9E3779B97F4A7C15u;
+        if (sleeps) trace = (trace ^ strtoull(sleeps + 26, 0, 10)) * 0x9E3779B97F4A7C15u;
         threads++;
-        if (after[2] == 'Z' || after[2] == 'X') zombies++;
-        if (after[2] == 'R' || after[2] == 'D') {
+        if (letter == 'Z' || letter == 'X') zombies++;
+        if (letter == 'R' || letter == 'D') {
             result = 1;
             busy_pid = pid;
             busy_tid = atoi(entry->d_name);
-            busy_state = after[2];
+            busy_state = letter;
         }
     }
     closedir(folder);
@@ -138,25 +144,28 @@ static int any_woken(void) {
         if (S->sleeper[i].state == WOKEN) return 1;
     return 0;
 }
-/* Wait until nothing runs and each woken thread has left its entry. While acts stays equal to `acts`, looking at `only` is enough. */
+/* Wait until nothing runs and each woken thread has left its entry. While acts stays equal to `acts`, looking at `only`
+   is enough. Looking at all threads takes time, in which one may wake another and go to sleep. So calm needs two looks
+   between which no thread has run. */
 static void settle(int only, uint64_t acts) {
     int calm = 0;
-    uint64_t quiet = 0; /* acts at the beginning of the calm */
+    uint64_t quiet = 0, before = 0; /* acts and trace at the first of two looks */
     double limit = 0;
     for (long round = 0;; round++) {
         if (only && S->acts != acts) only = calm = 0;
-        int state = only ? process_state(only) : 0;
+        trace = 0;
+        uint64_t now = S->acts;
+        int state = only ? process_state(only) : any_runs();
         if (state < 0) { /* its end woke the parent, without an act */
             only = calm = 0;
             continue;
         }
-        if (!calm) quiet = S->acts;
-        if (state || (!only && any_runs()) || any_woken() || S->acts != quiet)
+        if (state || any_woken())
             calm = 0;
-        else if (++calm >= 2) { /* twice, because the end of a thread or process is no act */
-            if (only && S->acts != acts) continue;
+        else if (calm && trace == before && now == quiet && S->acts == quiet)
             return;
-        }
+        else
+            calm = 1, before = trace, quiet = now;
         if (round % 64 == 63) {
             if (!limit) limit = real_now() + CALM_S;
             if (real_now() > limit) {
