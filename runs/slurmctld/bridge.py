@@ -188,7 +188,7 @@ class Bridge:
     def _run(self, now: float, until: float | None) -> float:
         """Let slurmctld work until it decides, or until the server's next event; return the server's time then."""
         clock = self.slurm.time
-        limit = clock.now + _STRETCH if until is None else EPOCH_S * NANOSECONDS + round(until * NANOSECONDS)
+        limit = clock.now + _IDLE if until is None else EPOCH_S * NANOSECONDS + round(until * NANOSECONDS)
         limit = min(limit, clock.now + _STRETCH)
         while True:
             self._serve()

@@ -49,6 +49,8 @@ class Conductor:
         )
         #: virtual time in ns
         self.now = 0
+        #: number of connections to the ports that are answered outside virtual time
+        self.calls = 0
         #: whether nothing is left to do up to this time
         self.reached = True
         self._news: list[JobNews] = []
@@ -94,7 +96,7 @@ class Conductor:
             if not words:
                 raise self._gone()
             if words[0] == "now":
-                self.now, self.reached = int(words[1]), words[4] == "1"
+                self.now, self.calls, self.reached = int(words[1]), int(words[2]), words[3] == "1"
                 return
             if words[0] == "stuck":
                 raise VirtualTimeError(

@@ -81,18 +81,25 @@ class StandIn:
     def serve(self) -> None:
         """Answer all messages that slurmctld has sent; all programs are idle afterwards."""
         while True:
+            self._answer_all()
+            if not self._asked:
+                return
+            asked, self._asked = sorted(self._asked), []
+            for at in asked:
+                self._register(at)
+
+    def _answer_all(self) -> None:
+        """Answer all messages."""
+        while True:
             self._accept()
-            ready = self._received()
-            if not ready:
-                if not self._asked:
-                    return
-                for at in sorted(self._asked):
-                    self._register(at)
-                self._asked = []
-                continue
-            at, connection, message = min(ready, key=lambda one: (one[0], one[2]))
-            self._open = [one for one in self._open if one[1] is not connection]
-            self._answer(at, connection, message)
+            if ready := self._received():
+                at, connection, message = min(ready, key=lambda one: (one[0], one[2]))
+                self._open = [one for one in self._open if one[1] is not connection]
+                self._answer(at, connection, message)
+            elif self._time.answered < self._time.calls:
+                self._time.settle()
+            else:
+                return
 
     def register(self) -> None:
         """Register all nodes at slurmctld."""
@@ -120,6 +127,7 @@ class StandIn:
                 while True:
                     connection = listener.accept()[0]
                     connection.setblocking(False)
+                    self._time.answered += 1
                     self._open.append((at, connection, bytearray()))
 
     def _received(self) -> list[tuple[int, socket.socket, Message]]:
@@ -184,6 +192,7 @@ class StandIn:
                 connection.setblocking(False)
                 while answered and not _is_whole(got):
                     time.settle()
+                    self._answer_all()  # the answer may have to wait for others
                     try:
                         more = connection.recv(_CHUNK)
                     except BlockingIOError:

@@ -37,6 +37,8 @@ class VirtualTime:
     def __init__(self, start: int) -> None:
         self.tools: Tools = build_tools()
         self._children: list[subprocess.Popen[bytes]] = []
+        #: number of connections that whoever listens at the ports of `answer_ports` has accepted
+        self.answered = 0
         base = _MEMORY if os.path.isdir(_MEMORY) and os.access(_MEMORY, os.W_OK) else None
         self._folder = tempfile.TemporaryDirectory(prefix="pipistrelle-clock-", dir=base, ignore_cleanup_errors=True)
         clock = Path(self._folder.name) / "clock"
@@ -60,6 +62,11 @@ class VirtualTime:
     def reached(self) -> bool:
         """Whether the last `run` came to its end; False: jobs or calls stopped it early."""
         return self._conductor.reached
+
+    @property
+    def calls(self) -> int:
+        """Number of connections that programs have made to the ports of `answer_ports`."""
+        return self._conductor.calls
 
     @property
     def folder(self) -> Path:
@@ -139,7 +146,7 @@ class VirtualTime:
             self._children.append(child)
             last = self.now + within
             while True:
-                self._conductor.ask(f"until {child.pid} {last}")
+                self._conductor.ask(f"until {child.pid} {last} {self.answered}")
                 code = child.poll()
                 serve()
                 if code is not None or self.now >= last:
@@ -154,7 +161,7 @@ class VirtualTime:
 
     def run(self, to: int) -> list[JobNews]:
         """Move the clock to ``to`` (ns), or to the first time at which jobs begin or are struck; return these jobs."""
-        self._conductor.ask(f"run {to}")
+        self._conductor.ask(f"run {to} {self.answered}")
         return self._conductor.take_news()
 
     def answer_ports(self, first: int, last: int) -> None:

@@ -3,14 +3,15 @@
    conductor FOLDER/FILE, which removes FOLDER at its end; then one command a line on standard input:
      set NS          set the clock before any process begins
      watch PID       a process without the preload that has to be idle, too
-     run NS          move the clock towards NS; stop early when a job began or was struck, or when there is a call
+     run NS CALLS    move the clock towards NS; stop early when a job began or was struck, or when there have been more
+                     calls than CALLS
      ports A B       connections to these ports are calls: whoever gave this command answers them
      enter PID       a process with the preload, which may not have run yet
-     until PID NS    enter PID and move the clock until it has ended or there is a call, but at most to NS
+     until PID NS CALLS   enter PID and move the clock as run does, but only until PID has ended
      settle          wait for calm at the present time
      end PLACE CODE  tell the job at PLACE of the table to end, and wait for calm
    Each command but watch, enter and end is answered by lines "job PLACE STATE ID RESTARTS BEGUN NODES" for news, then
-   "now NS STEPS QUICK REACHED"; REACHED is 0 if `run` stopped early. "stuck PID TID STATE" says that calm did not come, and ends the conductor. */
+   "now NS CALLS REACHED"; REACHED is 0 if `run` stopped early. "stuck PID TID STATE" says that calm did not come, and ends the conductor. */
 #define _GNU_SOURCE
 #include "clock.h"
 #include <dirent.h>
@@ -29,6 +30,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -39,7 +41,6 @@ static char clock_text[4200]; /* the variable in the environment of each process
 static const char *folder;
 static int others[64], count_others, busy_pid, busy_tid;
 static char busy_state;
-static long steps, quick;
 static uint32_t told; /* jobs whose news were reported: states in reported */
 static unsigned char reported[JOBS];
 
@@ -89,6 +90,35 @@ static void wake(volatile uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE,
 /* Changes whenever a thread has run: made of the threads' numbers and of how often each has gone to sleep. */
 static uint64_t trace;
 
+/* Whether a thread that seems to sleep waits for a processor: it was interrupted just before it would have looked for
+   the last time whether it has to sleep. The kernel names no place in which such a thread sleeps. */
+static int is_queued(int folder, const char *thread) {
+    char path[64], text[8] = "";
+    snprintf(path, sizeof path, "%s/wchan", thread);
+    int fd = openat(folder, path, O_RDONLY);
+    if (fd < 0) return 0;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    return n == 1 && text[0] == '0';
+}
+static int sees_queues; /* whether this kernel tells where threads sleep */
+static void try_queues(void) {
+    char thread[16];
+    pid_t child = fork();
+    if (child == 0)
+        for (prctl(PR_SET_PDEATHSIG, SIGKILL);;) pause();
+    if (child < 0) return;
+    snprintf(thread, sizeof thread, "%d", child);
+    int folder = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int round = 0; round < 100 && !sees_queues; round++) {
+        sees_queues = folder >= 0 && !is_queued(folder, thread);
+        usleep(1000);
+    }
+    close(folder);
+    kill(child, SIGKILL);
+    waitpid(child, 0, 0);
+}
+
 /* 1: a thread of the process can run, 0: all sleep, -1: the process is gone */
 static int process_state(int pid) {
     char path[300], text[4096];
@@ -109,6 +139,7 @@ static int process_state(int pid) {
         char *state = strstr(text, "\nState:\t"), *sleeps = strstr(text, "\nvoluntary_ctxt_switches:\t");
         if (!state) continue;
         char letter = state[8];
+        if (letter == 'S' && sees_queues && is_queued(dirfd(folder), entry->d_name)) letter = 'R';
         trace = (trace ^ atoi(entry->d_name)) * 0x9E3779B97F4A7C15u;
         if (sleeps) trace = (trace ^ strtoull(sleeps + 26, 0, 10)) * 0x9E3779B97F4A7C15u;
         threads++;
@@ -187,10 +218,8 @@ static void wake_one(struct sleeper *s) {
         wake(&s->word);
         for (int round = 0; round < 200 && S->acts == acts; round++) {
             for (uint32_t i = 0; i < S->sleepers; i++)
-                if (S->sleeper[i].state == ASLEEP && S->sleeper[i].tid == tid && S->acts == acts) {
-                    quick++; /* the thread sleeps again and woke nobody */
-                    return;
-                }
+                if (S->sleeper[i].state == ASLEEP && S->sleeper[i].tid == tid && S->acts == acts)
+                    return; /* the thread sleeps again and woke nobody */
             if (round < 50)
                 sched_yield();
             else
@@ -205,9 +234,9 @@ static void wake_one(struct sleeper *s) {
 }
 /* Whether something has to be told before more threads are woken. */
 static uint32_t seen_news, seen_calls;
-static void look(void) {
+static void look(unsigned calls) {
     seen_news = S->news;
-    seen_calls = S->calls;
+    seen_calls = calls;
 }
 static int any_change(void) { return S->news != seen_news || S->calls != seen_calls; }
 /* Wake what is due, and move the clock to the next deadline, at most to `to`: one thread after the other, so that
@@ -225,7 +254,6 @@ static int step(int64_t to) {
         return 0;
     }
     if (S->now < first->deadline) S->now = first->deadline;
-    steps++;
     wake_one(first);
     return 1;
 }
@@ -257,7 +285,7 @@ static void enter(int pid) {
         }
 }
 static void answer(int reached) {
-    printf("now %lld %ld %ld %d\n", (long long)S->now, steps, quick, reached);
+    printf("now %lld %u %d\n", (long long)S->now, S->calls, reached);
     fflush(stdout);
 }
 int main(int argc, char **argv) {
@@ -272,6 +300,7 @@ int main(int argc, char **argv) {
     signal(SIGTERM, ended);
     signal(SIGPIPE, ended);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
+    try_queues();
     char line[256];
     while (fgets(line, sizeof line, stdin)) {
         long long value;
@@ -297,15 +326,15 @@ int main(int argc, char **argv) {
             settle(0, 0);
             tell_news();
             answer(1);
-        } else if (sscanf(line, "until %u %lld", &place, &value) == 2) {
-            look();
+        } else if (sscanf(line, "until %u %lld %u", &place, &value, &last) == 3) {
+            look(last);
             enter(place);
             settle(0, 0);
             while (S->now < value && !any_change() && process_state(place) >= 0) step(value);
             tell_news();
             answer(1);
-        } else if (sscanf(line, "run %lld", &value) == 1) {
-            look();
+        } else if (sscanf(line, "run %lld %u", &value, &last) == 2) {
+            look(last);
             settle(0, 0);
             int reached = 0;
             if (!tell_news())
