@@ -5,13 +5,14 @@ import pwd
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final
 
 from pipistrelle.protocol.base.errors import InputError
-from pipistrelle.protocol.base.whole import read_whole
+from pipistrelle.protocol.base.whole import read_whole, whole_file
 from pipistrelle.runs.slurmctld.conductor import VirtualTimeError
 from pipistrelle.runs.slurmctld.configuration import FIRST_PORT, NodeOfCluster, derive
 from pipistrelle.runs.slurmctld.nodes import StandIn
@@ -77,6 +78,7 @@ class Slurmctld:
 
     def __init__(self, config: str, start: int) -> None:
         self._programs = installed()
+        self._output = tempfile.TemporaryFile()
         self.time = VirtualTime(start)
         try:
             self._folder = self.time.folder
@@ -84,7 +86,7 @@ class Slurmctld:
             self.cluster, self.remarks = self._derive(config, uid)
             self._users: dict[str, int] = {}
             self._file = self._folder / "users"
-            self._file.touch()
+            self._write_users()
             self._env = {
                 "PATH": "/usr/bin:/bin",
                 "TZ": "UTC",
@@ -108,11 +110,9 @@ class Slurmctld:
         return derive(config, self._folder, name, plugins)
 
     def _boot(self, start: int) -> None:
-        output = self._folder / "output"
-        with output.open("wb") as file:
-            self._daemon = self.time.start(
-                [self._programs["slurmctld"], "-D", "-c"], {**self._env, "PIPISTRELLE_TIED": "1"}, output=file
-            )
+        self._daemon = self.time.start(
+            [self._programs["slurmctld"], "-D", "-c"], {**self._env, "PIPISTRELLE_TIED": "1"}, output=self._output
+        )
         self.advance(start + _BOOT)
         self.nodes.register()
         self.nodes.serve()
@@ -133,6 +133,7 @@ class Slurmctld:
         self.time.__exit__(None, None, None)
         if nodes is not None:
             nodes.close()
+        self._output.close()
 
     def advance(self, to: int) -> None:
         """Move the clock to ``to`` (ns) and answer what slurmctld sends until then."""
@@ -155,12 +156,10 @@ class Slurmctld:
 
     def _said(self) -> str:
         """Return the lines in which slurmctld says why it cannot go on."""
-        lines: list[str] = []
-        for name in ("slurmctld.log", "output"):
-            file = self._folder / name
-            if file.is_file():
-                text = read_whole(file).decode("utf-8", "replace")
-                lines += [line for line in text.splitlines() if "fatal: " in line]
+        self._output.seek(0)
+        log = self._folder / "slurmctld.log"
+        text = (read_whole(log) if log.is_file() else b"") + self._output.read()
+        lines = [line for line in text.decode("utf-8", "replace").splitlines() if "fatal: " in line]
         return " ".join(lines[:1])[-_SHOWN:]
 
     def user(self, name: str) -> int:
@@ -168,9 +167,12 @@ class Slurmctld:
         clean = _ODD.sub("_", name)
         if clean not in self._users:
             self._users[clean] = _FIRST_UID + len(self._users)
-            with self._file.open("a", encoding="utf-8") as file:
-                file.write(f"{clean}:{self._users[clean]}\n")
+            self._write_users()
         return self._users[clean]
+
+    def _write_users(self) -> None:
+        with whole_file(self._file) as file:
+            file.write("".join(f"{name}:{number}\n" for name, number in self._users.items()).encode())
 
     def submit(self, words: Sequence[str], user: str | None) -> int | str:
         """Submit a job with sbatch; return its number, or why Slurm refuses it."""

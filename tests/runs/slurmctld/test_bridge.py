@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from contextlib import AbstractContextManager, nullcontext
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -114,7 +115,7 @@ def test_limits_dependencies_arrays_and_refusals(tmp_path: Path) -> None:
     assert found["3"]["final_state"] == "REJECTED"
     tasks = sorted(float(row["starting_time"]) for name, row in found.items() if name not in ("1", "2", "3"))
     assert len(tasks) == 4
-    assert all(later - earlier >= 60 for earlier, later in zip(tasks, tasks[1:], strict=False))
+    assert all(later - earlier >= 60 for earlier, later in pairwise(tasks))
 
 
 @needs_slurm
