@@ -100,7 +100,7 @@ class Conductor:
                 return
             if words[0] == "stuck":
                 raise VirtualTimeError(
-                    "a thread never sleeps, so virtual time cannot go on",
+                    "a thread never sleeps, so virtual time cannot pass",
                     found=f"thread {words[2]} of process {words[1]}",
                 )
             _, place, state, job_id, restarts, begun, nodes = words

@@ -78,7 +78,7 @@ class Slurmctld:
 
     def __init__(self, config: str, start: int) -> None:
         self._programs = installed()
-        self._output = tempfile.TemporaryFile()
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
         self.time = VirtualTime(start)
         try:
             self._folder = self.time.folder
@@ -155,7 +155,7 @@ class Slurmctld:
         )
 
     def _said(self) -> str:
-        """Return the lines in which slurmctld says why it cannot go on."""
+        """Return the lines in which slurmctld says why it ends."""
         self._output.seek(0)
         log = self._folder / "slurmctld.log"
         text = (read_whole(log) if log.is_file() else b"") + self._output.read()

@@ -37,7 +37,7 @@ class VirtualTime:
     def __init__(self, start: int) -> None:
         self.tools: Tools = build_tools()
         self._children: list[subprocess.Popen[bytes]] = []
-        #: number of connections that whoever listens at the ports of `answer_ports` has accepted
+        #: number of connections that the listener at the ports of `answer_ports` has accepted
         self.answered = 0
         base = _MEMORY if os.path.isdir(_MEMORY) and os.access(_MEMORY, os.W_OK) else None
         self._folder = tempfile.TemporaryDirectory(prefix="pipistrelle-clock-", dir=base, ignore_cleanup_errors=True)
@@ -167,7 +167,7 @@ class VirtualTime:
     def answer_ports(self, first: int, last: int) -> None:
         """Let `run` and `finish` return when a program connects to a port in this range.
 
-        Whoever calls this listens there, outside virtual time.
+        The caller listens there, outside virtual time.
         """
         self._conductor.tell(f"ports {first} {last}")
 

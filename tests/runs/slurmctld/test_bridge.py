@@ -46,7 +46,10 @@ JobRequeue=1
 NodeName=n[1-4] CPUs=4 RealMemory=1000
 PartitionName=batch Nodes=ALL Default=YES MaxTime=1-0 OverSubscribe=EXCLUSIVE
 """
-JOB = "-dt {at} -e submit_batch_job | -J jobid_{number} -sim-walltime {run} --uid={user} -t {limit} -N {nodes} {more} x.job\n"
+JOB = (
+    "-dt {at} -e submit_batch_job | -J jobid_{number} -sim-walltime {run} --uid={user} -t {limit} -N {nodes} {more} "
+    "x.job\n"
+)
 
 
 def job(number: int, at: int, run: int, nodes: int, limit: int = 60, more: str = "", user: str = "ada") -> str:
