@@ -17,7 +17,7 @@ from pipistrelle.cli.terminal.exits import INTERRUPTED
 from pipistrelle.protocol.base.errors import legible
 from pipistrelle.runs.description.policy import PolicySpec
 from pipistrelle.runs.execution import seldom_collected
-from pipistrelle.schedulers.catalogue.names import is_ours
+from pipistrelle.schedulers.catalogue.names import SLURMCTLD, is_ours
 
 if TYPE_CHECKING:
     from pipistrelle.protocol.sockets import ListenerKeys, ListeningSocket
@@ -85,6 +85,9 @@ def command(
     from pipistrelle.protocol.fields import package_version
     from pipistrelle.schedulers.runtime.runtime import Runtime
 
+    if name == SLURMCTLD and connect is not None:
+        _slurmctld(PolicySpec(scheduler=name, **parts), connect, hello_timeout, cancellations=cancellations)
+        return
     policy = PolicySpec(scheduler=name, **parts).make_policy(warn=not quiet)
     report: Callable[[str], Any] = (lambda text: None) if quiet else click.echo
     serve: Callable[[], None]
@@ -124,6 +127,19 @@ def command(
     elif runtime.ended is not None:
         text = f"the simulation ended: {runtime.ended.reason}"
         report(f"{text} ({legible(runtime.ended.message, _SHOWN)})" if runtime.ended.message else text)
+
+
+def _slurmctld(spec: PolicySpec, connect: str, hello_timeout: float, *, cancellations: bool) -> None:
+    """Serve one simulation with an unmodified slurmctld."""
+    from pipistrelle.runs.slurmctld.bridge import Bridge  # rarely needed
+    from pipistrelle.schedulers.wire.native import ServerAddress, serve_simulation
+
+    assert spec.program is not None, "its options are valid"
+    bridge = Bridge(str(spec.config), cancellations=cancellations)
+    try:
+        serve_simulation(bridge, ServerAddress(connect), hello_timeout=hello_timeout, report=lambda text: None)
+    finally:
+        bridge.close()
 
 
 def _mark(name: str, parts: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 import math
 import shlex
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -13,7 +14,7 @@ from pipistrelle.protocol.base.errors import PipistrelleError, printable
 from pipistrelle.protocol.base.lengths import seconds_of
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.schedulers.catalogue.foreign import read_foreign
-from pipistrelle.schedulers.catalogue.names import PLACEHOLDER, is_foreign
+from pipistrelle.schedulers.catalogue.names import PLACEHOLDER, SLURMCTLD, is_foreign
 
 if TYPE_CHECKING:
     from pipistrelle.platforms.topology.partitions import RankedClass
@@ -129,6 +130,8 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         """
         if not isinstance(self.scheduler, str):
             return self.scheduler
+        if self.scheduler == SLURMCTLD:
+            return self._slurmctld()
         if self.folder is not None:
             return read_foreign(self.folder).argv
         return split_words(self.scheduler, "--scheduler") if PLACEHOLDER in self.scheduler else None
@@ -138,12 +141,36 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         """Return the folder of a scheduler written in another language, else None."""
         return self.scheduler if isinstance(self.scheduler, str) and is_foreign(self.scheduler) else None
 
+    def _slurmctld(self) -> tuple[str, ...]:
+        """Return the command of ``slurmctld``; raise PolicyError if other schedulers' options are given."""
+        from pipistrelle.schedulers.policy.errors import PolicyError
+
+        default = PolicySpec()
+        others = [
+            f"--{one.encode_name}"
+            for one in fields(PolicySpec)
+            if one.name not in ("scheduler", "config") and getattr(self, one.name) != getattr(default, one.name)
+        ]
+        if others:
+            raise PolicyError(f"'slurmctld' does not take {', '.join(others)}", hint="Everything is in its slurm.conf.")
+        if self.config is None:
+            raise SchedulerChoice(
+                "the scheduler slurmctld needs the configuration of a cluster",
+                where="--config",
+                expected="--config slurm.conf",
+                hint="'pipistrelle help slurmctld' tells more.",
+            )
+        own = (sys.executable, "-m", "pipistrelle.cli", "schedule", SLURMCTLD, "--quiet")
+        return (*own, "--config", self.config, "--connect", PLACEHOLDER)
+
     @property
     def program_name(self) -> str | None:
         """Return the name of the scheduler program.
 
         Return None for a built-in policy, or if the user starts the program.
         """
+        if self.scheduler == SLURMCTLD:
+            return SLURMCTLD
         if self.folder is not None:
             return read_foreign(self.folder).name
         return short_name(self.program) if self.program else None
@@ -214,9 +241,8 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
                 expected="--config slurm.conf",
                 hint="'pipistrelle help slurm' describes the files.",
             )
-        return load_cluster(
-            self.config, self.accounting, self.reservations, self.slurm_changes, strict=self.strict_config
-        )
+        strict = self.strict_config and self.scheduler != SLURMCTLD  # slurmctld itself judges its file
+        return load_cluster(self.config, self.accounting, self.reservations, self.slurm_changes, strict=strict)
 
     @property
     def asks_of_nodes(self) -> bool:

@@ -19,7 +19,7 @@ from pipistrelle.runs.description.reliability import has_coming_back, load_relia
 from pipistrelle.runs.description.spec import Decides, RunSpec
 from pipistrelle.runs.inputs.named import begins_as_log, load_machine, load_workload, platform_for, units_remark
 from pipistrelle.runs.slurm.files import is_slurm_file, read_slurm_files
-from pipistrelle.schedulers.catalogue.names import RECORDED, SUFFIX, is_ours
+from pipistrelle.schedulers.catalogue.names import RECORDED, SLURMCTLD, SUFFIX, is_ours
 from pipistrelle.schedulers.catalogue.registry import placement_of, preemption_of
 from pipistrelle.schedulers.policy.interfaces import learn
 from pipistrelle.server.engine.lives import LimitChecks
@@ -201,8 +201,8 @@ def _limited(spec: RunSpec, setup: Setup) -> Setup:
 
 
 def _checks(spec: RunSpec) -> LimitChecks | None:
-    """Return when the scheduler slurm checks walltimes; None for other schedulers."""
-    if spec.scheduler != SLURM:
+    """Return when the schedulers slurm and slurmctld check walltimes; None for other schedulers."""
+    if spec.scheduler not in (SLURM, SLURMCTLD):
         return None
     config = spec.slurm_cluster().config
     own = {one.name: one.over_time_limit for one in config.partitions if one.over_time_limit is not None}
@@ -331,7 +331,7 @@ def _check_placement(spec: RunSpec, platform: Platform) -> None:
 
 def places_units(spec: RunSpec) -> bool:
     """Return whether a scheduler decides the same for nodes of one core as for units: one of ours, on lowest units."""
-    if not isinstance(spec.scheduler, str) or spec.scheduler == SLURM or not is_ours(spec.scheduler):
+    if not isinstance(spec.scheduler, str) or spec.scheduler in (SLURM, SLURMCTLD) or not is_ours(spec.scheduler):
         return False
     return (spec.placement or placement_of(spec.scheduler) or "lowest") == "lowest"
 
@@ -363,7 +363,7 @@ def _check_preemption(spec: RunSpec, setup: Setup) -> None:
 def _remarks_of(spec: RunSpec, trace: Workload, setup: Setup) -> list[str]:
     other_units = units_remark(trace, setup.platform, spec.units)
     remarks = [*([] if other_units is None else [other_units]), *_without_kinds(spec, setup)]
-    if spec.scheduler == SLURM:
+    if spec.scheduler == SLURM:  # slurmctld itself uses all options
         from pipistrelle.schedulers.slurm.files.submission import USED_OPTIONS  # most runs start without it
 
         remarks += options_remarks(setup.workloads, USED_OPTIONS)
@@ -389,11 +389,11 @@ def _remarks_of(spec: RunSpec, trace: Workload, setup: Setup) -> list[str]:
 
 
 def _without_kinds(spec: RunSpec, setup: Setup) -> list[str]:
-    """Return a setup's warnings; for the scheduler slurm, leave out the warning about kinds of dependencies.
+    """Return a setup's warnings; for slurm and slurmctld, leave out the warning about kinds of dependencies.
 
-    Other schedulers ignore some kinds, but slurm decides on all of them itself.
+    Other schedulers ignore some kinds, but these two decide on all of them themselves.
     """
-    idle = kind_remarks(setup.workloads) if spec.scheduler == SLURM else []
+    idle = kind_remarks(setup.workloads) if spec.scheduler in (SLURM, SLURMCTLD) else []
     return [said for said in setup.remarks if said not in idle]
 
 

@@ -6,9 +6,10 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import IO, TYPE_CHECKING, Any, Final, Protocol
 
 from pipistrelle.protocol.base.errors import InputError
+from pipistrelle.protocol.base.log import logger
 from pipistrelle.protocol.fields import package_version
 from pipistrelle.protocol.sockets import CallerKeys, ListenerKeys
 from pipistrelle.runs.description.spec import RunSpec
@@ -16,6 +17,7 @@ from pipistrelle.runs.execution import DECISION_TIMEOUT, HELLO_TIMEOUT
 from pipistrelle.runs.execution.child import Child, check_command, own_command
 from pipistrelle.runs.execution.pinning import one_core
 from pipistrelle.schedulers.catalogue.foreign import check_built
+from pipistrelle.schedulers.catalogue.names import SLURMCTLD
 from pipistrelle.server.errors import EndpointError, SchedulerFailed
 from pipistrelle.server.setup.setup import Setup
 from pipistrelle.server.transport.endpoint import check_endpoint
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 #: maximum length of a temporary folder, because a Unix socket's path has at most 107 bytes
 _LONGEST_HOME: Final = 80
 _SHORT_HOME: Final = "/tmp"  # noqa: S108 - the folder made in it is private
+#: beginning of an error that a process of this program prints
+_ERROR: Final = "pipistrelle: "
 #: a function that returns whether the user has interrupted the run
 Interrupted = Callable[[], bool]
 
@@ -134,11 +138,17 @@ class WithChild(_OverZeroMQ):
             name = self.name or spec.program_name or ""
         children: list[Child] = []
 
+        printed: IO[bytes] | None = None
+
         def fate(patience: float) -> SchedulerFailed | None:
-            return children[0].fate(patience) if children else None
+            error = children[0].fate(patience) if children else None
+            return error if error is None or printed is None else _said_by(error, printed)
 
         limits = {**self.limits(interrupted), "fate": fate}
         with _endpoint_or_private(self.endpoint) as place, ExitStack() as stack:
+            if spec.scheduler == SLURMCTLD:  # one error instead of two: its own, as the reason of the run's end
+                printed = stack.enter_context(tempfile.TemporaryFile())
+                stack.callback(_warn, printed)
             transport: Peer[Any]
             if batsim:
                 from pipistrelle.server.transport.batsim import BatsimTransport
@@ -154,7 +164,7 @@ class WithChild(_OverZeroMQ):
             stack.enter_context(self.announce(transport.endpoint))
             if self.pin and spec.program is None:
                 stack.enter_context(one_core())  # the process that is started next inherits the core
-            children.append(stack.enter_context(Child(words, transport.endpoint)))
+            children.append(stack.enter_context(Child(words, transport.endpoint, printed=printed)))
             yield transport
 
 
@@ -231,10 +241,28 @@ def check_scheduler(spec: RunSpec) -> None:
         check_command(spec.program)
         if spec.folder is not None:
             check_built(spec.folder)
-        if spec.options:
+        if spec.options and spec.scheduler != SLURMCTLD:
             raise InputError(
                 f"{spec.options[0]} applies to built-in schedulers, not to a program", hint="Remove the option."
             )
+
+
+def _said_by(error: SchedulerFailed, printed: IO[bytes]) -> SchedulerFailed:
+    """Return the end of a bundled scheduler's process as an error that has the scheduler's own words."""
+    said = [line for line in _lines(printed) if line.startswith(_ERROR)]
+    return SchedulerFailed(said[-1].removeprefix(_ERROR).rstrip("."), reason=error.reason) if said else error
+
+
+def _warn(printed: IO[bytes]) -> None:
+    """Log what a bundled scheduler's process printed, except its error."""
+    for line in _lines(printed):
+        if line and not line.startswith(_ERROR):
+            logger().warning("{}", line)
+
+
+def _lines(printed: IO[bytes]) -> list[str]:
+    printed.seek(0)
+    return printed.read().decode("utf-8", "replace").splitlines()
 
 
 @contextmanager

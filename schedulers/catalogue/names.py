@@ -60,10 +60,13 @@ PLACEHOLDER: Final = "{endpoint}"
 GROUP: Final = "pipistrelle.schedulers"
 #: the scheduler that repeats the log
 RECORDED: Final = "recorded"
+#: an unmodified slurmctld, which runs in a process of its own
+SLURMCTLD: Final = "slurmctld"
 #: {scheduler that is not a composition: description}
 OWN: Final = {
     "maui": "Maui with a maui.cfg: priorities, fairshare, limits, reservations, backfilling",
     "slurm": "Slurm 22.05 with a slurm.conf: main loop and backfill passes, multifactor priorities, limits, preemption",
+    SLURMCTLD: "The distribution's own slurmctld 22.05 with a slurm.conf, unmodified, in virtual time",
     RECORDED: "The log itself: its recorded starts, and its recorded nodes if it has them",
 }
 

@@ -13,7 +13,16 @@ from msgspec.structs import replace
 
 from pipistrelle.protocol.base.errors import did_you_mean, printable
 from pipistrelle.protocol.base.log import logger
-from pipistrelle.schedulers.catalogue.names import OWN, RECORDED, SUFFIX, classes_in, entries, library_names, registered
+from pipistrelle.schedulers.catalogue.names import (
+    OWN,
+    RECORDED,
+    SLURMCTLD,
+    SUFFIX,
+    classes_in,
+    entries,
+    library_names,
+    registered,
+)
 from pipistrelle.schedulers.catalogue.parts import compose, make_placement
 from pipistrelle.schedulers.catalogue.presets import Preset, library_preset, read_preset
 from pipistrelle.schedulers.policy.errors import PolicyError
@@ -130,6 +139,11 @@ def make_policy(
             from pipistrelle.schedulers.catalogue.recorded import RecordedPolicy
 
             return RecordedPolicy(picks)
+        if name == SLURMCTLD:
+            raise PolicyError(
+                "the scheduler slurmctld runs in a process of its own",
+                hint="Use 'pipistrelle run --scheduler slurmctld', or 'pipistrelle schedule slurmctld'.",
+            )
         if name == "slurm":
             raise PolicyError(
                 "the scheduler slurm needs the configuration of a cluster", expected="--config slurm.conf"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from pipistrelle.protocol.base.errors import RemoteProtocolError, legible
 from pipistrelle.protocol.base.whole import read_whole
@@ -21,6 +21,8 @@ from pipistrelle.schedulers.wire.state import give_state, take_back
 from pipistrelle.schedulers.wire.zmtp import AddressError, ConnectionLost, HandshakeRefused, ZmtpConnection
 
 if TYPE_CHECKING:
+    from pipistrelle.protocol.events import SimulationEndsData
+    from pipistrelle.protocol.messages import HelloData, WelcomeData
     from pipistrelle.schedulers.wire.curve import CurveConnection
 
     AnyConnection = ZmtpConnection | CurveConnection
@@ -38,6 +40,21 @@ _HOST_AND_PORT: Final = re.compile(r"[A-Za-z0-9.-]+:[0-9]+|\[[0-9a-fA-F:]+\]:[0-
 _FIRST_REPLY: Final = Reply(0, 0.0)
 #: longest time for sending a scheduler's last message, s
 _LAST_WORD_S: Final = 0.5
+
+
+class Answering(Protocol):
+    """What decides in a simulation: a `Runtime` with its policy, or another program's bridge."""
+
+    ended: "SimulationEndsData | None"
+
+    def hello(self) -> "HelloData":
+        """Return the scheduler's name and the features that it needs."""
+
+    def welcome(self, data: "WelcomeData") -> None:
+        """Take note of the features that the server granted."""
+
+    def answer(self, notice: Notice) -> Reply:
+        """Return the decisions for a notice."""
 
 
 class ServerAddress:
@@ -147,7 +164,7 @@ def _checked(endpoint: object, where: str) -> str:
 
 
 def serve_simulation(
-    runtime: Runtime,
+    runtime: Answering,
     address: ServerAddress,
     *,
     hello_timeout: float,
@@ -193,7 +210,7 @@ def leaving(seq: int, error: KeyboardInterrupt | PolicyFailed) -> Reply:
     return Reply(seq, 0.0, leaves="interrupted" if isinstance(error, KeyboardInterrupt) else "error")
 
 
-def _serve(runtime: Runtime, connection: "AnyConnection", session: SchedulerSession, mark: Callable[[], str]) -> None:
+def _serve(runtime: Answering, connection: "AnyConnection", session: SchedulerSession, mark: Callable[[], str]) -> None:
     endpoint = connection.endpoint
     reply = session.send_reply(_FIRST_REPLY)
     while True:
@@ -218,7 +235,7 @@ def _serve(runtime: Runtime, connection: "AnyConnection", session: SchedulerSess
 
 
 def _instead(
-    runtime: Runtime,
+    runtime: Answering,
     session: SchedulerSession,
     message: Refused | Save | Restore,
     endpoint: str,
@@ -227,6 +244,8 @@ def _instead(
     """Return the answer to a SAVE or RESTORE message; raise ServerGone for REFUSED."""
     if isinstance(message, Refused):
         raise _refused(message, endpoint)
+    if not isinstance(runtime, Runtime):
+        raise ServerGone("the server asked for a state that this scheduler does not have", where=endpoint)
     if isinstance(message, Save):
         longest = None if session.welcome is None else session.welcome.max_state
         return session.send_saved(give_state(runtime, message.data.seq, mark(), longest))
@@ -235,7 +254,7 @@ def _instead(
 
 
 def _agree(
-    runtime: Runtime, address: ServerAddress, hello_timeout: float, stack: ExitStack, keys: CallerKeys | None
+    runtime: Answering, address: ServerAddress, hello_timeout: float, stack: ExitStack, keys: CallerKeys | None
 ) -> tuple["AnyConnection", SchedulerSession, Welcome | Refused]:
     """Send HELLO until a server answers.
 

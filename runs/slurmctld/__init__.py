@@ -1,0 +1,1 @@
+"""Unmodified programs, such as Slurm's daemons, in virtual time."""

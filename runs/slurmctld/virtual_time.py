@@ -1,0 +1,181 @@
+"""Run unmodified programs in virtual time: their clock moves only while none of their threads can run."""
+
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Final
+
+from pipistrelle.protocol.base.whole import read_whole
+from pipistrelle.runs.slurmctld.build import Tools, build_tools
+from pipistrelle.runs.slurmctld.conductor import Conductor, JobNews, VirtualTimeError
+
+NANOSECONDS: Final = 1_000_000_000
+#: file system in memory, for the clock
+_MEMORY: Final = "/dev/shm"  # noqa: S108 - the folder made in it is private
+_ROUNDS: Final = 2
+
+
+class VirtualTime:
+    """A clock and the programs that live by it; use it as a context manager.
+
+    The programs sleep, time out and read the clock in virtual time. The clock stands still while any of their threads
+    can run. TCP connections between them are replaced by Unix sockets, which no other run can reach. At the end of the
+    block, all processes are killed, including those that became daemons.
+
+    Args:
+        start: the time at which the clock begins (ns since 1970).
+
+    Raises:
+        BuildError: the C programs cannot be compiled.
+    """
+
+    def __init__(self, start: int) -> None:
+        self.tools: Tools = build_tools()
+        self._children: list[subprocess.Popen[bytes]] = []
+        #: number of connections that the listener at the ports of `answer_ports` has accepted
+        self.answered = 0
+        base = _MEMORY if os.path.isdir(_MEMORY) and os.access(_MEMORY, os.W_OK) else None
+        self._folder = tempfile.TemporaryDirectory(prefix="pipistrelle-clock-", dir=base, ignore_cleanup_errors=True)
+        clock = Path(self._folder.name) / "clock"
+        try:
+            self._conductor = Conductor(self.tools.conductor, clock)
+            self.environment = {"LD_PRELOAD": str(self.tools.preload), "PIPISTRELLE_CLOCK": str(clock)}
+            self._conductor.ask(f"set {start}")
+            file = os.stat(clock)
+            #: beginning of the abstract names of the Unix sockets that replace TCP, before a slash and the port
+            self.network = b"pipistrelle-%x-%x" % (file.st_dev, file.st_ino)
+        except BaseException:
+            self._folder.cleanup()
+            raise
+
+    @property
+    def now(self) -> int:
+        """Virtual time in ns since 1970."""
+        return self._conductor.now
+
+    @property
+    def reached(self) -> bool:
+        """Whether the last `run` came to its end; False: jobs or calls stopped it early."""
+        return self._conductor.reached
+
+    @property
+    def calls(self) -> int:
+        """Number of connections that programs have made to the ports of `answer_ports`."""
+        return self._conductor.calls
+
+    @property
+    def folder(self) -> Path:
+        """The private folder, in memory where possible, which the conductor removes at its end."""
+        return Path(self._folder.name)
+
+    def __enter__(self) -> "VirtualTime":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Kill all processes and remove the clock."""
+        self._conductor.close()
+        self._kill_left()
+        for child in self._children:
+            child.kill()
+            child.wait()
+        self._folder.cleanup()
+
+    def _kill_left(self) -> None:
+        """Kill the processes that a conductor left behind because it was itself killed."""
+        mark = f"PIPISTRELLE_CLOCK={self.environment['PIPISTRELLE_CLOCK']}\0".encode()
+        for _ in range(_ROUNDS):  # again, for what was forked meanwhile
+            for entry in Path("/proc").glob("[0-9]*/environ"):
+                with suppress(OSError):
+                    if mark in read_whole(entry):
+                        os.kill(int(entry.parent.name), signal.SIGKILL)
+
+    def start(
+        self, command: Sequence[str], env: Mapping[str, str], *, output: int | IO[bytes] = subprocess.DEVNULL
+    ) -> "subprocess.Popen[bytes]":
+        """Start a program and return it once it is idle.
+
+        Args:
+            env: its environment, without the variables of virtual time.
+            output: receives what it prints.
+        """
+        child = subprocess.Popen(  # noqa: S603 - running the user's programs is the purpose
+            list(command),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**env, **self.environment},
+        )
+        self._children.append(child)
+        self._conductor.tell(f"enter {child.pid}")
+        self._conductor.ask("settle")
+        return child
+
+    def finish(
+        self,
+        command: Sequence[str],
+        env: Mapping[str, str],
+        *,
+        within: int,
+        serve: Callable[[], None] = lambda: None,
+    ) -> tuple[int, str]:
+        """Run a program to its end; return its exit code and what it printed.
+
+        Virtual time passes only while the program waits for it, and at most ``within`` ns.
+
+        Args:
+            serve: answers the calls to the ports of `answer_ports`.
+
+        Raises:
+            VirtualTimeError: the program did not end in this time.
+        """
+        with tempfile.TemporaryFile() as printed:
+            child = subprocess.Popen(  # noqa: S603 - running the user's programs is the purpose
+                list(command),
+                stdin=subprocess.DEVNULL,
+                stdout=printed,
+                stderr=subprocess.STDOUT,
+                env={**env, **self.environment},
+            )
+            self._children.append(child)
+            last = self.now + within
+            while True:
+                self._conductor.ask(f"until {child.pid} {last} {self.answered}")
+                code = child.poll()
+                serve()
+                if code is not None or self.now >= last:
+                    break
+            if code is None:
+                raise VirtualTimeError(
+                    f"the program did not end within {within / NANOSECONDS:g} s of virtual time", where=command[0]
+                )
+            self._children.remove(child)
+            printed.seek(0)
+            return code, printed.read().decode("utf-8", "replace")
+
+    def run(self, to: int) -> list[JobNews]:
+        """Move the clock to ``to`` (ns), or to the first time at which jobs begin or are struck; return these jobs."""
+        self._conductor.ask(f"run {to} {self.answered}")
+        return self._conductor.take_news()
+
+    def answer_ports(self, first: int, last: int) -> None:
+        """Let `run` and `finish` return when a program connects to a port in this range.
+
+        The caller listens there, outside virtual time.
+        """
+        self._conductor.tell(f"ports {first} {last}")
+
+    def settle(self) -> None:
+        """Wait until all programs are idle."""
+        self._conductor.ask("settle")
+
+    def end_job(self, place: int, code: int = 0) -> None:
+        """Let a job's process end with this exit code, and wait until all is idle."""
+        self._conductor.tell(f"end {place} {code}")
+        self._conductor.ask("settle")

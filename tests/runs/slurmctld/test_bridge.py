@@ -1,0 +1,246 @@
+"""Runs in which an unmodified slurmctld decides; they skip where Slurm 22.05 or a C compiler is absent."""
+
+import csv
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import AbstractContextManager, nullcontext
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from pipistrelle.protocol.base.errors import InputError, PipistrelleError
+from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.runs.execution.connection import InProcess, Listening, WithChild
+from pipistrelle.runs.execution.run import RunOptions, run
+from pipistrelle.runs.slurmctld import daemon
+from pipistrelle.runs.slurmctld.bridge import Bridge
+from pipistrelle.schedulers.wire.native import ServerAddress, serve_simulation
+
+
+def is_absent() -> str:
+    """Return what is missing, or ""."""
+    if shutil.which("cc") is None:
+        return "there is no C compiler (cc)"
+    try:
+        daemon.installed()
+    except InputError as error:
+        return f"Slurm 22.05 is not installed ({error.what})"
+    return ""
+
+
+ABSENT = is_absent()
+needs_slurm = pytest.mark.skipif(bool(ABSENT), reason=ABSENT)
+CONF = """ClusterName=small
+SlurmctldHost=head
+SelectType=select/linear
+SchedulerParameters=bf_interval=30
+PriorityType=priority/basic
+JobRequeue=1
+NodeName=n[1-4] CPUs=4 RealMemory=1000
+PartitionName=batch Nodes=ALL Default=YES MaxTime=1-0 OverSubscribe=EXCLUSIVE
+"""
+JOB = (
+    "-dt {at} -e submit_batch_job | -J jobid_{number} -sim-walltime {run} --uid={user} -t {limit} -N {nodes} {more} "
+    "x.job\n"
+)
+
+
+def job(number: int, at: int, run: int, nodes: int, limit: int = 60, more: str = "", user: str = "ada") -> str:
+    """Return a line of a file of events; ``limit`` is in minutes."""
+    return JOB.format(number=number, at=at, run=run, nodes=nodes, limit=limit, more=more, user=user)
+
+
+def spec_of(folder: Path, jobs: str, scheduler: str = "slurmctld", conf: str = CONF, **more: object) -> RunSpec:
+    """Write the files of a run and return its description."""
+    (folder / "slurm.conf").write_text(conf)
+    (folder / "jobs.events").write_text(jobs)
+    conf_file = str(folder / "slurm.conf")
+    files = {"workload": (str(folder / "jobs.events"),), "platform": conf_file, "config": conf_file}
+    return RunSpec(**{**files, "scheduler": scheduler, **more})  # type: ignore[arg-type]
+
+
+def rows(folder: Path, name: str = "out_jobs.csv") -> dict[str, dict[str, str]]:
+    """Return the rows of a table of jobs by id."""
+    with (folder / name).open() as file:
+        return {row["job_id"]: row for row in csv.DictReader(file)}
+
+
+def starts(folder: Path) -> dict[str, tuple[float, str]]:
+    """Return start and nodes of each job."""
+    return {name: (float(row["starting_time"]), row["allocated_resources"]) for name, row in rows(folder).items()}
+
+
+def run_in(folder: Path, spec: RunSpec) -> Path:
+    """Carry out a run with the real slurmctld and return its outputs."""
+    run(spec, RunOptions(connection=WithChild(name="slurmctld"), out=folder))
+    return folder
+
+
+MIXED = "".join(
+    job(number, 120 + 7 * number, 40 + 31 * number % 300, 1 + number % 4, limit=3 + number % 5, user=f"u{number % 3}")
+    for number in range(1, 41)
+)
+
+
+@pytest.mark.slow
+@needs_slurm
+def test_it_decides_as_our_model_of_it(tmp_path: Path) -> None:
+    """40 jobs start at the same times on the same nodes; twice the same run has the same bytes."""
+    first = run_in(tmp_path / "first", spec_of(tmp_path, MIXED))
+    second = run_in(tmp_path / "second", spec_of(tmp_path, MIXED))
+    run(spec_of(tmp_path, MIXED, "slurm"), RunOptions(connection=InProcess(), out=tmp_path / "model"))
+    assert starts(first) == starts(tmp_path / "model")
+    for name in ("out_jobs.csv", "out_decisions.csv", "out_nodes.csv"):
+        assert (first / name).read_bytes() == (second / name).read_bytes()
+
+
+@needs_slurm
+def test_limits_dependencies_arrays_and_refusals(tmp_path: Path) -> None:
+    """What sbatch and slurmctld decide arrives in the outputs."""
+    jobs = (
+        job(1, 10, 1000, 4, limit=5)  # killed at the first check after its limit
+        + job(2, 20, 50, 1, more="-d afterany:1")
+        + job(3, 20, 50, 1, more="--reservation=nothing")
+        + job(4, 30, 60, 2, more="--array=0-3%1")
+    )
+    out = run_in(tmp_path / "out", spec_of(tmp_path, jobs))
+    found = rows(out)
+    assert found["1"]["final_state"] == "COMPLETED_WALLTIME_REACHED"
+    assert 300 <= float(found["1"]["execution_time"]) < 330
+    assert float(found["2"]["starting_time"]) > float(found["1"]["finish_time"])
+    assert found["3"]["final_state"] == "REJECTED"
+    tasks = sorted(float(row["starting_time"]) for name, row in found.items() if name not in ("1", "2", "3"))
+    assert len(tasks) == 4
+    assert all(later - earlier >= 60 for earlier, later in pairwise(tasks))
+
+
+@needs_slurm
+def test_failed_nodes_go_down_and_jobs_are_requeued(tmp_path: Path) -> None:
+    """slurmctld puts a job that lost its nodes back, and starts it again on nodes that are up."""
+    (tmp_path / "outages.csv").write_text("node,down,up\n0,100,5000\n1,100,5000\n")
+    spec = spec_of(tmp_path, job(1, 10, 600, 2) + job(2, 700, 60, 4), outages=str(tmp_path / "outages.csv"))
+    out = run_in(tmp_path / "out", spec)
+    found = rows(out)
+    assert found["1"]["final_state"] == "COMPLETED_FAILED"
+    (again,) = [row for name, row in found.items() if name.startswith("1#")]
+    assert (again["final_state"], again["allocated_resources"]) == ("COMPLETED_SUCCESSFULLY", "2-3")
+    assert float(again["starting_time"]) > 100
+    assert float(found["2"]["starting_time"]) >= 5000
+
+
+def test_missing_slurm_is_one_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The error says what to install."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(daemon, "_PLACES", ())
+    with pytest.raises(InputError, match=r"no slurmctld.*apt install slurmctld"):
+        daemon.installed()
+
+
+def test_options_of_other_schedulers_are_refused(tmp_path: Path) -> None:
+    """Everything is in the slurm.conf."""
+    with pytest.raises(PipistrelleError, match="'slurmctld' does not take --order"):
+        run(spec_of(tmp_path, MIXED, order="fcfs"), RunOptions(connection=WithChild()))
+    with pytest.raises(PipistrelleError, match=r"needs the configuration of a cluster.*--config slurm.conf"):
+        run(spec_of(tmp_path, MIXED, config=None), RunOptions(connection=WithChild()))
+
+
+def children(pid: int) -> dict[str, int]:
+    """Return {name: number} of a process's children."""
+    found = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, _, rest = entry.read_text().partition(" (")[2].rpartition(") ")
+        except OSError:
+            continue
+        if int(rest.split()[1]) == pid:
+            found[name] = int(entry.parent.name)
+    return found
+
+
+@pytest.mark.slow
+@needs_slurm
+@pytest.mark.parametrize("victim", ["slurmctld", "conductor", "bridge"])
+def test_killed_part_ends_the_run_with_one_error(tmp_path: Path, victim: str) -> None:
+    """The exit code is 4, and no process is left."""
+    long = "".join(job(number, 10 * number, 3000, 4) for number in range(1, 300))
+    spec_of(tmp_path, long)
+    files = ["--config", "slurm.conf", "--platform", "slurm.conf", "--workload", "jobs.events", "--out", "out"]
+    command = [sys.executable, "-m", "pipistrelle.cli", "run", "--scheduler", "slurmctld", *files]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        bridge, parts = 0, {}
+        while "slurmctld" not in parts:
+            time.sleep(0.05)
+            bridge = next(iter(children(process.pid).values()), 0)
+            parts = children(bridge)
+        time.sleep(1)
+        os.kill({**parts, "bridge": bridge}[victim], signal.SIGKILL)
+        assert process.stderr is not None
+        said = process.stderr.read().decode()
+    assert process.returncode == 4
+    assert said.count("pipistrelle: ") == 1, said
+    time.sleep(0.5)
+    assert not [pid for pid in (bridge, *parts.values()) if (Path("/proc") / str(pid) / "exe").exists()]
+
+
+#: times (s) after which slurmctld looks whether all nodes have answered
+LOOKS = (0, 0.005, 0.015, 0.035, 0.075, 0.155, 0.315, 0.635, 1.275, 2.275, 3.275)
+
+
+def recorded_delays(folder: Path) -> dict[int, float]:
+    """Return how long nodes took to answer in a recording: such that slurmctld notices in the recorded second."""
+    ended: dict[int, float] = {}
+    delays = {}
+    with (folder / "events.csv").open() as file:
+        for row in csv.DictReader(file):
+            if row["event"] == "complete":
+                ended[int(row["id"])] = float(row["time"])
+            elif row["event"] == "request" and int(row["id"] or 0) in ended:
+                at, asked = ended[int(row["id"])], float(row["time"])
+                if asked - at >= 0.05:
+                    second = math.floor(asked + 1e-6)
+                    looks = [one for one in LOOKS if math.floor(at + one) == second]
+                    nearest = min(looks, key=lambda one: abs(at + one - asked))
+                    delays[int(row["id"])] = max(0.0, nearest - 0.001)
+    return {number: delay for number, delay in delays.items() if delay}
+
+
+@pytest.mark.slow
+@needs_slurm
+@pytest.mark.parametrize(("name", "other"), [("a", {"51", "62", "64"}), ("c", set())])
+def test_recordings_of_a_real_cluster(slurm22_dir: Path, tmp_path: Path, name: str, other: set[str]) -> None:
+    """All starts are in the recorded second on the recorded nodes, but for those after the recording's late job 41."""
+    from pipistrelle.platforms.naming.hostlists import expanded
+
+    folder = slurm22_dir / name
+    conf = str(folder / "slurm.conf")
+
+    def announce(endpoint: str) -> AbstractContextManager[None]:
+        def serve() -> None:
+            bridge = Bridge(conf, delays=recorded_delays(folder))
+            try:
+                serve_simulation(bridge, ServerAddress(endpoint), hello_timeout=30.0, report=lambda text: None)
+            finally:
+                bridge.close()
+
+        threading.Thread(target=serve, daemon=True).start()
+        return nullcontext()
+
+    spec = RunSpec(workload=(str(folder / "jobs.events"),), platform=conf, config=conf, scheduler="slurmctld")
+    run(spec, RunOptions(connection=Listening(announce=announce), out=tmp_path))
+    found = rows(tmp_path)
+    with (folder / "starts.csv").open() as file:
+        recorded = list(csv.DictReader(file))
+    differ = {
+        row["id"]
+        for row in recorded
+        if math.floor(float(found[row["id"]]["starting_time"]) + 1e-6) != math.floor(float(row["time"]))
+        or set(expanded(found[row["id"]]["allocated_nodes"], "")) != set(expanded(row["nodes"], ""))
+    }
+    assert differ == other

@@ -1,0 +1,186 @@
+"""Unmodified programs in virtual time: they sleep, talk and end, and nothing of them is left."""
+
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipistrelle.runs.slurmctld.build import BuildError, build_tools
+from pipistrelle.runs.slurmctld.conductor import VirtualTimeError
+from pipistrelle.runs.slurmctld.virtual_time import NANOSECONDS, VirtualTime
+
+START = 1_767_571_200 * NANOSECONDS  # 2026-01-05T00:00:00Z
+ENV = {"PATH": os.environ["PATH"], "TZ": "UTC", "LC_ALL": "C"}
+HOUR = 3600 * NANOSECONDS
+SERVER = """
+import socket, time
+s = socket.socket(); s.bind(("127.0.0.1", 6817)); s.listen(); c, a = s.accept()
+time.sleep(float(c.recv(9))); c.send(b"%.0f %s" % (time.time(), a[0].encode()))
+"""
+CLIENT = """
+import socket
+s = socket.create_connection(("127.0.0.1", 6817)); s.send(b"5000"); print(s.recv(99).decode(), s.getpeername())
+"""
+needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler (cc)")
+needs_slurm = pytest.mark.skipif(
+    shutil.which("slurmctld") is None or shutil.which("slurmd") is None or os.geteuid() != 0,
+    reason="slurmctld and slurmd are not installed, or the tests do not run as root",
+)
+
+
+def left(clock: str) -> list[str]:
+    """Return the command lines of processes that live by this clock."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if f"PIPISTRELLE_CLOCK={clock}\0".encode() in entry.read_bytes():
+                found.append((entry.parent / "cmdline").read_text())
+        except OSError:
+            continue
+    return found
+
+
+@needs_compiler
+def test_a_day_of_sleep_takes_no_time() -> None:
+    """A shell, its sleeps and its clock follow virtual time to the second."""
+    with VirtualTime(START) as time:
+        code, text = time.finish(["sh", "-c", "date +%T; sleep 86399; date +%T; exit 3"], ENV, within=48 * HOUR)
+        assert (code, text) == (3, "00:00:00\n23:59:59\n")
+        assert time.now == START + 86399 * NANOSECONDS
+
+
+@needs_compiler
+def test_clock_stops_at_the_time_asked_for() -> None:
+    """`run` wakes only what is due, and leaves the clock exactly there."""
+    with VirtualTime(START) as time:
+        program = time.start(["sleep", "100"], ENV)
+        assert time.run(START + 99 * NANOSECONDS) == []
+        assert program.poll() is None
+        time.run(START + 101 * NANOSECONDS)
+        assert time.now == START + 101 * NANOSECONDS
+        assert program.wait(10) == 0
+
+
+@needs_compiler
+def test_programs_talk_over_tcp_of_their_own() -> None:
+    """Two programs see a TCP connection on the loopback; another run may use the same port at the same time."""
+    with VirtualTime(START) as one, VirtualTime(START + HOUR) as other:
+        for time, now in ((one, START), (other, START + HOUR)):
+            time.start([sys.executable, "-c", SERVER], ENV)
+            code, text = time.finish([sys.executable, "-c", CLIENT], ENV, within=2 * HOUR)
+            assert (code, text) == (0, f"{now // NANOSECONDS + 5000} 127.0.0.1 ('127.0.0.1', 6817)\n")
+
+
+@needs_compiler
+def test_no_process_and_no_file_is_left() -> None:
+    """The end of the block also ends processes in sessions of their own."""
+    with VirtualTime(START) as time:
+        clock = time.environment["PIPISTRELLE_CLOCK"]
+        time.start(["setsid", "sh", "-c", "sleep 1000 & sleep 2000"], ENV)
+        assert left(clock)
+    assert not left(clock)
+    assert not Path(clock).parent.exists()
+
+
+@needs_compiler
+def test_killed_conductor_ends_the_run_with_one_error() -> None:
+    """The error is that of virtual time, with exit code 4, and all processes end."""
+    with VirtualTime(START) as time:
+        clock = time.environment["PIPISTRELLE_CLOCK"]
+        time.start(["setsid", "sleep", "1000"], ENV)
+        os.kill(time._conductor.pid, signal.SIGKILL)
+        with pytest.raises(VirtualTimeError, match="conductor of virtual time ended") as caught:
+            time.run(START + HOUR)
+    assert caught.value.exit_code == 4
+    assert not left(clock)
+
+
+@needs_compiler
+def test_program_that_does_not_end_in_time_is_an_error() -> None:
+    """The limit is one of virtual time."""
+    with VirtualTime(START) as time, pytest.raises(VirtualTimeError, match=r"within 60 s of virtual time"):
+        time.finish(["sleep", "61"], ENV, within=60 * NANOSECONDS)
+
+
+def test_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The error says what to install."""
+    monkeypatch.setenv("CC", "no-such-compiler")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(BuildError, match=r"needs a C compiler, and there is none.*no-such-compiler"):
+        build_tools()
+
+
+@needs_compiler
+def test_failing_compiler_is_quoted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing is cached after a failure."""
+    monkeypatch.setenv("CC", "cc --no-such-option")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(BuildError, match=r"the C compiler failed.*no-such-option"):
+        build_tools()
+    assert not list(tmp_path.glob("pipistrelle/*"))
+
+
+CONF = """ClusterName=test
+SlurmctldHost=localhost(127.0.0.1)
+SlurmctldPort=6817
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/none
+CredType=cred/none
+MpiDefault=none
+StateSaveLocation={0}/state
+SlurmdSpoolDir={0}/spool/%n
+SlurmctldPidFile={0}/ctld.pid
+SlurmdPidFile={0}/%n.pid
+SlurmctldLogFile={0}/ctld.log
+SlurmdLogFile={0}/%n.log
+ProctrackType=proctrack/pgid
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+SwitchType=switch/none
+SlurmdParameters=config_overrides
+SlurmdTimeout=0
+SelectType=select/linear
+MinJobAge=86400
+NodeName=n[1-2] NodeHostname=localhost NodeAddr=127.0.0.1 Port=[6818-6819] CPUs=4 RealMemory=1000
+PartitionName=batch Nodes=ALL Default=YES OverSubscribe=EXCLUSIVE
+"""
+
+
+@needs_compiler
+@needs_slurm
+def test_slurmctld_starts_jobs_and_kills_one_at_its_limit(tmp_path: Path) -> None:
+    """The distribution's own daemons start a job, end it as told, and kill the next job at its time limit."""
+    for name in ("state", "spool"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "slurm.conf").write_text(CONF.format(tmp_path))
+    env = {**ENV, "SLURM_CONF": str(tmp_path / "slurm.conf")}
+    with VirtualTime(START) as time:
+        clock = time.environment["PIPISTRELLE_CLOCK"]
+        time.start(["slurmctld", "-D", "-c"], env)
+        time.run(START + NANOSECONDS // 2)
+        for node in ("n1", "n2"):
+            time.start(["slurmd", "-D", "-N", node], env)
+        time.run(START + 60 * NANOSECONDS)
+        for _ in range(2):
+            words = ["sbatch", "-D", "/", "-o", "/dev/null", "-N", "2", "-t", "10", "--wrap", f"exec {time.tools.job}"]
+            code, text = time.finish(words, env, within=HOUR)
+            assert code == 0, text
+        (first,) = time.run(START + HOUR)
+        assert (first.job_id, first.struck, first.nodes) == (1, False, "n[1-2]")
+        assert first.begun <= START + 64 * NANOSECONDS
+        time.run(first.begun + 300 * NANOSECONDS)
+        time.end_job(first.place)
+        (second,) = time.run(START + HOUR)
+        assert (second.job_id, second.struck) == (2, False)
+        assert second.begun <= first.begun + 304 * NANOSECONDS
+        (killed,) = time.run(START + HOUR)
+        assert (killed.job_id, killed.struck) == (2, True)
+        assert 600 <= (time.now - second.begun) / NANOSECONDS <= 632
+        time.run(time.now + 60 * NANOSECONDS)
+        states = time.finish(["squeue", "-h", "-t", "all", "-o", "%i %T"], env, within=HOUR)[1]
+        assert sorted(states.splitlines()) == ["1 COMPLETED", "2 TIMEOUT"]
+    assert not left(clock)
