@@ -12,14 +12,15 @@ SelectType=select/linear
 NodeName=n[1-2] CPUs=4 Sockets=1 CoresPerSocket=4 ThreadsPerCore=1 RealMemory=16000 State=UNKNOWN
 PartitionName=batch Nodes=ALL Default=YES MaxTime=1440 State=UP OverSubscribe=EXCLUSIVE
 """
-JOBS = """id,submit,user,account,partition,qos,nodes,tasks,cpus_per_task,mem,mem_per,gres,exclusive,limit_min,run_s,begin_s,after,constraint,array,name
+_COLUMNS = "id,submit,user,account,partition,qos,nodes,tasks,cpus_per_task,mem,mem_per,gres,exclusive,"
+JOBS = f"""{_COLUMNS}limit_min,run_s,begin_s,after,constraint,array,name
 1,127,ada,physics,batch,,1,,,,,,,10,100,,,,,
 2,128,bob,physics,batch,,2,,,,,,,10,60,,,,,
 3,129,ada,physics,batch,,1,,,,,,,1,50,,,,,
 """
-EVENTS = """-dt 127 -e submit_batch_job | -J jobid_1 -sim-walltime 100 --uid=ada -t 00:10:00 -N 1 -A physics -p batch pseudo.job
--dt 128 -e submit_batch_job | -J jobid_2 -sim-walltime 60 --uid=bob -t 00:10:00 -N 2 -A physics -p batch pseudo.job
--dt 129 -e submit_batch_job | -J jobid_3 -sim-walltime 50 --uid=ada -t 00:01:00 -N 1 -A physics -p batch pseudo.job
+EVENTS = """-dt 127 -e submit_batch_job | -sim-walltime 100 --uid=ada -t 00:10:00 -N 1 -A physics -p batch pseudo.job
+-dt 128 -e submit_batch_job | -sim-walltime 60 --uid=bob -t 00:10:00 -N 2 -A physics -p batch pseudo.job
+-dt 129 -e submit_batch_job | -sim-walltime 50 --uid=ada -t 00:01:00 -N 1 -A physics -p batch pseudo.job
 """
 RESULT = """id,array_job,array_task,submit,eligible,start,end,state,nodes,tres,scheduler,priority,restarts,reason
 1,,,127,127,128,228,COMPLETED,n1,,main,4294901759,0,None
