@@ -72,6 +72,7 @@ _EXPLAIN: Final = {
     "titan": Door("Compare failure statistics of Titan's GPUs with a paper's.", "results.placement:titan_command"),
 }
 _SLURM: Final = {
+    "record": Door("Record the real slurmctld in virtual time.", "run.slurm_record"),
     "check": Door("Compare the scheduler slurm with a recording of slurmctld.", "results.slurm_check"),
 }
 _NEW: Final = {
