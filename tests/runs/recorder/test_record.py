@@ -40,10 +40,8 @@ LOG = """[2026-01-05T00:00:00.000] slurmctld version 22.05.8 started on cluster 
 
 def test_submissions_of_a_file_of_events(tmp_path: Path) -> None:
     """Times stay as they are; an array is one submission."""
-    lines = (
-        EVENTS + "-dt 200.5 -e submit_batch_job | -sim-walltime 7 -t 2 --array=0-2%2 --nice=5 -d afterok:1 pseudo.job\n"
-    )
-    (tmp_path / "jobs.events").write_text(lines)
+    array = "-sim-walltime 7 -t 2 --array=0-2%2 --nice=5 -d afterok:1 pseudo.job"
+    (tmp_path / "jobs.events").write_text(f"{EVENTS}-dt 200.5 -e submit_batch_job | {array}\n")
     jobs, said = planned_jobs(load_workload(str(tmp_path / "jobs.events")), "batch")
     assert [job.time for job in jobs] == [127, 128, 129, 200]
     assert (jobs[3].cells["array"], jobs[3].depends, jobs[3].cells["partition"]) == ("0,1,2%2", "afterok:1", "batch")
