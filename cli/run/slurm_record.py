@@ -25,7 +25,7 @@ from pipistrelle.protocol.base.log import logger
         default="30d",
         show_default=True,
         metavar="TIME",
-        help="Stop at TIME after the last submission, even if jobs are running or queued.",
+        help="Stop at TIME after the last submission.",
     ),
 )
 @in_section(OUTPUTS, click.option("-o", "--out", type=FOLDER, required=True, metavar="FOLDER", help="New folder."))

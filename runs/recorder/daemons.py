@@ -236,7 +236,7 @@ class Daemons:
 
 
 def _stand_ins(users: Sequence[str]) -> dict[str, str]:
-    """Return {user of the workload: an account of this system}; root and others twice if there are not enough."""
+    """Return {user of the workload: an account of this system}; several users share one if there are few."""
     known = {entry.pw_name for entry in pwd.getpwall()}
     found = {user: user for user in users if user in known}
     spare = sorted(known - set(found) - {"root"}) or ["root"]

@@ -17,8 +17,8 @@ from pipistrelle.schedulers.slurm.files.submission import submission_of
 from pipistrelle.traces.slurm.options import options_of
 from pipistrelle.traces.workload import Workload
 
-#: time of the first submission (s); before it, the daemons start
-BEGIN: Final = 120
+#: time of the first submission (s): the daemons have started, and no pass of the whole queue is due
+BEGIN: Final = 121
 _LABELS: Final = {"user": "user", "account": "account", "queue": "queue", "qos": "qos", "constraint": "constraint"}
 #: fields of a submission that are recorded
 _RECORDED: Final = frozenset(
@@ -75,7 +75,7 @@ class PlannedJob(Struct):
 def planned_jobs(workload: Workload, default_partition: str) -> tuple[list[PlannedJob], list[str]]:
     """Return the jobs in the order of submission, and texts about what is not recorded.
 
-    An array is one job. Times are moved so that the first submission is at 120 s, unless a file of events begins later.
+    An array is one job. Times are moved so that the first submission is at 121 s, unless a file of events begins later.
 
     Raises:
         InputError: no job has a runtime.
@@ -117,6 +117,8 @@ def _submission(workload: Workload, row: int, name: str, told: dict[str, str], s
     labels: dict[str, Any] = {
         ours: workload.labels[label][row] or None for ours, label in _LABELS.items() if label in workload.labels
     }
+    if "user" not in labels and "user" in workload.columns:
+        labels["user"] = str(workload.columns["user"][row])
     limit = float(workload.walltime[row])
     request = workload.requests[row] if workload.requests is not None else None
     return submission_of(

@@ -20,7 +20,7 @@ from pipistrelle.runs.slurmctld.build import build_tools
 from pipistrelle.traces.workload import Workload
 
 
-class Recorded(Struct, frozen=True):
+class RecordingSummary(Struct, frozen=True):
     """What was recorded.
 
     Attributes:
@@ -50,7 +50,7 @@ def record(
     until: float,
     commands: Sequence[TimedCommand] = (),
     progress: Callable[[int, float], None] = lambda jobs, now: None,
-) -> Recorded:
+) -> RecordingSummary:
     """Run slurmctld and its slurmds in virtual time, and write a recording to a new folder.
 
     Args:
@@ -81,7 +81,7 @@ def record(
         figures = daemons.command("sdiag")
         seconds = daemons.now
         packing = Packing(daemons.folder / "slurmctld.log", str(daemons.folder))
-    found = Recorded(
+    found = RecordingSummary(
         version, len(jobs), len(packing.starts), len(packing.passes), seconds, left, private.changes, remarks
     )
     made = not out.exists()

@@ -50,10 +50,10 @@ def test_submissions_of_a_file_of_events(tmp_path: Path) -> None:
     assert said == ["not recorded: the option nice (1 times)"]
 
 
-def test_submissions_of_a_log_begin_at_120_seconds() -> None:
+def test_submissions_of_a_log_begin_at_121_seconds() -> None:
     """A log's own times are moved."""
     jobs, _ = planned_jobs(load_workload("seven-jobs"), "batch")
-    assert jobs[0].time == 120
+    assert jobs[0].time == 121
     assert len(jobs) == 7
 
 
