@@ -61,6 +61,10 @@ def require_programs() -> dict[str, str]:
     return {name: place for name, place in found.items() if place is not None}
 
 
+class CommandFailed(RecorderError):
+    """A command of Slurm failed, but slurmctld still runs."""
+
+
 class Daemons:
     """A private cluster in virtual time; use it as a context manager.
 
@@ -135,7 +139,7 @@ class Daemons:
         )
 
     def _boot(self) -> None:
-        self.time.start([self._programs["slurmctld"], "-D", "-c"], self._env)
+        self._controller = self.time.start([self._programs["slurmctld"], "-D", "-c"], self._env)
         self.to(_NODES_START)
         for node in self._configuration.nodes:
             self.time.start([self._programs["slurmd"], "-D", "-N", node], self._env)
@@ -173,10 +177,12 @@ class Daemons:
         return (self.time.now - _START) / NANOSECONDS
 
     def command(self, name: str, *words: str) -> str:
-        """Run a command of Slurm and return what it prints; raise RecorderError if it fails."""
+        """Run a command of Slurm and return what it prints; raise CommandFailed if it fails."""
         code, text = self.time.finish([self._programs[name], *words], self._env, within=_COMMAND * NANOSECONDS)
+        if self._controller.poll() is not None:
+            raise RecorderError("slurmctld ended", found=self.last_error(), hint="It was killed, or it has a fault.")
         if code != 0:
-            raise RecorderError(f"{name} failed with exit code {code}", found=text.strip()[-200:] or self.last_error())
+            raise CommandFailed(f"{name} failed with exit code {code}", found=text.strip()[-200:] or self.last_error())
         return text
 
     def submit_all(
@@ -204,7 +210,7 @@ class Daemons:
             script = f"exec sleep {job.cells['run_s']}"
             try:
                 text = self.command("sbatch", "-D", "/", "-o", "/dev/null", *words, "--wrap", script)
-            except RecorderError as error:
+            except CommandFailed as error:
                 refused.append(f"job {job.name} was refused: {error.found}")
                 continue
             ids[job.name] = job.cells["id"] = text.split()[-1]

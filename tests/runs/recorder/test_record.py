@@ -151,3 +151,29 @@ def test_killed_recorder_leaves_nothing(tmp_path: Path, number: signal.Signals) 
         time.sleep(0.05)
     assert left(temporary) == []
     assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.slow
+@needs_slurm
+def test_killed_slurmctld_ends_the_recording_with_one_message(tmp_path: Path) -> None:
+    """The exit code is 4, and nothing is left."""
+    (tmp_path / "slurm.conf").write_text(CONF)
+    (tmp_path / "jobs.events").write_text(EVENTS)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    words = ["slurm", "record", "--config", str(tmp_path), "-w", str(tmp_path / "jobs.events")]
+    child = subprocess.Popen(
+        [sys.executable, "-m", "pipistrelle", *words, "-o", str(tmp_path / "r")],
+        env=os.environ | {"TMPDIR": str(temporary)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not (found := list(temporary.glob("*/slurmctld.pid"))) or not found[0].read_text().strip():
+        assert child.poll() is None
+        time.sleep(0.01)
+    os.kill(int(found[0].read_text()), signal.SIGKILL)
+    _, text = child.communicate()
+    assert child.returncode == 4
+    assert text.startswith("pipistrelle: ")
+    assert text.count("\n") == 1
+    assert left(temporary) == []
