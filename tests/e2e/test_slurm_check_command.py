@@ -1,4 +1,4 @@
-"""``pipistrelle slurm check`` on the command line: table, JSON, CSV, page and errors."""
+"""``pipistrelle slurm check`` and ``slurm record`` on the command line: table, JSON, CSV, page and errors."""
 
 import csv
 import json
@@ -47,3 +47,14 @@ def test_wrong_folders_end_with_one_message(shell):
     found = shell.run("slurm", "check", "tiny")
     assert found.code == 2
     assert "tiny: the recording has no file 'starts.csv'" in found.err
+
+
+def test_recording_does_not_overwrite_a_folder(shell):
+    """The folder is checked before anything starts."""
+    write_recording(shell.folder / "tiny")
+    found = shell.run("slurm", "record", "--config", "tiny", "-w", "tiny/jobs.events", "-o", "tiny")
+    assert found.code == 2
+    assert "tiny: the folder exists" in found.err
+    found = shell.run("slurm", "record", "--config", "tiny", "-w", "tiny/jobs.events", "--until", "soon", "-o", "new")
+    assert found.code == 2
+    assert "--until" in found.err
