@@ -3,298 +3,18 @@
     python benchmarks/slurm_passes.py [FOLDER ...] [--verbose N]
 
 Without folders, those in PIPISTRELLE_SLURM22 (default: ``../shared/slurm22`` beside the checkout) are compared.
-
-The log is replayed step by step: submissions, ends, kills and requeues change the state of our controller as the log
-says. Our controller decides each pass of the main loop and of backfill, and the result is compared with the log. If a
-pass differs, the controller returns to the state before it and starts the log's jobs instead, so a difference has no
-later effects.
-
-The comparison covers the jobs that each main pass starts, with their nodes; backfill's outcome for each tested job
-(nothing, start, or reservation with its time); priorities; and the nodes of all starts.
+`pipistrelle.runs.recordings.passes` says what is compared.
 """
 
 import argparse
-import json
 import os
-import sys
-from collections import Counter
 from pathlib import Path
-from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-from slurm_recordings import PassLog, Step, read_config, rows, steps, submissions
-
-from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETED, COMPLETING, PENDING, RUNNING, TIMEOUT, SlurmJob
-from pipistrelle.schedulers.slurm.nodes.asked import Alloc
-from pipistrelle.schedulers.slurm.passes.backfill_pass import backfill_pass
-from pipistrelle.schedulers.slurm.passes.controller import Controller
-from pipistrelle.schedulers.slurm.passes.main_pass import main_pass
+from pipistrelle.runs.recordings.passes import Player
+from pipistrelle.runs.recordings.recording import Recording
 
 HERE = Path(__file__).resolve()
 RECORDINGS = Path(os.environ.get("PIPISTRELLE_SLURM22", HERE.parents[2] / "shared" / "slurm22"))
-
-
-class Player:
-    """Replays the log of one recording and counts equal results.
-
-    Attributes:
-        counts: {name: number} of compared and of equal results, such as ``priorities`` and ``priorities equal``.
-        differences: one text per difference, in order.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.config = read_config(folder)
-        self.jobs = submissions(folder)
-        self.steps = steps(folder)
-        self.controller = Controller(self.config)
-        self.counts: Counter[str] = Counter()
-        self.differences: list[str] = []
-        self.alloc: dict[str, Alloc] = {}
-        index = self.controller.machine.index
-        numbers = {row["id"]: row for row in rows(folder / "result.csv")}
-        for row in rows(folder / "alloc.csv"):
-            known = numbers.get(row["id"], {})
-            name = f"{known['array_job']}_{known['array_task']}" if known.get("array_task") else row["id"]
-            gres = {"gpu": int(row["gpus"])} if int(row["gpus"]) else {}
-            self.alloc.setdefault(name, {})[index[row["node"]]] = (int(row["cpus"]), int(row["mem"]), gres)
-        self.starts = Counter[str]()
-        self.restarts = Counter(row["jobidraw"] for row in rows(folder / "incarnations.csv") if row["start"])
-        self.epilogs: dict[str, set[str]] = {}
-        self.now = 0
-
-    def job(self, name: str, *states: str) -> SlurmJob:
-        """Return the record of a job or array task in one of the states.
-
-        The name of an array task is, for example, ``34_0``.
-        """
-        number, _, task = name.partition("_")
-        found = [one for one in self.controller.by_number[int(number)] if one.state in states]
-        if task:
-            found = [one for one in found if int(task) in one.tasks_waiting or one.array_task == int(task)]
-        return found[0]
-
-    def play(self) -> None:
-        """Replay all steps of the log."""
-        for step in self.steps:
-            getattr(self, f"on_{step.kind}")(step)
-
-    def on_submit(self, step: Step) -> None:
-        """Submit a job and compare its first priority; then use the recorded one."""
-        sub, tasks, _ = self.jobs[step.job]
-        ids = [f"{step.job}_{task}" for task in tasks] or [step.job]
-        job, refused = self.controller.submit(ids, sub, int(step.time), tasks)
-        if refused:
-            self.note(step, f"submission {step.job} is refused: {refused}")
-        self.counts["priorities"] += 1
-        self.counts["priorities equal"] += job.priority == step.data
-        if job.priority != step.data:
-            self.note(step, f"priority of {step.job} at submission is {step.data}, ours {job.priority}")
-            job.priority = step.data
-
-    def on_priority(self, step: Step) -> None:
-        """Compare a recalculated priority of a pending job; then use the recorded one."""
-        number = int(step.job)
-        found = [one for one in self.controller.by_number.get(number, []) if one.state == PENDING]
-        if not found:
-            return
-        job = found[0]
-        self.counts["priorities"] += 1
-        self.counts["priorities equal"] += job.priority == step.data
-        if job.priority != step.data:
-            self.note(step, f"priority of {step.job} is {step.data}, ours {job.priority}")
-            job.priority = step.data
-
-    def on_complete(self, step: Step) -> None:
-        """Release the nodes of a job that completed."""
-        self.controller.release(self.job(step.job, RUNNING), COMPLETED, int(step.time))
-
-    def on_timeout(self, step: Step) -> None:
-        """Kill a job that reached its time limit."""
-        self.controller.release(self.job(step.job, RUNNING), TIMEOUT, int(step.time), completing=True)
-
-    def on_epilog(self, step: Step) -> None:
-        """Return a node of a killed job to service.
-
-        The job has ended when its last node is returned.
-        """
-        done = self.epilogs.setdefault(step.job, set())
-        done.add(step.data)
-        job = (
-            self.job(step.job, COMPLETING, PENDING)
-            if any(one.state == COMPLETING for one in self.controller.by_number[int(step.job.split("_")[0])])
-            else None
-        )
-        if job is None or job.state != COMPLETING:
-            return
-        self.controller.machine.completing &= ~(1 << self.controller.machine.index[step.data])
-        if len(done) == job.nodes.bit_count():
-            self.controller.clean(job)
-            del self.epilogs[step.job]
-
-    def on_requeue(self, step: Step) -> None:
-        """Requeue a preempted job."""
-        found = list(self.controller.by_number[int(step.job)])
-        job = found[0]
-        self.requeued(job, int(step.time))
-
-    def requeued(self, job: SlurmJob, now: int) -> None:
-        """Requeue a preempted job unless it is pending already."""
-        if job.state != PENDING:
-            if job.state == COMPLETING:
-                self.controller.clean(job)
-            self.epilogs.pop(job.ids[0], None)
-            self.controller.requeue(job, now)
-
-    def on_usage(self, step: Step) -> None:
-        """Apply the decay to past usage and add the recent usage."""
-        self.controller.count_usage(int(step.time))
-
-    def on_recalculate(self, step: Step) -> None:
-        """Recalculate fairshare and priorities."""
-        self.controller.set_priorities(int(step.time))
-
-    def preempt(self, victim: SlurmJob, _: SlurmJob) -> None:
-        """Kill a preempted job; the log says when it is requeued."""
-        self.controller.release(victim, "PREEMPTED", self.now, completing=True)
-
-    def on_main(self, step: Step) -> None:
-        """Run a pass of the main loop and compare its starts with the log."""
-        seen: PassLog = step.data
-        self.now = int(step.time)
-        before = self.controller.state()
-        result = main_pass(self.controller, self.now, full=seen.full, preempt=self.preempt)
-        self._compare_starts(step, seen, result.started, result.preempted, before, "main")
-
-    def on_backfill(self, step: Step) -> None:
-        """Run a backfill pass and compare its outcomes and starts with the log."""
-        seen: PassLog = step.data
-        self.now = int(step.time)
-        before = self.controller.state()
-        result = backfill_pass(self.controller, self.now, preempt=self.preempt)
-        ours: list[list[Any]] = []
-        for found in result.outcomes:
-            name = found.job.ids[0] if found.kind == "start" else str(found.job.number)
-            nodes = tuple(self.controller.machine.names_of(found.nodes))
-            ours.append([name, found.kind, found.start, found.end, nodes])
-        theirs = [[name.split("_")[0] if kind != "start" else name, kind, *rest] for name, kind, *rest in seen.outcomes]
-        same_pass = True
-        by_job: dict[str, list[Any]] = {}
-        for one in ours:
-            by_job.setdefault(one[0].split("_")[0], []).append(one)
-        first = ""
-        for one in theirs:
-            self.counts["outcomes"] += 1
-            queue = by_job.get(one[0].split("_")[0]) or [[one[0], "untested", 0, 0, ()]]
-            mine = queue.pop(0) if len(queue) > 1 or queue[0][1] == "untested" else queue[0]
-            equal = mine[1] == one[1] and (one[1] not in ("reserve", "window") or mine[2] == one[2])
-            if one[1] == "start":
-                equal = equal and set(mine[4]) == set(one[4])
-            self.counts["outcomes equal"] += equal
-            self.counts["outcomes equal with nodes"] += equal and set(mine[4]) == set(one[4]) and mine[3] == one[3]
-            if not equal and not first:
-                first = f"{one}, ours {mine}"
-            same_pass = same_pass and equal
-        if [one[0] for one in ours] != [one[0] for one in theirs]:
-            same_pass = False
-            first = first or f"tested {[one[0] for one in theirs]}, ours {[one[0] for one in ours]} {result.note}"
-        self.counts["backfill passes"] += 1
-        self.counts["backfill passes equal"] += same_pass
-        if first:
-            self.note(step, first)
-        self._compare_starts(step, seen, result.started, result.preempted, before, "backfill")
-
-    def _compare_starts(
-        self,
-        step: Step,
-        seen: PassLog,
-        started: list[SlurmJob],
-        preempted: list[tuple[SlurmJob, SlurmJob]],
-        before: dict[str, Any],
-        kind: str,
-    ) -> None:
-        names = self.controller.machine.names_of
-        ours = [(job.ids[0], tuple(names(job.nodes))) for job in started]
-        victims = [(one.ids[0], other.ids[0]) for one, other in preempted]
-        same = sorted(ours) == sorted((name, tuple(sorted(nodes))) for name, nodes in seen.started)
-        same = same and sorted(victims) == sorted(seen.preempted)
-        if kind == "main":
-            self.counts["main passes"] += 1
-            self.counts["main passes equal"] += same
-        known = dict(ours)
-        for name, nodes in seen.started:
-            self.counts["starts"] += 1
-            self.counts["starts on the same nodes"] += known.get(name) == tuple(sorted(nodes))
-        if not same:
-            self.note(step, f"{kind} starts {seen.started}, ours {ours}; preempts {seen.preempted}, ours {victims}")
-            self.controller = Controller(self.config)
-            self.controller.restore(json.loads(json.dumps(before)))
-            for name, nodes in seen.started:
-                job = self.job(name, PENDING)
-                part = self.controller.machine.partitions[job.part]
-                mask = self.controller.machine.mask_of_names(nodes)
-                index = self.controller.machine.index
-                nothing: dict[str, int] = {}
-                alloc: Alloc = self.real(name) or next(
-                    (
-                        found
-                        for way in self.controller.requests.asked(job, part)
-                        if (found := self.controller.selector.now(way, mask)) is not None
-                    ),
-                    {index[node]: (self.controller.machine.cpus[index[node]], 0, nothing) for node in nodes},
-                )
-                while job.tasks_waiting and job.ids[0] != name:  # tasks of an array start in order
-                    job.ids.append(job.ids.pop(0))
-                    job.tasks_waiting.append(job.tasks_waiting.pop(0))
-                self.controller.start(job, alloc, self.now)
-                self.starts[name] += 1
-            for name, _ in seen.preempted:
-                self.preempt(self.job(name, RUNNING), self.job(name, RUNNING))
-            return
-        for job in started:
-            name = job.ids[0]
-            self.starts[name] += 1
-            real = self.real(name)
-            if real is not None and real.keys() == job.alloc.keys():
-                self.counts["allocations"] += 1
-                same_cpus = {at: one[0] for at, one in real.items()} == {at: one[0] for at, one in job.alloc.items()}
-                self.counts["allocations with the same CPUs"] += same_cpus
-                if not same_cpus:
-                    self.force(job, real)
-
-    def real(self, name: str) -> Alloc | None:
-        """Return the recorded allocation of a job; None if it belongs to a later restart."""
-        if self.restarts[name] > 1 and self.starts[name] + 1 < self.restarts[name]:
-            return None
-        return self.alloc.get(name)
-
-    def force(self, job: SlurmJob, alloc: Alloc) -> None:
-        """Replace the allocation of a running job by the recorded one."""
-        controller = self.controller
-        part = controller.machine.partitions[job.part]
-        controller.machine.give(job.alloc)
-        controller.limits.end(job)
-        job.alloc = alloc
-        job.cpus = sum(cpus for cpus, _, _ in alloc.values())
-        job.tres = controller.requests.tres(job, part, alloc)
-        controller.machine.take(alloc, whole=job.whole or part.exclusive)
-        controller.limits.begin(job)
-
-    def note(self, step: Step, text: str) -> None:
-        """Append the text of a difference, with the time of the step."""
-        self.differences.append(f"{step.time:g} {text}")
-
-    def shares(self) -> dict[str, float]:
-        """Return {what was compared: share of equal results}."""
-        counts = self.counts
-        return {
-            name: counts[equal] / counts[name] if counts[name] else 1.0
-            for name, equal in (
-                ("main passes", "main passes equal"),
-                ("outcomes", "outcomes equal"),
-                ("priorities", "priorities equal"),
-                ("starts", "starts on the same nodes"),
-            )
-        }
 
 
 def recordings(folder: Path = RECORDINGS) -> list[Path]:
@@ -309,7 +29,7 @@ def main() -> None:
     parser.add_argument("--verbose", type=int, default=3, help="differences to print per recording")
     options = parser.parse_args()
     for folder in options.folders or recordings():
-        player = Player(folder)
+        player = Player(Recording(folder))
         player.play()
         counts = player.counts
         print(
@@ -321,8 +41,8 @@ def main() -> None:
             f" starts on the same nodes {counts['starts on the same nodes']}/{counts['starts']},"
             f" same CPUs {counts['allocations with the same CPUs']}/{counts['allocations']}"
         )
-        for text in player.differences[: options.verbose]:
-            print("   ", text)
+        for one in player.differences[: options.verbose]:
+            print(f"    {one.time:g} {one.text}")
 
 
 if __name__ == "__main__":

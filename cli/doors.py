@@ -71,6 +71,10 @@ _EXPLAIN: Final = {
     "accuracy": Door("Compare simulated waits with those in the log.", "results.accuracy"),
     "titan": Door("Compare failure statistics of Titan's GPUs with a paper's.", "results.placement:titan_command"),
 }
+_SLURM: Final = {
+    "record": Door("Record the real slurmctld in virtual time.", "run.slurm_record"),
+    "check": Door("Compare the scheduler slurm with a recording of slurmctld.", "results.slurm_check"),
+}
 _NEW: Final = {
     "scheduler": Door("Write a small working scheduler in one of five languages.", "schedulers.new"),
     "keys": Door("Create keys for a scheduler on another machine.", "schedulers.keys"),
@@ -111,6 +115,7 @@ GROUPS: Final[Mapping[str, Mapping[str, Door]]] = {
     "Schedulers and protocol": {
         "new": Door("Create a scheduler to start from, or encryption keys.", doors=_NEW),
         "check": Door("Test a scheduler, or check results against recorded ones.", doors=_CHECK),
+        "slurm": Door("Compare the scheduler slurm with the real slurmctld.", doors=_SLURM),
     },
     "Help": {"help": Door("Print a documentation page or the help of a command.", "manual")},
 }

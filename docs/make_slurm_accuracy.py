@@ -3,18 +3,15 @@
 Run it with: python docs/make_slurm_accuracy.py
 """
 
-import contextlib
-import io
+import os
 import re
-import sys
 from pathlib import Path
 from typing import Final
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "benchmarks"))
-import slurm_passes  # noqa: E402 - the benchmarks are scripts, not a package
-import slurm_runs  # noqa: E402
+from pipistrelle.runs.recordings.check import check_recording
 
+ROOT = Path(__file__).resolve().parents[1]
+RECORDINGS = Path(os.environ.get("PIPISTRELLE_SLURM22", ROOT.parent / "shared" / "slurm22"))
 PAGE = ROOT / "docs" / "explanation" / "slurm-accuracy.md"
 BEGIN: Final = "<!-- made by docs/make_slurm_accuracy.py -->"
 END: Final = "<!-- made by docs/make_slurm_accuracy.py: end -->"
@@ -22,26 +19,22 @@ _HEAD: Final = (
     "| recording | main passes | backfill outcomes | priorities | starts of a pass | starts of a run, delays recorded "
     "| starts of a run, delays modelled | largest error of a mean wait |\n|---|---|---|---|---|---|---|---|"
 )
+_COLUMNS: Final = (
+    "main passes",
+    "backfill outcomes",
+    "priorities",
+    "starts of a pass",
+    "starts of a run, delays recorded",
+    "starts of a run, delays modelled",
+)
 
 
 def row(folder: Path) -> str:
     """Return a recording's row of the table."""
-    player = slurm_passes.Player(folder)
-    player.play()
-    counts = player.counts
-    with contextlib.redirect_stdout(io.StringIO()):
-        recorded = slurm_runs.compare(folder, slurm_runs.play(folder, model=False), 0)
-        modelled = slurm_runs.compare(folder, slurm_runs.play_on_engine(folder), 0)
-    cells = [
-        folder.name,
-        _of(counts["main passes equal"], counts["main passes"]),
-        _of(counts["outcomes equal"], counts["outcomes"]),
-        _of(counts["priorities equal"], counts["priorities"]),
-        _of(counts["starts on the same nodes"], counts["starts"]),
-        _of(*recorded[:2]),
-        _of(*modelled[:2]),
-        f"{100 * modelled[2]:.2f} %",
-    ]
+    found = check_recording(folder)
+    compared = {one.what: one for one in found.agreements}
+    cells = [found.name, *(_of(compared[what].equal, compared[what].compared) for what in _COLUMNS)]
+    cells.append(f"{100 * found.runs[-1].largest_error:.2f} %")
     return f"| {' | '.join(cells)} |"
 
 
@@ -60,4 +53,5 @@ def written(text: str, made: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(written(PAGE.read_text(), table(slurm_passes.recordings())))
+    folders = sorted(path.parent for path in RECORDINGS.glob("*/decisions.log.xz"))
+    PAGE.write_text(written(PAGE.read_text(), table(folders)))

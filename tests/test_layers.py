@@ -111,7 +111,7 @@ ROOMS_IN_ORDER: dict[str, list[str]] = {
     "models": ["samples", "workloads", "likeness", "reliability"],
     "runs": [
         *("slurm", "inputs", "description", "folders", "execution", "sessions", "conformance", "filling"),
-        *("forecast", "slurmctld"),
+        *("forecast", "recordings", "slurmctld", "recorder"),
     ],
     "reports": ["cases/library/kill-race", "placement", "report", "explain", "estimates", "page", "live", "cases"],
     "studies": ["errors", "measures", "trials", "inference", "pictures", "workers"],

@@ -1,0 +1,55 @@
+"""``pipistrelle slurm check``: compare the scheduler ``slurm`` with a recording of slurmctld."""
+
+from pathlib import Path
+
+import click
+
+from pipistrelle.cli.options.files import json_option
+from pipistrelle.cli.options.sections import OUTPUTS, Command, in_section
+from pipistrelle.cli.terminal.console import import_numpy, print_json, print_table, show
+from pipistrelle.cli.terminal.guard import FILE, refuse_overwriting
+from pipistrelle.protocol.base.log import logger
+
+_MOST = 5
+
+
+@click.command(cls=Command)
+@click.argument("folder", type=click.Path(path_type=Path))
+@in_section(
+    OUTPUTS,
+    json_option,
+    click.option("--csv", "as_csv", type=FILE, metavar="FILE.csv", help="Also write a CSV file, one line per start."),
+    click.option("--page", type=FILE, metavar="FILE.html", help="Also write an HTML page."),
+)
+def command(folder: Path, as_json: bool, as_csv: Path | None, page: Path | None) -> None:
+    """Compare the scheduler slurm with a recording of the real slurmctld.
+
+    FOLDER is a recording. The command first compares each scheduling pass, from the recorded state before it. Then
+    it simulates all jobs from an empty machine, and compares each start: once with the recorded delays of nodes, and
+    once with modelled delays, as 'pipistrelle run' has them.
+
+    \b
+    pipistrelle slurm check recording --page check.html
+    """
+    files = [str(path) for path in folder.iterdir()] if folder.is_dir() else []
+    refuse_overwriting(files, [as_csv, page])
+    import_numpy()
+    from pipistrelle.reports.page.slurm_check import slurm_check_page
+    from pipistrelle.reports.report.slurm_check import SlurmCheckTexts
+    from pipistrelle.runs.recordings.check import check_recording
+    from pipistrelle.server.outputs.once import write_output
+
+    texts = SlurmCheckTexts(check_recording(folder, lambda text: logger().info("comparing: {}", text)))
+    if as_csv is not None:
+        write_output(as_csv, texts.csv(), "--csv")
+    if page is not None:
+        write_output(page, slurm_check_page(texts), "--page")
+    if as_json:
+        print_json(texts.json())
+        return
+    print_table(texts.title, texts.agreement_columns, texts.agreements(), {"compared"})
+    if waits := texts.waits():
+        print_table("Mean waits (s)", texts.wait_columns, waits, {"jobs of"})
+    show("First differences", "bold")
+    for line in texts.differences(_MOST):
+        show(f"  {line}")

@@ -1,0 +1,69 @@
+"""``pipistrelle slurm record``: record the real slurmctld in virtual time."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pipistrelle.cli.options.files import reading_options
+from pipistrelle.cli.options.sections import INPUTS, OUTPUTS, Command, in_section
+from pipistrelle.cli.terminal.console import import_numpy, show
+from pipistrelle.cli.terminal.guard import FILE, FOLDER
+from pipistrelle.protocol.base.log import logger
+
+
+@click.command(cls=Command)
+@in_section(
+    INPUTS,
+    click.option("--config", type=FOLDER, required=True, metavar="DIR", help="Folder of slurm.conf and gres.conf."),
+    click.option("-w", "--workload", required=True, metavar="NAME|FILE", help="Jobs to submit."),
+    reading_options,
+    click.option("--reservations", type=FILE, metavar="FILE", help="CSV with columns t (s) and command."),
+    click.option(
+        "--until",
+        default="30d",
+        show_default=True,
+        metavar="TIME",
+        help="Stop at TIME after the last submission.",
+    ),
+)
+@in_section(OUTPUTS, click.option("-o", "--out", type=FOLDER, required=True, metavar="FOLDER", help="New folder."))
+def command(config: Path, workload: str, reservations: Path | None, until: str, out: Path, **reading: Any) -> None:
+    """Record an unmodified slurmctld in virtual time.
+
+    The installed slurmctld, and one slurmd per node, run with the scheduling keys of DIR/slurm.conf, but in private
+    folders and without the network. Each job is submitted at its time and sleeps for its runtime. The recording has no
+    secrets: other keys of slurm.conf are left out, and the command lists them.
+
+    \b
+    pipistrelle slurm record --config /etc/slurm -w jobs.events -o recording
+    pipistrelle slurm check recording
+    """
+    import_numpy()
+    from pipistrelle.protocol.base.errors import said_of
+    from pipistrelle.protocol.base.lengths import parse_seconds
+    from pipistrelle.runs.inputs.named import load_workload
+    from pipistrelle.runs.recorder.jobs import timed_commands
+    from pipistrelle.runs.recorder.record import record
+
+    with said_of("--until"):
+        seconds = parse_seconds(until)
+    trace = load_workload(workload, **reading)
+    commands = [] if reservations is None else timed_commands(reservations)
+    found = record(config, trace, out, until=seconds, commands=commands, progress=_progress)
+    for remark in found.remarks:
+        logger().warning("{}", remark)
+    if found.left:
+        logger().warning("jobs still wait or run at the end of the recording")
+    if found.changes:
+        show(f"keys replaced or left out: {', '.join(found.changes)}")
+    show(
+        f"{found.version}: {found.jobs:,} jobs, {found.starts:,} starts, {found.passes:,} passes"
+        f" in {found.seconds:,.0f} s of virtual time, in {out}"
+    )
+
+
+def _progress(jobs: int, now: float) -> None:
+    if sys.stderr.isatty():
+        click.echo(f"\r{jobs:,} jobs submitted, {now:,.0f} s of virtual time ", nl=False, err=True)

@@ -1,0 +1,1 @@
+"""Record an unmodified slurmctld in virtual time."""

@@ -1,0 +1,269 @@
+"""Run an unmodified slurmctld and its slurmds in virtual time, and submit jobs to them."""
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+from pipistrelle.protocol.base.errors import InputError, PipistrelleError
+from pipistrelle.protocol.base.whole import read_whole_text, write_whole
+from pipistrelle.runs.recorder.configuration import PrivateConfiguration
+from pipistrelle.runs.recorder.jobs import BEGIN, PlannedJob, TimedCommand
+from pipistrelle.runs.recordings.names import ZERO
+from pipistrelle.runs.slurmctld.virtual_time import NANOSECONDS, VirtualTime
+
+#: commands that recording needs, and Debian's packages
+PACKAGES: Final = {"slurmctld": "slurmctld", "slurmd": "slurmd", "sbatch": "slurm-client"}
+_START: Final = int(datetime.fromisoformat(ZERO).replace(tzinfo=UTC).timestamp()) * NANOSECONDS
+#: time at which the slurmds start (s), and until when all nodes must be idle
+_NODES_START: Final = 10.0
+_NODES_READY: Final = 110
+#: a submission is this much after the full second (s)
+_WITHIN: Final = 0.05
+#: longest virtual time of a command (s)
+_COMMAND: Final = 60
+#: time between two looks at the queue after the last submission (s), and after how many without change it ends
+_LOOK: Final = 60
+_PATIENCE: Final = 60
+_REMOVE: Final = """cat > /dev/null; for i in 1 2 3 4 5 6 7 8 9 10; do
+rm -rf "$@" 2> /dev/null; sleep 0.3; for f; do test ! -e "$f" || continue 2; done; exit 0; done"""
+
+
+class RecorderError(PipistrelleError):
+    """The daemons of Slurm failed."""
+
+    exit_code = 4
+
+
+def require_programs() -> dict[str, str]:
+    """Return {command: its path}; raise InputError if a command is missing or this is not root."""
+    path = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
+    found = {name: shutil.which(name, path=path) for name in (*PACKAGES, "squeue", "scontrol", "sdiag")}
+    if any(place is None for place in found.values()):
+        lacking = ", ".join(name for name, place in found.items() if place is None)
+        raise InputError(
+            "recording needs Slurm, which is not installed",
+            expected=f"the commands {', '.join(found)}",
+            found=f"no {lacking}",
+            hint=f"Install it (Debian: apt install {' '.join(PACKAGES.values())}).",
+        )
+    if os.geteuid() != 0:
+        raise InputError(
+            "recording needs root, because slurmd starts jobs of several users", hint="Run it in a container, as root."
+        )
+    return {name: place for name, place in found.items() if place is not None}
+
+
+class CommandFailed(RecorderError):
+    """A command of Slurm failed, but slurmctld still runs."""
+
+
+class Daemons:
+    """A private cluster in virtual time; use it as a context manager.
+
+    At the end of the block, or if this process is killed, all processes are killed and the private folder is removed.
+    """
+
+    def __init__(self, configuration: PrivateConfiguration, programs: dict[str, str]) -> None:
+        self._programs = programs
+        self._configuration = configuration
+        self.folder = Path(tempfile.mkdtemp(prefix="pipistrelle-record-"))
+        self._keeper: subprocess.Popen[bytes] | None = None
+        self._users: dict[str, str] = {}
+
+    def __enter__(self) -> "Daemons":
+        """Write the files and start the daemons."""
+        try:
+            self._prepare()
+            self.time = VirtualTime(_START)
+        except BaseException:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
+        try:
+            self._open_to_users()
+            self._boot()
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Kill all processes and remove the private folder."""
+        try:
+            self.time.__exit__(kind, error, trace)
+        finally:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            if self._keeper is not None and self._keeper.stdin is not None:
+                self._keeper.stdin.close()
+                self._keeper.wait()
+
+    def _prepare(self) -> None:
+        self.folder.chmod(0o755)
+        for name in ("state", "spool", "dev"):
+            (self.folder / name).mkdir()
+        for name, text in self._configuration.files.items():
+            write_whole(self.folder / name, [text.replace("@STATE@", str(self.folder)).encode()])
+        for name in self._configuration.devices:
+            (self.folder / name).touch()
+        self._env = {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "TZ": "UTC",
+            "LC_ALL": "C",
+            "SLURM_CONF": str(self.folder / "slurm.conf"),
+        }
+
+    def _open_to_users(self) -> None:
+        """Let jobs, which are not root's, read the clock; and remove the folders even if this process is killed."""
+        clock = Path(self.time.environment["PIPISTRELLE_CLOCK"])
+        clock.parent.chmod(0o755)
+        clock.chmod(0o666)
+        preload = clock.parent / "preload.so"
+        shutil.copy(self.time.tools.preload, preload)
+        preload.chmod(0o755)
+        self.time.environment["LD_PRELOAD"] = str(preload)
+        self._keeper = subprocess.Popen(  # noqa: S603 - a script of ours
+            ["/bin/sh", "-c", _REMOVE, "sh", str(self.folder), str(clock.parent)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def _boot(self) -> None:
+        self._controller = self.time.start([self._programs["slurmctld"], "-D", "-c"], self._env)
+        self.to(_NODES_START)
+        for node in self._configuration.nodes:
+            self.time.start([self._programs["slurmd"], "-D", "-N", node], self._env)
+        wanted = len(self._configuration.nodes)
+        for at in range(15, _NODES_READY, 5):
+            self.to(at)
+            states = self.command("scontrol", "-o", "show", "nodes").count("State=IDLE ")
+            if states == wanted:
+                return
+        raise RecorderError(
+            "the nodes do not register with slurmctld",
+            expected=f"{wanted} idle nodes",
+            found=f"{states}; {self.last_error()}",
+        )
+
+    def last_error(self) -> str:
+        """Return the last error in slurmctld's log."""
+        with suppress(OSError):
+            lines = [
+                line for line in read_whole_text(self.folder / "slurmctld.log").splitlines() if "] error: " in line
+            ]
+            if lines:
+                return lines[-1].partition("] ")[2]
+        return "no error in slurmctld's log"
+
+    def to(self, seconds: float) -> None:
+        """Move the clock to a time (s after time 0) unless it is later already."""
+        wanted = _START + round(seconds * NANOSECONDS)
+        while self.time.now < wanted:
+            self.time.run(wanted)
+
+    @property
+    def now(self) -> float:
+        """The time (s after time 0)."""
+        return (self.time.now - _START) / NANOSECONDS
+
+    def command(self, name: str, *words: str) -> str:
+        """Run a command of Slurm and return what it prints; raise CommandFailed if it fails."""
+        code, text = self.time.finish([self._programs[name], *words], self._env, within=_COMMAND * NANOSECONDS)
+        if self._controller.poll() is not None:
+            raise RecorderError("slurmctld ended", found=self.last_error(), hint="It was killed, or it has a fault.")
+        if code != 0:
+            raise CommandFailed(f"{name} failed with exit code {code}", found=text.strip()[-200:] or self.last_error())
+        return text
+
+    def submit_all(
+        self, jobs: Sequence[PlannedJob], commands: Sequence[TimedCommand], progress: Callable[[int, float], None]
+    ) -> list[str]:
+        """Submit the jobs at their times; return texts about those that slurmctld refused.
+
+        Sets ``cells["id"]`` of each job that was accepted.
+
+        Args:
+            commands: commands of scontrol, in the order of time.
+        """
+        ids: dict[str, str] = {}
+        refused: list[str] = []
+        people = _stand_ins(sorted({job.cells["user"] for job in jobs}))
+        told = list(commands)
+        for number, job in enumerate(jobs):
+            while told and told[0].time <= max(BEGIN, job.time):
+                self._control(told.pop(0))
+            self.to(max(BEGIN, job.time) + _WITHIN)
+            words = [f"--uid={people[job.cells['user']]}", *job.options]
+            if job.depends:
+                job.cells["after"] = _translated(job.depends, ids)
+                words.append(f"--dependency={job.cells['after']}")
+            script = f"exec sleep {job.cells['run_s']}"
+            try:
+                text = self.command("sbatch", "-D", "/", "-o", "/dev/null", *words, "--wrap", script)
+            except CommandFailed as error:
+                refused.append(f"job {job.name} was refused: {error.found}")
+                continue
+            ids[job.name] = job.cells["id"] = text.split()[-1]
+            progress(number + 1, self.now)
+        for command in told:
+            self._control(command)
+        return refused
+
+    def _control(self, command: TimedCommand) -> None:
+        """Run a command of scontrol at its time."""
+        self.to(command.time + _WITHIN)
+        self.command("scontrol", *command.words)
+
+    def wait(self, until: float, progress: Callable[[int, float], None], count: int) -> bool:
+        """Let time pass until no job can run any more, or until a time (s); return whether jobs are left."""
+        last, same = "", 0
+        while self.now < until:
+            self.to(min(self.now + _LOOK, until))
+            queue = self.command("squeue", "-h", "-t", "PD,R,CG,S", "-o", "%i %t %r")
+            progress(count, self.now)
+            if not queue or all("DependencyNeverSatisfied" in line for line in queue.splitlines()):
+                return False
+            waits = all(line.split()[1] == "PD" for line in queue.splitlines())
+            same = same + 1 if waits and queue == last else 0
+            last = queue
+            if same >= _PATIENCE and "BeginTime" not in queue and "Reservation" not in queue:
+                return True
+        return True
+
+
+def _stand_ins(users: Sequence[str]) -> dict[str, str]:
+    """Return {user of the workload: an account of this system}; several users share one if there are few."""
+    known = {entry.pw_name for entry in pwd.getpwall()}
+    found = {user: user for user in users if user in known}
+    spare = sorted(known - set(found) - {"root"}) or ["root"]
+    others = [user for user in users if user not in found]
+    return found | {user: spare[at % len(spare)] for at, user in enumerate(others)}
+
+
+def _translated(text: str, ids: dict[str, str]) -> str:
+    """Replace the workload's names of jobs in a dependency by Slurm's ids; a job that was not submitted becomes 1."""
+    parts = []
+    for mark, part in _parts(text):
+        kind, *names = part.split(":")
+        told = (name.partition("+") for name in names)
+        parts.append(mark + ":".join([kind, *(f"{ids.get(name, '1')}{plus}{delay}" for name, plus, delay in told)]))
+    return "".join(parts)
+
+
+def _parts(text: str) -> list[tuple[str, str]]:
+    found, mark, start = [], "", 0
+    for at, letter in enumerate(text):
+        if letter in ",?":
+            found.append((mark, text[start:at]))
+            mark, start = letter, at + 1
+    return [*found, (mark, text[start:])]
