@@ -96,9 +96,9 @@ class Daemon:
         self._now = 0.0
 
     def expect(self, now: float) -> None:
-        """Renew all expected starts now, if passes left some out.
+        """Renew the expected starts of all waiting jobs, unless passes already do so.
 
-        From now on, every pass renews all expected starts.
+        From now on, every backfill pass renews all expected starts, even if no job can start.
         """
         if self.expects:
             return
@@ -289,7 +289,7 @@ class Daemon:
 
     @property
     def _timeless(self) -> bool:
-        """Whether a main pass gives the same result if nothing happened since the last."""
+        """Whether a pass of the main loop repeats the last pass if nothing happened in between."""
         controller = self.controller
         reservations = controller.reservations
         return not (
@@ -316,7 +316,7 @@ class Daemon:
         self.planned = result.planned
 
     def stuck(self, now: float) -> bool:
-        """Return whether jobs can start only after a submission or the return of a node.
+        """Return whether only a submission, or a failed node's return, lets another job start.
 
         This is the case if no job runs, nothing is due, and two full passes in a row have started nothing.
         """
@@ -331,7 +331,7 @@ class Daemon:
         )
 
     def _check_limits(self, now: float) -> None:
-        """Kill the jobs that have reached their limits."""
+        """Kill the running jobs that have reached their time limits."""
         for _, _, job in list(self.controller.running):
             if self._kill_time(job) > now:
                 break
@@ -380,7 +380,7 @@ class Daemon:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore `state`; the controller must be restored first."""
+        """Restore what the method `state` returned; the controller must be restored first."""
         self.phase, self.barren = state["phase"], state["barren"]
         self.last_full, self.last = state["last_full"], state["last"]
         self.last_pass = -inf if state["last_pass"] is None else state["last_pass"]

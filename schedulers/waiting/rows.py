@@ -35,10 +35,10 @@ class WaitingRows(ABC):
 
     @abstractmethod
     def fill(self, row: int, job: SchedulerJob) -> None:
-        """Write a job's values to its row of the arrays."""
+        """Write a job's values to row ``row`` of the arrays that the subclass adds."""
 
     def follow(self) -> None:
-        """Add the jobs that have arrived, and drop the jobs that no longer wait."""
+        """Update the rows to the queue: add new jobs, and remove those that no longer wait."""
         view = self.view
         for job in view.cancelled:
             self.drop(job)

@@ -313,7 +313,10 @@ class SlurmLimits:
         return ""
 
     def _own_amounts(self, job: SlurmJob, tres: Tres, hidden: set[str]) -> str:
-        """Return the association's exceeded limit on the amounts of one job, in total or per node; "" if none."""
+        """Return the reason of the association's limit that a job's TRES exceed; "" if none.
+
+        Only limits on a single job are tested, first its total and then its amounts per node.
+        """
         inherited = self.accounts.inherited
         name = _alone(inherited(job.assoc, "max_tres_pj") or {}, tres, "pj", hidden)
         if name:
@@ -363,13 +366,12 @@ class SlurmLimits:
 
 
 class _Holder:
-    """A test whether a job of a QOS belongs to one user or account."""
+    """Tests whether a job has one given QOS and belongs to one given user or account."""
 
     def __init__(self, qos: int, kind: str, name: str) -> None:
         self.qos, self.kind, self.name = qos, kind, name
 
     def __call__(self, job: SlurmJob) -> bool:
-        """Return whether the job belongs to the user or account."""
         return job.qos == self.qos and getattr(job, self.kind) == self.name
 
 

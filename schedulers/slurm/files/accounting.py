@@ -315,7 +315,7 @@ class _Reader:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yield the parts of a line of a dump; colons separate them, except inside quotes."""
+    """Yield the fields of a line of a dump; colons separate them, except inside quotes."""
     for part in re.findall(r"(?:[^:']|'[^']*')+", text):
         plain = part.strip()
         yield plain[1:-1] if plain[:1] == plain[-1:] == "'" and len(plain) > 1 else plain

@@ -209,9 +209,9 @@ class Controller:
         return ""
 
     def _never(self, job: SlurmJob) -> str:
-        """Return why no partition of a job could run it even on the empty cluster.
+        """Return why a job can never run in any of its partitions, even on the empty cluster.
 
-        Return "" if one could.
+        Return "" if it can.
         """
         machine = self.machine
         why = ""
@@ -376,7 +376,7 @@ class Controller:
         self.changed += 1
 
     def _forget(self, job: SlurmJob) -> None:
-        """Remove a job that will not run again from the counts of submitted jobs."""
+        """Remove a job that will not run again from its user's and account's submitted jobs."""
         self.limits.count_submitted(job, -1)
         same = self.names.get((job.user, job.sub.name))
         if same is not None:
@@ -455,9 +455,9 @@ class Controller:
         self.changed += 1
 
     def _running_seconds(self, chosen: Callable[[SlurmJob], bool]) -> Tres:
-        """Return {TRES: amount x s} that the chosen running jobs may still use.
+        """Return {TRES: amount x s} that running jobs with ``chosen(job)`` may still use.
 
-        The amounts are those of the last recalculation.
+        This is the TRES of each job times what is left of its time limit, as of the last recalculation.
         """
         total: Tres = {}
         for _, _, job in self.running:
@@ -483,7 +483,7 @@ class Controller:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a state in a new controller made with the same configuration."""
+        """Restore a result of the method `state` in a new controller with the same configuration."""
         for known in state["jobs"]:
             job = SlurmJob.restored(known, self._parse)
             self.by_number.setdefault(job.number, []).append(job)

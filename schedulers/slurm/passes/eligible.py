@@ -77,7 +77,7 @@ def is_eligible(controller: KnowsJobs, job: SlurmJob, now: int) -> bool:
 
 
 def _has_twin(controller: KnowsJobs, job: SlurmJob) -> bool:
-    """Return whether a job of the same name and user runs, or waits with a lower id."""
+    """Return whether another job of the same name and user runs, or waits with a lower id."""
     for some in controller.twins(job):
         if some is job or some.order_number == job.order_number:
             continue
