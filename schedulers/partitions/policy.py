@@ -57,7 +57,7 @@ class PartitionedPolicy(Kept):
 
     @property
     def name(self) -> str:
-        """Return the policy's name with the suffix ``+reliability``."""
+        """The name of the inner policy with the suffix ``+reliability``."""
         return f"{self._policy.name}+reliability"
 
     @property
@@ -73,7 +73,7 @@ class PartitionedPolicy(Kept):
         return self._policy.reservation(job)
 
     def learn(self, machine: Machine) -> None:
-        """Check that the classes and the placement suit the machine.
+        """Pass the machine to the policy, and check that classes and placement suit it.
 
         Raises:
             PipistrelleError: they do not.
@@ -117,7 +117,7 @@ class PartitionedPolicy(Kept):
             self._seen.started(view)
 
     def _refuse(self, view: View) -> None:
-        """Reject the arrivals that did not start, one by one.
+        """Reject the jobs that arrived now and did not start, one by one.
 
         After each rejection the policy decides again, so a rejected job blocks no other arrival.
         """

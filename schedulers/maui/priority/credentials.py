@@ -47,7 +47,7 @@ class Credentials:
         return [list(names) for names in self.combinations]
 
     def restore(self, state: Sequence[Sequence[str | None]]) -> None:
-        """Restore the state that `state` returned."""
+        """Restore the combinations of credentials that the method `state` returned."""
         for names in state:
             self.code(Names(*names))
 

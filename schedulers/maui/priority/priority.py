@@ -57,7 +57,10 @@ class Breakdown(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """Columns of some queued jobs, as in `MauiQueue` but with other row numbers."""
+    """Attributes of some queued jobs as arrays, with one row per job.
+
+    They are like those of `MauiQueue`, but with other row numbers.
+    """
 
     size: Ints
     walltime: Floats
@@ -76,9 +79,9 @@ def _some(columns: Columns, rows: slice | NDArray[np.intp]) -> Lines:
 
 
 class _Table(NamedTuple):
-    """Values that depend only on a job's credentials.
+    """Values of a job's priority that depend only on its credentials.
 
-    The table has one row per combination of credentials.
+    Each array has one entry per combination of credentials.
     """
 
     priorities: Floats  # (combinations, kinds)
@@ -198,10 +201,10 @@ class Priorities:
         return total if self._negative else np.maximum(total, 1.0, out=total)
 
     def _total(self, rows: Columns, now: float, at: float) -> Floats:
-        """Return each row's priority: the sum of its components, not truncated.
+        """Return the priority of each row's job, not truncated: the sum of its components.
 
-        CRED and FS are first added to each other. For a whole queue, values that are constant while a job waits are
-        computed once.
+        The components CRED and FS are first added to each other. For a whole queue, values that are constant while a
+        job waits are computed once.
         """
         generation, code = rows.generation, rows.code
         total = np.zeros(len(code))
@@ -243,7 +246,10 @@ class Priorities:
         return np.minimum(factor, self._cap[name]) if self._cap[name] != inf else factor
 
     def _credential_factors(self, component: str, now: float, ahead: float = 0.0) -> dict[str, _Factor]:
-        """Return the factors of CRED or FS, a row per combination of credentials."""
+        """Return {subcomponent: factors} of the component CRED or FS.
+
+        The factors are one value per combination of credentials.
+        """
         found = {}
         for name in self._active[component]:
             kind = KINDS.index(name.removeprefix("FS") if component == "FS" else name)
@@ -285,9 +291,10 @@ class Priorities:
         return queue_time / base + 1.0
 
     def _nearness(self, targets: Floats, reached: Floats, code: Ints) -> Floats:
-        """Return (target - reached)^-2 for each job; 0 without a target.
+        """Return 1 / (target - reached)^2 for each job; 0 for a job without a target.
 
-        A target that was passed counts as nearly reached.
+        Targets and reached values are queue times or expansion factors. A target that was passed counts as nearly
+        reached.
         """
         known = targets[: self._known]
         if len(known) and (known == known[0]).all():  # the usual case

@@ -126,7 +126,7 @@ class MauiQueue:
             self.bypass[-1], self.held[-1] = bypass, held
 
     def job(self, row: int) -> SchedulerJob:
-        """Return the job of a row that is not empty."""
+        """Return the job of a row, which must not be empty."""
         job = self.jobs[row]
         if job is None:
             raise AssertionError(f"row {row} is empty")
@@ -215,9 +215,9 @@ class FixedColumn(Generic[_Scalar]):
 
 
 class RowsByCounter:
-    """The rows of the queue for each counter of a limit.
+    """The rows of the queued jobs that count toward each limit.
 
-    A job can count for several limits.
+    A job can count toward several limits.
     """
 
     def __init__(self) -> None:
@@ -232,7 +232,7 @@ class RowsByCounter:
     def add_code(self, counters: tuple[int, ...]) -> None:
         """Add the next combination of credentials.
 
-        ``counters`` are the numbers of the limits for which its jobs count.
+        ``counters`` are the numbers of the limits toward which its jobs count.
         """
         for counter in counters:
             self.codes[counter].append(len(self.counters_of))

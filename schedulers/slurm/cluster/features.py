@@ -66,8 +66,8 @@ class _Reader:
     def any_of(self, *, matching: bool = False) -> list[Wanted]:
         """Parse alternatives ``a|b|c``; return the ways to satisfy them.
 
-        With ``matching`` (inside brackets), there is one way per alternative, because all nodes must match the same one.
-        Otherwise, alternatives without counts become one way, in which each node may match any of them.
+        With ``matching`` (inside brackets), there is one way per alternative, because all nodes must match the same
+        one. Otherwise, alternatives without counts become one way, in which each node may match any of them.
         """
         ways = self._all_of()
         while self._peek() == "|":

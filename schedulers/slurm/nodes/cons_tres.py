@@ -605,8 +605,8 @@ class _Filling:
     def _take_all(self, nodes: Able) -> bool:
         """Take all usable CPUs of the nodes in turn, until the request is met.
 
-        Return False, and take nothing, if this needs more nodes than the request allows. The caller ensures that none of
-        the nodes is taken yet, and that none suffices alone.
+        Return False, and take nothing, if this needs more nodes than the request allows. The caller ensures that none
+        of the nodes is taken yet, and that none suffices alone.
         """
         total = nodes.cpus.cumsum()
         count = min(int(total.searchsorted(self.need)) + 1, len(total))
