@@ -149,7 +149,7 @@ class PartitionedPolicy(Kept):
             self._placement.assign(job, view.machine.all_units - view.closed_pools(job), view.machine)
 
     def state(self) -> dict[str, Any]:
-        """Return the failures and jobs seen, and the policy's state."""
+        """Return the failures and jobs recorded so far, and the inner policy's state."""
         classes = [structs.asdict(one) for one in self.classes]
         begun = self._view is not None
         return {**super().state(), "begun": begun, "classes": classes, "policy": self._policy.state()}

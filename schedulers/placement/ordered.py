@@ -92,17 +92,20 @@ class InLine:
         self._known[machine] = (lines, None if target is None else Chances(machine, target))
 
     def _choose_open(self, job: SchedulerJob, open_units: NodeSet, line: Line, machine: Machine) -> Positions | None:
-        """Return positions of open units for the job."""
+        """Return positions in the line of the units that the job gets; None to refuse it."""
         return self._choose(job, flags(open_units, machine.units)[line.units], line, machine)
 
     def _choose(self, job: SchedulerJob, open_at: NDArray[np.bool_], line: Line, machine: Machine) -> Positions | None:
-        """Return open positions for the job; ``open_at`` has shape (units,)."""
+        """Return positions in the line of the units that the job gets; None to refuse it.
+
+        ``open_at`` says for each position whether the job may use its unit, shape (units,).
+        """
         raise NotImplementedError
 
     def _choose_reliable(
         self, job: SchedulerJob, open_at: NDArray[np.bool_], line: Line, machine: Machine, chances: Chances
     ) -> Positions | None:
-        """Return positions that reach the reliability target; None if none do.
+        """Return positions of nodes that reach the reliability target; None if none do.
 
         As few as possible of the least reliable nodes are excluded. A bisection over the failure rates finds how many.
         If no such choice reaches the target, the most reliable nodes are tried.
@@ -143,8 +146,8 @@ class FirstInLine(InLine):
     def take(self, job: SchedulerJob, free: FreeUnits, machine: Machine) -> tuple[NodeSet, FreeUnits]:
         """Take the units that `pick` would choose among all free units.
 
-        Enough units must be free, and all jobs must have the same line. Return the units taken, and the set of free
-        units to use from now on, which is sorted by the line.
+        Enough units must be free, and all jobs must have the same line. Return the units taken, and the set of the free
+        units that remain, now stored by position in the line.
         """
         if machine not in self._known:
             self.learn(machine)

@@ -70,7 +70,7 @@ def pick(placement: Placement, units: int, job: SchedulerJob, machine: Machine) 
 def take(placement: Placement, job: SchedulerJob, free: FreeUnits, machine: Machine) -> tuple[NodeSet, FreeUnits]:
     """Take units for a job for which enough units are free.
 
-    Return the units taken, and the set of free units to use next.
+    Return the units taken, and the set of the free units that remain.
     """
     if type(placement) is FirstInLine and placement.one_line:
         return placement.take(job, free, machine)

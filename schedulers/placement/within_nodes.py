@@ -42,9 +42,9 @@ class WithinNodes(InLine):
         return at[np.arange(len(at)) - np.repeat(begins, free) < np.repeat(wanted, free)]
 
     def _first(self, free: Ints, later: NDArray[np.bool_]) -> Ints:
-        """Return nodes in the order in which jobs with units per node take them.
+        """Return nodes in the order in which a job with units per node takes them.
 
-        Nodes are numbered by their position in the line. Ties are broken by position.
+        A node's number is its position in the line. Ties are broken by position.
 
         Args:
             free: number of open units of each node, at least 1.
@@ -97,7 +97,7 @@ class Spread(WithinNodes):
         return wanted
 
     def _rounds(self, size: int, free: Ints) -> Ints:
-        """Return how many units to take of each node.
+        """Return how many units to take of each node, if nodes are used as evenly as possible.
 
         Each round takes one unit per node. The numbers, shape (nodes,), add up to ``size`` units, or to all free units
         if there are fewer.
