@@ -430,7 +430,7 @@ def words_with(chosen: NDArray[np.bool_]) -> Ints:
 
 
 def make_plans(units: int, words: int) -> Plans:
-    """Return the state of maintenance before any is known.
+    """Return the kernel's record of maintenance at time 0, before any is announced.
 
     Args:
         units: size of the machine; 0 if there is no maintenance.

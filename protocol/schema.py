@@ -54,7 +54,10 @@ def _public(name: str) -> str:
 
 
 def _tidied(node: Any) -> Any:
-    """Return a part of the schema in plain JSON Schema and with one-line descriptions."""
+    """Return a part of the schema without msgspec's extensions of JSON Schema.
+
+    Descriptions are shortened to one line.
+    """
     if isinstance(node, dict):
         # `discriminator` is from OpenAPI; strict validators refuse it.
         tidied = {key: _tidied(value) for key, value in node.items() if key != "discriminator"}

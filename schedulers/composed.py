@@ -88,9 +88,9 @@ class ComposedPolicy:
         return when
 
     def _share(self) -> None:
-        """Switch to the backfilling rule's variant for shared nodes.
+        """Switch to the backfilling rule's version for shared nodes.
 
-        Raise PolicyError if there is none.
+        Raise PolicyError if it has none.
         """
         if not self._shares:
             self._backfill = on_nodes(self._backfill)

@@ -386,7 +386,10 @@ class NodeSet:
 
 
 def _after(intervals: tuple[tuple[int, int], ...], unit: int, start: int = 0) -> int:
-    """Return the position of the first interval after `unit`, searching from `start`."""
+    """Return the index of the first interval that begins after `unit`.
+
+    The search begins at index `start`.
+    """
     # (unit + 1, 0) sorts before every interval that begins at unit + 1 and after all earlier ones.
     return bisect_left(intervals, (unit + 1, 0), start)
 

@@ -143,11 +143,9 @@ class _InSlices(Plan):
         return self._places
 
     def state(self) -> dict[str, Any]:
-        """Return the plan and the reservations of queued jobs as plain values."""
         return {**super().state(), "places": plain(self._places)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore the plan and the reservations that the method `state` returned."""
         super().restore(state)
         self._claim(message_of(state["places"]))
 

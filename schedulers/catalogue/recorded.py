@@ -122,7 +122,7 @@ class RecordedPolicy(Kept):
             view.wake = ("JOB_SUBMITTED",)
 
     def _takes(self, view: View, shared: SharedView, job: SchedulerJob) -> Takes | None:
-        """Return the tasks and GPUs per node that a job on shared nodes takes now.
+        """Return the tasks and GPUs per node with which a job on shared nodes could start now.
 
         Its recorded nodes are preferred. Return None if the job does not fit.
         """

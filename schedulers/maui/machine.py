@@ -138,7 +138,7 @@ class PlannedMachine(Protocol[_Taken, _Place]):
         """
 
     def keep(self, place: _Place) -> None:
-        """Keep the units and the period of ``place`` free for its job until the next `begin`."""
+        """Keep the units that a job has in ``place`` free, in its period, until the next `begin`."""
 
     def is_free(self, access: int, place: _Place) -> bool:
         """Return whether all units in ``place`` are free from its start to its end."""

@@ -302,7 +302,9 @@ class MauiScheduler(Kept):
         return ready
 
     def _selected(self, ready: Bools, ranks: Floats, now: float, *, hard: bool, use: str) -> Bools:
-        """Return which of the ready rows have jobs within the limits on running and waiting jobs.
+        """Return which ready rows of the queue have jobs within the limits on jobs.
+
+        The limits are those on running and on waiting jobs.
 
         Args:
             hard: whether to apply the hard limits; otherwise the soft limits apply.
@@ -407,9 +409,9 @@ class MauiScheduler(Kept):
         return numbers.array()
 
     def _drop_blocked(self, eligible: Bools, keys: Floats, now: float, *, hard: bool) -> None:
-        """Make the rows ineligible whose jobs now exceed a limit, and set their keys to -inf.
+        """Make the jobs ineligible that now exceed a limit, and set their keys to -inf.
 
-        This is called after starts, which may have used up a limit.
+        The arrays have one row per job of the queue. This is called after starts, which may have used up a limit.
         """
         rows = np.flatnonzero(eligible)
         allowed = self.limits.allowed(self.queue, now, hard=hard, rows=rows)

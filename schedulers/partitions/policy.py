@@ -62,7 +62,7 @@ class PartitionedPolicy(Kept):
 
     @property
     def order(self) -> Order:
-        """Return the queue order of the policy that takes the decisions."""
+        """The queue order of the inner policy."""
         return self._policy.order
 
     def reservation(self, job: SchedulerJob) -> float | None:

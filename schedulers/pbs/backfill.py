@@ -167,7 +167,10 @@ class _Profile:
         return self._times[at] if at < len(self._times) else inf
 
     def take(self, job: SchedulerJob, begin: float) -> None:
-        """Reserve the job's units from ``begin`` (s) for its walltime; do nothing if it is inf."""
+        """Reserve the job's units from ``begin`` (s) for its walltime.
+
+        Do nothing if ``begin`` is inf.
+        """
         if begin == inf:
             return
         first, after = self._cut(begin), self._cut(end_of(begin, job.occupies))

@@ -1,6 +1,6 @@
-"""The set of free units by position in the line of nodes.
+"""The set of free units, by position in the order in which jobs get units.
 
-Placements that take units from an end of the line use it.
+Placements that take units from either end of this order use it.
 """
 
 from typing import Final
@@ -17,10 +17,10 @@ _MOST: Final = 4096
 
 
 class FreeInLine(FreeUnits):
-    """A mutable set of free units, stored by position in a line or by number.
+    """A mutable set of free units, stored by number or by position in a `Line`.
 
-    A set can have few runs of adjacent positions but many runs of adjacent numbers. Each switch between positions and
-    numbers converts the whole set.
+    A line is the order in which jobs get units. A set can have few runs of adjacent positions but many runs of adjacent
+    numbers. Each switch between positions and numbers converts the whole set.
 
     Args:
         units: the initial units.
@@ -39,7 +39,7 @@ class FreeInLine(FreeUnits):
         self._in_numbers, self._in_line = True, False
 
     def take_first(self, k: int) -> NodeSet:
-        """Remove and return the first `k` units in the line.
+        """Remove and return the first `k` free units in the order of the line.
 
         Raise ValueError if there are too few.
         """
@@ -47,7 +47,7 @@ class FreeInLine(FreeUnits):
         return self._taken(self._at.take_lowest(k))
 
     def take_last(self, k: int) -> NodeSet:
-        """Remove and return the last `k` units in the line.
+        """Remove and return the last `k` free units in the order of the line.
 
         Raise ValueError if there are too few.
         """

@@ -44,7 +44,7 @@ class WithinNodes(InLine):
     def _first(self, free: Ints, later: NDArray[np.bool_]) -> Ints:
         """Return nodes in the order in which a job with units per node takes them.
 
-        A node's number is its position in the line. Ties are broken by position.
+        A node's number is its position in the machine's `Line`. Ties are broken by position.
 
         Args:
             free: number of open units of each node, at least 1.

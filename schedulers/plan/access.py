@@ -217,7 +217,7 @@ class AccessPlan(Kept):
         return table
 
     def _laid(self, access: int, table: TimeSlices) -> TimeSlices:
-        """Take the units that jobs with an access cannot have out of ``table``; return it.
+        """Mark the units that jobs with an access cannot have as taken in ``table``; return it.
 
         These are the units closed to the access, and the units of all reservations made since `begin`.
         """
@@ -261,7 +261,7 @@ class AccessPlan(Kept):
         return steps
 
     def units_now(self, access: int, job: SchedulerJob, walltime: float) -> int:
-        """Return the units (a bit mask) that a job takes now; 0 if it does not fit.
+        """Return the units (a bit mask) on which a job could start now; 0 if it does not fit.
 
         ``walltime`` is in seconds.
         """

@@ -45,7 +45,7 @@ class GroupedQueue(WaitingRows):
         self._free = 0
 
     def fill(self, row: int, job: SchedulerJob) -> None:
-        """Write a job's values to row ``row`` of this queue's arrays."""
+        """Write a waiting job's values to row ``row`` of the arrays."""
         closed = self.view.closed_pools(job)
         group = self._group_of.setdefault(closed, len(self._closed))
         if group == len(self._closed):
@@ -144,9 +144,9 @@ class GroupedQueue(WaitingRows):
                 rows = self._long_enough(plan, rows)
 
     def _long_enough(self, plan: Plan, rows: Ints) -> Ints:
-        """Return the rows whose jobs have enough free units from now until their end.
+        """Return those of ``rows`` whose jobs have enough free units from now until their end.
 
-        Only units that the job may use count.
+        Only units that the job may use count. A row is a waiting job.
         """
         rows = rows[self._sizes[rows] <= self.view.free.count]
         if not len(rows):
@@ -163,19 +163,20 @@ class GroupedQueue(WaitingRows):
     def _open(self, among: int) -> Ints:
         """Return how many of the units in ``among`` the jobs of each group may use.
 
-        ``among`` is a bit mask; the result has shape (groups,).
+        A group is the waiting jobs to which the same units are closed. ``among`` is a bit mask; the result has shape
+        (groups,).
         """
         return np.array([(among & ~closed).bit_count() for closed in self._closed], dtype=np.int64)
 
     def _fitting(self, rows: Ints) -> Ints:
-        """Return the rows whose jobs fit on the free units."""
+        """Return those of ``rows`` (waiting jobs) that fit on the free units that they may use."""
         return rows[self._sizes[rows] <= self._open(self._free)[self._groups[rows]]]
 
     def _passing(self, rows: Ints, shadow: float, reserved: int, wanted: int, *, fitting: bool = False) -> Ints:
-        """Return the rows whose jobs can be backfilled: they do not delay the first job.
+        """Return those of ``rows`` (waiting jobs) that can be backfilled.
 
         Such a job fits now. It also ends by ``shadow`` (s), or leaves ``wanted`` of the ``reserved`` units (a bit mask)
-        free. ``fitting`` says that all jobs are known to fit.
+        free. So it does not delay the first job. ``fitting`` says that all jobs are known to fit.
         """
         if len(rows) <= _FEW:
             return rows[[self._passes(int(row), shadow, reserved, wanted) for row in rows]] if len(rows) else rows
@@ -189,7 +190,7 @@ class GroupedQueue(WaitingRows):
         return rows[may]
 
     def _passes(self, row: int, shadow: float, reserved: int, wanted: int) -> bool:
-        """Return whether the job of a row can be backfilled; see `_passing`."""
+        """Return whether the waiting job in row ``row`` can be backfilled; see `_passing`."""
         open_to, size = self._free & ~self._closed[self._groups[row]], int(self._sizes[row])
         if size > open_to.bit_count():
             return False

@@ -134,7 +134,7 @@ class Waiting(Protocol):
         """Return the waiting jobs' ids and the data that determine their order."""
 
     def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Restore the state that `state` returned; ``jobs`` has the queued jobs by id."""
+        """Restore the state that the method `state` returned; ``jobs`` has the queued jobs by id."""
 
 
 class QueueLimits(Protocol):

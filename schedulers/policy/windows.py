@@ -101,7 +101,7 @@ class Windows:
         return {"windows": plain, "changes": self.changes}
 
     def restore(self, state: dict[str, Any], *made: object) -> None:
-        """Restore the state that `state` returned."""
+        """Restore the state that the method `state` returned."""
         for window_id, begin, end, units in state["windows"]:
             self.add(Window(window_id, begin, end, NodeSet.parse(units)))
         self.changes = state["changes"]

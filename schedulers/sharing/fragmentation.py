@@ -22,7 +22,7 @@ TYPICAL: Final = 95
 
 
 class _Shape(NamedTuple):
-    """The properties that distinguish typical requests.
+    """The properties of a typical request: cores, GPUs, share and GPU models.
 
     They also order equally frequent requests.
     """
@@ -102,7 +102,7 @@ class TypicalRequests:
         return column
 
     def cores_of(self, request: OneNodeRequest) -> int:
-        """Return the cores that a request takes."""
+        """Return the number of cores that a request needs; 0 if nodes have no cores."""
         return 0 if self._column is None else request.amounts[self._column]
 
     def of(self, free: FreeResources) -> NDArray[np.float64]:

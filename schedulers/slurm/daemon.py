@@ -167,7 +167,7 @@ class Daemon:
         return soonest
 
     def _tick_at(self, time: float) -> float:
-        """Return the first tick of the main loop at or after a time."""
+        """Return the time (s) of the main loop's first tick at or after ``time``."""
         return ceil(time - self.phase - _SLACK) + self.phase
 
     def _next_backfill(self) -> float:

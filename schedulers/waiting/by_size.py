@@ -19,7 +19,7 @@ _ROOM: Final = 32
 
 
 class JobsOfSize:
-    """The waiting jobs of one size, in queue order.
+    """The waiting jobs that all need the same number of units, in queue order.
 
     A job that leaves the queue leaves a gap.
 
@@ -42,7 +42,7 @@ class JobsOfSize:
         return self._count
 
     def add(self, key: Rank, job: SchedulerJob) -> None:
-        """Add a job at the place of its key."""
+        """Add a job at the position of its key in the queue order."""
         end = len(self._keys)
         if end == len(self._occupies):
             self._make_room()

@@ -49,7 +49,6 @@ class _WithUser:
         return (fixed.rank(job), self._users.number(job))
 
     def ranks(self, table: Floats, now: float) -> Floats:
-        """Return the ranks that the wrapped order gives."""
         order = self._order
         return order.ranks(table[:-1], now) if is_dynamic(order) else table[0].copy()
 
@@ -114,11 +113,9 @@ class _Class(Kept):
         self.changed = False
 
     def state(self) -> dict[str, Any]:
-        """Return the jobs kept out of the queue, and the units that the limits leave."""
         return {**super().state(), "aside": self.aside.state()}
 
     def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Restore the state that `state` returned; ``jobs`` has the queued jobs by id."""
         super().restore(state)
         self.aside.restore(state["aside"], jobs)
 
@@ -193,7 +190,7 @@ class ClassLimits(Kept):
         return {**super().state(), "classes": {name: one.state() for name, one in self._classes.items()}}
 
     def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Restore the state that `state` returned; ``jobs`` has the queued jobs by id."""
+        """Restore the state that the method `state` returned; ``jobs`` has the queued jobs by id."""
         super().restore(state)
         for name, one in self._classes.items():
             one.restore(state["classes"][name], jobs)

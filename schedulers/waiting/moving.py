@@ -205,9 +205,10 @@ class MovingQueue(WaitingQueue):
         return self._best(places, self._ranked()[places])
 
     def _best(self, rows: NDArray[np.intp] | slice, ranks: Floats) -> int:
-        """Return the index in ``rows`` of the row whose job has the lowest rank.
+        """Return the index in ``rows`` of the job with the lowest rank.
 
-        ``ranks`` has the ranks of these rows, of which there must be at least one.
+        Each row of the table is a waiting job. ``ranks`` has the ranks of these rows, of which there must be at least
+        one.
         """
         which = int(np.argmin(ranks))
         if not self._sorted:

@@ -121,7 +121,7 @@ class WaitingQueue:
         return {"jobs": [job.id for job in self.each()], "arrivals_last": self.arrivals_last}
 
     def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Restore the state that `state` returned; ``jobs`` has the queued jobs by id."""
+        """Restore the state that the method `state` returned; ``jobs`` has the queued jobs by id."""
         for job_id in state["jobs"]:
             self.add(jobs[job_id])
         self.arrivals_last = state["arrivals_last"]

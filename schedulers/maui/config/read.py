@@ -147,7 +147,6 @@ class _Reader:
         self._lists: dict[str, frozenset[str] | None] = {}
 
     def settings(self) -> MauiSettings:
-        """Return the settings collected so far."""
         depths = self._depths or {"0": 1}
         stacks = {stack: (depths.get(stack, 1), self._lists.get(stack)) for stack in sorted({*depths, *self._lists})}
         return MauiSettings(self._values, self._credentials, self._system, stacks, tuple(self._standing.values()))

@@ -23,10 +23,10 @@ JOB, UNITS, NODES = range(3)
 
 
 class Slots:
-    """The counters and limits that apply to each combination of credentials.
+    """The limits on running jobs that apply to each combination of credentials.
 
-    A counter is the number of a limited credential, whose running jobs are counted. Each column is a combination. There
-    are as many rows as the largest number of limits that any combination has. Counter 0 is unlimited.
+    A counter is the number of a limited credential, whose running jobs are counted. Each array has a column per
+    combination, and as many rows as any combination has limits. Counter 0 is unlimited.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Slots:
         """Add a combination of credentials, numbered ``code``, with the limits on its jobs.
 
         Args:
-            entries: (counter, metric, soft limit, hard limit) of each limit.
+            entries: (number of the limited credential, metric, soft limit, hard limit) of each limit.
         """
         every: tuple[list[Any], ...] = (self.counters, self.metrics, *self.limits)
         for place, (lines, empty) in enumerate(zip(every, (0, 0, inf, inf), strict=True)):
@@ -72,7 +72,7 @@ class AllowedRows:
     def add_code(self, code: int, entries: Sequence[Entry]) -> None:
         """Add a combination of credentials, numbered ``code``, with the limits on its jobs.
 
-        Each entry is (number of the counter, from 1; metric; soft limit; hard limit).
+        Each entry is (number of the limited credential, from 1; metric; soft limit; hard limit).
         """
         self._slots.add(code, entries)
         counters = tuple(dict.fromkeys(counter for counter, *_ in entries))
@@ -82,16 +82,16 @@ class AllowedRows:
         self._refresh_codes(np.array([code]))
 
     def set_usage(self, counter: int, usage: Sequence[int]) -> None:
-        """Store the current numbers of running jobs, units and nodes of a counter.
+        """Store the numbers of running jobs, units and nodes of a limited credential.
 
-        A counter is the number of a limited credential.
+        ``counter`` is the number of the credential.
         """
         if counter in self._by_counter.codes:  # other counters have no limits here
             self._usage[counter] = usage
             self._dirty.add(counter)
 
     def follow(self, queue: MauiQueue) -> None:
-        """Apply all changes of the queue and of the counters since the last call."""
+        """Apply all changes of the queue and of running jobs since the last call."""
         fresh = self._by_counter.follow(queue)
         if len(fresh):
             self._allowed = [longer(line, queue.rows) for line in self._allowed]
@@ -154,7 +154,7 @@ class OutstandingRooms:
         """Add a combination of credentials, numbered ``code``, with the limits on its jobs.
 
         Args:
-            entries: (counter from 1, metric, soft limit, hard limit); the metric is 0 for work and 1 for time.
+            entries: (number of the limited credential, from 1; 0 for work or 1 for time; soft limit; hard limit).
         """
         for metric, slots in enumerate(self._slots):
             mine = [entry for entry in entries if entry[1] == metric]

@@ -59,7 +59,9 @@ class IdleRows:
         self._single &= len(numbers) < 2
 
     def considered(self, queue: MauiQueue, eligible: Bools, ranks: Floats, level: int, use: str) -> Bools:
-        """Return for each row whether it is eligible and MAXIJOB puts its job in the idle queue.
+        """Return for each row of the queue whether its job is in MAXIJOB's idle queue.
+
+        Only ``eligible`` rows can be.
 
         Args:
             level: 0 for soft limits, 1 for hard limits.
@@ -124,10 +126,10 @@ class IdleRows:
         return np.flatnonzero(found).tolist()
 
     def _choose(self, chosen: Bools, number: int, eligible: Bools, ranks: Floats, limit: float) -> None:
-        """Put the eligible rows of one limit with the highest ranks in the idle queue.
+        """Put the jobs of highest rank that one limit admits in the idle queue.
 
-        ``chosen`` says for each row whether it is in the idle queue, and is changed. At most ``limit`` rows are chosen;
-        ties are broken by submission.
+        ``chosen`` says for each row (job) whether it is in the idle queue, and is changed. At most ``limit`` of the
+        eligible rows are chosen; ties are broken by submission.
         """
         every = self._by_counter.rows[number].array()
         others = every[np.flatnonzero(eligible[every] & ~chosen[every])]
@@ -168,9 +170,9 @@ class IdleRows:
         chosen[rows[np.flatnonzero(place < limits[of])]] = True
 
     def _considered_by_several(self, queue: MauiQueue, eligible: Bools, ranks: Floats, level: int) -> Bools:
-        """Return for each row whether its job is in the idle queue.
+        """Return for each row of the queue whether its job is in the idle queue.
 
-        This function is for jobs to which several limits can apply. Rows are chosen by priority. A row is skipped if a
+        This function is for jobs to which several limits can apply. Jobs are chosen by priority. A job is skipped if a
         limit that applies to it is already used up.
         """
         limits, entries = self._limits[level], self._by_counter.counters_of
@@ -207,7 +209,10 @@ class IdleRows:
 
 
 def _first(rows: Rows, ranks: Floats, most: int) -> Rows:
-    """Return the ``most`` rows of highest priority (ties by position), in any order."""
+    """Return the ``most`` jobs of highest priority among ``rows``, in any order.
+
+    A job is given by its row in the queue. Ties go to the row that comes first.
+    """
     own = ranks[rows]
     least = np.partition(own, len(rows) - most)[len(rows) - most]
     above = np.flatnonzero(own > least)

@@ -265,7 +265,7 @@ class Limits:
         )
 
     def allowed(self, queue: MauiQueue, now: float, *, hard: bool, rows: Rows | None = None) -> Bools | None:
-        """Return which jobs the limits on running jobs allow to start.
+        """Return for each job whether the limits on running jobs allow it to start.
 
         Args:
             rows: the rows of the jobs in the queue; None: all rows.
@@ -301,10 +301,10 @@ class Limits:
         return min(room, 2.0**53)  # less than an empty row
 
     def considered(self, queue: MauiQueue, eligible: Bools, ranks: Floats, *, hard: bool, use: str = "") -> Bools:
-        """Return for each row whether it is eligible and MAXIJOB admits its job.
+        """Return for each row of the queue whether MAXIJOB admits its job.
 
-        MAXIJOB admits the jobs ranked first for their credential. ``use`` names the caller's purpose. The last result
-        is kept per use, which makes the next call faster.
+        Only ``eligible`` rows are admitted: those ranked first for their credential. ``use`` names the caller's
+        purpose. The last result is kept per use, which makes the next call faster.
         """
         self._extend()
         return self._idle_rows.considered(queue, eligible, ranks, int(hard), use)

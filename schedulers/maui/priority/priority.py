@@ -51,7 +51,7 @@ class Breakdown(NamedTuple):
     def values(self) -> dict[str, float]:
         """Return {name: value} of the priority and its terms.
 
-        The name of the rank is ``priority``; the name of a term is, for example, ``SERV.QUEUETIME``.
+        The priority, as used to rank jobs, is called ``priority``. A term is called, for example, ``SERV.QUEUETIME``.
         """
         return {"priority": self.rank} | {f"{term.component}.{term.subcomponent}": term.value for term in self.terms}
 
@@ -137,9 +137,9 @@ class Priorities:
         return "BYPASS" in self._active["SERV"] and self._weight["BYPASS"] != 0.0
 
     def ranks(self, queue: Columns, now: float) -> Floats:
-        """Return the priority of each row, truncated as in Maui.
+        """Return the priority of each row's job, truncated as in Maui.
 
-        Rows of equal priority are ordered by submission.
+        Jobs of equal priority are ordered by submission.
         """
         self._extend()
         return self._rank(self._total(queue, now, now))
@@ -156,7 +156,7 @@ class Priorities:
         return service and not capped and not moving
 
     def totals(self, queue: Columns, chosen: NDArray[np.intp], now: float, at: float) -> Floats:
-        """Return the priorities of some rows at time ``at`` (s), not truncated.
+        """Return the priorities of the jobs in some rows at time ``at`` (s), not truncated.
 
         The result is exact if from ``now`` (s) on no job starts or ends and no fairshare window begins.
         """
@@ -164,7 +164,10 @@ class Priorities:
         return self._total(_some(queue, chosen), now, at)
 
     def breakdown(self, queue: Columns, row: int, now: float) -> Breakdown:
-        """Return the terms of a row's priority; they sum exactly to the value in `ranks`."""
+        """Return the terms of the priority of a row's job.
+
+        They sum exactly to its value in `ranks`.
+        """
         self._extend()
         rows = _some(queue, slice(row, row + 1))
         code = int(rows.code[0])

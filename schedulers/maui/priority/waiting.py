@@ -19,9 +19,9 @@ _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
 def longer(column: NDArray[_Scalar], length: int, empty: float = 0) -> NDArray[_Scalar]:
-    """Return a column of at least ``length`` values.
+    """Return an array of at least ``length`` values, beginning with those of ``column``.
 
-    This is the column itself if it is long enough; else a copy of at least twice its length.
+    This is ``column`` itself if it is long enough; else a copy of at least twice its length, filled up with ``empty``.
     """
     if length <= len(column):
         return column
@@ -117,7 +117,7 @@ class MauiQueue:
         ]
 
     def restore(self, state: Sequence[Sequence[Any]], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Restore the state that `state` returned.
+        """Restore the state that the method `state` returned.
 
         ``jobs`` has all jobs by id that wait or were just cancelled.
         """
@@ -186,7 +186,7 @@ class MauiQueue:
 
 
 class FixedColumn(Generic[_Scalar]):
-    """A column of the queue whose values do not change while a job waits.
+    """An array with a value per row of the queue that stays the same while a job waits.
 
     Each value is computed only once.
     """

@@ -147,7 +147,7 @@ class SlurmMachine:
         return {"down": hex(self.down), "completing": hex(self.completing)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned.
+        """Restore what the method `state` returned.
 
         The caller must then call `take` for each running job.
         """

@@ -549,11 +549,11 @@ def fill(runs: list[NodeRun], asked: NodesAsked, nodes: int) -> dict[int, int] |
 
 
 class _Filling:
-    """Takes CPUs of nodes until a request is met.
+    """Assigns CPUs of nodes to a job until its request is met.
 
     Attributes:
         nodes, need: nodes and CPUs that the request still lacks.
-        most: number of nodes that may still be taken.
+        most: number of nodes that may still be added.
     """
 
     def __init__(self, asked: NodesAsked, nodes: int) -> None:
@@ -564,7 +564,6 @@ class _Filling:
 
     @property
     def done(self) -> bool:
-        """Whether enough nodes and CPUs are taken."""
         return self.nodes <= 0 and self.need <= 0
 
     def take(self, at: int, cpus: int) -> None:

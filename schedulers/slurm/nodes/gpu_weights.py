@@ -90,7 +90,7 @@ class GpuWeights:
         return [[gpus, format(nodes, "x")] for gpus, nodes in self.counted.items()]
 
     def restore(self, state: Any) -> None:
-        """Restore what `state` returned."""
+        """Restore what the method `state` returned."""
         self.counted = {gpus: int(nodes, 16) for gpus, nodes in state}
         self._weights = None
 

@@ -156,7 +156,7 @@ def fits_gres(wanted: Mapping[str, int], free: Mapping[str, int]) -> bool:
 def take_gres(wanted: Mapping[str, int], free: Mapping[str, int]) -> dict[str, int]:
     """Return {gres: count} that a job with the request ``wanted`` gets from one node.
 
-    If the request names no type, types are taken in the node's order.
+    If the request names no GPU type, types are used in the node's order.
     """
     taken: dict[str, int] = {}
     for name, count in wanted.items():
