@@ -27,7 +27,7 @@ _FOURS: Final = 0x0F0F0F0F0F0F0F0F
 
 
 def words_of(count: int) -> int:
-    """Return how many words a bit set of ``count`` bits needs."""
+    """Return the number of words of a bit set that holds ``count`` bits."""
     return -(-count // WORD)
 
 

@@ -29,7 +29,10 @@ _REF: Final = "#/$defs/{name}"
 
 
 def build() -> dict[str, Any]:
-    """Return the schema of any frame, with frames, events and decisions in ``$defs``."""
+    """Return the JSON Schema of all frames.
+
+    Its ``$defs`` has the schemas of the single frames, events and decisions.
+    """
     _, components = msgspec.json.schema_components(FRAMES.values(), ref_template=_REF)
     definitions = {_public(name): _tidied(component) for name, component in components.items()}
     # A peer sees only one kind of reply, so the schema does not show that `ReplyFrame` derives from `Reply`.

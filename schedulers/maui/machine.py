@@ -105,7 +105,7 @@ class PlannedMachine(Protocol[_Taken, _Place]):
         """Return the latest end (s) of a running job, given its number."""
 
     def is_end(self, time: float) -> bool:
-        """Return whether a running job must end at ``time`` (s) at the latest."""
+        """Return whether ``time`` (s) is the latest end of a running job."""
 
     def held_by(self, job: SchedulerJob) -> _Taken:
         """Return the units, or parts of nodes, that a running job holds."""
@@ -126,15 +126,15 @@ class PlannedMachine(Protocol[_Taken, _Place]):
         """
 
     def find(self, access: int, job: SchedulerJob, walltime: float) -> _Place | None:
-        """Return the earliest period in which a job fits, with the units that it would take.
+        """Return the earliest reservation that a job could get; None if it fits nowhere.
 
-        The result is what the job takes, with start and end. Return None if the job fits nowhere.
+        It has the units, or parts of nodes, that the job would hold, with start and end.
         """
 
     def reserve(self, access: int, job: SchedulerJob, walltime: float) -> _Place | None:
-        """Reserve the earliest period in which a job fits; return it with the reserved units.
+        """Make the earliest possible reservation for a job; return it, or None if it fits nowhere.
 
-        The result is what the job takes, with start and end. Return None if the job fits nowhere.
+        It has the units, or parts of nodes, that the job will hold, with start and end.
         """
 
     def keep(self, place: _Place) -> None:

@@ -87,7 +87,10 @@ class PlannedNodes(NodeSearch):
     # -- running jobs -----------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Return what each running job takes of the nodes, and its times, as plain values."""
+        """Return the running jobs, with their tasks and GPUs per node and their times.
+
+        The values are such that JSON can hold them.
+        """
         return {"now": self.slices.now, "running": [[number, plain(one)] for number, one in self._running.items()]}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -127,7 +130,7 @@ class PlannedNodes(NodeSearch):
         return self._running[number].end
 
     def is_end(self, time: float) -> bool:
-        """Return whether a running job must end at ``time`` (s) at the latest."""
+        """Return whether ``time`` (s) is the latest end of a running job."""
         return any(place.end == time for place in self._running.values())
 
     def held_by(self, job: SchedulerJob) -> Takes:

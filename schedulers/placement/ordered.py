@@ -63,7 +63,7 @@ class InLine:
         self._known: dict[Machine, tuple[_Lines, Chances | None]] = {}
 
     def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
-        """Return open units for the job; None if there are too few or none are suitable."""
+        """Return units for the job; None if too few of the open units are suitable."""
         if job.size > len(open_units):
             return None
         self.learn(machine)

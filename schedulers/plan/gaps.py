@@ -167,7 +167,7 @@ def bordering_loop(book: Book, line: int, time: int, first: int, last: int) -> I
 
 
 def most_free(book: Book, length: float, first: int, before: int) -> Ints:
-    """Return the greatest number of units free for ``length`` s, by latest start.
+    """Return how many units can be free for ``length`` s from one start, by latest start.
 
     The result has shape (before + 1,). Entry k is the maximum over the start times ``first`` to k - 1, and 0 if k <=
     first. Times are indices into ``book.times``.

@@ -26,7 +26,7 @@ class Place(NamedTuple):
     units: int
 
     def is_closed(self, closures: Sequence[Closure]) -> bool:
-        """Return whether a closure overlaps these units during this time."""
+        """Return whether any closure closes one of these units during this time."""
         return any(begin < self.end and end > self.begin and units & self.units for begin, end, units in closures)
 
 

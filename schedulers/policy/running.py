@@ -41,7 +41,7 @@ class RunningJobs:
 
     @property
     def by_end(self) -> Sequence[tuple[float, int, int]]:
-        """(expected end in s, number, units) of each running job, ascending.
+        """Each running job as (expected end in s, number, units), ascending.
 
         The caller must not change the sequence.
         """

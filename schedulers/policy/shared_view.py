@@ -84,7 +84,7 @@ class SharedView:
             return f"{error.what}: {error.found}"
 
     def open(self, closed: NodeSet) -> Bools:
-        """Return which nodes are not ``closed``, shape (nodes,).
+        """Return for each node whether it is not in ``closed``, shape (nodes,).
 
         The caller must not write to the array.
         """
@@ -188,7 +188,10 @@ class SharedView:
         return np.hstack([self.free.amounts, self.free.gpus])
 
     def split(self, table: Amounts) -> tuple[Amounts, Amounts]:
-        """Split a table with the columns of `table` into the resources and the GPUs."""
+        """Split a table of amounts into the columns of resources and the columns of GPUs.
+
+        The columns are those of the method `table`.
+        """
         width = len(self.nodes.resources)
         return table[:, :width], table[:, width:]
 

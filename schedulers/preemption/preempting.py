@@ -23,7 +23,7 @@ _SOON: Final = 1.0
 
 
 class KeptUnits(NamedTuple):
-    """What is kept free for a queued job until the jobs preempted for it have ended.
+    """The units kept free for a queued job until the jobs preempted for it have ended.
 
     Attributes:
         units: the units kept free; if jobs share nodes, the nodes on which something is kept free.

@@ -192,7 +192,10 @@ class Daemon:
         return job.limit_end + (self.controller.config.over_time_limit if own is None else own)
 
     def advance(self, now: float) -> Actions:
-        """Run every activity that is due at ``now``; none may be due earlier."""
+        """Run every activity that is due at ``now`` (s).
+
+        No activity may be due earlier, so call this at each time that `next_time` returns.
+        """
         self._actions = Actions([], [], [], [])
         self._now = now
         self.catch_up(now)
@@ -361,7 +364,7 @@ class Daemon:
             victim.preempted_by = 1
 
     def state(self) -> dict[str, Any]:
-        """Return the daemon's times as values that JSON can hold."""
+        """Return the times of past and future activities, and other state, as plain values."""
         return {
             "phase": self.phase,
             "barren": self.barren,

@@ -23,7 +23,7 @@ PERIODS: Final = {"DAY": DAY, "WEEK": WEEK}
 
 
 class TargetMode(Enum):
-    """The kind of a fairshare target, by the mark after its number."""
+    """The kind of a fairshare target, which the mark after its number gives."""
 
     TARGET = ""
     FLOOR = "+"

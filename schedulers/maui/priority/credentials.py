@@ -53,7 +53,10 @@ class Credentials:
 
     @property
     def table(self) -> NDArray[np.int64]:
-        """Return ``parts`` as an array, shape (combinations, kinds of credentials)."""
+        """Return the numbers of the credentials in each combination.
+
+        The shape is (combinations, kinds of credentials).
+        """
         return self._table[: len(self.parts)]
 
     def _number(self, kind: int, name: str | None) -> int:

@@ -46,7 +46,7 @@ class _Targets(NamedTuple):
 class _Counters(Kept):
     """Usage (unit x s) of all credentials of one kind, such as users.
 
-    ``usage`` has the shape (windows newest first, names).
+    ``usage`` has the shape (windows, names); the newest window comes first.
     """
 
     _kept = ("usage", "rates", "older")

@@ -244,7 +244,7 @@ class _Marks:
     def join(self, job: SchedulerJob, plan: NodePlan, end: float) -> None:
         """Add a job without a mark; ``end`` (s) is the end of its reservation.
 
-        For a known job, only set this end.
+        If the job was added before, only set this end.
         """
         row = self._column.get(job.number)
         if row is None:

@@ -43,7 +43,7 @@ class Used:
 
     @classmethod
     def restored(cls, state: list[Any]) -> "Used":
-        """Return the counts as they were when the method `state` returned ``state``."""
+        """Return the counts saved in ``state``, a result of the method `state`."""
         used = cls()
         used.jobs, used.submitted, used.tres = state[0], state[1], dict(state[2])
         return used
@@ -262,7 +262,7 @@ class Accounts:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore the usage that `state` returned."""
+        """Restore the usage that the method `state` returned."""
         for one, known in zip(self.associations, state["associations"], strict=True):
             one.usage, one.wall, one.minutes = known[0], known[1], dict(known[2])
             one.used = Used.restored(known[3])

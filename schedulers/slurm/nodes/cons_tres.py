@@ -502,9 +502,10 @@ def stops(running: Sequence[Running], usable: int, need: int = 0) -> Iterator[tu
 
 
 def whole_tasks(asked: NodesAsked, got: dict[int, int], able: Able) -> dict[int, int]:
-    """Return {node: CPUs} for whole tasks.
+    """Divide a job's tasks among the nodes of ``got``; return {node: CPUs}.
 
-    In order, each node gets as many tasks as fit, but at least one task is left for each later node.
+    In order, each node gets as many whole tasks as fit, but at least one task is left for each later node. If they do
+    not fit, return ``got``.
     """
     per_task = asked.cpus_per_task
     if asked.whole or per_task <= 1 or len(got) < 2:

@@ -10,7 +10,7 @@ from pipistrelle.schedulers.slurm.cluster.bits import runs_of, span
 
 
 class Able(NamedTuple):
-    """Nodes on which a job could use any CPU, and the usable CPUs of each.
+    """Nodes on which a job could use at least one CPU, with the number of usable CPUs.
 
     The nodes are in ascending order.
     """

@@ -45,7 +45,7 @@ class Free:
                     self.gres[at] = {name: count + gres.get(name, 0) for name, count in free.items()}
 
     def usable(self, asked: NodesAsked, nodes: NDArray[np.intp], *, memory_counts: bool, by_core: bool) -> Able:
-        """Return the nodes on which the job could use any CPU, with their usable CPUs.
+        """Return the nodes on which the job could use at least one CPU, with their usable CPUs.
 
         Args:
             nodes: indices of the nodes to test, ascending.

@@ -243,7 +243,7 @@ class Controller:
     def beyond(self, job: SlurmJob, part: SlurmPartition) -> str:
         """Return which limit of a partition a job exceeds, as a reason to wait; "" if none.
 
-        Flags of the job's QOS exempt it from some of them.
+        Flags of the job's QOS exempt it from some of these limits.
         """
         settings = part.settings
         flags = self.accounts.qos[job.qos].settings.flags if job.qos >= 0 else frozenset()
@@ -287,7 +287,7 @@ class Controller:
     def start(self, job: SlurmJob, alloc: Alloc, now: int) -> SlurmJob:
         """Start a job, or the next task of an array, on these nodes.
 
-        Return the record that runs.
+        Return the record of the running job or task.
         """
         if len(job.ids) > 1:
             job = self._split(job)
@@ -376,7 +376,7 @@ class Controller:
         self.changed += 1
 
     def _forget(self, job: SlurmJob) -> None:
-        """Remove a job that will not run again from its user's and account's submitted jobs."""
+        """Stop counting a job, which will not run again, as submitted by its user and account."""
         self.limits.count_submitted(job, -1)
         same = self.names.get((job.user, job.sub.name))
         if same is not None:
@@ -411,10 +411,7 @@ class Controller:
         self.changed += 1
 
     def records(self, number: int, task: int | None) -> list[SlurmJob] | None:
-        """Return the records of a job id, or of one task of an array.
-
-        Return None if there is none.
-        """
+        """Return the records of a job id, or of one task of an array; None if it is unknown."""
         found = self.by_number.get(number)
         if found is None or task is None:
             return found

@@ -29,10 +29,7 @@ class KnowsJobs(Protocol):
     dropped: list[SlurmJob]
 
     def records(self, number: int, task: int | None) -> Sequence[SlurmJob] | None:
-        """Return the records of a job id, or of one task of an array.
-
-        Return None if there is none.
-        """
+        """Return the records of a job id, or of one task of an array; None if it is unknown."""
 
     def twins(self, job: SlurmJob) -> Sequence[SlurmJob]:
         """Return the jobs of the same user and name that have not ended."""

@@ -78,7 +78,10 @@ class _Pass:
         return self.result
 
     def _is_due(self, job: SlurmJob, part: int) -> bool:
-        """Return whether the pass must test a job; if the pass ends here, set the result's note."""
+        """Return whether the pass must test a job.
+
+        If the whole pass must stop here, set the result's note.
+        """
         parameters = self.parameters
         if parameters.sched_max_job_start and len(self.result.started) >= parameters.sched_max_job_start:
             self.result.note = "sched_max_job_start"
