@@ -113,7 +113,9 @@ class KernelNode:
 
 
 class Nodes(NamedTuple):
-    """The machine; positions number its units in the order of allocation.
+    """The machine's nodes and units.
+
+    A position is the number of a unit in the order of allocation.
 
     Attributes:
         rows: `KernelNode` records.

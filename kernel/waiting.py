@@ -28,7 +28,7 @@ class QueueCounts:
 
 
 class Queue(NamedTuple):
-    """The queued jobs; place i of block b is at index b * BLOCK + i.
+    """The queued jobs, in blocks: job i of block b is at index b * BLOCK + i.
 
     Attributes:
         job, size, occupies: each job's row of the workload, units and walltime (s).

@@ -69,7 +69,7 @@ class NodeSet:
 
     @classmethod
     def _make(cls, intervals: tuple[tuple[int, int], ...], count: int) -> Self:
-        """Return the set of canonical intervals with `count` units in total, unchecked."""
+        """Return the set of canonical intervals with `count` units in total, without checks."""
         made = _new(cls)
         made._intervals = intervals
         made._count = count

@@ -153,8 +153,8 @@ class FirstInLine(InLine):
     def take(self, job: SchedulerJob, free: FreeUnits, machine: Machine) -> tuple[NodeSet, FreeUnits]:
         """Take the units that `pick` would choose among all free units.
 
-        Enough units must be free, and all jobs must have the same line. Return the units taken, and the set of the free
-        units that remain, now stored by position in the line.
+        Enough units must be free, and one order of units (`Line`) must apply to all jobs. Return the units taken, and
+        the set of the free units that remain, now stored by position in this order.
         """
         if machine not in self._known:
             self.learn(machine)

@@ -178,9 +178,9 @@ class QueueLimits(Protocol):
         """Record that a job ended, or left the queue without starting, at ``now`` (s)."""
 
     def forget(self, job: SchedulerJob) -> bool:
-        """Remove a job from the jobs that were set aside (kept out of the queue).
+        """Remove a job from the jobs that are kept out of the queue.
 
-        Return whether the job was among them.
+        Return whether it was one of them.
         """
 
     def let_in(self) -> list[SchedulerJob]:

@@ -267,7 +267,7 @@ class ClassLimits(Kept):
                 self.pending = now
 
     def forget(self, job: SchedulerJob) -> bool:
-        """Remove a job from the jobs set aside (kept out of the queue).
+        """Remove a job from the jobs that are kept out of the queue.
 
         Return whether it was one of them.
         """
@@ -278,9 +278,9 @@ class ClassLimits(Kept):
         return True
 
     def let_in(self) -> list[SchedulerJob]:
-        """Return the jobs set aside that may now join the queue.
+        """Return the jobs kept out of the queue that may now join it.
 
-        These jobs are no longer set aside. Their number is as large as the limits of their classes allow.
+        They no longer count as kept out. Their number is as large as the limits of their classes allow.
         """
         found: list[SchedulerJob] = []
         now = self.pending

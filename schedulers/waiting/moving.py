@@ -207,8 +207,7 @@ class MovingQueue(WaitingQueue):
     def _best(self, rows: NDArray[np.intp] | slice, ranks: Floats) -> int:
         """Return the index in ``rows`` of the job with the lowest rank.
 
-        Each row of the table is a waiting job. ``ranks`` has the ranks of these rows, of which there must be at least
-        one.
+        Each row of the table is a waiting job. ``ranks`` has the ranks of these rows; at least one row must be given.
         """
         which = int(np.argmin(ranks))
         if not self._sorted:

@@ -458,7 +458,7 @@ Running = tuple[int, int, int, int, int, SlurmJob]
 
 
 def timeline(running: Sequence[SlurmJob]) -> list[Running]:
-    """Return running jobs, ordered by the end of their limits, for `stops`."""
+    """Return running jobs, sorted by the end of their time limits, as `stops` needs them."""
     following = [job.limit_end for job in running[1:]] + [-1]
     return [
         (job.nodes, job.limit_end, later, mine.cpus, mine.most, job)

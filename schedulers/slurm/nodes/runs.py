@@ -58,7 +58,7 @@ def make_runs(usable: Able, weight: NDArray[np.int64], required: int = 0) -> lis
 
 
 def best_run(runs: Sequence[NodeRun | None], nodes: int, cpus: int) -> int | None:
-    """Return the position of the run to use next; None if no run is left.
+    """Return the index in ``runs`` of the run of nodes to use next; None if none is left.
 
     Runs of the lowest weight come first. Of these, the smallest run that suffices is used, or else the largest.
     """
