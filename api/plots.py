@@ -48,7 +48,7 @@ class Drawn(Protocol):
 
     @property
     def takes(self) -> Table:
-        """What each started job takes of shared nodes."""
+        """The resources that each started job holds on shared nodes."""
 
     @property
     def config(self) -> dict[str, Any]:

@@ -190,7 +190,7 @@ class Run:
 
     @cached_property
     def takes(self) -> Table:
-        """What each started job takes of its nodes.
+        """The resources that each started job holds on its nodes.
 
         The table exists only if jobs share nodes with cores, memory or GPUs.
         """

@@ -26,9 +26,10 @@ from pipistrelle.kernel.waiting import BLOCK, cut, drop_first, first_of, join, k
 
 @within
 def _find_levels(plans: Plans, words: int) -> None:
-    """Compute the units closed by maintenance at each level of latest ends.
+    """Compute the units that maintenance closes to the jobs of each level.
 
-    The module's docstring explains levels. ``words`` is the length of a bit set.
+    A level is a range of latest ends of jobs. Maintenance closes the same units to all jobs of a level. ``words`` is
+    the length of a bit set.
     """
     level = 0
     plans.level_closed[:words] = 0
@@ -49,7 +50,7 @@ def _find_levels(plans: Plans, words: int) -> None:
 def _level_of(plans: Plans, end: float) -> int:
     """Return the level of a job that ends at ``end`` (s) at the latest.
 
-    The module's docstring explains levels.
+    A level is a range of latest ends of jobs. Maintenance closes the same units to all jobs of a level.
     """
     level = 0
     while level < plans.counts.levels and plans.levels[level + 1].begin < end:
@@ -89,7 +90,7 @@ def _count_beside(nodes: Nodes, plans: Plans, level: int) -> int:
 
 @within
 def _take_first(units: Ints, count: int, taken: Ints) -> None:
-    """Copy the first ``count`` set bits of ``units`` to ``taken``."""
+    """Add the lowest ``count`` units of the bit set ``units`` to the bit set ``taken``."""
     for word in range(units.size):
         bits = units[word]
         held = bits_in(bits)
@@ -209,9 +210,9 @@ def _start_on_taken(run: State, job: int, now: float) -> None:
 
 @within
 def _open_to(nodes: Nodes, plans: Plans, level: int) -> None:
-    """Put the free units that are not closed at a level into ``plans.open``.
+    """Put the free units that maintenance leaves to jobs of a level into ``plans.open``.
 
-    Clear ``plans.taken``.
+    A level is a range of latest ends of jobs. Also clear ``plans.taken``.
     """
     base = level * nodes.free.size
     for word in range(nodes.free.size):
@@ -239,7 +240,7 @@ def _start_in_order(run: State, now: float) -> int:
 
 @woven_in
 def _passes(run: State, first: int, job: int, now: float) -> bool:
-    """Start ``job`` before ``first``, the first queued job, if allowed.
+    """Start ``job`` if that does not delay ``first``, the first queued job.
 
     Return whether ``job`` was started.
     """

@@ -75,7 +75,7 @@ def count_nodes(nodes: Nodes, held: Ints, base: int, low: int, high: int) -> int
 
 @woven_in
 def set_off(run: State, slot: int, now: float) -> float:
-    """Begin the work of the running job in a slot.
+    """Begin the work of the running job that is stored in a slot.
 
     Return the time (s) at which the attempt ends unless it is interrupted.
     """
@@ -100,9 +100,9 @@ def set_off(run: State, slot: int, now: float) -> float:
 
 @woven_in
 def begin_work(run: State, slot: int, job: int, now: float) -> None:
-    """Put a job that starts now into a slot of the running jobs, and begin its work.
+    """Store a job that starts now as running, in a slot, and begin its work.
 
-    The caller has already put the job's units into the slot.
+    The caller has already stored the job's units in the slot.
     """
     rules, slots, clock = run.rules, run.slots, run.clock
     row = slots.rows[slot]
@@ -131,6 +131,8 @@ def begin_work(run: State, slot: int, job: int, now: float) -> None:
 def _come_back(run: State, job: int, held: int, saved: float, now: float) -> None:
     """Prepare the next attempt of a job that was interrupted now.
 
+    This sets its number, walltime and saved work. A job that may never finish is noted for a check.
+
     Args:
         held: number of nodes of the interrupted attempt.
         saved: work (s) that checkpoints have saved, over all attempts.
@@ -151,9 +153,9 @@ def _come_back(run: State, job: int, held: int, saved: float, now: float) -> Non
 
 @woven_in
 def close(run: State, slot: int, now: float) -> None:
-    """Log the attempt of the job in a slot, which ends or is interrupted now.
+    """Log the attempt of the running job in a slot, which ends or is interrupted now.
 
-    Also update its job's totals.
+    Also update the job's totals, such as its waiting time.
     """
     rules, lives, one = run.rules, run.lives, run.slots.rows[slot]
     job, start, ends = run.slots.job[slot], one.start, one.ends

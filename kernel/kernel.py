@@ -81,7 +81,7 @@ class KernelRun(NamedTuple):
     running: dict[int, Ints]
 
     def units_of(self, row: int) -> NodeSet:
-        """Return the units that the attempt in a row of `attempts` had."""
+        """Return the units of an attempt, given its row in `attempts`."""
         return self.units_in(self.attempts.words[row])
 
     def units_in(self, words: Ints) -> NodeSet:
@@ -91,7 +91,7 @@ class KernelRun(NamedTuple):
 
 
 def why_not(setup: Setup, spec: RunSpec, policy: Policy | None = None) -> str | None:
-    """Return the first reason why the kernel cannot simulate a run, or None."""
+    """Return the first reason why the kernel cannot simulate a run; None if it can."""
     try:
         plan_of(setup, spec, policy, keeping=False)
     except Outside as outside:
@@ -217,7 +217,7 @@ def _complete(plan: KernelPlan, lives: KernelLives, submitted: int, running: Int
 
 
 def _check_hope(reliability: Reliability, run: State, plan: KernelPlan) -> None:
-    """Raise Stalled if a job that was just interrupted can hardly ever finish."""
+    """Raise Stalled if a job that was just interrupted is almost certain never to finish."""
     clock, lists, most = run.clock, run.lists, reliability.expected_attempts
     now, each = float(clock.now), int(run.nodes.rows.units.max())
     for job, time in zip(lists.hopes[: clock.hopes].tolist(), lists.needed.tolist(), strict=False):
@@ -301,7 +301,7 @@ class _Feed:
     def until(self, horizon: float) -> Outs:
         """Return the next outages that begin before ``horizon`` (s).
 
-        Outages returned by earlier calls are left out.
+        Outages that earlier calls returned are left out.
         """
         if not self._endless or horizon >= LONGEST_HORIZON:
             horizon = LONGEST_HORIZON

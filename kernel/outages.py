@@ -27,7 +27,7 @@ def _holder(slots: KernelSlots, running: int, words: int, position: int) -> int:
 
 @within
 def _find_struck(nodes: Nodes, slots: KernelSlots, clock: KernelClock, struck: Ints, node: int) -> None:
-    """Add the slots of running jobs on a node to the list ``struck``.
+    """Add the slots of running jobs on a node to ``struck``, the list of jobs to interrupt.
 
     They are added in the order of job starts.
     """
@@ -47,7 +47,7 @@ def _find_struck(nodes: Nodes, slots: KernelSlots, clock: KernelClock, struck: I
 
 @woven_in
 def release(run: State, slot: int, now: float) -> None:
-    """Free the units of the ended job in a slot.
+    """Free the units of the ended job that is stored in a slot.
 
     The caller has already removed the job from the heap of end times.
     """
@@ -68,7 +68,7 @@ def release(run: State, slot: int, now: float) -> None:
 
 @within
 def keep_words(nodes: Nodes, slots: KernelSlots, log: Log, slot: int, row: int) -> None:
-    """Copy the bit set of the units of a slot's job into a row of the log."""
+    """Copy the units of the running job in a slot, a bit set, to a row of the log."""
     base = slot * nodes.free.size
     for word in range(slots.rows[slot].low, slots.rows[slot].high):
         log.words[row, word] = slots.held[base + word]
@@ -76,7 +76,7 @@ def keep_words(nodes: Nodes, slots: KernelSlots, log: Log, slot: int, row: int) 
 
 @woven_in
 def end(run: State, slot: int, place: int, now: float) -> None:
-    """End the attempt in a slot.
+    """End the attempt of the running job in a slot.
 
     Its end time is at index ``place`` of the heap of end times.
     """
@@ -135,7 +135,7 @@ def _goes_down(run: State, node: int, planned: int, now: float) -> None:
 
 @within
 def _close_node(nodes: Nodes, clock: KernelClock, node: int, now: float) -> None:
-    """Remove the free units of a node that went down now.
+    """Remove the units of a node that went down now from the free units.
 
     Units that were just released are removed, too.
     """
@@ -162,9 +162,9 @@ def _comes_up(nodes: Nodes, clock: KernelClock, node: int, now: float) -> None:
 
 @within
 def _passes_in_vain(clock: KernelClock, arriving: bool) -> bool:
-    """Count an instant with outages but no progress.
+    """Count an instant at which nodes go down; return whether there were too many in a row.
 
-    Return whether there were too many such instants in a row. The count starts again if there was progress, or if the
+    The count starts again if a job was submitted, started or ended since the last such instant. It also does if the
     workload has more jobs to submit (``arriving``).
     """
     if clock.moved & 1 or arriving:
@@ -208,9 +208,9 @@ def fail(run: State, arriving: bool, now: float) -> tuple[int, bool, bool]:
 
 @within
 def repair(nodes: Nodes, slots: KernelSlots, clock: KernelClock, now: float) -> bool:
-    """End all repairs that are complete now.
+    """Complete all repairs that are due now.
 
-    Return whether a node has no failure left.
+    Return whether some node has no unrepaired failure left.
     """
     news = False
     while clock.repairs > 0 and slots.repair_time[0] == now:
@@ -260,7 +260,7 @@ def _announce(plans: Plans) -> None:
 
 @within
 def _forget(plans: Plans, chosen: int, end: float) -> None:
-    """Remove the maintenance window that ends at ``end`` (s).
+    """Remove the maintenance window that ends at ``end`` (s) from the plans.
 
     ``chosen`` is the number of its node set.
     """
@@ -274,9 +274,9 @@ def _forget(plans: Plans, chosen: int, end: float) -> None:
 
 @within
 def _next_step(plans: Plans) -> tuple[int, int]:
-    """Remove the next start or end of maintenance.
+    """Remove the next start or end of maintenance from the list of steps.
 
-    Return its node set's number and its kind.
+    Return the number of its node set, and its kind.
     """
     chosen, kind = plans.step_set[0], plans.step_kind[0]
     plans.counts.steps -= 1

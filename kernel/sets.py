@@ -27,7 +27,7 @@ _FOURS: Final = 0x0F0F0F0F0F0F0F0F
 
 
 def words_of(count: int) -> int:
-    """Return how many words a bit set of ``count`` bits needs."""
+    """Return the number of words of a bit set that holds ``count`` bits."""
     return -(-count // WORD)
 
 
@@ -154,7 +154,7 @@ def heap_drop(times: Floats, slots: Ints, count: int, at: int) -> None:
 
 @inlined
 def rank_of(times: Floats, count: int, time: float) -> int:
-    """Return how many of the first ``count`` ascending times are at most ``time``."""
+    """Return how many of the first ``count`` times, which are ascending, are at most ``time``."""
     low, high = 0, count
     while low < high:
         middle = (low + high) >> 1

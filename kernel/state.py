@@ -113,7 +113,9 @@ class KernelNode:
 
 
 class Nodes(NamedTuple):
-    """The machine; positions number its units in the order of allocation.
+    """The machine's nodes and units.
+
+    A position is the number of a unit in the order of allocation.
 
     Attributes:
         rows: `KernelNode` records.
@@ -430,7 +432,7 @@ def words_with(chosen: NDArray[np.bool_]) -> Ints:
 
 
 def make_plans(units: int, words: int) -> Plans:
-    """Return the state of maintenance before any is known.
+    """Return the kernel's record of maintenance at time 0, before any is announced.
 
     Args:
         units: size of the machine; 0 if there is no maintenance.

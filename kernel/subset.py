@@ -159,9 +159,9 @@ def _check_setup(setup: Setup, spec: RunSpec) -> None:
 
 
 def _order_of(policy: ComposedPolicy, workload: Workload) -> tuple[int, Floats]:
-    """Return how jobs are ranked, and the priority boost of each job (s).
+    """Return the constant for the queue order, and each job's priority boost (s).
 
-    The way of ranking is a constant of the module `state`.
+    The constant is one of the module `state`, such as `BY_SUBMIT`.
     """
     order, none = policy.order, np.zeros(len(workload))
     if type(order) is Fcfs:
@@ -178,7 +178,7 @@ def _order_of(policy: ComposedPolicy, workload: Workload) -> tuple[int, Floats]:
 
 
 def _intervals(setup: Setup, reliability: Reliability) -> Floats:
-    """Return the work between two checkpoints (s) by number of nodes.
+    """Return the work between two checkpoints (s), by a job's number of nodes.
 
     The result has shape (nodes + 1,).
     """
@@ -193,7 +193,7 @@ def _intervals(setup: Setup, reliability: Reliability) -> Floats:
 
 @lru_cache(maxsize=16)
 def _intervals_at(way: Resilience, rate: float, nodes: int) -> Floats:
-    """Return the work between two checkpoints (s) by number of nodes.
+    """Return the work between two checkpoints (s), by a job's number of nodes.
 
     The shape is (nodes + 1,), for jobs of 0 to ``nodes`` nodes. ``rate`` is the failure rate of a node (1/s). Trials of
     a study that differ only in their seeds share the result.

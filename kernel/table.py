@@ -120,9 +120,9 @@ def _nodes(made: KernelRun, *, failing: bool, there: NDArray[np.bool_]) -> tuple
 
 
 def _figures(made: KernelRun, platform: Platform, size: Ints) -> ReliabilitySummary:
-    """Return the summary of failures.
+    """Return the figures on failures and lost work of a run.
 
-    Its formulas are those of `ReliabilityBook` and `NodeBook`.
+    The formulas are those of `ReliabilityBook` and `NodeBook`.
     """
     attempts = made.attempts
     sizes = size[attempts.job]

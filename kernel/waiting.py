@@ -20,7 +20,7 @@ _HALF: Final = BLOCK // 2
 
 
 class QueueCounts:
-    """A record with the numbers of used blocks, unused blocks and queued jobs."""
+    """A record of the numbers of used blocks, unused blocks and jobs of the queue."""
 
     line: int
     spare: int
@@ -28,7 +28,7 @@ class QueueCounts:
 
 
 class Queue(NamedTuple):
-    """The queued jobs; place i of block b is at index b * BLOCK + i.
+    """The queued jobs, in blocks: job i of block b is at index b * BLOCK + i.
 
     Attributes:
         job, size, occupies: each job's row of the workload, units and walltime (s).
@@ -99,7 +99,7 @@ def _count_in(queue: Queue, block: int, size: int, time: float) -> None:
 
 @within
 def summarise(queue: Queue, block: int) -> None:
-    """Recompute the index of a block."""
+    """Recompute the index of a block of the queue: its smallest job size and least walltimes."""
     classes = queue.size_class[-1] + 1
     begin = block * classes
     queue.least_time[begin : begin + classes] = np.inf
@@ -131,7 +131,7 @@ def _new_block(queue: Queue, place: int) -> int:
 
 @woven_in
 def copy_job(queue: Queue, source: int, target: int) -> None:
-    """Copy a job from one index to another."""
+    """Copy a job of the queue from index ``source`` to index ``target``."""
     queue.job[target] = queue.job[source]
     queue.size[target] = queue.size[source]
     queue.occupies[target] = queue.occupies[source]
@@ -150,7 +150,7 @@ def _move(queue: Queue, source: int, target: int, count: int) -> None:
 
 @within
 def _close_up(queue: Queue, block: int) -> int:
-    """Move the jobs of a block to its first places, and return their number."""
+    """Move the jobs of a block of the queue to its first positions; return their number."""
     gone = queue.first[block]
     count = queue.end[block] - gone
     _move(queue, block * BLOCK + gone, block * BLOCK, count)
@@ -163,9 +163,8 @@ def _close_up(queue: Queue, block: int) -> int:
 def _place_of(queue: Queue, job: int) -> tuple[int, int]:
     """Return where a job must be inserted into the queue.
 
-    That is the position of a block in ``queue.line``, and a place in this block.
-
-    The job must precede at least one queued job.
+    The result is an index into ``queue.line``, which gives the block of the queue, and a position in this block. The
+    job must precede at least one queued job.
     """
     low, high = 0, queue.counts.line - 1  # find the first block whose last job follows the new one
     while low < high:
@@ -231,7 +230,7 @@ def join(queue: Queue, job: int, size: int, time: float) -> None:
 
 @inlined
 def first_of(queue: Queue) -> int:
-    """Return the first job in the queue, as its row of the workload."""
+    """Return the first queued job, as its row in the workload."""
     block = queue.line[0]
     return int(queue.job[block * BLOCK + queue.first[block]])
 
@@ -284,9 +283,9 @@ def tidy(queue: Queue) -> None:
 
 @woven_in
 def keep(queue: Queue, at: int, kept: int) -> int:
-    """Move a job that stays in the queue from index ``at`` down to ``kept``.
+    """Move a job that stays in the queue from index ``at`` down to index ``kept``.
 
-    Return ``kept + 1``.
+    Return ``kept + 1``, the index for the next job that stays.
     """
     if kept < at:
         copy_job(queue, at, kept)
@@ -295,9 +294,9 @@ def keep(queue: Queue, at: int, kept: int) -> int:
 
 @woven_in
 def cut(queue: Queue, place: int, end: int) -> None:
-    """Remove the jobs from index ``end`` on in a block.
+    """Remove the jobs from index ``end`` on in a block of the queue.
 
-    The block is at position ``place`` of ``queue.line``.
+    The block is the one at index ``place`` of ``queue.line``.
     """
     block = queue.line[place]
     if end < block * BLOCK + queue.end[block]:
@@ -308,7 +307,10 @@ def cut(queue: Queue, place: int, end: int) -> None:
 
 @woven_in
 def leave(queue: Queue, count: int) -> None:
-    """Subtract ``count`` removed jobs from the queue's length, and merge small blocks."""
+    """Subtract ``count``, the number of removed jobs, from the length of the queue.
+
+    Then merge blocks with few jobs.
+    """
     queue.counts.waiting -= count
     if count > 0 and queue.counts.line > 1:
         tidy(queue)

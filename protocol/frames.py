@@ -88,9 +88,9 @@ def malformed(raw: msgspec.Raw, index: int, now: float, error: Exception, known:
 
 
 def placed(error: Exception, index: int) -> str:
-    """Return an error's text with its JSON path below ``$.events[index]``.
+    """Return an error's text, with the index of its decision added to its JSON path.
 
-    If the text has no path, ``$.events[index]`` is appended.
+    The path then begins with ``$.events[index]``. If the text has no path, this is appended.
     """
     text = str(error)
     return text.replace("`$", f"`$.events[{index}]") if "`$" in text else f"{text} - at `$.events[{index}]`"
@@ -211,7 +211,10 @@ def encode_value(value: Any, what: str) -> bytes:
 
 
 def _decoded(value: Any) -> Any:
-    """Return ``value`` as a Python value; undecoded JSON gives ``""``, so that a null in it is no error."""
+    """Return ``value`` as a plain Python value.
+
+    Return "" for undecoded JSON. So a null in it counts as no error.
+    """
     return "" if isinstance(value, msgspec.Raw) else plain(value)
 
 

@@ -29,7 +29,10 @@ _REF: Final = "#/$defs/{name}"
 
 
 def build() -> dict[str, Any]:
-    """Return the schema of any frame, with frames, events and decisions in ``$defs``."""
+    """Return the JSON Schema of all frames.
+
+    Its ``$defs`` has the schemas of the single frames, events and decisions.
+    """
     _, components = msgspec.json.schema_components(FRAMES.values(), ref_template=_REF)
     definitions = {_public(name): _tidied(component) for name, component in components.items()}
     # A peer sees only one kind of reply, so the schema does not show that `ReplyFrame` derives from `Reply`.
@@ -54,7 +57,10 @@ def _public(name: str) -> str:
 
 
 def _tidied(node: Any) -> Any:
-    """Return a part of the schema in plain JSON Schema and with one-line descriptions."""
+    """Return a part of the schema without msgspec's extensions of JSON Schema.
+
+    Descriptions are shortened to one line.
+    """
     if isinstance(node, dict):
         # `discriminator` is from OpenAPI; strict validators refuse it.
         tidied = {key: _tidied(value) for key, value in node.items() if key != "discriminator"}

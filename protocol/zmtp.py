@@ -127,7 +127,10 @@ class ZmtpStream:
         self.allow(longest, farthest)
 
     def allow(self, longest: int, farthest: int) -> None:
-        """Set the limits for later messages."""
+        """Set the limits for later messages, in bytes.
+
+        ``longest`` is the most for a message. ``farthest`` is the most for a frame that may be skipped.
+        """
         self._longest = longest
         self._farthest = farthest
 
@@ -152,7 +155,7 @@ class ZmtpStream:
 
     @property
     def convenient(self) -> int:
-        """The best number of bytes to ask the socket for next."""
+        """The number of bytes to ask the socket for next, so that few reads are needed."""
         missing = self._skip
         head = self._head()
         if head is not None:
@@ -257,7 +260,10 @@ class ZmtpStream:
         return flags, body
 
     def _read_over(self, flags: int, begin: int, size: int) -> tuple[int, bytes] | None:
-        """Skip a body that is too long, and put an empty frame with the same flags in its place."""
+        """Remove a body that is too long, and return an empty frame with the same flags.
+
+        The rest of the body is skipped when it arrives. Return None if the next frame is incomplete.
+        """
         there = min(len(self._buffer) - begin, size)
         del self._buffer[: begin + there]
         self._buffer[:0] = bytes((flags & ~_LONG, 0))

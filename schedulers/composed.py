@@ -74,11 +74,10 @@ class ComposedPolicy:
             self._tell_starts(view, self._usage)
 
     def wake_when(self, view: View) -> WakeWhen | None:
-        """Return the conditions under which an event can change a decision, now or later.
+        """Return the conditions under which an event can change a decision.
 
-        Any other event changes no decision. Return None if every event can change one. Call this after `decide`. Jobs
-        that end or arrive without waking the policy come with the next notice, in order, so a rule that decides from
-        the present state alone misses nothing.
+        Other events need not wake the policy. It learns of the jobs that ended or arrived in between from the next
+        notice. Return None if every event can change a decision. Call this after `decide`.
         """
         if not self._can_skip or view.shared is not None or view.limits is not None:
             return None
@@ -89,18 +88,18 @@ class ComposedPolicy:
         return when
 
     def _share(self) -> None:
-        """Switch to the backfilling rule's variant for shared nodes.
+        """Switch to the backfilling rule's version for shared nodes.
 
-        Raise PolicyError if there is none.
+        Raise PolicyError if it has none.
         """
         if not self._shares:
             self._backfill = on_nodes(self._backfill)
             self._shares = True
 
     def begin_anew(self) -> None:
-        """Forget all reservations after a change of placement.
+        """Replace the backfilling rule by a new one without reservations.
 
-        Raise PolicyError if that is impossible.
+        This is necessary after a change of placement. Raise PolicyError if the rule cannot be created again.
         """
         if self._anew is None:
             raise PolicyError(
@@ -133,7 +132,7 @@ class ComposedPolicy:
         self._view, self._running = view, {job.id: job for job in jobs}
 
     def learn_past(self, view: View, steps: Sequence[PastStep]) -> None:
-        """Pass the previous scheduler's starts and ends to the order.
+        """Report the starts and ends under the previous scheduler to the order.
 
         Do nothing if the order does not depend on past usage.
         """
@@ -162,9 +161,9 @@ class ComposedPolicy:
                     view.reject(job, why)
 
     def _never_placed(self, view: View, job: SchedulerJob) -> str | None:
-        """Return why the placement refuses a job even on an empty machine.
+        """Return why the placement finds no units for a job even on an empty machine.
 
-        Return None if it does not refuse the job.
+        Return None if it finds some.
         """
         if picked(self.placement, job, view.machine.all_units - view.closed_pools(job), view.machine) is not None:
             return None

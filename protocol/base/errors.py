@@ -65,7 +65,7 @@ class InputError(PipistrelleError):
 
 @contextmanager
 def said_of(option: str) -> Iterator[None]:
-    """Put the option's name into the errors raised inside this ``with`` block."""
+    """Add the name of an option to each error raised inside this ``with`` block."""
     try:
         yield
     except PipistrelleError as error:
@@ -113,7 +113,7 @@ def printable(text: str, stand_in: str = "?") -> str:
 
 
 def cut(text: str, length: int) -> str:
-    """Return the text, with its middle left out if it is longer than ``length``."""
+    """Return the text; if longer than ``length`` characters, leave its middle out."""
     if len(text) <= length:
         return text
     return f"{text[: length - length // 4]} ... {text[-(length // 4) :]}"

@@ -48,9 +48,10 @@ def prepare_log(set_up: Callable[["Logger"], None]) -> None:
 
 
 def logger() -> "Logger":
-    """Return the log; call this before running user code, which may use loguru.
+    """Return the program's log.
 
-    Unless a command has called `prepare_log`, warnings in the log become Python warnings.
+    Call this before running user code, which may use loguru. Unless a command has called `prepare_log`, warnings in the
+    log become Python warnings.
     """
     from loguru import logger as log
 

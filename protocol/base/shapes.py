@@ -96,7 +96,10 @@ def _any_of(words: list[str]) -> str:
 
 
 def _below(raw: Any, kind: Any, step: str) -> tuple[Any, Any, str]:
-    """Return the part of ``raw`` to which one step of a path leads, with its type and its key or index."""
+    """Return the value at the key or index ``step`` of ``raw``, its type, and that key.
+
+    ``kind`` is the type of ``raw``. The step ``...`` stands for a key that msgspec does not name.
+    """
     if step == "...":  # msgspec does not name the key: use the first value that cannot be converted
         (inner,) = (get_args(one)[1] for one in _alternatives(kind) if get_origin(one) is dict)
         keys = (key for key, value in raw.items() if not _fits(value, inner))
@@ -132,7 +135,10 @@ def _structs(kind: Any) -> list[type[msgspec.Struct]]:
 
 
 def _fields(kind: Any, raw: Any) -> tuple[msgspec.structs.FieldInfo, ...]:
-    """Return the fields of a struct; for a union, of the struct that the tag in ``raw`` selects."""
+    """Return the fields of a struct type.
+
+    ``kind`` can be a union. Then the tag in ``raw`` selects one of its structs.
+    """
     for one in _structs(kind):
         config = one.__struct_config__
         if config.tag is None or (isinstance(raw, dict) and raw.get(config.tag_field or "") == config.tag):

@@ -42,7 +42,7 @@ class Kept:
         return {name: plain(getattr(self, name)) for name in self._kept}
 
     def restore(self, state: Any, *made: Any, **more: Any) -> None:
-        """Restore a state that `state` returned.
+        """Restore ``state``, a result of the method `state`.
 
         ``made`` and ``more`` are passed to each attribute's own `restore`.
         """

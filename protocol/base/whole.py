@@ -263,10 +263,11 @@ def _flush_folder(folder: str) -> None:
 
 
 def _pieces(rows: bytes, at: int) -> Iterator[int]:
-    """Yield the offsets at which to cut rows into separate writes, so that SIGKILL seldom cuts a row.
+    """Yield the offsets in ``rows`` at which each write should end.
 
     SIGKILL can end a write between two memory pages. So one write holds the lines that lie within one page, and a line
-    that crosses into the next page has a write of its own. The first row begins at byte ``at`` of the file.
+    that crosses into the next page has a write of its own. Then SIGKILL seldom cuts a row. The first row begins at byte
+    ``at`` of the file.
     """
     end = 0
     while end < len(rows):

@@ -175,7 +175,10 @@ class FreeUnits:
             raise AssertionError(f"count is {self.count} but the intervals hold {count}")
 
     def _rebuilt(self, units: NodeSet, change: Callable[[NodeSet, NodeSet], NodeSet]) -> bool:
-        """Rebuild the intervals near `units` and return True, or return False if there are too many."""
+        """Apply a change to the intervals near `units` only, and return True.
+
+        Return False, and change nothing, if more than four times as many intervals are near as `units` has.
+        """
         at, past = bisect_left(self._ends, units.first - 1), bisect_right(self._starts, units.last + 1)
         if past - at > 4 * len(units.intervals):
             return False

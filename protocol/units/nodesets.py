@@ -69,7 +69,7 @@ class NodeSet:
 
     @classmethod
     def _make(cls, intervals: tuple[tuple[int, int], ...], count: int) -> Self:
-        """Return the set of canonical intervals with `count` units in total, unchecked."""
+        """Return the set of canonical intervals with `count` units in total, without checks."""
         made = _new(cls)
         made._intervals = intervals
         made._count = count
@@ -386,7 +386,10 @@ class NodeSet:
 
 
 def _after(intervals: tuple[tuple[int, int], ...], unit: int, start: int = 0) -> int:
-    """Return the position of the first interval after `unit`, searching from `start`."""
+    """Return the index of the first interval that begins after `unit`.
+
+    The search begins at index `start`.
+    """
     # (unit + 1, 0) sorts before every interval that begins at unit + 1 and after all earlier ones.
     return bisect_left(intervals, (unit + 1, 0), start)
 

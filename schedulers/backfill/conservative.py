@@ -26,7 +26,10 @@ MANY_LOOKS: Final = 10_000
 
 @cache
 def _compiled() -> ModuleType:
-    """Return the loops that make reservations, compiled if numba is installed."""
+    """Return the module with the loops that make reservations.
+
+    It is the version compiled by numba if numba is installed, and plain Python otherwise.
+    """
     try:
         from pipistrelle.schedulers.plan import compiled
     except ImportError:
@@ -50,7 +53,7 @@ class Conservative:
         self._looks = 0
 
     def on_nodes(self) -> Backfill:
-        """Return the rule for nodes that jobs share."""
+        """Return this rule's version for machines on which jobs share nodes."""
         return ConservativeOnNodes()
 
     def reservation(self, job: SchedulerJob) -> float:
@@ -101,7 +104,10 @@ class Conservative:
         self._plan = plan if plan.needed else None
 
     def wake_when(self, view: View) -> WakeWhen | None:
-        """Return when an event can start a job or move a reservation, as conditions."""
+        """Return the conditions under which the policy must be called.
+
+        Return None while jobs wait, because then every event can start a job or move a reservation.
+        """
         return None if view.waiting else NOTHING_TO_PLAN
 
 
@@ -125,20 +131,21 @@ class _InSlices(Plan):
             self.slices.take(place.units, place.begin, place.end)
 
     def begin(self, number: int) -> float:
-        """Return when (s) a waiting job's reservation begins; inf if it has none."""
+        """Return the start (s) of a waiting job's reservation; inf if it has none.
+
+        ``number`` is the job's number.
+        """
         place = self._places.get(number)
         return inf if place is None else place.begin
 
     def places(self) -> dict[int, Place]:
-        """Return the reservations (start, end and units) by number of the waiting job."""
+        """Return the reservations of waiting jobs, {number of the job: (start, end, units)}."""
         return self._places
 
     def state(self) -> dict[str, Any]:
-        """Return the plan and the reservations of queued jobs as plain values."""
         return {**super().state(), "places": plain(self._places)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore the state that `state` returned."""
         super().restore(state)
         self._claim(message_of(state["places"]))
 

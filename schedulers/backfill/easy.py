@@ -53,7 +53,7 @@ class NoBackfill(Stateless):
     """No backfilling: jobs start strictly in the order of the queue."""
 
     def on_nodes(self) -> Backfill:
-        """Return the rule for nodes that jobs share."""
+        """Return this rule's version for machines on which jobs share nodes."""
         return NoBackfillOnNodes()
 
     def schedule(self, view: View, placement: Placement) -> None:
@@ -87,7 +87,7 @@ class FirstFit(Kept):
         self._kept_back = False
 
     def on_nodes(self) -> Backfill:
-        """Return the rule for nodes that jobs share."""
+        """Return this rule's version for machines on which jobs share nodes."""
         return FirstFitOnNodes()
 
     def schedule(self, view: View, placement: Placement) -> None:
@@ -143,7 +143,7 @@ class Easy:
         self._grouped: GroupedQueue | None = None
 
     def on_nodes(self) -> Backfill:
-        """Return the rule for nodes that jobs share."""
+        """Return this rule's version for machines on which jobs share nodes."""
         return EasyOnNodes(shortest_first=self._shortest_first)
 
     def reservation(self, job: SchedulerJob) -> float | None:
@@ -197,8 +197,8 @@ class Easy:
     def wake_when(self, view: View) -> WakeWhen | None:
         """Return the conditions under which an event can start a job.
 
-        The shadow time does not become later when jobs end. So a candidate that would run past it needs units beyond
-        those that the reservation leaves over, and each such unit is a unit more that is free.
+        The shadow time does not become later when jobs end. So a waiting job that would run past it can start only when
+        more units are free than now. Each unit that it lacks must become free first.
         """
         if self._reserved_for is None:
             return once_one_fits(view)
@@ -215,7 +215,7 @@ class Easy:
         return WakeWhen(fits, (WakeAtEnd(least),))
 
     def _schedule_by_units(self, view: View, units: OpenUnits, *, fits_by_count: bool) -> None:
-        """Schedule with sets of single units instead of their number.
+        """Schedule by sets of single units; `schedule` itself only counts units.
 
         This is necessary if jobs may not all use the same units, or if jobs hold units that are out of service.
         """

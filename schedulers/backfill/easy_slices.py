@@ -32,7 +32,7 @@ class EasySlices(Kept):
         self._place: Place | None = None
 
     def on_nodes(self) -> Backfill:
-        """Return the rule for nodes that jobs share."""
+        """Return this rule's version for machines on which jobs share nodes."""
         return EasySlicesOnNodes()
 
     def reservation(self, job: SchedulerJob) -> float | None:

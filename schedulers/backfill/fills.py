@@ -31,13 +31,16 @@ _MOST_QUESTIONS: Final = 10000
 
 
 def only(rows: Rows, mask: Bools) -> Rows:
-    """Return ``rows[mask]``, computed several times faster than by numpy's indexing."""
+    """Return the rows for which ``mask`` is true.
+
+    This is ``rows[mask]``, but several times faster than numpy's indexing.
+    """
     found: Rows = rows[np.flatnonzero(mask)]
     return found
 
 
 class JobColumns(Protocol):
-    """Waiting jobs as columns, one row per job."""
+    """Attributes of the waiting jobs as arrays, in which each row is a job."""
 
     #: units per job; an empty row has more than any machine
     size: Ints
@@ -134,9 +137,9 @@ class Candidates:
             self.rows = self._first(depth)
 
     def _first(self, depth: int) -> Rows:
-        """Return the ``depth`` rows of highest priority, in the order of submission.
+        """Return the ``depth`` selected jobs of highest priority, in the order of submission.
 
-        Ties in priority go to the job submitted first.
+        A job is given by its row in the queue. Ties in priority go to the job submitted first.
         """
         keys = self._ranks[self.rows]
         least = np.partition(keys, len(keys) - depth)[len(keys) - depth]
@@ -146,23 +149,23 @@ class Candidates:
         return first
 
     def in_order(self, most: int) -> Rows:
-        """Return the ``most`` rows of highest priority, in the order of priority.
+        """Return the ``most`` selected jobs of highest priority, in the order of priority.
 
-        Ties go to the job submitted first.
+        A job is given by its row in the queue. Ties go to the job submitted first.
         """
         rows = self._first(most) if len(self.rows) > most else self.rows
         return rows[np.argsort(-self._ranks[rows], kind="stable")]
 
     def _allowed(self, rows: Rows) -> Bools:
-        """Return for each row whether the limits still allow its job to start."""
+        """Return for each of the jobs (rows of the queue) whether limits still let it start."""
         allowed = self._allows(rows)
         eligible: Bools = self._eligible[rows]
         return eligible if allowed is None else eligible & allowed
 
     def _has_room(self, rows: Rows) -> Bools:
-        """Return for each row whether its job fits some window of free units.
+        """Return for each of the jobs (rows of the queue) whether it fits some window.
 
-        Pass only rows of jobs that are not larger than the widest window.
+        A window is a number of units that stay free until a time. No job may be larger than the widest window.
         """
         queue = self._queue
         if not len(rows):
@@ -193,7 +196,10 @@ class Candidates:
         return only(rows, self._has_room(rows))
 
     def start(self, row: int) -> None:
-        """Start the job of a row if it fits; then drop the rows whose jobs no longer fit."""
+        """Start the job in row ``row`` of the queue if it fits; it is no longer a candidate.
+
+        If it started, jobs that no longer fit are no longer candidates either.
+        """
         self._eligible[row] = False
         if self._start(row):
             self._changed = True
@@ -204,15 +210,15 @@ class Candidates:
                 self._fitting = only(self._fitting, self._fitting != row)
 
     def best_by_rank(self, places: Rows | None = None) -> int:
-        """Return the row of highest priority.
+        """Return the job (row of the queue) that has the highest priority.
 
-        Only the rows at the indices `places` are compared; None: all rows.
+        With ``places``, compare only the selected jobs at these indices.
         """
         rows = self.rows if places is None else self.rows[places]
         return int(rows[np.argmax(self._ranks[rows])])
 
     def values(self, rows: Rows, metric: str) -> Floats:
-        """Return the value of each row by BACKFILLMETRIC.
+        """Return the value of BACKFILLMETRIC ``metric`` for each of the jobs (rows of the queue).
 
         The metric is units, walltime (s), or their product.
         """
@@ -225,7 +231,7 @@ class Candidates:
         return sizes
 
     def slack(self, rows: Rows) -> NDArray[np.int64]:
-        """Return for each row how many units other jobs may take while its job still fits."""
+        """Return how many units of the window each of the jobs (rows) would leave free."""
         queue = self._queue
         slack: NDArray[np.int64] = self._widths[queue.access[rows]] - queue.size[rows]
         return slack
@@ -301,10 +307,12 @@ FILLS: Final[dict[str, Callable[[Candidates, str], None]]] = {
 
 
 def fill_windows(candidates: Candidates, now: float, policy: str, metric: str, depth: int) -> None:
-    """Fill the windows of free units with jobs; the shortest window comes first.
+    """Start jobs in the windows of free units, one window after the other.
+
+    A window is a number of units that stay free until a time. The windows are filled in the order of their ends.
 
     Args:
-        depth: number of candidates per window. These are the first jobs that fit the window. 0: all that fit.
+        depth: number of jobs considered per window, from the first that fit it; 0: all that fit.
     """
     until = now
     while (until := candidates.next_window(until)) > now:
@@ -315,7 +323,7 @@ def fill_windows(candidates: Candidates, now: float, policy: str, metric: str, d
 def start_or_reserve(rows: Iterable[int], start: Callable[[int], bool], reserve: Callable[[int], bool]) -> None:
     """Start the jobs of ``rows`` in order; reserve units for jobs that do not fit.
 
-    ``start`` returns whether the job started, ``reserve`` whether to continue with the next job.
+    ``start`` returns whether the job of a row started. ``reserve`` returns whether to continue with the next row.
     """
     for row in rows:
         if not (start(row) or reserve(row)):
@@ -357,7 +365,7 @@ class Fill(KeepsBegins):
         self._options = options or FillOptions()
 
     def on_nodes(self) -> Backfill:
-        """Return the rule for nodes that jobs share."""
+        """Return this rule's version for machines on which jobs share nodes."""
         options = self._options
         return ReservingOnNodes(options.reservations, options.policy, options.metric, options.depth)
 

@@ -18,7 +18,7 @@ _FOR_ALL: Final = ("scheduler", "poll")
 
 
 def policy_maker(scheduler: Any) -> Make:
-    """Return a function that makes a new policy each time.
+    """Return a function that makes a new policy at each call.
 
     Args:
         scheduler: a policy, which is copied in its current state; or a class or function that makes a policy.
@@ -34,7 +34,7 @@ def policy_maker(scheduler: Any) -> Make:
 
 
 def is_factory(scheduler: Any) -> bool:
-    """Return whether a scheduler is a class or function that makes a policy."""
+    """Return whether a scheduler is a class or function that makes a policy when called."""
     return isinstance(scheduler, type) or (callable(scheduler) and not hasattr(scheduler, "decide"))
 
 

@@ -22,9 +22,9 @@ _SHOWN: Final = 60
 
 
 def check_part(axis: str, part: str, where: str | None = None) -> None:
-    """Raise PolicyError if no part of the kind ``axis`` has this name.
+    """Raise PolicyError if there is no order, backfilling rule or placement of this name.
 
-    ``axis`` is, for example, ``order``. ``where`` names the source of the part in messages.
+    ``axis`` says which of the three kinds to check, such as ``order``. ``where`` names the source in messages.
     """
     known = PARTS[axis]
     if part not in known:

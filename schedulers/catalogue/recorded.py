@@ -27,7 +27,7 @@ _SAID: Final = 500
 
 
 def _due(job: SchedulerJob) -> float:
-    """Return when (s) a job should start.
+    """Return the time (s) at which the policy ``recorded`` should start a job.
 
     This is the first possible start if the server states one, else the start in the log, else the submit time.
     """
@@ -47,7 +47,7 @@ class ByRecordedStart(Stateless):
     arrivals_last = False
 
     def rank(self, job: SchedulerJob) -> float:
-        """Return the time (s) at which the job is due."""
+        """Return the planned start of the job (s)."""
         return _due(job)
 
 
@@ -122,9 +122,9 @@ class RecordedPolicy(Kept):
             view.wake = ("JOB_SUBMITTED",)
 
     def _takes(self, view: View, shared: SharedView, job: SchedulerJob) -> Takes | None:
-        """Return what a job takes of shared nodes; None if it does not fit.
+        """Return the tasks and GPUs per node with which a job on shared nodes could start now.
 
-        Its recorded nodes are preferred.
+        Its recorded nodes are preferred. Return None if the job does not fit.
         """
         self._open = opened(self._open, view, self._placement)
         allowed = shared.open(view.shut(job))
@@ -151,9 +151,9 @@ class RecordedPolicy(Kept):
 
     @staticmethod
     def _own(machine: Machine, job: SchedulerJob, open_units: NodeSet) -> NodeSet | None:
-        """Return units of the job's recorded nodes; None if too few are open.
+        """Return units of the job's recorded nodes; None if too few of these are free.
 
-        Each node contributes equally many units if possible.
+        ``open_units`` are the free units that the job may use. Each node contributes equally many units if possible.
         """
         nodes, numbering = RecordedPolicy._recorded(job), machine.numbering
         if nodes is None:
@@ -175,7 +175,7 @@ class RecordedPolicy(Kept):
 
     @staticmethod
     def _recorded(job: SchedulerJob) -> NodeSet | None:
-        """Return the job's recorded nodes; None if unknown."""
+        """Return the nodes on which the job ran in the log; None if unknown."""
         text = None if job.description is None else job.description.recorded_nodes
         if text is None:
             return None

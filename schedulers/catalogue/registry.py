@@ -48,7 +48,7 @@ _WITH: Final = "Give --reliability NAME|FILE|auto, or a preset with a table 'rel
 
 
 def describe(name: str) -> str:
-    """Return a preset's description, or the first line of the object's docstring."""
+    """Return a preset's description, or the first line of another scheduler's docstring."""
     if name in library_names():
         return library_preset(name).description
     if name in OWN:
@@ -177,9 +177,9 @@ def called_policy(factory: Any, where: str) -> Policy:
 
 
 def checked_policy(made: Any, where: str) -> Policy:
-    """Return an object as a policy.
+    """Return ``made`` itself, after checking that it is a policy.
 
-    Raise PolicyError if it lacks a member of a policy.
+    Raise PolicyError if it lacks a member of a policy. ``where`` names its source in messages.
     """
     for attribute in ("name", "order", "decide"):
         if not hasattr(made, attribute):
@@ -199,7 +199,7 @@ def _needs_preset(what: str, found: str | None = None, hint: str | None = None) 
 
 
 def _preempting(own: "PreemptionOptions | None", given: Mapping[str, Any]) -> "PreemptionOptions":
-    """Merge given preemption options into a preset's.
+    """Return a preset's preemption options ``own``, updated by the options ``given``.
 
     Raises:
         PolicyError: neither has the option ``type``.
@@ -216,9 +216,10 @@ def _preempting(own: "PreemptionOptions | None", given: Mapping[str, Any]) -> "P
 
 
 def order_of(name: str, order: str | None = None) -> tuple[str, dict[str, Any]] | None:
-    """Return name and options of a preset's order.
+    """Return (name, options) of the order that a preset uses.
 
-    If ``order`` is given, return ``order`` without options instead. Return None if ``name`` is not a preset.
+    If the argument ``order`` replaces that order, return (``order``, no options). Return None if ``name`` is not a
+    preset.
     """
     preset = _preset(name)
     if preset is None:
@@ -239,7 +240,7 @@ def preemption_of(name: str) -> "PreemptionOptions | None":
 
 
 def own_placement(placement: str | None, options: Mapping[str, Any] | None) -> Placement | None:
-    """Return the given placement, for a scheduler with its own rules.
+    """Return a new placement by name and options, for a scheduler with its own rules.
 
     Return None if neither name nor options are given. Options without a name are for ``lowest``. Raise the errors of
     `make_placement`.
@@ -248,7 +249,7 @@ def own_placement(placement: str | None, options: Mapping[str, Any] | None) -> P
 
 
 def _options(own: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return a preset's options, updated by the options given.
+    """Return a copy of a preset's options ``own``, updated by the options ``given``.
 
     Nested tables are merged.
     """

@@ -27,7 +27,7 @@ _FRUITLESS = 500
 
 
 class Calls(Kept):
-    """Wake-up calls for times at which a job may start; at most one call is pending.
+    """Requests calls of the policy at times at which a job may start; one is pending at most.
 
     Args:
         rejects_negative: whether jobs with negative priorities may not start.
@@ -103,9 +103,9 @@ class Calls(Kept):
             self._view.call_me_later(following, f"maui {self._count}")
 
     def _rising(self, rows: Rows, now: float) -> list[float]:
-        """Return the times (s) at which negative priorities reach 0.
+        """Return the earliest time (s) at which a negative priority of ``rows`` reaches 0.
 
-        Jobs whose priority never rises are rejected.
+        The list is empty if there is none. Jobs whose priority never rises are rejected.
         """
         if not len(rows):
             return []
@@ -127,7 +127,7 @@ class Calls(Kept):
     def _growing_caps(self, rows: Rows, now: float) -> list[float]:
         """Return the earliest time (s) at which a job of ``rows`` fits its fairshare caps.
 
-        The result has one time, or none if no job ever fits. It is assumed that no job starts or ends before.
+        The list is empty if no job ever fits. It is assumed that no job starts or ends before.
         """
         queue = self._queue
         need = queue.size[rows] * queue.walltime[rows]

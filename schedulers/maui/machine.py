@@ -72,16 +72,19 @@ class PlannedMachine(Protocol[_Taken, _Place]):
         """Return why a job fits nowhere on the empty machine; None if it fits."""
 
     def state(self) -> dict[str, Any]:
-        """Return the running jobs and the times as plain values."""
+        """Return the running jobs with their units and latest ends, as plain values."""
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore the state that `state` returned."""
+        """Restore the running jobs that the method `state` returned."""
 
     def plain(self, taken: _Taken) -> Any:
-        """Return what a job takes as plain values."""
+        """Return the units, or parts of nodes, in ``taken`` as values that JSON can hold."""
 
     def parse(self, told: Any) -> _Taken:
-        """Convert the result of `plain` back to what a job takes."""
+        """Return the units, or parts of nodes, that `plain` turned into ``told``.
+
+        This is the inverse of `plain`.
+        """
 
     def follow(self, now: float, unavailable: NodeSet) -> None:
         """Advance the plan to ``now``; ``unavailable`` units or nodes are out of service."""
@@ -96,64 +99,71 @@ class PlannedMachine(Protocol[_Taken, _Place]):
         """Add a job that starts now; ``end`` is its latest end."""
 
     def ended(self, number: int) -> None:
-        """Remove a job that has ended, by number."""
+        """Remove a job that has ended; ``number`` is the job's number."""
 
     def end(self, number: int) -> float:
-        """Return the latest end of a running job."""
+        """Return the latest end (s) of a running job, given its number."""
 
     def is_end(self, time: float) -> bool:
-        """Return whether a running job's latest end is at ``time``."""
+        """Return whether ``time`` (s) is the latest end of a running job."""
 
     def held_by(self, job: SchedulerJob) -> _Taken:
-        """Return what a running job takes."""
+        """Return the units, or parts of nodes, that a running job holds."""
 
     def fit_now(self, access: int, job: SchedulerJob, walltime: float) -> _Taken | None:
-        """Return what a job of this walltime takes now; None if it does not fit."""
+        """Return the units, or parts of nodes, on which a job could start now.
+
+        ``access`` is the number of the set of reservations that admit the job. Return None if the job does not fit.
+        """
 
     def fit_without(self, access: int, job: SchedulerJob, walltime: float, gone: Sequence[int]) -> _Taken | None:
-        """Return what a job would take now if some running jobs had ended, or None.
+        """Return where a job could start now if some running jobs had ended.
 
-        None means that the job does not fit even then.
+        The result is the units, or parts of nodes, that it would take; None if it does not fit even then.
 
         Args:
             gone: numbers of these running jobs, which must have started before this instant.
         """
 
     def find(self, access: int, job: SchedulerJob, walltime: float) -> _Place | None:
-        """Return the earliest place for a job; None if it fits nowhere.
+        """Return the earliest reservation that a job could get; None if it fits nowhere.
 
-        A place is what a job takes, with start and end.
+        It has the units, or parts of nodes, that the job would hold, with start and end.
         """
 
     def reserve(self, access: int, job: SchedulerJob, walltime: float) -> _Place | None:
-        """Reserve the earliest place for a job, and return it.
+        """Make the earliest possible reservation for a job; return it, or None if it fits nowhere.
 
-        A place is what a job takes, with start and end. Return None if the job fits nowhere.
+        It has the units, or parts of nodes, that the job will hold, with start and end.
         """
 
     def keep(self, place: _Place) -> None:
-        """Keep what a job takes in ``place`` free for it until the next `begin`."""
+        """Keep the units that a job has in ``place`` free, in its period, until the next `begin`."""
 
     def is_free(self, access: int, place: _Place) -> bool:
-        """Return whether everything in ``place`` is free from its start to its end."""
+        """Return whether all units in ``place`` are free from its start to its end."""
 
     def place(self, job: SchedulerJob, taken: _Taken, begin: float, end: float) -> _Place:
-        """Combine what a job takes with the times from ``begin`` to ``end``."""
+        """Return a reservation of the units ``taken`` from ``begin`` to ``end`` (s).
+
+        On shared nodes, ``taken`` has parts of nodes instead of units.
+        """
 
     def taken(self, place: _Place) -> _Taken:
-        """Return what a job takes, without the times of ``place``."""
+        """Return the units, or parts of nodes, of a reservation."""
 
     def is_lost(self, taken: _Taken) -> bool:
-        """Return whether any of ``taken`` is out of service."""
+        """Return whether any of these units or nodes is out of service."""
 
     def is_free_now(self, job: SchedulerJob, taken: _Taken) -> bool:
-        """Return whether no job holds any of what a waiting job would take."""
+        """Return whether all units, or parts of nodes, that a waiting job would take are free."""
 
     def start(self, job: SchedulerJob, taken: _Taken, why: str | None) -> None:
-        """Start a job now."""
+        """Start a job now on the units, or parts of nodes, in ``taken``."""
 
     def backfill(self, jobs: Backfilled, accesses: int, window: Filling) -> None:
         """Start jobs that fit without delaying a reservation.
 
-        ``accesses`` is the number of accesses. An access is the number of a set of reservations that admit a job.
+        ``accesses`` is the number of different sets of reservations that admit jobs. ``window`` has the parameters of
+        backfilling.
         """

@@ -87,11 +87,14 @@ class PlannedNodes(NodeSearch):
     # -- running jobs -----------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Return what the running jobs take, and when, as plain values."""
+        """Return the running jobs, with their tasks and GPUs per node and their times.
+
+        The values are such that JSON can hold them.
+        """
         return {"now": self.slices.now, "running": [[number, plain(one)] for number, one in self._running.items()]}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore the state that `state` returned."""
+        """Restore the running jobs that the method `state` returned."""
         self._running = {number: message_of(told) for number, told in state["running"]}
         self._kept_now = []
         self.slices = self.empty(state["now"])
@@ -99,11 +102,14 @@ class PlannedNodes(NodeSearch):
             self.slices.take(place.rows, state["now"], place.end)
 
     def plain(self, taken: Takes) -> list[Any]:
-        """Return what a job takes as plain values."""
+        """Return a job's tasks and GPUs per node as values that JSON can hold."""
         return plain_takes(taken)
 
     def parse(self, told: Any) -> Takes:
-        """Convert the result of `plain` back to what a job takes."""
+        """Return the tasks and GPUs per node that `plain` turned into ``told``.
+
+        This is the inverse of `plain`.
+        """
         return parsed_takes(told)
 
     def started(self, job: SchedulerJob, taken: Takes, end: float) -> None:
@@ -115,20 +121,20 @@ class PlannedNodes(NodeSearch):
         self.forget_need(job)
 
     def ended(self, number: int) -> None:
-        """Remove a job that has ended."""
+        """Remove a job that has ended; ``number`` is the job's number."""
         place = self._running.pop(number)
         self.slices.give_back(place.rows, self.slices.now, place.end)
 
     def end(self, number: int) -> float:
-        """Return the latest end (s) of a running job."""
+        """Return the latest end (s) of a running job, given its number."""
         return self._running[number].end
 
     def is_end(self, time: float) -> bool:
-        """Return whether a running job's latest end is at ``time`` (s)."""
+        """Return whether ``time`` (s) is the latest end of a running job."""
         return any(place.end == time for place in self._running.values())
 
     def held_by(self, job: SchedulerJob) -> Takes:
-        """Return what a running job takes."""
+        """Return the tasks and GPUs that a running job has on each node."""
         return self.shared.takes_of(job)
 
     # -- a decision -------------------------------------------------------------------------------------------------
@@ -138,9 +144,9 @@ class PlannedNodes(NodeSearch):
         self.slices.advance(now)
 
     def begin(self, restrictions: Sequence[Restriction], reservations: int) -> None:
-        """Begin a decision with these restrictions.
+        """Begin a decision, in which nodes are closed to some jobs as in ``restrictions``.
 
-        At most ``reservations`` reservations may be made.
+        At most ``reservations`` reservations may be made before the next call.
         """
         for place in self._kept_now:
             self.slices.give_back(place.rows, place.begin, place.end)
@@ -168,8 +174,7 @@ class PlannedNodes(NodeSearch):
         An access is the number of a set of reservations that admit a job.
 
         Returns:
-            The numbers of the nodes that these jobs may ever use, and the periods in which some of the nodes are
-            closed.
+            The indices of the nodes that these jobs may use at some time, and the periods in which some are closed.
         """
         found = self._open.get(access)
         if found is None:
@@ -195,7 +200,7 @@ class PlannedNodes(NodeSearch):
         return None if fit is None else self.place(job, fit.takes, fit.begin, end_of(fit.begin, walltime))
 
     def order(self, shape: Shape, at: int, length: float, good: Ints) -> Ints:
-        """Return the nodes ``good``, preferred ones first.
+        """Return the nodes ``good`` in the order in which a job should use them.
 
         Under LASTAVAILABLE, a job that starts now (``at`` is 0) prefers the nodes that remain suitable for the shortest
         time. Otherwise the order is by weight and number.
@@ -207,16 +212,19 @@ class PlannedNodes(NodeSearch):
         return order
 
     def fit_now(self, access: int, job: SchedulerJob, walltime: float) -> Takes | None:
-        """Return what a job takes now; None if it does not fit."""
+        """Return the tasks and GPUs per node with which a job could start now.
+
+        ``access`` is the number of the set of reservations that admit the job. Return None if the job does not fit.
+        """
         if not self.shared.may_fit([job])[0]:
             return None
         found = self._search(access, job, walltime, self.view.now)
         return None if found is None else found.rows.takes
 
     def fit_without(self, access: int, job: SchedulerJob, walltime: float, gone: Sequence[int]) -> Takes | None:
-        """Return what a job would take now if the jobs ``gone`` had ended.
+        """Return the tasks and GPUs per node that a job could start with after other jobs' ends.
 
-        Return None if it does not fit even then.
+        ``gone`` has the numbers of these other jobs. Return None if the job does not fit even then.
         """
         now = self.view.now
         places = [self._running[number] for number in gone]
@@ -228,16 +236,16 @@ class PlannedNodes(NodeSearch):
         return None if found is None else found.rows.takes
 
     def find(self, access: int, job: SchedulerJob, walltime: float) -> NodePlace | None:
-        """Return the earliest place for a job; None if it fits nowhere.
+        """Return the earliest period in which a job fits, with its tasks and GPUs per node.
 
-        A place is what a job takes, with start and end.
+        Return None if the job fits nowhere.
         """
         return self._search(access, job, walltime, inf)
 
     def reserve(self, access: int, job: SchedulerJob, walltime: float) -> NodePlace | None:
-        """Reserve the earliest place for a job, and return it.
+        """Reserve nodes for the earliest period in which a job fits; return the reservation.
 
-        A place is what a job takes, with start and end. Return None if the job fits nowhere.
+        It has the tasks and GPUs per node, start and end. Return None if the job fits nowhere.
         """
         place = self.find(access, job, walltime)
         if place is not None:
@@ -245,13 +253,13 @@ class PlannedNodes(NodeSearch):
         return place
 
     def keep(self, place: NodePlace) -> None:
-        """Keep what a job takes in ``place`` free for it until the next `begin`."""
+        """Keep the amounts in ``place`` free for its job, in its period, until the next `begin`."""
         self._hold(place)
         if len(self._loads):
             self._loads[place.rows.nodes] += 1
 
     def is_free(self, access: int, place: NodePlace) -> bool:
-        """Return whether everything in ``place`` is free from its start to its end."""
+        """Return whether all amounts in ``place`` are free from its start to its end."""
         slices, rows = self.slices, place.rows
         if place.begin < self.view.now:
             return False
@@ -267,11 +275,11 @@ class PlannedNodes(NodeSearch):
         return enough and bool((slices.least_free(at, place.end - place.begin, rows.nodes) >= rows.taken).all())
 
     def place(self, job: SchedulerJob, taken: Takes, begin: float, end: float) -> NodePlace:
-        """Combine what a job takes with the times from ``begin`` to ``end`` (s)."""
+        """Return a reservation of these tasks and GPUs from ``begin`` to ``end`` (s)."""
         return NodePlace(begin, end, self.rows(job, taken))
 
     def taken(self, place: NodePlace) -> Takes:
-        """Return what a job takes, without the times of ``place``."""
+        """Return the tasks and GPUs per node of a reservation."""
         return place.rows.takes
 
     def is_lost(self, taken: Takes) -> bool:
@@ -279,17 +287,18 @@ class PlannedNodes(NodeSearch):
         return any(take.node in self.view.unavailable for take in taken)
 
     def is_free_now(self, job: SchedulerJob, taken: Takes) -> bool:
-        """Return whether all of what a job would take is free."""
+        """Return whether the cores, memory and GPUs that a job would take are free now."""
         return is_free(self.view, job, taken)
 
     def start(self, job: SchedulerJob, taken: Takes, why: str | None) -> None:
-        """Start a job now."""
+        """Start a job now with these tasks and GPUs per node."""
         self.view.start(job, taken, why)
 
     def backfill(self, jobs: Backfilled, accesses: int, window: Filling) -> None:
-        """Start jobs that delay no reservation.
+        """Start jobs that fit without delaying a reservation.
 
-        BACKFILLPOLICY chooses among the jobs that fit.
+        ``accesses`` is the number of different sets of reservations that admit jobs. ``window`` has the parameters of
+        backfilling; its BACKFILLPOLICY chooses among the jobs that fit.
         """
         queue, now = jobs.queue, self.view.now
         eligible = jobs.eligible & queue.live

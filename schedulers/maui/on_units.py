@@ -60,11 +60,11 @@ class PlannedUnits:
         return self._view.free.count
 
     def size(self, job: SchedulerJob) -> int:
-        """Return the number of units of a job."""
+        """Return the number of units that a job asks for."""
         return job.size
 
     def never(self, job: SchedulerJob) -> str | None:
-        """Return a message if the placement refuses a job on the empty machine; else None."""
+        """Return why the placement finds no units for a job on the empty machine; else None."""
         machine, placement = self._view.machine, self._placement
         if placement is None:
             return None
@@ -73,17 +73,17 @@ class PlannedUnits:
         return f"the placement finds no {job.size} units for it on the whole machine"
 
     def plain(self, taken: int) -> str:
-        """Return units as text."""
+        """Return the units of a bit mask as text, such as 0-3."""
         return str(units_of(taken))
 
     def parse(self, told: Any) -> int:
-        """Return the units that a text from `plain` describes."""
+        """Return the bit mask of the units that a text from `plain` describes."""
         return mask_of(NodeSet.parse(told))
 
     def begin(self, restrictions: Sequence[Restriction], reservations: int) -> None:
-        """Begin a decision with these restrictions.
+        """Begin a decision, in which units are closed to some jobs as in ``restrictions``.
 
-        At most ``reservations`` reservations may be made.
+        At most ``reservations`` reservations may be made before the next call.
         """
         self._plan.begin(restrictions, reservations)
 
@@ -92,44 +92,50 @@ class PlannedUnits:
         self._plan.started(job.number, taken, end)
 
     def held_by(self, job: SchedulerJob) -> int:
-        """Return the units of a running job."""
+        """Return the bit mask of the units that a running job holds."""
         return mask_of(job.alloc)
 
     def fit_now(self, access: int, job: SchedulerJob, walltime: float) -> int | None:
-        """Return the units that a job takes now; None if it does not fit."""
+        """Return the bit mask of the units on which a job could start now.
+
+        ``access`` is the number of the set of reservations that admit the job. Return None if the job does not fit.
+        """
         return self._plan.units_now(access, job, walltime) or None
 
     def fit_without(self, access: int, job: SchedulerJob, walltime: float, gone: Sequence[int]) -> int | None:
-        """Return the units that a job would take now if the jobs ``gone`` had ended.
+        """Return the bit mask of the units that a job could take after other jobs' ends.
 
-        Return None if it does not fit even then.
+        ``gone`` has the numbers of these other jobs. Return None if the job does not fit even then.
         """
         return self._plan.units_without(access, job, walltime, gone) or None
 
     def place(self, job: SchedulerJob, taken: int, begin: float, end: float) -> Place:
-        """Combine the units of a job with the times from ``begin`` to ``end`` (s)."""
+        """Return a reservation of the units of a bit mask from ``begin`` to ``end`` (s)."""
         return Place(begin, end, taken)
 
     def taken(self, place: Place) -> int:
-        """Return the units of a job, without the times of ``place``."""
+        """Return the bit mask of the units of a reservation."""
         return place.units
 
     def is_lost(self, taken: int) -> bool:
-        """Return whether some of these units are out of service."""
+        """Return whether any unit of a bit mask is out of service."""
         return not units_of(taken).isdisjoint(self._view.unavailable)
 
     def is_free_now(self, job: SchedulerJob, taken: int) -> bool:
-        """Return whether no job holds any of these units."""
+        """Return whether no job holds any unit of the bit mask ``taken``."""
         return not self._view.free.missing(units_of(taken))
 
     def start(self, job: SchedulerJob, taken: int, why: str | None) -> None:
-        """Start a job now."""
+        """Start a job now on the units of a bit mask."""
         alloc = units_of(taken)
         self._view.free.remove(alloc)
         self._view.start(job, alloc, why)
 
     def backfill(self, jobs: Backfilled, accesses: int, window: Filling) -> None:
-        """Fill Maui's backfill windows (periods with free units), the shortest first."""
+        """Start jobs in Maui's backfill windows, without delaying a reservation.
+
+        A window is a number of units that stay free until a time; the shortest window is filled first.
+        """
         now = self._view.now
         candidates = Candidates(
             jobs.queue,

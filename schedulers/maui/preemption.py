@@ -17,7 +17,7 @@ _MODES: Final[dict[str, PreemptMode]] = {"REQUEUE": "requeue", "CHECKPOINT": "ch
 
 
 class KeptForJob(NamedTuple):
-    """What is kept free for a waiting job until the jobs preempted for it have ended.
+    """The units kept free for a waiting job until the jobs preempted for it have ended.
 
     Attributes:
         taken: what the job will take: units, or parts of nodes.
@@ -52,7 +52,7 @@ class MauiPreemption:
         return {"priorities": [list(one) for one in self._priorities.items()], "kept": kept}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore the state that `state` returned."""
+        """Restore the values that the method `state` returned."""
         self._priorities = {int(number): priority for number, priority in state["priorities"]}
         self.kept = {
             int(number): KeptForJob(self._machine.parse(told), tuple(victims))
@@ -60,7 +60,7 @@ class MauiPreemption:
         }
 
     def started(self, job: SchedulerJob, code: int, priority: float) -> None:
-        """Record a job that starts with this priority."""
+        """Record a starting job, with its priority, as one that may be preempted."""
         if PREEMPTEE in self._settings.flags(self._credentials.combinations[code]):
             self._priorities[job.number] = priority
 
@@ -69,7 +69,7 @@ class MauiPreemption:
         self._priorities.pop(number, None)
 
     def keep_all(self, now: float, job_of: Callable[[int], tuple[SchedulerJob, float]]) -> None:
-        """Reserve what is kept for waiting jobs until the preempted jobs have ended.
+        """Reserve again the units kept for waiting jobs whose preempted jobs still run.
 
         ``job_of`` returns a waiting job, and its planned walltime (s), by the job's number.
         """
@@ -78,9 +78,9 @@ class MauiPreemption:
             self._machine.keep(self._machine.place(job, one.taken, now, end_of(now, walltime)))
 
     def ready(self, job_of: Callable[[int], tuple[SchedulerJob, float]]) -> list[tuple[int, KeptForJob]]:
-        """Return the waiting jobs (by number) for which everything kept is free now.
+        """Return the waiting jobs (by number) for which all units kept for them are free now.
 
-        If something kept for a job is out of service, nothing is kept for this job any more.
+        If a unit kept for a job is out of service, nothing is kept for this job any more.
         """
         found = []
         for number, one in list(self.kept.items()):

@@ -265,7 +265,7 @@ class MauiScheduler(Kept):
         return self.queue.job(row), float(self.queue.walltime[row])
 
     def _unforeseen_begins(self) -> Iterable[float]:
-        """Yield the start times (s) of reservations at which no running job will end."""
+        """Yield the start times (s) of reservations at which no job is expected to end."""
         ends = {place.end for place in self.reserved.values()}
         for place in self.reserved.values():
             # A planned end brings an event, so no call is needed then.
@@ -275,9 +275,9 @@ class MauiScheduler(Kept):
     # ------------------------------------------------------------------ which jobs may start
 
     def _ready(self, ranks: Floats, now: float) -> Bools:
-        """Return which rows have jobs that may be considered now.
+        """Return for each row of the queue whether its job may be considered now.
 
-        Jobs that are deferred, or held back by a negative priority or a fairshare cap, may not.
+        Deferred jobs may not, nor jobs held back by a negative priority or a fairshare cap.
         """
         queue = self.queue
         ready: Bools = queue.live.copy()
@@ -302,7 +302,9 @@ class MauiScheduler(Kept):
         return ready
 
     def _selected(self, ready: Bools, ranks: Floats, now: float, *, hard: bool, use: str) -> Bools:
-        """Return which of the ready rows respect the limits on running and waiting jobs.
+        """Return which ready rows of the queue have jobs within the limits on jobs.
+
+        The limits are those on running and on waiting jobs.
 
         Args:
             hard: whether to apply the hard limits; otherwise the soft limits apply.
@@ -332,7 +334,7 @@ class MauiScheduler(Kept):
     # ------------------------------------------------------------------ in the order of priority
 
     def _start_in_order(self, eligible: Bools, ranks: Floats, now: float, *, hard: bool = False) -> bool:
-        """Start the first jobs by rank while they fit; reserve units for the next jobs.
+        """Start jobs in the order of priority while they fit, then reserve units for the next.
 
         With ``hard`` limits no reservation is made, and the first job that does not fit ends the loop. Return whether
         any job started; if so, rows that were eligible may now exceed a limit.
@@ -396,9 +398,9 @@ class MauiScheduler(Kept):
         return started
 
     def _stacks(self) -> Ints:
-        """Return the group of reservations of each combination of credentials; -1: none.
+        """Return which RESERVATIONDEPTH[X] applies to each combination of credentials.
 
-        A group is the index X of RESERVATIONDEPTH[X], as a number.
+        The result has the position of X in the settings; -1 if none applies.
         """
         numbers = self._stack_numbers
         for names in self._credentials.combinations[len(numbers.array()) :]:
@@ -407,9 +409,9 @@ class MauiScheduler(Kept):
         return numbers.array()
 
     def _drop_blocked(self, eligible: Bools, keys: Floats, now: float, *, hard: bool) -> None:
-        """Remove the eligible rows that now exceed a limit.
+        """Make the jobs ineligible that now exceed a limit, and set their keys to -inf.
 
-        A job that has started may have used up the limit.
+        The arrays have one row per job of the queue. This is called after starts, which may have used up a limit.
         """
         rows = np.flatnonzero(eligible)
         allowed = self.limits.allowed(self.queue, now, hard=hard, rows=rows)
@@ -419,7 +421,7 @@ class MauiScheduler(Kept):
             keys[beyond] = -inf
 
     def _keep_reservations(self, ranks: Floats, restrictions: list[Restriction], now: float) -> None:
-        """Renew the reservations of the last decision, each at the same time or earlier."""
+        """Renew the reservations of the last decision, each at the same start or an earlier one."""
         queue, plan = self.queue, self._plan
         jobs = [queue.job(queue.row_of[number]) for number in self.reserved if number in queue.row_of]
         jobs.sort(key=lambda job: (-ranks[queue.row_of[job.number]], job.number))

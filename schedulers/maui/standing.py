@@ -44,8 +44,8 @@ class StandingReservations:
     def _mask(self, standing: Standing, machine: Machine) -> int:
         """Return the units of a standing reservation, as a bit mask.
 
-        These are the units of its hosts, or all units if it names no hosts. If it has tasks, it gets only the units
-        that they need: the highest ones, and units of its hosts before other units.
+        These are the units of its hosts, or all units if it names no hosts. If it has tasks, it gets only as many units
+        as they need. The highest units are used, and units of its hosts before other units.
         """
         every = mask_of(machine.all_units)
         hosts = every
@@ -61,13 +61,13 @@ class StandingReservations:
         return self._highest(hosts, wanted)
 
     def _count(self, mask: int) -> int:
-        """Return the number of processors of some units."""
+        """Return the number of processors of the units in a bit mask."""
         if self._processors is None:
             return mask.bit_count()
         return sum(self._processors[unit] for unit in units_of(mask))
 
     def _highest(self, mask: int, wanted: int) -> int:
-        """Return the highest units in ``mask`` that together have ``wanted`` processors.
+        """Return the highest units in ``mask`` (a bit mask) that have ``wanted`` processors.
 
         Return all units if they have too few processors.
         """
@@ -102,7 +102,7 @@ class StandingReservations:
         ]
 
     def closed(self, now: float) -> list[tuple[int, Closure]]:
-        """Return the closed units and times of each reservation and period.
+        """Return the units and times that each standing reservation closes to other jobs.
 
         Each entry is (number of the standing reservation, units and times). The periods of a reservation are DEPTH
         periods from the current one on, and an earlier one if it has not ended.

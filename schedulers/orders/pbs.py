@@ -86,9 +86,10 @@ class PbsOrder(Kept):
         self._priorities = {**priorities, **self.options.queue_priorities}
 
     def attributes(self, job: SchedulerJob) -> Sequence[float]:
-        """Return the job's submit time (s), size, walltime (s), queue priority and entity.
+        """Return the attributes of a job from which the formula's variables are computed.
 
-        The variables of the formula are computed from these. The entity is a number in the fairshare tree.
+        These are submit time (s), size, walltime (s), queue priority, and the number of its entity in the fairshare
+        tree.
         """
         queue = job.description.queue if job.description is not None else None
         priority = self._priorities.get(queue or "", 0.0)
@@ -103,7 +104,10 @@ class PbsOrder(Kept):
         return np.negative(values, out=values)
 
     def values(self, table: Floats, now: float) -> Floats:
-        """Return the values of the formula at ``now`` (s); ``table`` is as in `ranks`."""
+        """Return the value of the formula for each job at ``now`` (s).
+
+        ``table`` has the jobs' attributes as in `ranks`.
+        """
         return self._formula.values(self._columns(table, now), table.shape[1])
 
     def terms(self, job: SchedulerJob, now: float) -> dict[str, float]:
@@ -113,7 +117,7 @@ class PbsOrder(Kept):
         return {"priority": value} | {name: float(np.ravel(column)[0]) for name, column in columns.items()}
 
     def _columns(self, table: Floats, now: float) -> dict[str, Floats | float]:
-        """Return the values of the formula's variables at ``now`` (s)."""
+        """Return {variable of the formula: its value for each job, or for all} at ``now`` (s)."""
         self._tree.advance(now)
         submit, size, walltime, priority, entity = table
         columns: dict[str, Floats | float] = {}

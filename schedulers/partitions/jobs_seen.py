@@ -20,7 +20,7 @@ _MOST: Final = 0.95
 
 
 class JobsSeen(Kept):
-    """The jobs seen so far, grouped by size, rounded up to a power of two."""
+    """Statistics of the jobs seen so far, by size rounded up to a power of two."""
 
     _kept = ("_begin", "_came", "_took", "_asked", "_running", "_due")
 
@@ -38,11 +38,11 @@ class JobsSeen(Kept):
         self._due = FIRST_CLASSES
 
     def state(self) -> Any:
-        """Return the statistics."""
+        """Return the statistics as values that JSON can hold."""
         return {**super().state(), "_took": plain({power: list(took) for power, took in self._took.items()})}
 
     def restore(self, state: Any, *made: Any, **more: Any) -> None:
-        """Restore the state that `state` returned."""
+        """Restore the statistics that the method `state` returned."""
         super().restore(state)
         self._took = {power: SortedList(took) for power, took in self._took.items()}
 
@@ -58,9 +58,9 @@ class JobsSeen(Kept):
                 self._ended(*self._running.pop(job.id), time)
 
     def look(self, view: View) -> bool:
-        """Record arrivals and ends of jobs.
+        """Record the jobs that have arrived or ended since the last call.
 
-        Return whether the job classes must be computed again.
+        Return whether so many more jobs have ended that the job classes must be computed again.
         """
         for job in view.arrivals:
             if not self._came:
@@ -79,7 +79,7 @@ class JobsSeen(Kept):
         return True
 
     def started(self, view: View) -> None:
-        """Record the running jobs."""
+        """Record the running jobs with their sizes and starts."""
         for job in view.running:
             self._running.setdefault(job.id, (job.size, job.start))
 
@@ -91,7 +91,7 @@ class JobsSeen(Kept):
     def classes(self, now: float, units: int) -> tuple[RankedClass, ...]:
         """Return the job classes, with rates and run times of the ended jobs.
 
-        Return no classes if no time has passed.
+        Return an empty tuple if no time has passed.
         """
         hours = (now - self._begin) / HOUR
         found = []

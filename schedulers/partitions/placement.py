@@ -33,7 +33,7 @@ class PartitionOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class ByPartition:
-    """A placement in the job's own partition.
+    """A placement that keeps each job within its own partition of nodes.
 
     If this partition is full, a more reliable one is used. Jobs of a class without a partition try the least reliable
     partition first. A job that fits no allowed partition uses the whole machine, most reliable partitions first.
@@ -91,9 +91,9 @@ class ByPartition:
         return picked(self._inner, job, units, machine) if len(units) >= job.size else None
 
     def _from_all(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
-        """Return units for a job from the whole machine; None if it does not fit now.
+        """Return units for a job from any partitions; None if it does not fit now.
 
-        Most reliable partitions come first, and as few partitions as suffice are used.
+        The most reliable partitions come first, and as few partitions as suffice are used.
         """
         units = NodeSet.EMPTY
         for part in self.parts:
@@ -103,9 +103,10 @@ class ByPartition:
         return self._within(job, open_units, machine)
 
     def _begin(self, job: SchedulerJob, units: NodeSet, machine: Machine) -> int | None:
-        """Return the index of the first partition to try; None for the whole machine.
+        """Return the index of the partition that a job should try first.
 
-        The result is None also if the inner placement finds no units in any allowed partition.
+        Return None, for the whole machine, if the job has no partition. This is also the result if the inner placement
+        finds no units for it in any allowed partition.
         """
         place: int | None = None
         target = target_of(job)

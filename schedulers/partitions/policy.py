@@ -57,12 +57,12 @@ class PartitionedPolicy(Kept):
 
     @property
     def name(self) -> str:
-        """Return the policy's name with the suffix ``+reliability``."""
+        """The name of the inner policy with the suffix ``+reliability``."""
         return f"{self._policy.name}+reliability"
 
     @property
     def order(self) -> Order:
-        """Return the queue order of the policy that takes the decisions."""
+        """The queue order of the inner policy."""
         return self._policy.order
 
     def reservation(self, job: SchedulerJob) -> float | None:
@@ -73,7 +73,7 @@ class PartitionedPolicy(Kept):
         return self._policy.reservation(job)
 
     def learn(self, machine: Machine) -> None:
-        """Check that the classes and the placement suit the machine.
+        """Pass the machine to the policy, and check that classes and placement suit it.
 
         Raises:
             PipistrelleError: they do not.
@@ -117,7 +117,7 @@ class PartitionedPolicy(Kept):
             self._seen.started(view)
 
     def _refuse(self, view: View) -> None:
-        """Reject the arrivals that did not start, one by one.
+        """Reject the jobs that arrived now and did not start, one by one.
 
         After each rejection the policy decides again, so a rejected job blocks no other arrival.
         """
@@ -149,7 +149,7 @@ class PartitionedPolicy(Kept):
             self._placement.assign(job, view.machine.all_units - view.closed_pools(job), view.machine)
 
     def state(self) -> dict[str, Any]:
-        """Return the failures and jobs seen, and the policy's state."""
+        """Return the failures and jobs recorded so far, and the inner policy's state."""
         classes = [structs.asdict(one) for one in self.classes]
         begun = self._view is not None
         return {**super().state(), "begun": begun, "classes": classes, "policy": self._policy.state()}

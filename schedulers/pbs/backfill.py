@@ -58,7 +58,7 @@ class Depth(KeepsBegins):
         self._grouped: GroupedQueue | None = None
 
     def on_nodes(self) -> Backfill:
-        """Return the rule for nodes that jobs share."""
+        """Return this rule's version for machines on which jobs share nodes."""
         rule = self._liberal or self._strict
         return ReservingOnNodes(self._depth) if rule is None else rule.on_nodes()
 
@@ -124,7 +124,10 @@ class Depth(KeepsBegins):
             grouped.start_fitting(plan)
 
     def _top(self, view: View) -> Iterator[SchedulerJob]:
-        """Yield jobs in queue order until ``depth`` of them could not start."""
+        """Yield jobs in queue order, until ``depth`` of them remain waiting.
+
+        The caller starts a job, if it can, before it asks for the next one.
+        """
         kept: list[SchedulerJob] = []
         while len(kept) < self._depth:
             fresh = [job for job in view.waiting.leading(self._depth + _BEYOND) if job not in kept]
@@ -164,7 +167,10 @@ class _Profile:
         return self._times[at] if at < len(self._times) else inf
 
     def take(self, job: SchedulerJob, begin: float) -> None:
-        """Reserve the job's units from ``begin`` (s) for its walltime; if inf, do nothing."""
+        """Reserve the job's units from ``begin`` (s) for its walltime.
+
+        Do nothing if ``begin`` is inf.
+        """
         if begin == inf:
             return
         first, after = self._cut(begin), self._cut(end_of(begin, job.occupies))

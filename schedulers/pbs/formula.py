@@ -59,9 +59,9 @@ class _Token(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """A step of evaluating a formula with a stack of values.
+    """One operation in the evaluation of a formula, which uses a stack of values.
 
-    It pushes a value, or replaces the last ``takes`` values by the result of ``do``.
+    It pushes a number or a variable, or replaces the last ``takes`` values by the result of ``do`` for them.
     """
 
     takes: int
@@ -130,7 +130,7 @@ class _Reader:
         self._tokens = self._split(text)
 
     def program(self) -> tuple[_Step, ...]:
-        """Return the steps that evaluate the whole formula."""
+        """Return the operations that evaluate the whole formula, in order."""
         if self._next.kind == "end":
             raise self._error("the formula is empty", self._next)
         self._choice()
@@ -162,10 +162,7 @@ class _Reader:
         return self._tokens[self._at]
 
     def _take(self, *signs: str) -> str:
-        """Consume and return the next symbol if it is one of ``signs``.
-
-        Otherwise return "".
-        """
+        """Skip the next symbol and return it, if it is one of ``signs``; otherwise return ""."""
         token = self._next
         if token.kind == "sign" and token.text in signs:
             self._at += 1

@@ -24,20 +24,20 @@ CONSTANTS: Final = {"e": float(np.e), "pi": float(np.pi)}
 
 
 def choose(if_true: Floats, condition: Floats, if_false: Floats) -> Floats:
-    """Return ``if_true if condition else if_false`` per row; the arrays broadcast."""
+    """Return ``if_true if condition else if_false`` for each job; the arrays broadcast."""
     return np.where(np.isnan(condition), np.nan, np.where(condition != 0.0, if_true, if_false))
 
 
 def compare(operator: Callable[[Floats, Floats], NDArray[np.bool_]], a: Floats, b: Floats) -> Floats:
-    """Return 1 for each row where the comparison is true, else 0.
+    """Return 1 for each job for which the comparison is true, else 0.
 
-    A row is NaN if one of its values is NaN.
+    Return NaN where one of the compared values is NaN.
     """
     return np.where(np.isnan(a) | np.isnan(b), np.nan, operator(a, b))
 
 
 def chain(operators: list[Callable[[Floats, Floats], NDArray[np.bool_]]], values: tuple[Floats, ...]) -> Floats:
-    """Return 1 or 0 for each row of a chained comparison such as ``a < b < c``."""
+    """Return 1 or 0 for each job: the result of a comparison such as ``a < b < c``."""
     found = compare(operators[-1], values[-2], values[-1])
     for at in range(len(operators) - 2, -1, -1):
         this = compare(operators[at], values[at], values[at + 1])
@@ -64,7 +64,7 @@ def _no_overflow(value: Floats, *arguments: Floats) -> Floats:
 
 
 def power(a: Floats, b: Floats) -> Floats:
-    """Return a to the power of b for each row; NaN if it overflows or is not real."""
+    """Return a to the power of b for each job; NaN if it overflows or is not real."""
     # numpy has 1 ** NaN = NaN ** 0 = 1.
     value = _defined(np.power(a, b), np.isnan(a) | np.isnan(b))
     return _no_overflow(value, a, b)  # the check also covers 0 to a negative power

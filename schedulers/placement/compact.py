@@ -62,7 +62,10 @@ class Compact(BestFit):
 
 
 def _nearest(distances: NDArray[np.intp], count: int) -> NDArray[np.intp]:
-    """Return the indices of the ``count`` smallest distances, ties by position."""
+    """Return the indices of the ``count`` smallest distances.
+
+    Of equal distances, those with the lowest indices are chosen.
+    """
     farthest = np.partition(distances, count - 1)[count - 1]
     nearer = np.flatnonzero(distances < farthest)
     return np.concatenate((nearer, np.flatnonzero(distances == farthest)[: count - len(nearer)]))

@@ -15,14 +15,14 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 class ContiguousOptions(LineOptions, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """Options of the placement ``contiguous``.
 
-    ``fit`` selects the run of open units: the first that is long enough, or the shortest of these (``best``).
+    ``fit`` selects the run of free units: the first that is long enough, or the shortest of these (``best``).
     """
 
     fit: Literal["first", "best"] = "first"
 
 
 class Contiguous(InLine):
-    """The placement ``contiguous``: the first units of a run of adjacent open units.
+    """The placement ``contiguous``: the first units of a run of adjacent free units.
 
     If no run is long enough, the job waits.
     """
@@ -65,7 +65,7 @@ class Contiguous(InLine):
 
 
 class BestFit(InLine):
-    """The placement ``best-fit``: the shortest sufficient run of open units.
+    """The placement ``best-fit``: the shortest sufficient run of free units.
 
     If several runs are needed, whole runs are used, longest first. The remaining units come from the shortest run that
     has enough.
@@ -89,7 +89,7 @@ class BestFit(InLine):
 
 
 def _runs(open_at: NDArray[np.bool_]) -> tuple[Positions, Positions]:
-    """Return the starts and lengths of the runs of open positions.
+    """Return the starts and lengths of the runs of adjacent positions that are true.
 
     Returns:
         Two arrays of shape (runs,).

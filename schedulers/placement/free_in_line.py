@@ -1,6 +1,6 @@
-"""The set of free units by position in the line of nodes.
+"""The set of free units, by position in the order in which jobs get units.
 
-Placements that take units from an end of the line use it.
+Placements that take units from either end of this order use it.
 """
 
 from typing import Final
@@ -17,10 +17,10 @@ _MOST: Final = 4096
 
 
 class FreeInLine(FreeUnits):
-    """A mutable set of units, stored by position in a line or by number.
+    """A mutable set of free units, stored by number or by position in a `Line`.
 
-    A set can have few runs of adjacent positions but many runs of adjacent numbers. Each switch between positions and
-    numbers converts the whole set.
+    A line is the order in which jobs get units. A set can have few runs of adjacent positions but many runs of adjacent
+    numbers. Each switch between positions and numbers converts the whole set.
 
     Args:
         units: the initial units.
@@ -39,7 +39,7 @@ class FreeInLine(FreeUnits):
         self._in_numbers, self._in_line = True, False
 
     def take_first(self, k: int) -> NodeSet:
-        """Remove and return the first `k` units in the line.
+        """Remove and return the first `k` free units in the order of the line.
 
         Raise ValueError if there are too few.
         """
@@ -47,7 +47,7 @@ class FreeInLine(FreeUnits):
         return self._taken(self._at.take_lowest(k))
 
     def take_last(self, k: int) -> NodeSet:
-        """Remove and return the last `k` units in the line.
+        """Remove and return the last `k` free units in the order of the line.
 
         Raise ValueError if there are too few.
         """
@@ -73,7 +73,7 @@ class FreeInLine(FreeUnits):
         return super().take_highest(k)
 
     def remove(self, units: NodeSet) -> None:
-        """Remove `units`.
+        """Remove `units` from the set of free units.
 
         Raise ValueError if some of them are not in the set.
         """
@@ -82,7 +82,7 @@ class FreeInLine(FreeUnits):
         self._in_line = False
 
     def add(self, units: NodeSet) -> None:
-        """Add `units`.
+        """Add `units` to the set of free units.
 
         Raise ValueError if some of them are already in the set.
         """
@@ -99,7 +99,7 @@ class FreeInLine(FreeUnits):
         self.count = self._at.count
 
     def has(self, unit: int) -> bool:
-        """Return whether the set contains a unit."""
+        """Return whether the unit is free, that is, in the set."""
         return super().has(unit) if self._in_numbers else self._at.has(int(self.line.position[unit]))
 
     def missing(self, units: NodeSet) -> NodeSet:
@@ -108,15 +108,12 @@ class FreeInLine(FreeUnits):
         return super().missing(units)
 
     def snapshot(self) -> NodeSet:
-        """Return the current set."""
+        """Return the free units as an immutable set."""
         self._to_numbers()
         return super().snapshot()
 
     def state(self) -> list[str]:
-        """Return the state as plain values.
-
-        The form is that of a plain `FreeUnits` with these units.
-        """
+        """Return the free units as plain values, in the form that `FreeUnits` uses."""
         return ["FreeUnits", str(self.snapshot())]
 
     def check_invariants(self) -> None:
@@ -131,7 +128,10 @@ class FreeInLine(FreeUnits):
             raise AssertionError("the positions in the line are not those of the units")
 
     def _taken(self, at: NodeSet) -> NodeSet:
-        """Return the units at positions that were taken, and remember the positions."""
+        """Return the units at the positions ``at``, which were just removed from the set.
+
+        The positions are remembered, so that the units can be added again quickly.
+        """
         self.count = self._at.count
         self._in_numbers = False
         units = self._numbers_of(at)

@@ -1,6 +1,6 @@
-"""All units of a machine in a line, in an order of its nodes.
+"""All units of a machine as a line: the order in which jobs get them.
 
-Placements take units from the line's beginning.
+Placements take units from the line's beginning or from its end.
 """
 
 from typing import NamedTuple
@@ -30,9 +30,9 @@ class Line(NamedTuple):
 
     @classmethod
     def of(cls, machine: Machine, order: str) -> "Line":
-        """Return the line of units in the `node_order` of their nodes.
+        """Return all units of a machine, sorted by the `node_order` of their nodes.
 
-        The units of a node are adjacent.
+        ``order`` names this order. The units of a node are adjacent.
         """
         nodes: list[NDArray[np.intp]] = []
         for first, count, _, each in machine.numbering.pools:
@@ -59,16 +59,16 @@ class Line(NamedTuple):
         return self._of(self.units[at], self.nodes[at], int(first.sum()))
 
     def turned(self) -> "Line":
-        """Return the line in reverse order."""
+        """Return a line with the same units in reverse order."""
         count = len(self.units)
         rest = count - self.first_kind
         return self._of(self.units[::-1].copy(), self.nodes[::-1].copy(), rest or count)
 
 
 def stable_nodes(machine: Machine) -> NDArray[np.bool_]:
-    """Return which nodes are stable, shape (nodes,).
+    """Return for each node whether it is stable, that is, expected to fail less than others.
 
-    Raise PolicyError if that is unknown.
+    The result has shape (nodes,). Raise PolicyError if it is unknown which nodes are stable.
     """
     found = machine.nodes.stable
     if found is None:

@@ -11,15 +11,15 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class LowestIds:
-    """The placement that picks the open units with the lowest numbers."""
+    """The placement that picks the lowest of the free units that the job may use."""
 
     fits_by_count = True
 
     def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
-        """Return the lowest units; None if too few are open."""
+        """Return the lowest of the open units; None if there are fewer than the job needs."""
         return FreeUnits(open_units).take_lowest(job.size) if job.size <= len(open_units) else None
 
 
 def takes_lowest(placement: Placement) -> bool:
-    """Return whether a placement always takes the lowest units; subclasses may not."""
+    """Return whether a placement is known to always take the lowest units."""
     return type(placement) is LowestIds

@@ -44,7 +44,10 @@ class LineOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab
 
 
 class InLine:
-    """Base class of placements that choose positions in a line of units."""
+    """Base class of placements that choose units by their position in a line.
+
+    A line is an order of all units of the machine.
+    """
 
     #: whether positions are always found if enough are open
     _by_count = True
@@ -60,7 +63,7 @@ class InLine:
         self._known: dict[Machine, tuple[_Lines, Chances | None]] = {}
 
     def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
-        """Return open units for the job; None if there are too few or none are suitable."""
+        """Return units for the job; None if too few of the open units are suitable."""
         if job.size > len(open_units):
             return None
         self.learn(machine)
@@ -75,7 +78,7 @@ class InLine:
         return None if at is None else set_of(line.units[at])
 
     def learn(self, machine: Machine) -> None:
-        """Prepare the machine's lines of units.
+        """Prepare the orders of units that the options name for this machine.
 
         Raises:
             PlatformError, PolicyError: necessary data are missing.
@@ -92,17 +95,24 @@ class InLine:
         self._known[machine] = (lines, None if target is None else Chances(machine, target))
 
     def _choose_open(self, job: SchedulerJob, open_units: NodeSet, line: Line, machine: Machine) -> Positions | None:
-        """Return positions of open units for the job."""
+        """Return the positions of the units that the job gets; None to refuse it.
+
+        Positions count in ``line``, an order of all units.
+        """
         return self._choose(job, flags(open_units, machine.units)[line.units], line, machine)
 
     def _choose(self, job: SchedulerJob, open_at: NDArray[np.bool_], line: Line, machine: Machine) -> Positions | None:
-        """Return open positions for the job; ``open_at`` has shape (units,)."""
+        """Return the positions of the units that the job gets; None to refuse it.
+
+        Positions count in ``line``, an order of all units. ``open_at`` says for each position whether the job may use
+        its unit, shape (units,).
+        """
         raise NotImplementedError
 
     def _choose_reliable(
         self, job: SchedulerJob, open_at: NDArray[np.bool_], line: Line, machine: Machine, chances: Chances
     ) -> Positions | None:
-        """Return positions that reach the reliability target; None if none do.
+        """Return positions of nodes that reach the reliability target; None if none do.
 
         As few as possible of the least reliable nodes are excluded. A bisection over the failure rates finds how many.
         If no such choice reaches the target, the most reliable nodes are tried.
@@ -133,7 +143,7 @@ class InLine:
 
 
 class FirstInLine(InLine):
-    """The placement that takes the first open units in the line."""
+    """The placement that takes the free units that come first in an order of all units."""
 
     def __init__(self, options: LineOptions) -> None:
         super().__init__(options)
@@ -143,8 +153,8 @@ class FirstInLine(InLine):
     def take(self, job: SchedulerJob, free: FreeUnits, machine: Machine) -> tuple[NodeSet, FreeUnits]:
         """Take the units that `pick` would choose among all free units.
 
-        Enough units must be free, and all jobs must have the same line. Return the units taken, and the set of free
-        units to use from now on, which is sorted by the line.
+        Enough units must be free, and one order of units (`Line`) must apply to all jobs. Return the units taken, and
+        the set of the free units that remain, now stored by position in this order.
         """
         if machine not in self._known:
             self.learn(machine)
@@ -163,9 +173,9 @@ class FirstInLine(InLine):
 
 
 def only_line(placement: Placement, machine: Machine) -> Line | None:
-    """Return the line that a placement uses from its beginning for all jobs.
+    """Return the order of units from whose beginning a placement serves all jobs.
 
-    Return None if there is no such line.
+    Return None if there is no such order.
     """
     if takes_lowest(placement):
         return Line.of(machine, "id")

@@ -21,9 +21,10 @@ class NodePlacement(Protocol):
     """A placement that picks nodes by their free units."""
 
     def pick_nodes(self, job: SchedulerJob, able: NodeSet, free: Ints, machine: Machine) -> NodeSet | None:
-        """Return as many of the nodes ``able`` as the job has units; None to refuse.
+        """Return the nodes on which a job gets a unit each; None to refuse the job.
 
-        ``free`` is the number of open units per node; ``machine`` describes each node as one unit.
+        Pick them from ``able``, as many as ``job.size``. ``free`` is the number of open units per node. ``machine``
+        describes each node as one unit.
         """
 
 
@@ -70,7 +71,7 @@ def pick(placement: Placement, units: int, job: SchedulerJob, machine: Machine) 
 def take(placement: Placement, job: SchedulerJob, free: FreeUnits, machine: Machine) -> tuple[NodeSet, FreeUnits]:
     """Take units for a job for which enough units are free.
 
-    Return the units taken, and the set of free units to use next.
+    Return the units taken, and the set of the free units that remain.
     """
     if type(placement) is FirstInLine and placement.one_line:
         return placement.take(job, free, machine)

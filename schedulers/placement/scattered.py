@@ -42,9 +42,10 @@ class Random(InLine):
         return at[np.argpartition(tickets, job.size - 1)[: job.size]]
 
     def _tickets(self, number: int, units: NDArray[np.intp]) -> NDArray[np.uint64]:
-        """Return the pseudorandom numbers of units for a job, shape (units,).
+        """Return a pseudorandom number for each unit, from the seed and the job's number.
 
-        SplitMix64 (Steele et al., 2014) in 64-bit integers gives equal numbers on any machine and with any numpy.
+        The result has shape (units,). SplitMix64 (Steele et al., 2014) in 64-bit integers gives equal numbers on any
+        machine and with any numpy.
         """
         begin = (self._seed * _STEPS[1] + number * _STEPS[2]) & _BITS
         drawn = _mixed(np.array([begin], dtype=np.uint64)) + units.astype(np.uint64) * np.uint64(_STEPS[0])

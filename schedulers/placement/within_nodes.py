@@ -12,7 +12,7 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 
 class WithinNodes(InLine):
-    """Base class of placements that choose nodes by their number of open units."""
+    """Base class of placements that choose nodes by their number of free units."""
 
     def __init__(self, options: LineOptions | None = None) -> None:
         super().__init__(options or LineOptions())
@@ -20,9 +20,10 @@ class WithinNodes(InLine):
         self._free_on: Ints | None = None
 
     def pick_nodes(self, job: SchedulerJob, able: NodeSet, free: Ints, machine: Machine) -> NodeSet | None:
-        """Return as many of the nodes ``able`` as the job has units; None to refuse.
+        """Return the nodes on which a job gets a unit each; None to refuse the job.
 
-        ``free`` is the number of open units per node; ``machine`` describes each node as one unit.
+        They are picked from ``able``, as many as ``job.size``. ``free`` is the number of open units per node.
+        ``machine`` describes each node as one unit.
         """
         self._free_on = free
         try:
@@ -42,9 +43,9 @@ class WithinNodes(InLine):
         return at[np.arange(len(at)) - np.repeat(begins, free) < np.repeat(wanted, free)]
 
     def _first(self, free: Ints, later: NDArray[np.bool_]) -> Ints:
-        """Return nodes in the order in which jobs with units per node take them.
+        """Return nodes in the order in which a job with units per node takes them.
 
-        Nodes are numbered by their position in the line. Ties are broken by position.
+        A node's number is its position in the machine's `Line`. Ties are broken by position.
 
         Args:
             free: number of open units of each node, at least 1.
@@ -60,8 +61,8 @@ class WithinNodes(InLine):
 class Pack(WithinNodes):
     """The placement ``pack``: units on as few nodes as possible.
 
-    The nodes with the most open units are used whole, until one node has enough for the rest. The rest comes from the
-    node with the fewest open units that suffices.
+    The nodes with the most free units are used whole, until one node has enough for the rest. The rest comes from the
+    node with the fewest free units that suffices.
     """
 
     def _first(self, free: Ints, later: NDArray[np.bool_]) -> Ints:
@@ -81,7 +82,7 @@ class Pack(WithinNodes):
 class Spread(WithinNodes):
     """The placement ``spread``: units on as many nodes as possible.
 
-    Each round takes one unit of each node. In the last round, nodes with the most open units come first.
+    Each round takes one unit of each node. In the last round, nodes with the most free units come first.
     """
 
     def _first(self, free: Ints, later: NDArray[np.bool_]) -> Ints:
@@ -97,7 +98,7 @@ class Spread(WithinNodes):
         return wanted
 
     def _rounds(self, size: int, free: Ints) -> Ints:
-        """Return how many units to take of each node.
+        """Return how many units to take of each node, if nodes are used as evenly as possible.
 
         Each round takes one unit per node. The numbers, shape (nodes,), add up to ``size`` units, or to all free units
         if there are fewer.

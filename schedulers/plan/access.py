@@ -48,7 +48,7 @@ class Accesses(Kept):
         return len(self._numbers)
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore the state that `state` returned.
+        """Restore the access numbers that the method `state` returned.
 
         The view may have new windows since then.
         """
@@ -56,9 +56,9 @@ class Accesses(Kept):
         super().restore(state)
 
     def renew(self) -> bool:
-        """Take new windows of the view into account; return whether there were any.
+        """Take changes of the view's windows into account; return whether there were any.
 
-        New windows invalidate all access numbers.
+        A change makes all access numbers invalid.
         """
         windows = self._view.windows
         if self._changes == windows.changes:
@@ -97,7 +97,7 @@ class Accesses(Kept):
         return found
 
     def _let_in_by(self, at: int) -> frozenset[int]:
-        """Return the accesses whose set contains a reservation or window.
+        """Return the accesses that include one reservation or window.
 
         An access is the number of a set of reservations and windows that admit a job. ``at`` is the position of the
         reservation or window.
@@ -138,7 +138,7 @@ class AccessPlan(Kept):
         self._loads: list[int] = []
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore the state that `state` returned."""
+        """Restore the running jobs that the method `state` returned."""
         super().restore(state)
         self._ends = SortedList((place.end, number) for number, place in self._running.items())
         self._rebuild()
@@ -150,7 +150,7 @@ class AccessPlan(Kept):
             self._base.take(place.units, self._now, place.end)
 
     def end(self, number: int) -> float:
-        """Return the latest end (s) of a running job."""
+        """Return the latest end (s) of a running job, given its number."""
         return self._running[number].end
 
     def started(self, number: int, units: int, end: float) -> None:
@@ -162,7 +162,7 @@ class AccessPlan(Kept):
         self.keep(place)
 
     def ended(self, number: int) -> None:
-        """Remove a job that has ended."""
+        """Remove a job that has ended; ``number`` is the job's number."""
         place = self._running.pop(number)
         self._ends.remove((place.end, number))
         self._base.give_back(place.units & self._in_service, self._now, place.end)
@@ -207,7 +207,7 @@ class AccessPlan(Kept):
             self._loads[0] |= units
 
     def _usable(self) -> int:
-        """Return the units (a bit mask) for which one more reservation may be made."""
+        """Return the units for which one more reservation may be made, as a bit mask."""
         return self._machine & ~self._loads[-1] if self._loads else self._machine
 
     def _table(self, access: int) -> TimeSlices:
@@ -217,9 +217,9 @@ class AccessPlan(Kept):
         return table
 
     def _laid(self, access: int, table: TimeSlices) -> TimeSlices:
-        """Return ``table`` after applying an access's closures and all reservations.
+        """Mark the units that jobs with an access cannot have as taken in ``table``; return it.
 
-        Only reservations made since `begin` count.
+        These are the units closed to the access, and the units of all reservations made since `begin`.
         """
         for (begin, end, units), open_to, _ in self._restrictions:
             if access not in open_to:
@@ -229,7 +229,7 @@ class AccessPlan(Kept):
         return table
 
     def units_without(self, access: int, job: SchedulerJob, walltime: float, gone: Sequence[int]) -> int:
-        """Return the units that a job would get now if some running jobs had ended.
+        """Return the units (a bit mask) that a job could take if some running jobs had ended.
 
         Args:
             walltime: the job's walltime, s.
@@ -247,7 +247,8 @@ class AccessPlan(Kept):
     def steps(self, access: int) -> list[FreeStep]:
         """Return the units that are free now for jobs with this access, and until when.
 
-        An access is the number of a set of reservations that admit a job.
+        An access is the number of a set of reservations that admit a job. Each step has the units free from now until
+        its end.
         """
         steps = self._steps.get(access)
         if steps is None:
@@ -260,7 +261,7 @@ class AccessPlan(Kept):
         return steps
 
     def units_now(self, access: int, job: SchedulerJob, walltime: float) -> int:
-        """Return the units (a bit mask) that a job takes now; 0 if it does not fit.
+        """Return the units (a bit mask) on which a job could start now; 0 if it does not fit.
 
         ``walltime`` is in seconds.
         """
@@ -271,7 +272,7 @@ class AccessPlan(Kept):
         return self._picker(job, lasting, first) if lasting and lasting[0].width >= job.size else 0
 
     def reserve(self, access: int, job: SchedulerJob, walltime: float) -> Place | None:
-        """Reserve units for a job at the earliest possible time.
+        """Reserve units for a job for the earliest period in which it fits.
 
         Return the reservation, or None if the job fits nowhere.
         """
@@ -281,7 +282,7 @@ class AccessPlan(Kept):
         return place
 
     def find(self, access: int, job: SchedulerJob, walltime: float) -> Place | None:
-        """Return units and the earliest possible time for a job; None if it fits nowhere."""
+        """Return the earliest period in which a job fits, and its units; None if it never fits."""
         table, usable = self._table(access), self._usable()
 
         def choose(begin: float, units: int) -> int:
@@ -293,7 +294,7 @@ class AccessPlan(Kept):
         return None if fit is None else Place(fit.begin, end_of(fit.begin, walltime), fit.units)
 
     def keep(self, place: Place) -> None:
-        """Keep the units of ``place`` free for its job until the next `begin`."""
+        """Keep the units of ``place`` free for its job, in its period, until the next `begin`."""
         self._taken.append(place)
         self._steps = {}
         for table in self._tables.values():

@@ -18,7 +18,7 @@ from pipistrelle.schedulers.policy.windows import closed_by
 
 
 class UnitReservation(NamedTuple):
-    """The latest start of a job, and the units open to it then.
+    """The latest start of a job with a reservation, and the units that it may use then.
 
     The start is ``shadow`` (s); it is inf if unknown.
     """
@@ -40,9 +40,9 @@ class OpenUnits:
         self._open: dict[NodeSet, NodeSet] = {}
 
     def to(self, job: SchedulerJob) -> NodeSet:
-        """Return the free units that no window closes to a job.
+        """Return the free units that a job may use now, because no window closes them to it.
 
-        Return the empty set if the job cannot fit anyway.
+        Return the empty set if the job needs more units than are free.
         """
         free = self._free
         if free is None:
@@ -90,11 +90,11 @@ class OpenUnits:
         return job is self._view.waiting.first
 
     def reserve(self, job: SchedulerJob) -> UnitReservation:
-        """Return the reservation of a job that does not fit now."""
+        """Return when a job that does not fit now can start, and the units it may use then."""
         return reserve(self._view, job, self._placement)
 
     def pass_over(self, first: SchedulerJob, jobs: list[SchedulerJob]) -> None:
-        """Start the jobs in ``jobs`` that do not delay ``first``.
+        """Start the jobs in ``jobs`` that fit and do not delay ``first``.
 
         ``first`` is the first job in the queue that does not fit.
         """
@@ -158,7 +158,7 @@ class OpenUnits:
 
 
 def reserve(view: View, job: SchedulerJob, placement: Placement) -> UnitReservation:
-    """Return when a job can start, and all units that are open to it from then on.
+    """Return when a job can start, and all units that it may use from then on.
 
     The units are open for the job's whole walltime. Running jobs are expected to use their full walltime, unless
     maintenance kills them earlier. Units under maintenance return at its announced end; other units out of service
@@ -217,11 +217,10 @@ def reserve_beside_pools(view: View, job: SchedulerJob, free: int, closed: int) 
 
 
 def _before_windows(view: View, job: SchedulerJob) -> UnitReservation | None:
-    """Return a job's reservation if the job would end before the first window.
+    """Return a job's reservation if the job would end before the first window begins.
 
-    Otherwise return None.
-
-    Before the first window no unit is closed to the job, so the number of free units alone gives its start.
+    Otherwise return None. Before the first window no unit is closed to the job, so the number of free units alone gives
+    its start.
     """
     shadow = view.running.reserve(job.size, view.free.count).shadow
     if end_of(shadow, job.occupies) > next((window.begin for window in view.windows.against(job, view.now)), inf):

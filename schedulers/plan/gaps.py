@@ -93,9 +93,10 @@ class Book(NamedTuple):
 
 
 def covering(book: Book, begin: int, end: int) -> Ints:
-    """Return the gaps that last from begin to end, lowest units first.
+    """Return the gaps that last from ``begin`` to ``end``, lowest units first.
 
-    A gap is a run of units that are free for some time; the result has the gaps' columns.
+    A gap is a run of units that are free for some time. The result has the column of each gap in the book. Times are
+    indices into ``book.times``.
     """
     gaps = book.gaps[:, : book.counts[GAPS]]
     found = ((gaps[BEGIN] <= begin) & (gaps[END] >= end)).nonzero()[0]
@@ -117,7 +118,10 @@ def covering_loop(book: Book, begin: int, end: int) -> Ints:
 
 
 def lowest_free(book: Book, begin: int, end: int) -> int:
-    """Return the lowest unit that is free from begin to end; `NEVER` if there is none."""
+    """Return the lowest unit that is free from ``begin`` to ``end``.
+
+    Return `NEVER` if there is none. Both times are indices into ``book.times``.
+    """
     gaps = book.gaps[:, : book.counts[GAPS]]
     return int(np.where((gaps[BEGIN] <= begin) & (gaps[END] >= end), gaps[LOW], NEVER).min())
 
@@ -133,10 +137,12 @@ def lowest_free_loop(book: Book, begin: int, end: int) -> int:
 
 
 def bordering(book: Book, line: int, time: int, first: int, last: int) -> Ints:
-    """Return the gaps that begin or end at a time, lowest units first.
+    """Return the gaps that begin or end at ``time``, lowest units first.
+
+    A gap is a run of units that are free for some time; the result has the columns of the gaps.
 
     Args:
-        line: `BEGIN` or `END`.
+        line: `BEGIN` or `END`: which end of the gaps to compare with ``time``, an index into ``book.times``.
         first, last: only gaps near the runs of units in columns ``first`` to before ``last`` are returned.
     """
     gaps, runs = book.gaps[:, : book.counts[GAPS]], book.runs
@@ -161,10 +167,10 @@ def bordering_loop(book: Book, line: int, time: int, first: int, last: int) -> I
 
 
 def most_free(book: Book, length: float, first: int, before: int) -> Ints:
-    """Return the most units that are free for ``length`` s from a single start time.
+    """Return how many units can be free for ``length`` s from one start, by latest start.
 
     The result has shape (before + 1,). Entry k is the maximum over the start times ``first`` to k - 1, and 0 if k <=
-    first.
+    first. Times are indices into ``book.times``.
     """
     gaps = book.gaps[:, : book.counts[GAPS]]
     # A gap that ends at a time can hold jobs that begin before the index noted here.
@@ -179,7 +185,10 @@ def most_free(book: Book, length: float, first: int, before: int) -> Ints:
 
 
 def changes_loop(book: Book, length: float, before: int) -> Ints:
-    """Return how the number of units free for ``length`` s changes per start time."""
+    """Return by how much the number of units free for ``length`` s changes at each start.
+
+    Start times are indices into ``book.times``, up to ``before``.
+    """
     times, counts = book.times, book.counts
     closed: Ints = book.scratch[0]
     changes: Ints = book.scratch[1]
@@ -217,7 +226,10 @@ def most_free_loop(book: Book, length: float, first: int, before: int) -> Ints:
 
 
 def earliest(book: Book, size: int, length: float, before: int) -> int:
-    """Return when ``size`` units are free for ``length`` s; at most ``before``."""
+    """Return the first time at which ``size`` units are free for ``length`` s.
+
+    The time, at most ``before``, is an index into ``book.times``.
+    """
     return max(int(most_free(book, length, 0, before).searchsorted(size)) - 1, 0)
 
 
@@ -233,7 +245,10 @@ def earliest_loop(book: Book, size: int, length: float, before: int) -> int:
 
 
 def free_before(book: Book, begin: int, first: int, last: int) -> int:
-    """Count units of runs ``first`` to ``last`` - 1 free just before ``begin``."""
+    """Return how many units of some runs are free just before the time ``begin``.
+
+    The runs are in columns ``first`` to ``last`` - 1; the time is an index into ``book.times``.
+    """
     near, (low, high) = bordering(book, END, begin, first, last), book.runs[:, first:last]
     lows, highs = book.gaps[LOW][near, None], book.gaps[HIGH][near, None]
     return int((np.minimum(highs, high) - np.maximum(lows, low) + 1).clip(0).sum())
@@ -255,10 +270,11 @@ def free_before_loop(book: Book, begin: int, first: int, last: int) -> int:
 
 
 def doubtful(book: Book, count: int) -> Ints:
-    """Mark the jobs that can move to lower units; return those that may begin sooner.
+    """Mark the jobs that can move to lower units; return those that might begin sooner.
 
-    Lines 2 (since), 3 (until) and 4 (lowest unit) of the scratch describe ``count`` gaps in which units were freed. For
-    each time, lines 5, 6 and 7 have the lowest unit, the highest unit and the number of units of all gaps until then.
+    Rows 2 (since), 3 (until) and 4 (lowest unit) of ``book.scratch`` describe ``count`` gaps in which units were freed.
+    For each time, rows 5, 6 and 7 have the lowest unit, the highest unit and the number of units of all gaps until
+    then.
     """
     scratch = book.scratch
     least, most, units = scratch[5], scratch[6], scratch[7]
@@ -310,10 +326,10 @@ def doubtful_loop(book: Book, count: int) -> Ints:
 
 
 def longer_ones(book: Book, unsure: Ints, first: int, last: int) -> Ints:
-    """Mark the shortest ``unsure`` jobs that may begin sooner; return the longer ones.
+    """Test whether the ``unsure`` jobs might begin sooner, by the shortest of their lengths.
 
-    Only start times from ``first`` to before ``last`` count. A longer job is not returned if too few units for it are
-    free even for the shortest length.
+    Of the jobs for which enough units are free that long, mark those of the shortest length, and return the longer
+    ones. Only start times from ``first`` to before ``last`` count.
     """
     jobs, none = book.jobs, book.counts[TIMES] - 1
     lengths, begins = book.lengths[unsure], jobs[BEGIN, unsure]
@@ -350,7 +366,10 @@ def longer_ones_loop(book: Book, unsure: Ints, first: int, last: int) -> Ints:
 
 
 def next_marked(book: Book, order: Ints, turn: int) -> int:
-    """Return the position of the next marked job; the length of ``order`` if none."""
+    """Return the next position in ``order``, from ``turn`` on, of a marked job.
+
+    Return the length of ``order`` if there is none. A marked job is one to plan again.
+    """
     marked = book.jobs[MARKED][order[turn:]].nonzero()[0]
     return turn + int(marked[0]) if len(marked) else len(order)
 
@@ -364,7 +383,10 @@ def next_marked_loop(book: Book, order: Ints, turn: int) -> int:
 
 
 def count_up(times: Ints, columns: int, at: int) -> None:
-    """Add 1 to all indices of times from ``at`` on, because a time was inserted there."""
+    """Add 1 to all indices of times that are at least ``at``.
+
+    This is necessary when a time is inserted there. ``columns`` is the number of columns in use.
+    """
     times[:columns] += times[:columns] >= at
 
 
@@ -378,7 +400,10 @@ def count_up_loop(times: Ints, columns: int, at: int) -> None:
 
 
 def slot(book: Book, time: float) -> int:
-    """Return the index of a time (s) that is not past; insert the time if it is new."""
+    """Return the index of a time (s), which must not be past, in ``book.times``.
+
+    Insert the time if it is new.
+    """
     times, counts = book.times, book.counts
     count = counts[TIMES]
     at = int(np.searchsorted(times[:count], time))
@@ -393,7 +418,7 @@ def slot(book: Book, time: float) -> int:
 
 
 def advance(book: Book, now: float) -> None:
-    """Advance the start of the plan to ``now`` (s), and drop all earlier times."""
+    """Move the start of the plan to ``now`` (s), and drop all earlier times."""
     times, gaps, jobs, counts = book.times, book.gaps, book.jobs, book.counts
     count = counts[TIMES]
     past = np.searchsorted(times[:count], now, "right") - 1
@@ -456,11 +481,13 @@ def put(book: Book, begin: int, end: int, low: int, high: int, fresh: int, besid
 
 
 def take(book: Book, begin: int, end: int, size: int) -> tuple[int, int]:
-    """Take the ``size`` lowest units that are free from begin to end.
+    """Take the ``size`` lowest units that are free from ``begin`` to ``end``.
+
+    Both times are indices into ``book.times``.
 
     Returns:
         the number of runs that these units form (stored behind the runs in use), and how many of the units are also
-        free just before begin.
+        free just before ``begin``.
     """
     gaps, runs = book.gaps, book.runs
     first = book.counts[USED]
@@ -490,7 +517,10 @@ def take(book: Book, begin: int, end: int, size: int) -> tuple[int, int]:
 
 
 def claim(book: Book, begin: int, end: int, lowest: int, highest: int) -> None:
-    """Take a run of units, which must all be free, from begin to end."""
+    """Take a run of units, which must all be free, from ``begin`` to ``end``.
+
+    Both times are indices into ``book.times``.
+    """
     gaps = book.gaps
     for gap in covering(book, begin, end):
         opens, closes, low, high = gaps[BEGIN, gap], gaps[END, gap], gaps[LOW, gap], gaps[HIGH, gap]
@@ -512,7 +542,7 @@ def cut_out(book: Book, line: int, time: int, first: int, last: int, into: int) 
     The runs are in columns ``first`` to before ``last``. ``line`` is `BEGIN` or `END`.
 
     Returns:
-        the number of removed parts. Three lines of the scratch, from ``into`` on, have the other end of each part's
+        the number of removed parts. Three rows of ``book.scratch``, from ``into`` on, have the other end of each part's
         time, and its lowest and highest unit.
     """
     gaps, runs, scratch = book.gaps, book.runs, book.scratch
@@ -543,7 +573,10 @@ def cut_out(book: Book, line: int, time: int, first: int, last: int, into: int) 
 
 
 def give_back(book: Book, begin: int, end: int, first: int, last: int) -> None:
-    """Free the runs in columns ``first`` to before ``last``, taken from begin to end."""
+    """Free some runs of units from ``begin`` to ``end``, for which they were taken.
+
+    The runs are in columns ``first`` to before ``last``. Both times are indices into ``book.times``.
+    """
     runs, scratch = book.runs, book.scratch
     leading = cut_out(book, END, begin, first, last, 1) if begin > 0 else 0
     following = cut_out(book, BEGIN, end, first, last, 4)
@@ -572,7 +605,10 @@ def give_back(book: Book, begin: int, end: int, first: int, last: int) -> None:
 
 
 def mark(book: Book, begin: int, end: int) -> None:
-    """Mark the jobs that may move because units were freed from begin to end."""
+    """Mark for planning the jobs that might move because units were freed.
+
+    The units were freed from ``begin`` to ``end``, both indices into ``book.times``.
+    """
     gaps, counts = book.gaps, book.counts
     since, until, lowest = book.scratch[2], book.scratch[3], book.scratch[4]
     # for each time, of the units that are free until then: the lowest, the highest, and their number
@@ -607,7 +643,10 @@ def mark(book: Book, begin: int, end: int) -> None:
 
 
 def mark_movable(book: Book, unsure: Ints, first: int, last: int) -> None:
-    """Mark the ``unsure`` jobs that may start from ``first`` to before ``last``."""
+    """Mark for planning those of the ``unsure`` jobs that might start sooner.
+
+    Only start times from ``first`` to before ``last`` count, as indices into ``book.times``.
+    """
     while len(unsure) > _FEW:
         unsure = longer_ones(book, unsure, first, last)
     for job in unsure:
@@ -615,7 +654,10 @@ def mark_movable(book: Book, unsure: Ints, first: int, last: int) -> None:
 
 
 def place(book: Book, job: int) -> bool:
-    """Give a job its earliest reservation; return whether the reservation begins now."""
+    """Reserve units for a job as early as possible.
+
+    Return whether the reservation begins now. ``job`` is the column of the job.
+    """
     gaps, jobs, runs, counts = book.gaps, book.jobs, book.runs, book.counts
     size, length, begin = jobs[SIZE, job], book.lengths[job], jobs[BEGIN, job]
     first = jobs[RUNS, job]
@@ -663,7 +705,7 @@ def is_untidy(book: Book) -> bool:
 
 
 def has_room(book: Book, runs: int) -> bool:
-    """Return whether the arrays have enough columns to change this many runs of units."""
+    """Return whether the arrays have enough spare columns to take or free ``runs`` runs."""
     held = book.counts[GAPS] - book.counts[EMPTY]
     # Freeing makes at most three gaps of each run and of each gap that borders on it; taking makes two of each.
     most = 6 * (held + runs) + 16
@@ -676,7 +718,7 @@ def has_room(book: Book, runs: int) -> bool:
 
 
 def place_all(book: Book, order: Ints) -> int:
-    """Give reservations to the marked jobs of ``order``, from position `TURN` on.
+    """Reserve units for the marked jobs of ``order``, from position `TURN` on.
 
     Returns:
         the first job whose reservation begins now (`TURN` is then the next position); `DONE` when all have one;

@@ -23,7 +23,7 @@ _FEW: Final = 3
 class GroupedQueue(WaitingRows):
     """The waiting jobs, grouped by the units that are closed to them, for backfilling.
 
-    The number of open units of each group determines which jobs may pass the first. The result is that of
+    The number of units that each group may use determines which jobs may pass the first. The result is that of
     `OpenUnits.pass_over`. The placement must accept any set of enough units, all windows must be permanent, and no job
     may hold units that are out of service.
     """
@@ -45,7 +45,7 @@ class GroupedQueue(WaitingRows):
         self._free = 0
 
     def fill(self, row: int, job: SchedulerJob) -> None:
-        """Write a job's values to its row of the arrays."""
+        """Write a waiting job's values to row ``row`` of the arrays."""
         closed = self.view.closed_pools(job)
         group = self._group_of.setdefault(closed, len(self._closed))
         if group == len(self._closed):
@@ -64,7 +64,7 @@ class GroupedQueue(WaitingRows):
         return view.running.next_end > view.now
 
     def start_in_order(self, units: OpenUnits) -> SchedulerJob | None:
-        """Start jobs from the front while they fit; return the first job that does not."""
+        """Start jobs in queue order while they fit; return the first job that does not."""
         view = self.view
         waiting = view.waiting
         if (first := waiting.first) is None or self.holds(first):
@@ -128,7 +128,7 @@ class GroupedQueue(WaitingRows):
         The reservations of the plan are respected.
 
         This method has no requirements on placement and windows, because `Plan.start_if_fits` decides. It only leaves
-        out jobs that have too few open units until their end. Call `follow` before, and `drop` for each job started
+        out jobs for which too few units are free until their end. Call `follow` before, and `drop` for each job started
         since then.
         """
         rows = self._long_enough(plan, self.waits.nonzero()[0])
@@ -144,7 +144,10 @@ class GroupedQueue(WaitingRows):
                 rows = self._long_enough(plan, rows)
 
     def _long_enough(self, plan: Plan, rows: Ints) -> Ints:
-        """Return those of the rows whose jobs have enough open units until their end."""
+        """Return those of ``rows`` whose jobs have enough free units from now until their end.
+
+        Only units that the job may use count. A row is a waiting job.
+        """
         rows = rows[self._sizes[rows] <= self.view.free.count]
         if not len(rows):
             return rows
@@ -158,17 +161,22 @@ class GroupedQueue(WaitingRows):
         return rows[enough]
 
     def _open(self, among: int) -> Ints:
-        """Return how many of the units in the bit mask ``among`` the jobs of each group may use, shape (groups,)."""
+        """Return how many of the units in ``among`` the jobs of each group may use.
+
+        A group is the waiting jobs to which the same units are closed. ``among`` is a bit mask; the result has shape
+        (groups,).
+        """
         return np.array([(among & ~closed).bit_count() for closed in self._closed], dtype=np.int64)
 
     def _fitting(self, rows: Ints) -> Ints:
-        """Return those of the rows whose jobs fit on the free units."""
+        """Return those of ``rows`` (waiting jobs) that fit on the free units that they may use."""
         return rows[self._sizes[rows] <= self._open(self._free)[self._groups[rows]]]
 
     def _passing(self, rows: Ints, shadow: float, reserved: int, wanted: int, *, fitting: bool = False) -> Ints:
-        """Return those of the rows whose jobs fit now and leave enough reserved units.
+        """Return those of ``rows`` (waiting jobs) that can be backfilled.
 
-        The jobs must leave ``wanted`` of the reserved units; see `spares`. ``fitting`` says that all of the jobs fit.
+        Such a job fits now. It also ends by ``shadow`` (s), or leaves ``wanted`` of the ``reserved`` units (a bit mask)
+        free. So it does not delay the first job. ``fitting`` says that all jobs are known to fit.
         """
         if len(rows) <= _FEW:
             return rows[[self._passes(int(row), shadow, reserved, wanted) for row in rows]] if len(rows) else rows
@@ -182,7 +190,7 @@ class GroupedQueue(WaitingRows):
         return rows[may]
 
     def _passes(self, row: int, shadow: float, reserved: int, wanted: int) -> bool:
-        """Return whether a row's job is one that `_passing` returns."""
+        """Return whether the waiting job in row ``row`` can be backfilled; see `_passing`."""
         open_to, size = self._free & ~self._closed[self._groups[row]], int(self._sizes[row])
         if size > open_to.bit_count():
             return False
@@ -206,7 +214,10 @@ class GroupedQueue(WaitingRows):
     def _pick_late(
         self, units: OpenUnits, job: SchedulerJob, open_to: int, first: SchedulerJob, reserved: int
     ) -> NodeSet | None:
-        """Return the units that `OpenUnits.by_count` returns."""
+        """Return the units for a backfilled job that runs past the reserved start of ``first``.
+
+        The result is that of `OpenUnits.by_count`; ``open_to`` and ``reserved`` are bit masks of units.
+        """
         if not units.takes_lowest:
             return units.by_count(job, units.to(job), first, units_of(reserved))
         alloc = lowest(open_to, job.size)

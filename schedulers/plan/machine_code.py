@@ -71,7 +71,10 @@ def replaced(function: Callable[..., Any], by: Callable[..., Any]) -> None:
 
 @cache
 def _place(wanted: str, files: tuple[Path, ...]) -> Path:
-    """Return the folder for the machine code of this version of the files."""
+    """Return the folder that caches the machine code of this version of the files.
+
+    ``wanted`` is the folder that contains it; if it is "", a writable one is chosen.
+    """
     folder = files[0].parent / "__pycache__"
     if wanted:
         folder = Path(wanted)

@@ -19,7 +19,10 @@ Picker = Callable[[SchedulerJob, Sequence[FreeStep], int], int]
 
 
 def by_number(job: SchedulerJob, steps: Sequence[FreeStep], first: int) -> int:
-    """Pick the units with the lowest numbers."""
+    """Return a bit mask of the lowest free units, as many as the job needs.
+
+    ``steps[0]`` has the units that are free until the job's end.
+    """
     return lowest(steps[0].units, job.size)
 
 

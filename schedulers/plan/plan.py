@@ -46,7 +46,7 @@ class Plan(Kept):
         return ((1 << self._view.units) - 1) & ~mask_of(self._gone)
 
     def _sliced(self, now: float) -> TimeSlices:
-        """Return slices from ``now`` (s) on that contain only the running jobs."""
+        """Return the free units from ``now`` (s) on, if only the running jobs hold units."""
         busy = 0
         for place in self._running.values():
             busy |= place.units
@@ -62,7 +62,7 @@ class Plan(Kept):
         return {**super().state(), "now": self.slices.now}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore the state that `state` returned."""
+        """Restore the plan that the method `state` returned."""
         super().restore(state)
         self.slices = self._sliced(state["now"])
 
@@ -99,7 +99,10 @@ class Plan(Kept):
             self._cut_short()
 
     def look_ahead(self) -> None:
-        """Record when the next maintenance window ends; call this after all decisions."""
+        """Record when the next maintenance window ends.
+
+        Call this after all decisions of a notice.
+        """
         windows = self._view.windows
         self._next_end = windows.next_end(self._view.now) if windows else inf
 

@@ -28,7 +28,7 @@ _ROOM: Final = 256
 
 
 class Holds:
-    """The running jobs, and when their units are planned to become free."""
+    """The units that running jobs hold, and when each job is planned to free them."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -41,23 +41,23 @@ class Holds:
             self._until[job.id] = (end, (job.alloc - self.gone).intervals if self.gone else job.alloc.intervals)
 
     def free(self) -> list[tuple[float, int, int]]:
-        """Return the runs of units that become free, and when.
+        """Return when the units become free as running jobs end.
 
-        Each entry is (time in s, lowest unit, highest unit). Each run then stays free, because waiting jobs are
-        ignored.
+        Each entry is (time in s, lowest unit, highest unit) of a run of units; units free now are included. Each run
+        then stays free, because waiting jobs are ignored.
         """
         gaps = [(self._view.now, lo, hi) for lo, hi in self._view.free.snapshot().intervals]
         gaps += [(end, lo, hi) for end, runs in self._until.values() if end < inf for lo, hi in runs]
         return gaps
 
     def last(self, view: View) -> bool:
-        """Return whether the plan is still valid in this view; see `Plan.holds_for`."""
+        """Return whether the plan made earlier is still valid; see `Plan.holds_for`."""
         return view is self._view and view.gone == self.gone and view.running.next_end > view.now
 
     def ended(self) -> list[tuple[float, Runs]]:
         """Return (planned end in s, units) of the jobs that ended since the last call.
 
-        Jobs whose planned end is not in the future are left out.
+        Jobs that ended when planned, or later, are left out.
         """
         running = self._view.running.by_id
         ended = [self._until.pop(job_id) for job_id in [job_id for job_id in self._until if job_id not in running]]
@@ -136,7 +136,10 @@ class Reservations:
         self._make_room(0)
 
     def _claim(self, column: int, begin: int, end: int, runs: Runs) -> None:
-        """Take the units and the time of a job's current reservation."""
+        """Take the units of a job's reservation out of the plan, and record the reservation.
+
+        ``column`` is the job's column; ``begin`` and ``end`` are indices of times.
+        """
         for low, high in runs:
             self._make_room(len(runs))
             self.form.claim(self._book, begin, end, low, high)
@@ -167,13 +170,13 @@ class Reservations:
         return NodeSet(zip(low, high, strict=True))
 
     def new_looks(self) -> int:
-        """Return how many reservations were computed since the last call."""
+        """Return how many reservations were computed since this was last read."""
         looks, self._book.counts[loops.LOOKS] = int(self._book.counts[loops.LOOKS]), 0
         return looks
 
     @property
     def needed(self) -> bool:
-        """Return whether any job is queued, so that the plan is needed."""
+        """Whether any job is queued, so that the plan is needed."""
         return bool(self._columns)
 
     def state(self) -> dict[str, Any]:
@@ -184,7 +187,10 @@ class Reservations:
         return {"places": plain(self.places()), "gone": str(self._holds.gone)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a state whose reservations were passed to the constructor."""
+        """Restore the units out of service that the method `state` returned.
+
+        The saved reservations were already passed to the constructor.
+        """
         self._holds.gone = NodeSet.parse(state["gone"])
 
     def holds_for(self, view: View) -> bool:
@@ -195,7 +201,7 @@ class Reservations:
         return self._holds.last(view) and self.form.first_begin(self._book) >= view.now
 
     def schedule(self, *, anew: bool) -> None:
-        """Start new jobs, or reserve units for them, in the order of the queue.
+        """Reserve units for new jobs in the order of the queue, and start jobs that can start.
 
         Args:
             anew: whether units were freed; then all affected jobs are planned again.
@@ -225,9 +231,9 @@ class Reservations:
         return np.array([column for _, column in sorted(zip(ranks, columns, strict=True))], dtype=np.int64)
 
     def _place(self, order: Ints) -> None:
-        """Plan the marked jobs in these columns.
+        """Reserve units for the marked jobs among ``order``, which has columns of jobs.
 
-        Start jobs whose reservation begins now.
+        Start the jobs whose reservations begin now.
         """
         counts = self._book.counts
         counts[loops.TURN] = 0
@@ -249,7 +255,7 @@ class Reservations:
         self.form.give_back(self._book, begin, self.form.slot(self._book, end), first, first + len(runs))
 
     def _mark(self) -> None:
-        """Mark the jobs that may move because units were freed."""
+        """Mark for planning the jobs that might move because units were freed."""
         self.form.mark(self._book, -1, int(self._book.counts[loops.TIMES]))
 
     def _forget(self, waiting: set[int]) -> None:
@@ -280,7 +286,7 @@ class Reservations:
             self._order[at : count - 1] = self._order[at + 1 : count]
 
     def _join(self, job: SchedulerJob) -> int:
-        """Add a marked column for a job that has no reservation yet.
+        """Add a column for a job without a reservation, and mark it for planning.
 
         Return the column's number.
         """
@@ -308,13 +314,13 @@ class Reservations:
         return column
 
     def _note(self, runs: Runs) -> int:
-        """Store runs of units in the array of runs; return the column of the first one."""
+        """Store runs of units behind the runs in use; return the column of the first one."""
         at = int(self._book.counts[loops.USED])
         self._book.runs[:, at : at + len(runs)] = np.array(runs, dtype=np.int64).T
         return at
 
     def _make_room(self, runs: int) -> None:
-        """Enlarge the arrays for one more change of this many runs of units."""
+        """Enlarge the plan's arrays so that ``runs`` runs of units can be taken or freed."""
         if self.form.has_room(self._book, runs):
             return
         book, counts = self._book, self._book.counts
@@ -336,7 +342,7 @@ class Reservations:
         )
 
     def _tidy(self) -> None:
-        """Join gaps that touch, and remove unnecessary times.
+        """Merge adjacent gaps in the plan, and remove unnecessary times.
 
         A time is unnecessary if no gap or reservation begins or ends then.
         """

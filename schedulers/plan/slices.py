@@ -26,7 +26,7 @@ class Place(NamedTuple):
     units: int
 
     def is_closed(self, closures: Sequence[Closure]) -> bool:
-        """Return whether a closure overlaps these units during this time."""
+        """Return whether any closure closes one of these units during this time."""
         return any(begin < self.end and end > self.begin and units & self.units for begin, end, units in closures)
 
 
@@ -93,7 +93,7 @@ class TimeSlices:
         return len(self._begins)
 
     def copy(self) -> Self:
-        """Return an independent copy of the slices."""
+        """Return an independent copy of these time slices."""
         made = object.__new__(type(self))
         made._begins, made._free, made._counts = self._begins.copy(), self._free.copy(), self._counts.copy()
         made._falls = self._falls.copy()
@@ -101,12 +101,12 @@ class TimeSlices:
 
     @property
     def now(self) -> float:
-        """Start of the first slice (s)."""
+        """The start of the first slice (s), which is the present."""
         return self._begins[0]
 
     @property
     def free_now(self) -> int:
-        """The units free in the first slice."""
+        """The units free in the first slice, as a bit mask."""
         return self._free[0]
 
     def advance(self, now: float) -> None:
@@ -117,7 +117,10 @@ class TimeSlices:
         self._begins[0] = now
 
     def take(self, units: int, begin: float, end: float) -> None:
-        """Take ``units`` from ``begin`` until ``end``; past times are ignored."""
+        """Mark ``units`` (a bit mask) as taken from ``begin`` until ``end`` (s).
+
+        Past times are ignored.
+        """
         masks, counts, before = self._free, self._counts, 0
         if end <= self._begins[0] or not units:
             return
@@ -136,7 +139,10 @@ class TimeSlices:
         self._falls[first] = True
 
     def give_back(self, units: int, begin: float, end: float) -> None:
-        """Free ``units`` from ``begin`` until ``end``; past times are ignored."""
+        """Mark ``units`` (a bit mask) as free from ``begin`` until ``end`` (s).
+
+        Past times are ignored.
+        """
         masks, counts, before = self._free, self._counts, 0
         if end <= self._begins[0] or not units:
             return
@@ -156,10 +162,10 @@ class TimeSlices:
         self._join(first)
 
     def steps(self, begin: float, among: int = -1) -> list[FreeStep]:
-        """Return the units that are free from ``begin`` on, and until when.
+        """Return the units that are free from ``begin`` (s) on, and until when.
 
         The step with the most units is first. ``begin`` is now or the start of a slice. Only the units in ``among`` (a
-        mask; -1: all) count.
+        bit mask; -1: all) count.
         """
         at = bisect_right(self._begins, begin) - 1
         units, width = self._free[at], self._counts[at]
@@ -181,9 +187,9 @@ class TimeSlices:
         return found
 
     def now_for(self, size: int, walltime: float, closures: Sequence[Closure] = ()) -> int:
-        """Return the units free for ``walltime`` from now on; 0 if fewer than ``size``.
+        """Return the units free from now on for ``walltime`` (s), as a bit mask.
 
-        ``closures`` exclude units for this job only.
+        Return 0 if there are fewer than ``size``. ``closures`` exclude units for this job only.
         """
         return self._through(0, size, walltime, 0, len(self._begins), closures)[0]
 
@@ -231,10 +237,10 @@ class TimeSlices:
     def _through(
         self, at: int, size: int, walltime: float, own: int, mine: int, closures: Sequence[Closure]
     ) -> tuple[int, int]:
-        """Return the units free for ``walltime`` from slice ``at`` on.
+        """Return the units free for ``walltime`` (s) from slice ``at`` on, as a bit mask.
 
-        If too few units are free, return 0 and the slice to try next; otherwise the second value does not matter. From
-        slice ``mine`` on, the units ``own`` count as free.
+        If fewer than ``size`` units are free, return 0 and the next slice to try; otherwise the second value does not
+        matter. From slice ``mine`` on, the units ``own`` count as free.
         """
         begins, free, counts = self._begins, self._free, self._counts
         end = begins[at] + walltime
@@ -261,9 +267,9 @@ class TimeSlices:
         return units, at
 
     def _cut(self, time: float) -> int:
-        """Return the index of the slice that begins at ``time``; create it if missing.
+        """Return the index of the slice that begins at ``time`` (s).
 
-        For inf, return the number of slices.
+        If there is none, split a slice there. For inf, return the number of slices.
         """
         if time == inf:
             return len(self._begins)

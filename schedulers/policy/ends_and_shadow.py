@@ -68,7 +68,7 @@ class Reservation(NamedTuple):
 
 
 def reservation_of(ends: Iterable[tuple[float, int, int]], size: int, free: int) -> Reservation:
-    """Return when ``size`` units will be free if all jobs use their full walltime.
+    """Return the start of a job of ``size`` units, assuming running jobs use their walltimes.
 
     ``extra`` is counted after the end of all jobs that end by the shadow time. The shadow time is inf if jobs without a
     walltime hold the units.
@@ -122,7 +122,7 @@ class Releases(NamedTuple):
 
 
 def bits_in(word: int) -> int:
-    """Return how many bits are set.
+    """Return how many bits of ``word`` are set.
 
     The kernel replaces this function for its words of fixed length.
     """
@@ -148,7 +148,7 @@ def cut_short(end: float, now: float, held: Sequence[int], base: int, words: int
 def opening(
     time: float, size: int, walltime: float, free: list[int], units: list[int], releases: Releases, closed: Closed
 ) -> tuple[float, float, int]:
-    """Return when enough units are first open to a job for its walltime.
+    """Return when a job can start on units that stay open to it for its walltime.
 
     A unit is open if it is free and no window closes it before the job ends.
 

@@ -20,10 +20,10 @@ class Placement(Protocol):
 
     @property
     def fits_by_count(self) -> bool:
-        """Return whether a job can always be placed if enough units are open."""
+        """Return whether a job can always be placed on enough free units, whichever they are."""
 
     def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
-        """Return as many of ``open_units`` as the job needs; None to refuse."""
+        """Return as many of ``open_units`` as the job needs; None to refuse the job."""
 
 
 class Backfill(Protocol):
@@ -50,14 +50,11 @@ class Policy(Protocol):
 
     @property
     def name(self) -> str:
-        """Return the policy's name.
-
-        The name is sent to the server and written to the outputs.
-        """
+        """The policy's name, which is sent to the server and written to the outputs."""
 
     @property
     def order(self) -> Order:
-        """Return the order of queued jobs in the view."""
+        """The order of queued jobs in the view."""
 
     def decide(self, view: View) -> None:
         """Read the view and make decisions.

@@ -42,16 +42,16 @@ class OutOfService:
         return {reason: str(units) for reason, units in self}
 
     def restore(self, state: dict[str, str], *made: object) -> None:
-        """Restore the state that `state` returned."""
+        """Restore the reasons that the method `state` returned."""
         for reason, units in state.items():
             self.add(NodeSet.parse(units), reason)
 
     def up(self, units: NodeSet) -> NodeSet:
-        """Return the units among ``units`` that are in service."""
+        """Return which of ``units`` are in service."""
         return self._layers[0].missing(units)
 
     def add(self, units: NodeSet, reason: str) -> NodeSet:
-        """Add a reason to units; return the units that were in service before."""
+        """Add a reason why units are out of service; return those in service before."""
         own = self._reasons.setdefault(reason, FreeUnits())
         left = own.missing(units)
         own.add(left)
@@ -66,7 +66,7 @@ class OutOfService:
         return news
 
     def remove(self, units: NodeSet, reason: str) -> NodeSet:
-        """Remove a reason from units; return the units that are back in service."""
+        """Remove a reason why units are out of service; return those back in service."""
         own = self._reasons.get(reason)
         if own is None:
             return NodeSet.EMPTY

@@ -41,19 +41,19 @@ class RunningJobs:
 
     @property
     def by_end(self) -> Sequence[tuple[float, int, int]]:
-        """(expected end in s, number, units) of each running job, ascending.
+        """Each running job as (expected end in s, number, units), ascending.
 
         The caller must not change the sequence.
         """
         return self._by_end
 
     def add(self, job: SchedulerJob) -> None:
-        """Add a started job."""
+        """Add a job that has started to the running jobs."""
         insort(self._by_end, (job.expected_end, job.number, job.size))
         self.by_id[job.id] = job
 
     def remove(self, job_id: str) -> SchedulerJob:
-        """Remove a job and return it.
+        """Remove a job from the running jobs, and return it.
 
         Raise KeyError if it does not run.
         """
@@ -95,9 +95,9 @@ class RunningJobs:
             self.add(jobs[job_id])
 
     def reserve(self, size: int, free: int) -> Reservation:
-        """Return the reservation of a job of ``size`` units.
+        """Return the earliest start of a job of ``size`` units, if ``free`` units are free now.
 
-        Only ``free`` units are free now.
+        Running jobs are assumed to use their full walltime. See `Reservation` for the result.
         """
         return reservation_of(self._by_end, size, free)
 

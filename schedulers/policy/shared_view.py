@@ -1,6 +1,6 @@
 """The policies' view of nodes that jobs share.
 
-It has the free resources, and what each job takes.
+It has the free resources, and the amounts that each job holds.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,13 +26,13 @@ _ONE_CORE = Request(tasks=1)
 
 
 class SharedView:
-    """Nodes with cores, memory and GPUs that jobs share.
+    """Nodes whose cores, memory and GPUs are shared by jobs.
 
-    The view knows what is free, and what each running job takes.
+    The view knows what is free, and the amounts that each running job holds.
 
     Attributes:
         nodes: what the nodes have.
-        free: what no job takes on each node, even on nodes out of service.
+        free: what no job holds on each node, even on nodes out of service.
     """
 
     def __init__(self, nodes: SharedNodes) -> None:
@@ -74,9 +74,9 @@ class SharedView:
         return shape
 
     def refusal(self, job: SchedulerJob, closed: NodeSet) -> str | None:
-        """Return why a job never fits on the nodes that are open to it.
+        """Return why a job can never fit on the nodes that it may use; None if it can.
 
-        ``closed`` has all other nodes. Return None if the job can fit.
+        ``closed`` has the nodes that it may not use.
         """
         try:
             return self.shape(job).refusal(self.open(closed))
@@ -84,7 +84,7 @@ class SharedView:
             return f"{error.what}: {error.found}"
 
     def open(self, closed: NodeSet) -> Bools:
-        """Return which nodes are not ``closed``, shape (nodes,).
+        """Return for each node whether it is not in ``closed``, shape (nodes,).
 
         The caller must not write to the array.
         """
@@ -98,16 +98,19 @@ class SharedView:
         return found
 
     def may_fit(self, jobs: Sequence[SchedulerJob]) -> Bools:
-        """Return which jobs may fit, shape (jobs,); the other jobs cannot start.
+        """Return for each job whether it might fit now; False means that it cannot start.
 
-        A job may fit if, for each single resource, some node has enough for one task. There must be at least one job.
+        A job might fit if, for each single resource, some node has enough free for one task. There must be at least one
+        job.
         """
         need = np.array([self.shape(job).least for job in jobs], dtype=np.int64)
         fits: Bools = (need <= self.free.amounts.max(axis=0)).all(axis=1)
         return fits
 
     def pick(self, job: SchedulerJob, allowed: Bools, order: Sequence[int] | Amounts | None = None) -> Takes | None:
-        """Return what a job would take now; None if it does not fit.
+        """Return the tasks and GPUs per node with which a job could start now.
+
+        Return None if it does not fit.
 
         Args:
             allowed: the nodes that the job may use, shape (nodes,).
@@ -123,13 +126,14 @@ class SharedView:
     def propose(self, takes: Takes | None) -> Takes | None:
         """Record that ``takes`` satisfies a job's request, and return ``takes``.
 
-        ``takes`` has the job's tasks and GPUs per node; None if the job does not fit. `take` does not check it again.
+        ``takes`` has the job's tasks and GPUs per node; None if the job does not fit. The method `take` then skips this
+        check.
         """
         self._proposed = takes
         return takes
 
     def take(self, job: SchedulerJob, takes: Takes) -> None:
-        """Record what a job takes from now on.
+        """Record that a job now holds the tasks and GPUs per node in ``takes``.
 
         Raises:
             ValueError: too little is free, or ``takes`` does not satisfy the job's request.
@@ -149,18 +153,18 @@ class SharedView:
         self._rows_of[job.number] = nodes, taken
 
     def give_back(self, job: SchedulerJob) -> None:
-        """Free what an ended job took."""
+        """Free the amounts that an ended job held."""
         _, nodes, taken = self._held.pop(job.id)
         self.free.give_back_rows(nodes, *self.split(taken))
         self.free.return_licenses(self.shape(job).request.licenses)
         del self._of_job[job.number], self._rows_of[job.number]
 
     def takes_of(self, job: SchedulerJob) -> Takes:
-        """Return what a running job takes of each of its nodes."""
+        """Return the tasks and GPUs that a running job has on each of its nodes."""
         return self._held[job.id][0]
 
     def held_by(self, job: SchedulerJob) -> tuple[Amounts, Amounts]:
-        """Return a running job's nodes and what it takes there, in the form of `rows`."""
+        """Return a running job's nodes and the amounts it holds there, in the form of `rows`."""
         _, nodes, taken = self._held[job.id]
         return nodes, taken
 
@@ -169,7 +173,7 @@ class SharedView:
         return self._rows_of[number]
 
     def rows(self, job: SchedulerJob, takes: Takes) -> tuple[Amounts, Amounts]:
-        """Return the nodes in ``takes``, and the amounts taken on each.
+        """Return the nodes in ``takes``, and the amounts that the job holds on each.
 
         The columns of the amounts are the resources and then the GPUs by number, as in `table`.
 
@@ -180,16 +184,19 @@ class SharedView:
         return nodes, np.concatenate([amounts, gpus], axis=1)
 
     def table(self) -> Amounts:
-        """Return what is free, shape (nodes, resources + GPUs)."""
+        """Return the free amounts on each node, shape (nodes, resources + GPUs)."""
         return np.hstack([self.free.amounts, self.free.gpus])
 
     def split(self, table: Amounts) -> tuple[Amounts, Amounts]:
-        """Split a table with the columns of `table` into the resources and the GPUs."""
+        """Split a table of amounts into the columns of resources and the columns of GPUs.
+
+        The columns are those of the method `table`.
+        """
         width = len(self.nodes.resources)
         return table[:, :width], table[:, width:]
 
     def told(self, takes: Takes) -> tuple[NodeSet, tuple[NodeTake, ...]]:
-        """Return ``takes`` in the protocol's form.
+        """Convert ``takes`` to the protocol's form.
 
         Returns:
             The nodes, and one entry per group of nodes with equal amounts.
@@ -197,16 +204,16 @@ class SharedView:
         return NodeSet.of([take.node for take in takes]), told_takes(takes)
 
     def adopt(self, job: SchedulerJob, told: Iterable[NodeTake]) -> None:
-        """Record what a running job takes.
+        """Record the amounts that a running job holds on its nodes.
 
-        ``told`` comes from another scheduler or a saved state. Raise ValueError if the job cannot take it.
+        ``told`` comes from another scheduler or a saved state. Raise ValueError if the job cannot hold these amounts.
         """
         self.take(job, takes_told(told))
 
     def check(self, running: Iterable[SchedulerJob]) -> None:
         """Check the free resources; raise AssertionError if they are wrong.
 
-        What the running jobs take plus what is free must equal what the nodes have.
+        What the running jobs hold plus what is free must equal what the nodes have.
         """
         self.free.check()
         whole = FreeResources(self.nodes)
@@ -225,10 +232,10 @@ class SharedView:
         assert whole.licenses == self.free.licenses
 
     def state(self) -> dict[str, Any]:
-        """Return what the running jobs take, as plain values."""
+        """Return what each running job holds, as plain values."""
         return {job: plain_takes(held[0]) for job, held in self._held.items()}
 
     def restore(self, state: Mapping[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Restore the state that `state` returned; ``jobs`` has the running jobs by id."""
+        """Restore the state that the method `state` returned; ``jobs`` has the running jobs by id."""
         for job_id, some in state.items():
             self.take(jobs[job_id], parsed_takes(some))

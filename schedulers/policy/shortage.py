@@ -69,9 +69,10 @@ def _licenses(wanted: Mapping[str, int], free: FreeResources) -> Shortage | None
 
 
 def _text(name: str, column: int, free: FreeResources, others: NDArray[np.bool_]) -> str:
-    """Return how much of a resource was free, as text.
+    """Return how much of one resource was free, for a message.
 
-    Example for memory: ``41 cores were free on 12 nodes, but at most 8 GiB on one``.
+    ``others`` says which nodes have enough of all other resources. Example for memory: ``41 cores were free on 12
+    nodes, but at most 8 GiB on one``.
     """
     there = free.amounts[others, column]
     most = amount_text(name, int(there.max(initial=0)))

@@ -158,8 +158,8 @@ class View(Kept):
         """Return the lowest free units on which a waiting job can start now; None if none.
 
         The units suit the job's class and its request for nodes, and no maintenance begins on them before the job's
-        latest end. They stay free until `start` takes them. On nodes that jobs share, the result says what the job
-        takes of each node.
+        latest end. They stay free until `start` takes them. On nodes that jobs share, the result has the job's tasks
+        and GPUs per node.
         """
         if job.size > self.free.count or (self.limits is not None and job in self.limits):
             return None
@@ -238,9 +238,9 @@ class View(Kept):
         self.decisions.append(ExecuteJob(self.now, data))
 
     def _check(self, job: SchedulerJob, alloc: NodeSet | None) -> None:
-        """Raise ValueError if the job may not start on ``alloc``.
+        """Raise ValueError if a class limit or ``alloc`` forbids that the job starts.
 
-        A class limit may keep the job out of the queue, or its class or request may exclude units of ``alloc``.
+        The limit may keep the job out of the queue, or its class or request may exclude units of ``alloc``.
         """
         if self.limits is not None and job in self.limits:
             raise ValueError(f"{job.id} is set aside: {self.limits.held_back_by(job)}")
@@ -251,7 +251,7 @@ class View(Kept):
                 raise ValueError(f"{job.id} cannot use units {alloc & closed}: {which}")
 
     def _taken(self, job: SchedulerJob) -> NodeSet:
-        """Take the lowest free units that a job may use.
+        """Take the lowest units that the job may use from the free units, and return them.
 
         Raise ValueError if there are too few.
         """
@@ -368,7 +368,7 @@ class View(Kept):
         return closed | unasked if closed else unasked
 
     def let_in(self) -> None:
-        """Move jobs that were set aside to the queue.
+        """Move jobs that were kept out of the queue by a class limit to the queue.
 
         A job is moved if the limits of its class now admit it.
         """
@@ -482,7 +482,7 @@ class View(Kept):
 
     @property
     def unavailable(self) -> NodeSet:
-        """Units out of service: none of them is free, but jobs may still run on some."""
+        """Units out of service. None of them is free, but jobs may still run on some."""
         return self._out.units
 
     def out_for(self, reason: str) -> bool:
@@ -546,7 +546,7 @@ class View(Kept):
             self.released = True
 
     def give_back(self, units: NodeSet) -> None:
-        """Free the units of an ended job, except those out of service."""
+        """Add the units of an ended job to the free units, except those out of service."""
         if self._out.all.count:
             up = self._out.up(units)
             if len(up) < len(units):

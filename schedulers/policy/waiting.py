@@ -33,14 +33,17 @@ class Staircase(NamedTuple):
 
     @classmethod
     def until(cls, ends: list[float], units: list[int]) -> "Staircase":
-        """Return the staircase with ``units[k]`` units free until ``ends[k]`` (s).
+        """Return the limits under which ``units[k]`` units may be used until ``ends[k]`` (s).
 
-        No units are free after all ends.
+        No units may be used after all ends.
         """
         return cls(np.array(ends), np.array([*units, 0], dtype=np.int64))
 
     def fits(self, sizes: NDArray[np.int64], ends: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Return for each job whether it may start, given its size and latest end (s)."""
+        """Return for each job whether it has few enough units to start.
+
+        ``ends`` has each job's latest end (s).
+        """
         return sizes <= self.units[np.searchsorted(self.times, ends)]
 
 
@@ -55,10 +58,7 @@ class Waiting(Protocol):
     def __iter__(self) -> Iterator[SchedulerJob]: ...
 
     def each(self) -> Iterator[SchedulerJob]:
-        """Iterate over the queued jobs in the order of storage.
-
-        It may differ from queue order.
-        """
+        """Yield the queued jobs in the order of storage, which may differ from queue order."""
 
     @property
     def first(self) -> SchedulerJob | None:
@@ -78,7 +78,7 @@ class Waiting(Protocol):
         """Sort waiting jobs, given in the order of submission, into queue order."""
 
     def ranks_of(self, jobs: list[SchedulerJob]) -> list[Rank]:
-        """Return the keys (rank, number) by which the queue sorts these waiting jobs."""
+        """Return the keys (rank, number of submission) by which the queue sorts waiting jobs."""
 
     def leading(self, count: int) -> list[SchedulerJob]:
         """Return the first ``count`` jobs, or all if fewer wait."""
@@ -121,7 +121,7 @@ class Waiting(Protocol):
         """
 
     def units_needed(self, free: int, *, spare: int, ends_by: float, now: float) -> int | None:
-        """Return the fewest free units with which a job can start.
+        """Return how many units must be free at least so that a job can start.
 
         It is assumed that only ends of running jobs happen before.
 
@@ -134,7 +134,7 @@ class Waiting(Protocol):
         """Return the waiting jobs' ids and the data that determine their order."""
 
     def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Restore the state that `state` returned; ``jobs`` has the queued jobs by id."""
+        """Restore the state that the method `state` returned; ``jobs`` has the queued jobs by id."""
 
 
 class QueueLimits(Protocol):
@@ -151,12 +151,12 @@ class QueueLimits(Protocol):
     def __contains__(self, job: SchedulerJob) -> bool: ...
 
     def each(self) -> Iterator[SchedulerJob]:
-        """Iterate over the jobs set aside (kept out of the queue), in storage order."""
+        """Yield the jobs kept out of the queue, in the order of storage."""
 
     def windows(self) -> list[Window]:
-        """Return, for each class with its own pools, the window on all other units.
+        """Return a window for each class with its own pools, to keep its jobs on these pools.
 
-        Jobs of the class may not use the units of this window.
+        The window covers all units outside these pools, and excludes only the jobs of this class.
         """
 
     def closed(self, job: SchedulerJob) -> NodeSet:
@@ -178,15 +178,15 @@ class QueueLimits(Protocol):
         """Record that a job ended, or left the queue without starting, at ``now`` (s)."""
 
     def forget(self, job: SchedulerJob) -> bool:
-        """Remove a job from the jobs that were set aside (kept out of the queue).
+        """Remove a job from the jobs that are kept out of the queue.
 
-        Return whether the job was among them.
+        Return whether it was one of them.
         """
 
     def let_in(self) -> list[SchedulerJob]:
-        """Return the jobs set aside that may now join the queue.
+        """Return the jobs kept out of the queue that may now join it.
 
-        These jobs are no longer set aside. Their number is as large as the limits of their classes allow.
+        They no longer count as kept out. Their number is as large as the limits of their classes allow.
         """
 
     def held_back_by(self, job: SchedulerJob) -> str | None:

@@ -15,7 +15,7 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 
 class Closure(NamedTuple):
-    """A period (s) during which a job must not hold ``units``, a bit mask."""
+    """A period (s) during which a job must not hold any of ``units``, a bit mask."""
 
     begin: float
     end: float
@@ -46,7 +46,7 @@ class Window(Struct, frozen=True, eq=False, dict=True):
 
 
 def span(begin: float, end: float) -> str:
-    """Return a period from begin to end (s) as text."""
+    """Return a period from ``begin`` to ``end`` (s) as text for messages."""
     return f"from {begin:.15g} s " + ("for ever" if end == inf else f"to {end:.15g} s")
 
 
@@ -101,7 +101,7 @@ class Windows:
         return {"windows": plain, "changes": self.changes}
 
     def restore(self, state: dict[str, Any], *made: object) -> None:
-        """Restore the state that `state` returned."""
+        """Restore the state that the method `state` returned."""
         for window_id, begin, end, units in state["windows"]:
             self.add(Window(window_id, begin, end, NodeSet.parse(units)))
         self.changes = state["changes"]
@@ -118,7 +118,10 @@ class Windows:
         return min((end for _, end, _ in self._by_begin if end > now), default=inf)
 
     def against(self, job: SchedulerJob, begin: float, end: float = inf) -> Iterator[Window]:
-        """Iterate over windows that exclude ``job`` and overlap the period (s), by start."""
+        """Yield the windows that exclude ``job`` and overlap a period, by start.
+
+        The period is from ``begin`` to ``end`` (s).
+        """
         for opens, closes, window_id in self._by_begin:
             if opens >= end:
                 return

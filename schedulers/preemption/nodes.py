@@ -1,4 +1,4 @@
-"""What a waiting job could take of shared nodes once some running jobs have ended."""
+"""The tasks and GPUs of a waiting job on shared nodes once some running jobs ended."""
 
 from collections.abc import Sequence
 
@@ -10,9 +10,9 @@ from pipistrelle.schedulers.policy.view import View
 
 
 def fit_without(view: View, job: SchedulerJob, gone: Sequence[SchedulerJob]) -> Takes | None:
-    """Return what a waiting job would take if the jobs ``gone`` had ended, or None.
+    """Return the tasks and GPUs per node that a waiting job would get if other jobs ended.
 
-    None means that the job would not fit even then.
+    ``gone`` has these running jobs. Return None if the job would not fit even then.
     """
     shared = view.shared
     assert shared is not None
@@ -32,7 +32,7 @@ def fit_without(view: View, job: SchedulerJob, gone: Sequence[SchedulerJob]) -> 
 
 
 def is_free(view: View, job: SchedulerJob, takes: Takes) -> bool:
-    """Return whether everything that a waiting job would take is free now."""
+    """Return whether the cores, memory and GPUs in ``takes`` are free now for a waiting job."""
     shared = view.shared
     assert shared is not None
     if shared.free.missing_license(shared.shape(job).request.licenses) is not None:

@@ -116,7 +116,7 @@ class PreemptionRules:
         return USUAL_TIER if name is None else self.tiers.get(name, USUAL_TIER)
 
     def may_ever(self, job: SchedulerJob) -> bool:
-        """Return whether a job could ever preempt another."""
+        """Return whether the options let a job preempt any other job."""
         if self._by_qos:
             return self._name(job) in self._lists
         return self.tier(job) > min((USUAL_TIER, *self.tiers.values()))
@@ -141,7 +141,10 @@ class PreemptionRules:
         return job.description.qos if self._by_qos else job.description.queue
 
     def _named(self, option: str, texts: Sequence[str]) -> list[tuple[str | None, str]]:
-        """Split texts ``VALUE`` (name None) or ``NAME=VALUE`` into (name, value)."""
+        """Split the texts of an option into (name, value) pairs.
+
+        A text is ``VALUE`` (the name is None) or ``NAME=VALUE``.
+        """
         found: list[tuple[str | None, str]] = []
         for text in texts:
             name, sign, value = text.rpartition("=")

@@ -23,7 +23,7 @@ _SOON: Final = 1.0
 
 
 class KeptUnits(NamedTuple):
-    """What is kept free for a queued job until the jobs preempted for it have ended.
+    """The units kept free for a queued job until the jobs preempted for it have ended.
 
     Attributes:
         units: the units kept free; if jobs share nodes, the nodes on which something is kept free.
@@ -71,14 +71,11 @@ class Preempting:
         self._due = -1.0
 
     def on_nodes(self) -> Backfill:
-        """Return the rule for nodes that jobs share."""
+        """Return this rule's version for machines on which jobs share nodes."""
         return PreemptingOnNodes(on_nodes(self.rule), lambda: on_nodes(self._anew()), self._options, self._where)
 
     def schedule(self, view: View, placement: Placement) -> None:
-        """Start the jobs that may preempt, or preempt others for them.
-
-        Then apply the rule.
-        """
+        """Start the jobs that may preempt, or preempt others for them; then apply the rule."""
         if view is not self._view:
             self._begin(view)
         for job in view.arrivals:
@@ -97,14 +94,14 @@ class Preempting:
     def reservation(self, job: SchedulerJob) -> float | None:
         """Return the latest expected start (s) of a waiting job.
 
-        Return None if the rule has none for it.
+        Return None if the job has no reservation under the rule.
         """
         tell = getattr(self.rule, "reservation", None)
         when: float | None = None if tell is None else tell(job)
         return when
 
     def state(self) -> dict[str, Any]:
-        """Return the rule's state and the kept units.
+        """Return the state of the rule, and the units kept for jobs.
 
         Jobs that no longer wait are stored in full.
         """
@@ -149,7 +146,7 @@ class Preempting:
     # -- jobs with kept units ---------------------------------------------------------------------------------------
 
     def _keep_promises(self, view: View) -> bool:
-        """Start jobs on the units kept for them; return whether anything changed.
+        """Start waiting jobs on the units kept for them; return whether anything changed.
 
         Units that can no longer be kept are released.
         """
@@ -167,11 +164,11 @@ class Preempting:
 
     @staticmethod
     def _is_open(view: View, promise: KeptUnits) -> bool:
-        """Return whether a job may still use the units kept for it."""
+        """Return whether no failure or window excludes a job from the units kept for it."""
         return promise.units.isdisjoint(view.unavailable | view.closed(promise.job))
 
     def _guard(self, view: View, promise: KeptUnits) -> None:
-        """Add a window that closes the units kept for a job to all other jobs.
+        """Close the units kept for a job to all other jobs, by a window.
 
         The window lasts for the longest grace period plus the job's walltime. It is renewed if it ends before the job
         starts.
@@ -206,7 +203,7 @@ class Preempting:
         return changed
 
     def _help(self, view: View, placement: Placement, job: SchedulerJob) -> bool:
-        """Start a job, or preempt other jobs for it.
+        """Start a waiting job, or preempt other jobs for it.
 
         Return whether one of the two was possible.
         """
@@ -228,9 +225,9 @@ class Preempting:
         return True
 
     def _question(self, view: View, placement: Placement, job: SchedulerJob) -> Fits:
-        """Return a function that tests whether a job fits.
+        """Return a function that tests whether a job would fit after other jobs were preempted.
 
-        The function says whether the job fits if the given candidates are preempted.
+        The argument of the function is the jobs to preempt.
         """
         by_count = placement.fits_by_count and not job.by_nodes
         missing = job.size - len(view.open_to(job))
@@ -243,9 +240,9 @@ class Preempting:
         return fits
 
     def _fit(self, view: View, placement: Placement, job: SchedulerJob, some: Sequence[Candidate]) -> KeptUnits | None:
-        """Return what a job would take once the given candidates have ended, or None.
+        """Return the units that a job would get once the given candidates have ended.
 
-        None means that the job would not fit.
+        On shared nodes, these are parts of nodes. Return None if the job would not fit.
         """
         units = view.open_to(job)
         for one in some:
@@ -256,9 +253,9 @@ class Preempting:
         return None if found is None else KeptUnits(job, found, tuple(one.job.id for one in some))
 
     def _start(self, view: View, job: SchedulerJob, promise: KeptUnits, why: str | None = None) -> bool:
-        """Start a job on what is kept for it, and return True, if all of that is free.
+        """Start a job on the units kept for it, if all of these are free.
 
-        Otherwise return False.
+        Return whether the job was started. On shared nodes, parts of nodes are kept.
         """
         if view.free.missing(promise.units):
             return False
@@ -267,14 +264,14 @@ class Preempting:
         return True
 
     def _worth(self, job: SchedulerJob, units: NodeSet) -> int:
-        """Return how many units become free if a job on these units is preempted.
+        """Return how many units become free if a job on ``units`` is preempted.
 
         On shared nodes the result is a number of cores.
         """
         return len(units)
 
     def _candidates(self, view: View, job: SchedulerJob) -> list[Candidate]:
-        """Return the jobs that may be preempted now.
+        """Return the running jobs that may be preempted now for a waiting job.
 
         If more jobs may be preempted later, also request a call at that time.
         """

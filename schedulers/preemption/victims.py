@@ -10,7 +10,7 @@ from pipistrelle.schedulers.policy.view import View
 
 
 class Candidate(NamedTuple):
-    """A job that may be preempted.
+    """A running job that may be preempted.
 
     Attributes:
         level: the priority tier of the job; jobs of the lowest tier are preempted first.

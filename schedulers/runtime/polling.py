@@ -61,24 +61,24 @@ class Polling(Kept):
 
     @property
     def name(self) -> str:
-        """Return the policy's name with the polling interval."""
+        """The inner policy's name, with the polling interval."""
         return f"{self._policy.name}+poll={self._step:g}s"
 
     @property
     def order(self) -> Order:
-        """Return the queue order that the policy uses."""
+        """The queue order of the inner policy."""
         return self._policy.order
 
     def reservations(self) -> Sequence[str]:
-        """Return the texts of the policy's reservations, if any."""
+        """Return the texts of the inner policy's reservations, if any."""
         return getattr(self._policy, "reservations", tuple)()
 
     def learn_past(self, view: View, steps: Sequence[PastStep]) -> None:
-        """Tell the policy which jobs started and ended under a previous scheduler."""
+        """Tell the inner policy which jobs started and ended under a previous scheduler."""
         tell_past(self._policy, view, steps)
 
     def decide(self, view: View) -> None:
-        """Ask the policy to decide if a multiple of the interval is reached.
+        """Let the inner policy decide if a multiple of the interval is reached.
 
         Otherwise collect the events, and ask the server for a call at the next multiple.
         """
@@ -106,7 +106,7 @@ class Polling(Kept):
             view.wake = ()  # the scheduler is woken only by calls, and by the events that always wake it
 
     def state(self) -> dict[str, Any]:
-        """Return the events collected, the time of the next call, and the policy's state."""
+        """Return the events collected, the time of the next call, and the inner policy's state."""
         arrivals = [job.id for job in self._arrivals]
         cancelled = [job.state() for job in self._cancelled]
         kept = {**super().state(), "policy": state_of(self._policy, "policy")}

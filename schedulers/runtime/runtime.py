@@ -234,7 +234,10 @@ class Runtime(Kept):
         )
 
     def _decide(self, view: View) -> None:
-        """Call the policy, then clear the view's lists of arrivals, calls and failures."""
+        """Admit jobs within their class limits, call the policy, and clear the view's news.
+
+        The news are the lists of arrivals, ended jobs, calls and failures.
+        """
         if view.limits is not None:
             view.let_in()
         self._policy.decide(view)
@@ -264,9 +267,9 @@ class Runtime(Kept):
             )
 
     def _keeps(self, view: View) -> tuple[str, ...]:
-        """Return texts that say what may keep jobs from starting.
+        """Return the maintenance windows and reservations that may keep jobs from starting.
 
-        If the run stalls, the error message quotes them.
+        Each is a text. If the run stalls, the error message quotes them.
         """
         kept = [
             f"maintenance '{window.id}' (units {window.units}, {span(window.begin, window.end)})"
@@ -278,10 +281,7 @@ class Runtime(Kept):
         return (*kept[:_NAMED], f"{more} more") if more > 0 else tuple(kept)
 
     def _numbered(self, view: View, event: JobSubmitted) -> SchedulerJob:
-        """Return the job of a submission event.
-
-        The job has its number in the order of submission.
-        """
+        """Return the job of a submission event, with its number in the order of submission."""
         description = event.data.job
         if description.id != event.data.job_id:
             raise _NoSense(f"'job_id' and 'id' differ: {quoted(event.data.job_id)}, {quoted(description.id)}")
@@ -408,7 +408,7 @@ def view_of(begins: SimulationBeginsData, order: Order) -> View:
 
 
 class _NoSense(Exception):
-    """An event contradicts the machine or the view."""
+    """Raised if an event contradicts the machine or the view."""
 
 
 def _units(view: View, text: str) -> NodeSet:

@@ -1,4 +1,4 @@
-"""The waiting jobs on shared nodes, as arrays that show which of them may start."""
+"""The waiting jobs on shared nodes, as arrays that show which of them might start."""
 
 from math import inf
 from typing import Final
@@ -19,9 +19,9 @@ _FEW: Final = 8
 class NodeCandidates(WaitingRows):
     """The waiting jobs, and which of them are known not to fit until more is free.
 
-    A job that did not fit can only fit once something was freed on a node that has room for a part of the job. So when
-    jobs have ended, it is enough to compare what is free on their nodes with what each waiting job takes of one node.
-    Nodes that change for another reason, such as failures, make all jobs candidates again.
+    A job that did not fit can only fit once resources were freed on a node that has room for a part of the job. So when
+    jobs have ended, it is enough to compare the free amounts on their nodes with what each waiting job needs of one
+    node. Nodes that change for another reason, such as failures, make all jobs candidates again.
     """
 
     columns = ("_least", "_total", "_occupies", "_alone", "_licensed", "_unfit")
@@ -45,7 +45,8 @@ class NodeCandidates(WaitingRows):
     def follow(self) -> None:
         """Update the candidates for the events since the last decision.
 
-        Arrived jobs are added and cancelled jobs are dropped. Jobs that may fit what was freed become candidates again.
+        Arrived jobs are added and cancelled jobs are dropped. Jobs that might fit after other jobs ended become
+        candidates again.
         """
         super().follow()
         view = self.view
@@ -57,7 +58,7 @@ class NodeCandidates(WaitingRows):
         self._whole, self._changes = whole, view.windows.changes
 
     def fill(self, row: int, job: SchedulerJob) -> None:
-        """Write a job's values to its row of the arrays."""
+        """Write the amounts that a waiting job requires to row ``row`` of the arrays."""
         shape = self._shared.shape(job)
         self._least[:-1, row], self._least[-1, row] = shape.least, shape.least_gpus
         self._total[:, row] = shape.total
@@ -77,7 +78,7 @@ class NodeCandidates(WaitingRows):
             self._unfit[row] = True
 
     def _freed(self, nodes: Amounts) -> None:
-        """Make jobs candidates again if they may fit what was freed on these nodes."""
+        """Make jobs candidates again if they might fit on nodes where resources were freed."""
         unfit = np.flatnonzero(self._unfit)
         if not len(unfit) or not len(nodes):
             return
@@ -94,7 +95,7 @@ class NodeCandidates(WaitingRows):
         self._unfit[unfit[may]] = False
 
     def rows(self, shadow: float = inf, spare: Amounts | None = None) -> Amounts:
-        """Return the rows of the jobs that may start now.
+        """Return the waiting jobs that might start now, as rows of the arrays.
 
         Args:
             shadow: when (s) the reservation begins.
@@ -104,9 +105,9 @@ class NodeCandidates(WaitingRows):
         return self.still(np.flatnonzero(self.waits & ~self._unfit), shadow, spare)
 
     def still(self, rows: Amounts, shadow: float = inf, spare: Amounts | None = None) -> Amounts:
-        """Return the given rows whose jobs may start now.
+        """Return those of ``rows`` (waiting jobs) that might start now.
 
-        ``shadow`` and ``spare`` are as in `rows`.
+        ``shadow`` and ``spare`` are as in the method `rows`.
         """
         if not len(rows):
             return rows

@@ -76,7 +76,7 @@ class EasyOnNodes:
     def reservation(self, job: SchedulerJob) -> float | None:
         """Return the latest expected start (s) of the queue's first job.
 
-        Return None for other jobs.
+        Return None for every other job.
         """
         return self._shadow if job is self._reserved_for else None
 
@@ -129,7 +129,7 @@ class EasyOnNodes:
             self._try(nodes, first, reserved, job)
 
     def _pass_over(self, nodes: OpenNodes, first: SchedulerJob, reserved: FirstReserved, rows: Amounts) -> None:
-        """Start the candidates in ``rows`` that do not delay the first job."""
+        """Start the waiting jobs in ``rows`` that do not delay the first job."""
         known = nodes.candidates
         jobs = [job for job in known.in_order(rows) if job is not first]
         if self._shortest_first:

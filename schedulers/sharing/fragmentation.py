@@ -22,7 +22,7 @@ TYPICAL: Final = 95
 
 
 class _Shape(NamedTuple):
-    """The properties that distinguish typical requests.
+    """The properties of a typical request: cores, GPUs, share and GPU models.
 
     They also order equally frequent requests.
     """
@@ -102,11 +102,14 @@ class TypicalRequests:
         return column
 
     def cores_of(self, request: OneNodeRequest) -> int:
-        """Return the cores that a request takes."""
+        """Return the number of cores that a request needs; 0 if nodes have no cores."""
         return 0 if self._column is None else request.amounts[self._column]
 
     def of(self, free: FreeResources) -> NDArray[np.float64]:
-        """Return the fragment of each node in thousandths of a GPU, shape (nodes,)."""
+        """Return how much free GPU capacity of each node a typical request cannot use.
+
+        This is an average over the typical requests, in thousandths of a GPU, shape (nodes,).
+        """
         rows = np.arange(len(free.nodes))
         usable = self.usable(self.cores(free, rows), free.gpus, free.nodes.model_of[rows])
         fragments: NDArray[np.float64] = (self.weight * free.gpus.sum(axis=1) - usable) / self.weight

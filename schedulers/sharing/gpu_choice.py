@@ -1,4 +1,4 @@
-"""Choose the GPUs of a node that a request takes."""
+"""Choose the GPUs of a node that a request gets."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,25 +10,34 @@ Gpus = tuple[int, ...]
 
 
 def fullest(free: Ints, request: OneNodeRequest) -> Gpus:
-    """Return the GPUs with the least free capacity that suffices for the request.
+    """Return the GPUs of a node with the least free capacity that suffices for the request.
 
-    Ties go to the lowest numbers.
+    As many GPUs are returned as the request needs. Ties go to the lowest numbers.
     """
     return _first(np.argsort(free, kind="stable"), free, request)
 
 
 def emptiest(free: Ints, request: OneNodeRequest) -> Gpus:
-    """Return the GPUs with the most free capacity; ties go to the lowest numbers."""
+    """Return the GPUs of a node with the most free capacity.
+
+    As many GPUs are returned as the request needs. Ties go to the lowest numbers.
+    """
     return _first(np.argsort(-free, kind="stable"), free, request)
 
 
 def lowest(free: Ints, request: OneNodeRequest) -> Gpus:
-    """Return the GPUs with the lowest numbers among those with enough free capacity."""
+    """Return the GPUs with the lowest numbers among those with enough free capacity.
+
+    As many GPUs of a node are returned as the request needs.
+    """
     return _first(np.arange(len(free)), free, request)
 
 
 def any_of(free: Ints, request: OneNodeRequest, rng: np.random.Generator) -> Gpus:
-    """Return GPUs chosen at random among those with enough free capacity."""
+    """Return GPUs of a node chosen at random among those with enough free capacity.
+
+    As many GPUs are returned as the request needs.
+    """
     return _first(rng.permutation(len(free)), free, request)
 
 

@@ -13,10 +13,7 @@ from pipistrelle.schedulers.sharing.placing import NodePlacer, placer_of
 
 
 class OpenNodes:
-    """The waiting jobs and shared nodes of a view.
-
-    It tells which job fits now, and on which nodes.
-    """
+    """The waiting jobs and shared nodes of a view, for tests of which job fits now."""
 
     def __init__(self, view: View, placement: Placement) -> None:
         assert view.shared is not None
@@ -26,10 +23,12 @@ class OpenNodes:
         self.candidates = NodeCandidates(view)
 
     def pick(self, job: SchedulerJob, table: Amounts | None = None) -> Takes | None:
-        """Return what a job would take now; None if it does not fit.
+        """Return the tasks and GPUs per node with which a job could start now.
+
+        Return None if it does not fit.
 
         Args:
-            table: the amounts that the job may take, as in `SharedView.table`; None: all that is free.
+            table: the amounts that the job may use, as in `SharedView.table`; None: all that is free.
         """
         known = self.candidates
         if self.placer.is_steady and known.is_unfit(job):
@@ -40,7 +39,7 @@ class OpenNodes:
         return found
 
     def start_in_order(self) -> SchedulerJob | None:
-        """Start jobs from the front of the queue while they fit.
+        """Start jobs in queue order while they fit.
 
         Return the first job that does not fit; None if the queue is empty.
         """
@@ -53,20 +52,20 @@ class OpenNodes:
         return first
 
     def start(self, job: SchedulerJob, takes: Takes, why: str | None = None) -> None:
-        """Start a job."""
+        """Start a job now with these tasks and GPUs per node."""
         self.view.start(job, takes, why)
         self.candidates.drop(job)
 
     def could_fit(self, jobs: list[SchedulerJob]) -> list[SchedulerJob]:
-        """Return the jobs that may fit; the other jobs certainly do not.
+        """Return the jobs that might fit now; all others certainly do not.
 
-        For each single resource, some node has enough for one task of such a job.
+        A job might fit if, for each single resource, some node has enough free for one task.
         """
         return list(compress(jobs, self.shared.may_fit(jobs).tolist())) if jobs else jobs
 
 
 def opened(known: OpenNodes | None, view: View, placement: Placement) -> OpenNodes:
-    """Return ``known`` if it belongs to the view, or else a new object.
+    """Return the `OpenNodes` of a view: ``known`` if it belongs to the view, else a new one.
 
     Also tell the placement which jobs have just arrived.
     """

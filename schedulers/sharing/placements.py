@@ -67,7 +67,7 @@ class SharedPlacement(ABC):
 
     @abstractmethod
     def _score(self, rows: Ints, request: OneNodeRequest) -> Ints:
-        """Return scores of at least 0 for nodes that fit the request, shape (rows,)."""
+        """Return the scores, at least 0, of nodes on which the request fits, shape (rows,)."""
 
     def _pick(self, scores: Ints) -> int:
         return int(scores.argmax())
@@ -76,7 +76,10 @@ class SharedPlacement(ABC):
         return fullest(self._free.gpus[node], request)
 
     def _current(self, request: OneNodeRequest) -> Ints:
-        """Return the scores of all nodes, shape (nodes,)."""
+        """Return the scores of all nodes for a request, shape (nodes,).
+
+        Stored scores are used again for nodes that have not changed.
+        """
         free = self._free
         kept = self._kept.pop(request, None)
         if kept is None:
@@ -95,7 +98,6 @@ class SharedPlacement(ABC):
         return scores
 
     def _cores(self, rows: Ints) -> Ints:
-        """Return the free cores of some nodes."""
         if self._column is None:
             return np.zeros(len(rows), dtype=np.int64)
         column: Ints = self._free.amounts[rows, self._column]
@@ -298,7 +300,10 @@ class FragmentationGradient(SharedPlacement):
         return super()._gpus(node, request)
 
     def _by_gpu(self, rows: Ints, request: OneNodeRequest) -> Ints:
-        """Return the scores of each GPU of some nodes, shape (rows, GPUs)."""
+        """Return the score of each GPU of the nodes ``rows``, shape (rows, GPUs).
+
+        A score is -1 if the GPU has too little free capacity for the request.
+        """
         free = self._free.gpus[rows]
         row, gpu = np.nonzero(free >= request.share)
         after = free[row]
@@ -308,7 +313,7 @@ class FragmentationGradient(SharedPlacement):
         return scores
 
     def _scored(self, rows: Ints, row: Ints, after: Ints, request: OneNodeRequest) -> Ints:
-        """Return a score for each possible choice, shape (choices,).
+        """Return a score for each possible choice of GPUs, shape (choices,).
 
         Args:
             rows: the nodes.

@@ -68,7 +68,7 @@ fgd: Final = partial(OnSharedNodes, "fgd")
 
 
 class NodePlacer:
-    """The choice of what jobs take of shared nodes, by the scores of a placement.
+    """Chooses nodes and GPUs for jobs on shared nodes, by the scores of a placement.
 
     The scores always come from all that is free now, even if a job may use only a part of it.
     """
@@ -96,11 +96,11 @@ class NodePlacer:
             self._jobs += 1
 
     def place(self, job: SchedulerJob, allowed: Bools, table: Amounts | None = None) -> Takes | None:
-        """Return what a job would take; None if it does not fit.
+        """Return the tasks and GPUs per node that a job would get; None if it does not fit.
 
         Args:
             allowed: the nodes that the job may use, shape (nodes,).
-            table: the amounts that the job may take, in the columns of `SharedView.table`; None: all that is free.
+            table: the amounts that the job may use, in the columns of `SharedView.table`; None: all that is free.
         """
         shared = self._shared
         shape = shared.shape(job)
@@ -119,11 +119,11 @@ class NodePlacer:
 
     @property
     def is_steady(self) -> bool:
-        """Whether a choice depends only on what is free, not on earlier calls."""
+        """Whether choices depend only on the free resources, and not on earlier choices."""
         return self._name not in ("random", "fgd")
 
     def _preferred(self, shape: Shape, fits: Bools) -> int:
-        """Return the preferred node among the nodes that fit; -1 if none fits."""
+        """Return the preferred node among the nodes for which ``fits`` is true; -1 if none."""
         shared = self._shared
         if self._name != _FIRST_FIT:
             if not fits.any():
@@ -149,10 +149,7 @@ class NodePlacer:
         return order
 
     def _one(self, shape: Shape) -> OneNodeRequest:
-        """Return what a job would take of one node.
-
-        The result has the form of a request by which nodes are scored.
-        """
+        """Return what a job needs of one node, as a request by which nodes are scored."""
         tasks = shape.exact or (shape.tasks if shape.high == 1 and shape.tasks else 1)
         counts = shape.gpus_on_node(tasks, shape.low)
         if shape.request.exclusive:

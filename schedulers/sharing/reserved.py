@@ -67,7 +67,7 @@ class FirstReserved:
             self._walk(running)
 
     def _released(self, running: Sequence[_Running]) -> tuple[NDArray[np.float64], Amounts, Amounts]:
-        """Return times (s), nodes and amounts of all releases by the given running jobs.
+        """Return the times (s), nodes and amounts that running jobs release at their ends.
 
         Each array has a row per job and node.
         """
@@ -81,7 +81,7 @@ class FirstReserved:
         return ends, np.concatenate([nodes for nodes, _ in rows]), np.concatenate([some for _, some in rows])
 
     def _walk(self, running: Sequence[_Running]) -> None:
-        """Find the shadow time of a job that needs one node.
+        """Find the shadow time of a first job that needs only one node.
 
         This is the first time at which some node has enough free.
         """
@@ -120,9 +120,9 @@ class FirstReserved:
             at, count = upto, 2 * count
 
     def _search(self, running: Sequence[_Running]) -> None:
-        """Find the shadow time of any job.
+        """Find the shadow time of the first job, which may need several nodes.
 
-        The times at which something is released are tried.
+        This is the first time of a release at which the job fits.
         """
         view, now, free = self._view, self._view.now, self._then
         timed = view.has_timed_windows
@@ -162,7 +162,7 @@ class FirstReserved:
         return self._shared.open(self._view.shut(self._first, time))
 
     def _short_of_licenses(self, wanted: Mapping[str, int], time: float) -> bool:
-        """Return whether too few licences are free at ``time`` (s).
+        """Return whether too few licences for the first job are free at ``time`` (s).
 
         The licences of all jobs that end by then count as free.
         """
@@ -177,12 +177,12 @@ class FirstReserved:
     # -- who passes ----------------------------------------------------------------------------------------------------
 
     def beside(self, job: SchedulerJob, takes: Takes) -> Takes | None:
-        """Return what a job may take without delaying the first job.
+        """Return the tasks and GPUs with which a job may start without delaying the first job.
 
         Return None if the job must wait. This is for jobs that would end after the shadow time.
 
         Args:
-            takes: what ``job`` would take if there were no reservation.
+            takes: the tasks and GPUs per node that ``job`` would get if there were no reservation.
         """
         if self._spares(job, takes):
             return takes
@@ -193,7 +193,10 @@ class FirstReserved:
         return found if found is not None and self._spares(job, found) else None
 
     def passes(self, job: SchedulerJob, takes: Takes) -> None:
-        """Record that a job which ends after the shadow time starts now."""
+        """Record that a job starts now that ends after the shadow time.
+
+        ``takes`` are then no longer free at that time.
+        """
         nodes, taken = self._shared.rows(job, takes)
         self._then[nodes] -= taken
         self.spare = self.spare - self._shared.shape(job).total
@@ -210,7 +213,7 @@ class FirstReserved:
         return self._most
 
     def _beside_first(self) -> Amounts | None:
-        """Return what the first job leaves free at the shadow time.
+        """Return the amounts that the first job leaves free at the shadow time.
 
         The result has shape (nodes, columns). Return None if the first job does not fit then.
         """

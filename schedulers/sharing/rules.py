@@ -1,4 +1,4 @@
-"""Select the variant of a backfilling rule for nodes that jobs share."""
+"""Select the version of a backfilling rule for nodes that jobs share."""
 
 from typing import Protocol, runtime_checkable
 
@@ -8,17 +8,17 @@ from pipistrelle.schedulers.policy.interfaces import Backfill
 
 @runtime_checkable
 class SharesNodes(Protocol):
-    """A backfilling rule that has a variant for nodes that jobs share."""
+    """A backfilling rule that has a version for nodes that jobs share."""
 
     def on_nodes(self) -> Backfill:
-        """Return the variant of this rule for shared nodes."""
+        """Return this rule's version for machines on which jobs share nodes."""
 
 
 def on_nodes(rule: Backfill) -> Backfill:
-    """Return the variant of a backfilling rule for nodes that jobs share.
+    """Return the version of a backfilling rule for nodes that jobs share.
 
     Raises:
-        PolicyError: the rule has no such variant.
+        PolicyError: the rule has no such version.
     """
     if isinstance(rule, SharesNodes):
         return rule.on_nodes()

@@ -96,9 +96,9 @@ class Daemon:
         self._now = 0.0
 
     def expect(self, now: float) -> None:
-        """Renew all expected starts now, if passes left some out.
+        """Renew the expected starts of all waiting jobs, unless passes already do so.
 
-        From now on, every pass renews all expected starts.
+        From now on, every backfill pass renews all expected starts, even if no job can start.
         """
         if self.expects:
             return
@@ -167,7 +167,7 @@ class Daemon:
         return soonest
 
     def _tick_at(self, time: float) -> float:
-        """Return the first tick of the main loop at or after a time."""
+        """Return the time (s) of the main loop's first tick at or after ``time``."""
         return ceil(time - self.phase - _SLACK) + self.phase
 
     def _next_backfill(self) -> float:
@@ -192,7 +192,10 @@ class Daemon:
         return job.limit_end + (self.controller.config.over_time_limit if own is None else own)
 
     def advance(self, now: float) -> Actions:
-        """Run every activity that is due at ``now``; none may be due earlier."""
+        """Run every activity that is due at ``now`` (s).
+
+        No activity may be due earlier, so call this at each time that `next_time` returns.
+        """
         self._actions = Actions([], [], [], [])
         self._now = now
         self.catch_up(now)
@@ -289,7 +292,7 @@ class Daemon:
 
     @property
     def _timeless(self) -> bool:
-        """Whether a main pass gives the same result if nothing happened since the last."""
+        """Whether a pass of the main loop repeats the last pass if nothing happened in between."""
         controller = self.controller
         reservations = controller.reservations
         return not (
@@ -316,7 +319,7 @@ class Daemon:
         self.planned = result.planned
 
     def stuck(self, now: float) -> bool:
-        """Return whether jobs can start only after a submission or the return of a node.
+        """Return whether only a submission, or a failed node's return, lets another job start.
 
         This is the case if no job runs, nothing is due, and two full passes in a row have started nothing.
         """
@@ -331,7 +334,7 @@ class Daemon:
         )
 
     def _check_limits(self, now: float) -> None:
-        """Kill the jobs that have reached their limits."""
+        """Kill the running jobs that have reached their time limits."""
         for _, _, job in list(self.controller.running):
             if self._kill_time(job) > now:
                 break
@@ -361,7 +364,7 @@ class Daemon:
             victim.preempted_by = 1
 
     def state(self) -> dict[str, Any]:
-        """Return the daemon's times as values that JSON can hold."""
+        """Return the times of past and future activities, and other state, as plain values."""
         return {
             "phase": self.phase,
             "barren": self.barren,
@@ -380,7 +383,7 @@ class Daemon:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore `state`; the controller must be restored first."""
+        """Restore what the method `state` returned; the controller must be restored first."""
         self.phase, self.barren = state["phase"], state["barren"]
         self.last_full, self.last = state["last_full"], state["last"]
         self.last_pass = -inf if state["last_pass"] is None else state["last_pass"]

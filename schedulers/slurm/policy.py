@@ -107,7 +107,7 @@ class SlurmPolicy:
             self._called = due
 
     def no_more_jobs(self) -> None:
-        """Note that no further job will be submitted."""
+        """Record that no further job will be submitted."""
         self._no_more = True
 
     def _give_up(self, view: View, now: float) -> None:
@@ -161,7 +161,7 @@ class SlurmPolicy:
         return self._daemon.controller
 
     def _nodes(self, view: View) -> None:
-        """Copy from the view which nodes are out of service."""
+        """Update the controller's set of nodes that are out of service from the view."""
         assert self._daemon is not None
         machine = self.controller.machine
         gone = view.unavailable
@@ -206,7 +206,7 @@ class SlurmPolicy:
         self.controller.dropped = []
 
     def _ended(self, view: View, now: float) -> None:
-        """Release the jobs that have ended."""
+        """Release the nodes of the jobs that have ended since the last decision."""
         daemon = self._daemon
         assert daemon is not None
         states = {one.job.id: one.state for one in view.ended}
@@ -230,7 +230,10 @@ class SlurmPolicy:
                 )
 
     def _count_end(self, state: str) -> None:
-        """Count a job that ended by itself; sdiag counts jobs killed at their limit as completed, too."""
+        """Count a job that ended by itself in the statistics of sdiag, by its final state.
+
+        sdiag counts jobs killed at their time limit as completed, too.
+        """
         if state == "COMPLETED_FAILED":
             self._counts.failed += 1
         elif state == "COMPLETED_KILLED":
@@ -239,7 +242,7 @@ class SlurmPolicy:
             self._counts.completed += 1
 
     def _is_check(self, mine: SchedulerJob, now: float) -> bool:
-        """Return whether the server may kill a job for its limit at ``now`` (s).
+        """Return whether the server may kill a job for its time limit at ``now`` (s).
 
         Such times are the job's walltime and the checks of time limits.
         """
@@ -263,10 +266,7 @@ class SlurmPolicy:
                 self.controller.cancel(job, int(now))
 
     def _submitted(self, view: View, now: float) -> None:
-        """Queue the jobs submitted since the last decision.
-
-        The tasks of one array become one record.
-        """
+        """Queue the jobs submitted since the last decision; the tasks of an array get one record."""
         daemon = self._daemon
         assert daemon is not None
         #: submissions in order; the tasks of an array are one
@@ -281,9 +281,9 @@ class SlurmPolicy:
             self._queue(jobs, view, now)
 
     def _again(self, mine: SchedulerJob, now: float) -> bool:
-        """Return whether a job is the next attempt of a known job.
+        """Return whether a job is a further attempt of a job that Slurm already knows.
 
-        If so, give that job's record the new id.
+        If so, give the record of that job the new id.
         """
         description = mine.description
         if description is None or not description.attempt:
@@ -364,7 +364,7 @@ class SlurmPolicy:
         return queue_table(self.controller, int(now))
 
     def diagnostics(self, now: float) -> dict[str, dict[str, Any]]:
-        """Return what the controller has done since the run began, as ``sdiag`` shows it."""
+        """Return how many passes ran and jobs started since the run began, as ``sdiag`` shows it."""
         return diagnostics_table(self.controller, self._counts, int(now))
 
     def state(self) -> Any:
@@ -383,7 +383,7 @@ class SlurmPolicy:
         }
 
     def restore(self, state: Any, view: View) -> None:
-        """Restore a state, into a view restored to the same instant."""
+        """Restore a result of the method `state`, in a view restored to the same instant."""
         if state is None:
             return
         self._begin(view)

@@ -32,7 +32,7 @@ class PassCounts(Struct):
     last_queued: int = 0
 
     def add(self, now: int, started: int, tested: int, queued: int) -> None:
-        """Count a pass."""
+        """Count a pass that tested ``tested`` of ``queued`` jobs and started ``started``."""
         self.cycles += 1
         self.started += started
         self.last = now
@@ -42,7 +42,7 @@ class PassCounts(Struct):
         self.last_queued = queued
 
     def mean(self, total: int) -> float:
-        """Return a total per pass."""
+        """Return ``total`` divided by the number of passes; 0 without passes."""
         return total / self.cycles if self.cycles else 0.0
 
 

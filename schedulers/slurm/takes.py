@@ -60,7 +60,7 @@ def _most_tasks(shape: Shape, amounts: Amounts, gpus: int) -> int:
 
 
 def _divided(shape: Shape, most: Sequence[int]) -> list[int] | None:
-    """Return the number of tasks on each node, at most ``most`` of that node.
+    """Return the number of tasks on each node, where node i can hold ``most[i]`` tasks.
 
     Return None if the tasks do not fit.
     """
@@ -74,9 +74,9 @@ def _divided(shape: Shape, most: Sequence[int]) -> list[int] | None:
 
 
 def _gpus_by_node(shape: Shape, tasks: Sequence[int], given: Sequence[int]) -> list[int]:
-    """Return the number of GPUs that the job takes on each node.
+    """Return the number of GPUs that the job takes from the machine on each node.
 
-    ``given`` is the number of GPUs that Slurm allocated on each node.
+    ``given`` has the number of GPUs that Slurm allocated on each node; fewer are taken if the tasks need fewer.
     """
     request = shape.request
     if request.exclusive:

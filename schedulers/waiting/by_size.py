@@ -19,7 +19,7 @@ _ROOM: Final = 32
 
 
 class JobsOfSize:
-    """The waiting jobs of one size, in queue order.
+    """The waiting jobs that all need the same number of units, in queue order.
 
     A job that leaves the queue leaves a gap.
 
@@ -42,7 +42,7 @@ class JobsOfSize:
         return self._count
 
     def add(self, key: Rank, job: SchedulerJob) -> None:
-        """Add a job at the place of its key."""
+        """Add a job at the position of its key in the queue order."""
         end = len(self._keys)
         if end == len(self._occupies):
             self._make_room()
@@ -74,7 +74,7 @@ class JobsOfSize:
             self.shortest = float(self._occupies[self._head : len(self._keys)].min(initial=inf))
 
     def first(self) -> tuple[Rank, SchedulerJob]:
-        """Return the key and the job that is first in the queue."""
+        """Return the job that is first in the queue, with its key."""
         return self._at(self._head)
 
     def first_in_time(self, now: float, ends_by: float) -> tuple[Rank, SchedulerJob] | None:
@@ -90,7 +90,10 @@ class JobsOfSize:
         return self._at(self._head + int((ends <= ends_by).argmax()))
 
     def first_shortest(self) -> tuple[Rank, SchedulerJob]:
-        """Return the first of the jobs that occupy units for the least time, with its key."""
+        """Return the job, with its key, that occupies units for the least time.
+
+        If several do so for equally long, return the first of them in the queue.
+        """
         if self.shortest == inf:
             return self.first()
         return self._at(self._head + int(self._occupies[self._head : len(self._keys)].argmin()))
@@ -101,7 +104,7 @@ class JobsOfSize:
         return self._keys[place], job
 
     def _make_room(self) -> None:
-        """Close the gaps, and double the array if most of it is used."""
+        """Remove the gaps from the arrays, and double the array of times if most of it is used."""
         kept = [place for place, job in enumerate(self._jobs) if job is not None]
         self._keys = [self._keys[place] for place in kept]
         self._jobs = [self._jobs[place] for place in kept]
@@ -130,7 +133,7 @@ class SizeIndex:
         some.add(key, job)
 
     def remove(self, key: Rank, job: SchedulerJob) -> None:
-        """Remove a job."""
+        """Remove a waiting job, given its key in the queue."""
         some = self._classes[job.size]
         some.remove(key)
         if not len(some):
@@ -139,7 +142,7 @@ class SizeIndex:
     def next_to_start(
         self, most_units: int, spare: int, ends_by: float, now: float, *, shortest_first: bool
     ) -> SchedulerJob | None:
-        """Return the next job of `Waiting.pass_over`; None if none can start."""
+        """Return the next job that `Waiting.pass_over` starts; None if none can start."""
         best: tuple[float, Rank] | None = None
         found: SchedulerJob | None = None
         for size in self._sizes[: bisect_right(self._sizes, most_units)]:
@@ -160,7 +163,7 @@ class SizeIndex:
         return found
 
     def units_needed(self, beyond: int, ends_by: float, now: float) -> int:
-        """Return the fewest free units with which a job can start.
+        """Return how many units must be free at least so that one of the jobs can start.
 
         A job that ends after ``ends_by`` (s) if started ``now`` needs ``beyond`` units more than its size.
         """

@@ -26,9 +26,9 @@ _NOBODY: Final = 0
 
 
 class _WithUser:
-    """A queue order that adds the job's user to the attributes of another order.
+    """A queue order that wraps another order and also records each job's user.
 
-    The users' numbers are the last row of the ``table`` that `ranks` gets.
+    The user's number becomes the last attribute of a job, and so the last row of the ``table`` that `ranks` gets.
     """
 
     dynamic: Literal[True] = True
@@ -41,7 +41,7 @@ class _WithUser:
         """Do nothing: the view's queue has already called the order's `begin`."""
 
     def attributes(self, job: SchedulerJob) -> Sequence[float]:
-        """Return the order's attributes (a fixed order's rank), and the user's number."""
+        """Return the wrapped order's attributes (a fixed order's rank), and the user's number."""
         order = self._order
         if is_dynamic(order):
             return (*order.attributes(job), self._users.number(job))
@@ -49,7 +49,6 @@ class _WithUser:
         return (fixed.rank(job), self._users.number(job))
 
     def ranks(self, table: Floats, now: float) -> Floats:
-        """Return the ranks that the wrapped order gives."""
         order = self._order
         return order.ranks(table[:-1], now) if is_dynamic(order) else table[0].copy()
 
@@ -66,10 +65,7 @@ class _Users(Kept):
         self.rooms[_NOBODY] = _UNLIMITED
 
     def number(self, job: SchedulerJob) -> int:
-        """Return the number of the job's user.
-
-        Return `_NOBODY` if the user is unknown or not limited.
-        """
+        """Return the number of the job's user; `_NOBODY` if the user is unknown or not limited."""
         user = None if self._most is None or job.description is None else job.description.user
         if user is None:
             return _NOBODY
@@ -81,7 +77,7 @@ class _Users(Kept):
 
 class _Aside(MovingQueue):
     def next(self, room: int, rooms: NDArray[np.int64]) -> SchedulerJob | None:
-        """Return the first job kept out of the queue whose class and user have room.
+        """Return the first job kept out of the queue that its limits now admit.
 
         Return None if there is none.
 
@@ -96,7 +92,7 @@ class _Aside(MovingQueue):
 
 
 class _Class(Kept):
-    """One class, and the number of units that its limits still allow new jobs to use."""
+    """A job class, and the number of units that its limits still allow new jobs to use."""
 
     _kept = ("room", "changed", "users")
 
@@ -117,16 +113,14 @@ class _Class(Kept):
         self.changed = False
 
     def state(self) -> dict[str, Any]:
-        """Return the jobs set aside, and the units still free to the class and its users."""
         return {**super().state(), "aside": self.aside.state()}
 
     def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Restore the state that `state` returned; ``jobs`` has the queued jobs by id."""
         super().restore(state)
         self.aside.restore(state["aside"], jobs)
 
     def nodes(self, job: SchedulerJob) -> int:
-        """Return the least number of nodes that together have the job's units."""
+        """Return the fewest nodes that together have as many units as the job needs."""
         return -(-job.size // self.per_node)
 
     def refusal(self, job: SchedulerJob) -> str | None:
@@ -182,27 +176,27 @@ class ClassLimits(Kept):
 
     @classmethod
     def where_there_are(cls, begins: SimulationBeginsData, order: Order) -> "ClassLimits | None":
-        """Return the class limits of a machine; None if it has no classes."""
+        """Return the limits of the machine's job classes; None if the machine has no classes."""
         platform = begins.platform
         return cls(platform, begins.nb_resources, order) if platform is not None and platform.classes else None
 
     def each(self) -> Iterator[SchedulerJob]:
-        """Iterate over the jobs set aside (kept out of the queue), in storage order."""
+        """Yield the jobs kept out of the queue, in the order of storage."""
         for one in self._classes.values():
             yield from one.aside.each()
 
     def state(self) -> dict[str, Any]:
-        """Return for each class the jobs set aside and the units still free to it."""
+        """Return for each class the jobs kept out of the queue, and the units that limits leave."""
         return {**super().state(), "classes": {name: one.state() for name, one in self._classes.items()}}
 
     def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Restore the state that `state` returned; ``jobs`` has the queued jobs by id."""
+        """Restore the state that the method `state` returned; ``jobs`` has the queued jobs by id."""
         super().restore(state)
         for name, one in self._classes.items():
             one.restore(state["classes"][name], jobs)
 
     def __iter__(self) -> Iterator[SchedulerJob]:
-        """Iterate over the jobs set aside (kept out of the queue), class by class.
+        """Yield the jobs kept out of the queue, class by class.
 
         Jobs of one class are in queue order.
         """
@@ -221,9 +215,9 @@ class ClassLimits(Kept):
         return None if queue is None else self._classes.get(queue)
 
     def windows(self) -> list[Window]:
-        """Return a permanent window for each class with its own pools.
+        """Return a window for each class with its own pools, to keep its jobs on these pools.
 
-        The window is on all units outside these pools. Jobs of the class may not use the units of this window.
+        The window is permanent, covers all units outside these pools, and excludes only the jobs of this class.
         """
         return [
             Window(f"pools of class {name}", 0.0, inf, one.closed, lambda job, one=one: self._of(job) is not one)  # type: ignore[misc]
@@ -273,7 +267,7 @@ class ClassLimits(Kept):
                 self.pending = now
 
     def forget(self, job: SchedulerJob) -> bool:
-        """Remove a job from the jobs set aside (kept out of the queue).
+        """Remove a job from the jobs that are kept out of the queue.
 
         Return whether it was one of them.
         """
@@ -284,9 +278,9 @@ class ClassLimits(Kept):
         return True
 
     def let_in(self) -> list[SchedulerJob]:
-        """Return the jobs set aside that may now join the queue.
+        """Return the jobs kept out of the queue that may now join it.
 
-        These jobs are no longer set aside. Their number is as large as the limits of their classes allow.
+        They no longer count as kept out. Their number is as large as the limits of their classes allow.
         """
         found: list[SchedulerJob] = []
         now = self.pending

@@ -115,7 +115,7 @@ class MovingQueue(WaitingQueue):
         return sorted(jobs, key=lambda job: ranks[self._rows[job.number]])
 
     def ranks_of(self, jobs: list[SchedulerJob]) -> list[Rank]:
-        """Return the current keys (rank, number) by which the queue sorts these jobs."""
+        """Return the current keys (rank, number of submission) by which the queue sorts jobs."""
         ranks = self._ranked()
         return [(float(ranks[self._rows[job.number]]), job.number) for job in jobs]
 
@@ -173,7 +173,7 @@ class MovingQueue(WaitingQueue):
         return found
 
     def _ranked(self) -> Floats:
-        """Return the ranks by row; an empty array if no job waits."""
+        """Return the jobs' ranks by row of the table (inf in empty rows); empty without jobs."""
         if not self._rows:
             return np.empty(0)
         if self._moving is None:
@@ -188,7 +188,7 @@ class MovingQueue(WaitingQueue):
         return self._moving
 
     def _place_of_first(self) -> int:
-        """Return the row of the first job of a queue that is not empty."""
+        """Return the row of the table with the first job; the queue must not be empty."""
         if self._first_row is None:
             ranks = self._ranked()
             row = self._best(slice(0, len(ranks)), ranks)
@@ -207,7 +207,7 @@ class MovingQueue(WaitingQueue):
     def _best(self, rows: NDArray[np.intp] | slice, ranks: Floats) -> int:
         """Return the index in ``rows`` of the job with the lowest rank.
 
-        ``rows`` must not be empty.
+        Each row of the table is a waiting job. ``ranks`` has the ranks of these rows; at least one row must be given.
         """
         which = int(np.argmin(ranks))
         if not self._sorted:
@@ -216,7 +216,7 @@ class MovingQueue(WaitingQueue):
         return which
 
     def _close_gaps(self) -> None:
-        """Remove empty rows and sort by submission.
+        """Remove empty rows of the table, and sort the rows by submission.
 
         If over half of the table is used, double its size.
         """

@@ -37,7 +37,6 @@ class SizeCounts:
         self._heap: list[int] = []
 
     def __len__(self) -> int:
-        """Return the number of sizes; a size without jobs may count."""
         return len(self._counts)
 
     def add(self, size: int) -> None:
@@ -111,7 +110,7 @@ class WaitingQueue:
         return (job for job in self._jobs[self._head :] if job is not None)
 
     def each(self) -> Iterator[SchedulerJob]:
-        """Iterate over the waiting jobs in storage order, which here is queue order."""
+        """Yield the waiting jobs in the order of storage, which here is queue order."""
         return (job for job in self._jobs if job is not None)
 
     def state(self) -> dict[str, Any]:
@@ -122,7 +121,7 @@ class WaitingQueue:
         return {"jobs": [job.id for job in self.each()], "arrivals_last": self.arrivals_last}
 
     def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Restore the state that `state` returned; ``jobs`` has the queued jobs by id."""
+        """Restore the state that the method `state` returned; ``jobs`` has the queued jobs by id."""
         for job_id in state["jobs"]:
             self.add(jobs[job_id])
         self.arrivals_last = state["arrivals_last"]
@@ -147,7 +146,7 @@ class WaitingQueue:
         return sorted(jobs, key=lambda job: (self._rank(job), job.number))
 
     def ranks_of(self, jobs: list[SchedulerJob]) -> list[Rank]:
-        """Return the keys (rank, number) by which the queue sorts these waiting jobs."""
+        """Return the keys (rank, number of submission) by which the queue sorts waiting jobs."""
         return [(self._rank(job), job.number) for job in jobs]
 
     def add(self, job: SchedulerJob) -> None:
@@ -289,7 +288,10 @@ class WaitingQueue:
         return least
 
     def _indexed(self) -> SizeIndex | None:
-        """Return the index by size of a deep queue; None if it has too many sizes."""
+        """Return the index of the waiting jobs by size; None if they have too many sizes.
+
+        The index is made if it does not exist.
+        """
         if not self._indexes or len(self._by_size) > MOST_SIZES:
             self._index = None
         elif self._index is None:
@@ -303,9 +305,9 @@ class WaitingQueue:
         return self._head
 
     def _foremost(self, places: NDArray[np.intp]) -> int:
-        """Return the index in ``places`` of the job that is first in the queue.
+        """Return the index in ``places`` of the position that is first in the queue.
 
-        ``places`` has positions in ascending order.
+        This is 0, because ``places`` are positions in the queue in ascending order.
         """
         return 0
 
@@ -316,7 +318,7 @@ class WaitingQueue:
         return job
 
     def _sync(self) -> None:
-        """Bring the arrays of sizes and times up to date."""
+        """Write the sizes and times of jobs added since the last call to the arrays."""
         end, begin = len(self._jobs), self._synced
         if end > len(self._sizes):
             room = max(2 * len(self._sizes), end + SHALLOW)

@@ -35,10 +35,10 @@ class WaitingRows(ABC):
 
     @abstractmethod
     def fill(self, row: int, job: SchedulerJob) -> None:
-        """Write a job's values to its row of the arrays."""
+        """Write a job's values to row ``row`` of the arrays that a subclass adds."""
 
     def follow(self) -> None:
-        """Add the jobs that have arrived, and drop the jobs that no longer wait."""
+        """Update the rows to the queue: add new jobs, and remove those that no longer wait."""
         view = self.view
         for job in view.cancelled:
             self.drop(job)
@@ -80,16 +80,19 @@ class WaitingRows(ABC):
             self._unused.append(row)
 
     def row_of(self, job: SchedulerJob) -> int | None:
-        """Return the row of a job; None if it does not wait."""
+        """Return the row of the arrays that describes a job; None if the job does not wait."""
         return self._row.get(job.number)
 
     def rows_of(self, jobs: Iterable[SchedulerJob]) -> NDArray[np.int64]:
-        """Return the rows of the given jobs; leave out jobs that do not wait."""
+        """Return the rows of the arrays that describe the given jobs.
+
+        Jobs that do not wait are left out.
+        """
         rows = (self._row.get(job.number) for job in jobs)
         return np.array([row for row in rows if row is not None], dtype=np.int64)
 
     def in_order(self, rows: NDArray[np.int64]) -> list[SchedulerJob]:
-        """Return the waiting jobs in the given rows, in queue order."""
+        """Return the waiting jobs that these rows of the arrays describe, in queue order."""
         jobs = [job for row in rows.tolist() if (job := self._jobs[row]) is not None and job.waits]
         jobs.sort(key=lambda job: job.number)
         return self.view.waiting.in_order(jobs) if jobs else jobs

@@ -38,7 +38,7 @@ class Interrupts:
         self.struck = True
 
     def let_strike(self) -> None:
-        """Stop deferring signals; raise KeyboardInterrupt if one was received."""
+        """Stop deferring interrupts; raise KeyboardInterrupt if one was received meanwhile."""
         self.held = False
         if self.struck:
             raise KeyboardInterrupt

@@ -92,9 +92,9 @@ class ServerAddress:
         return None if endpoint is None else self._near(endpoint)
 
     def _near(self, endpoint: str) -> str:
-        """Return the endpoint, unless it is on another machine.
+        """Return ``endpoint`` unchanged if connecting to it is allowed.
 
-        Raise AddressError if it is, and ``allow_remote`` is false.
+        Raise AddressError if it is on another machine and ``allow_remote`` is false.
         """
         if self._allow_remote or is_loopback(endpoint):
             return endpoint
@@ -107,7 +107,10 @@ class ServerAddress:
         )
 
     def nobody(self, timeout: float, endpoint: str | None, found: str) -> ServerGone:
-        """Return the error that no server answered in time; ``endpoint`` was tried last."""
+        """Return the error that no server answered in ``timeout`` s.
+
+        ``endpoint`` was tried last; ``found`` says what happened there.
+        """
         if endpoint is None:
             return ServerGone(
                 f"no connection file was written within {timeout:g} s",
@@ -123,9 +126,9 @@ class ServerAddress:
 
 
 def _written_endpoint(connect: str) -> str | None:
-    """Return the connection file's endpoint; None if the file does not exist.
+    """Return the endpoint that the connection file contains.
 
-    Return None too if the file names a Unix socket that does not exist.
+    Return None if the file does not exist, or names a Unix socket that does not exist.
     """
     path = _connection_file(connect)
     if not os.path.isfile(path):  # Path.is_file raises an error if the name is too long
@@ -241,7 +244,10 @@ def _instead(
     endpoint: str,
     mark: Callable[[], str],
 ) -> bytes:
-    """Return the answer to a SAVE or RESTORE message; raise ServerGone for REFUSED."""
+    """Return the answer to a SAVE or RESTORE message, which came instead of a notice.
+
+    Raise ServerGone if the message is REFUSED.
+    """
     if isinstance(message, Refused):
         raise _refused(message, endpoint)
     if not isinstance(runtime, Runtime):
@@ -256,7 +262,7 @@ def _instead(
 def _agree(
     runtime: Answering, address: ServerAddress, hello_timeout: float, stack: ExitStack, keys: CallerKeys | None
 ) -> tuple["AnyConnection", SchedulerSession, Welcome | Refused]:
-    """Send HELLO until a server answers.
+    """Send HELLO until a server answers; return the connection, its session and the answer.
 
     Servers may stop and start in the meantime. ``stack`` closes the connection.
     """
@@ -291,9 +297,9 @@ def _connection(endpoint: str, keys: CallerKeys | None) -> "AnyConnection":
 
 
 def _greeting(connection: "AnyConnection", address: ServerAddress, deadline: float) -> bytes:
-    """Return the answer to HELLO.
+    """Wait for the server's answer to HELLO, and return it.
 
-    Raise ConnectionLost if the server's endpoint has changed.
+    Raise ConnectionLost if the server's endpoint has changed meanwhile.
     """
     while not address.fixed and (now := time.monotonic()) < deadline:
         connection.limit(min(deadline, now + _TICK_S))

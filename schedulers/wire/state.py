@@ -93,9 +93,9 @@ def _wrong(what: str, expected: str | None = None, found: str | None = None) -> 
 
 
 def _without(value: Any) -> Any:
-    """Replace numbers that JSON cannot express, such as NaN, by objects.
+    """Return the value with each number that JSON cannot express, such as NaN, replaced.
 
-    Each object contains the number as text.
+    An object that contains the number as text replaces it.
     """
     if isinstance(value, float):
         return value if isfinite(value) else {_NUMBER: repr(value)}

@@ -177,7 +177,7 @@ class ZmtpConnection:
         return message
 
     def _read(self) -> None:
-        """Answer ZeroMQ commands of the peer, then read at least one byte."""
+        """Answer commands of the peer, then read at least one byte into the input buffer."""
         self._answer()
         self._check_time()
         self._stream.feed(self._some(self._stream.convenient))
@@ -188,10 +188,7 @@ class ZmtpConnection:
                 self._socket.sendall(answers)
 
     def _some(self, most: int) -> bytes:
-        """Wait for at least one byte, and return what was received.
-
-        At most ``most`` bytes are returned.
-        """
+        """Wait for data from the peer, and return at least one and at most ``most`` bytes."""
         try:
             data = self._socket.recv(most)
         except OSError as error:

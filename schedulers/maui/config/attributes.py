@@ -153,7 +153,7 @@ _METRICS: Final = {
 
 
 def _read_limit(text: str) -> float:
-    """Return a limit; 0, -1 and INFINITY mean no limit (inf)."""
+    """Parse a limit; return inf for 0, -1 and INFINITY, which mean no limit."""
     if text.upper() in _ENDLESS:
         return inf
     value = read_number(text, whole=True)
@@ -191,7 +191,9 @@ CREDENTIAL_ATTRIBUTES: Final = frozenset(
 
 
 def credential_attribute(credential: Credential, kind: str, attribute: str, value: str) -> Credential:
-    """Return a credential of ``kind`` (USER, ..., QOS, SYS) with one attribute added.
+    """Return a copy of a credential with one attribute from maui.cfg added.
+
+    ``kind`` is the kind of credential: USER, ..., QOS or SYS.
 
     Raises:
         KeyError: unknown attribute.
@@ -263,7 +265,7 @@ _ACCESS: Final = {f"{kind}LIST": kind for kind in KINDS}
 
 
 def standing_attribute(standing: Standing, attribute: str, value: str) -> Standing:
-    """Return a standing reservation with one attribute added.
+    """Return a copy of a standing reservation with one attribute from maui.cfg added.
 
     Raises the errors of `credential_attribute`.
     """
@@ -300,7 +302,7 @@ def _read_count(text: str) -> int:
 def _read_hosts(text: str) -> tuple[str, ...] | None:
     """Parse a list of hosts, separated by commas; return None for ALL.
 
-    The units of the hosts are determined later, with the machine.
+    The hosts are mapped to units of the machine later.
     """
     if text.upper() == "ALL":
         return None

@@ -82,7 +82,10 @@ def _units(host: str, machine: Machine, where: str) -> NodeSet:
 
 
 def _nodes(host: str, machine: Machine, where: str) -> Iterator[int]:
-    """Yield the numbers of the nodes that a host names, at least one."""
+    """Yield the indices of the nodes that ``host`` names.
+
+    Raise PlatformError if there is no such node.
+    """
     nodes = machine.nodes
     if not machine.named:
         raise PlatformError(

@@ -107,7 +107,7 @@ def _too_long(where: str) -> MauiConfigError:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield (number of the first line, text) of each setting.
+    """Yield each setting of a maui.cfg as (number of its first line, text).
 
     Comments are removed, and continued lines are joined.
     """
@@ -126,7 +126,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _without_comment(line: str) -> str:
-    """Return a line up to the first # outside quotes."""
+    """Return a line without its comment, which begins at the first # outside quotes."""
     found = next((one for one in _QUOTED_OR_COMMENT.finditer(line) if one[0] == "#"), None)
     return line if found is None else line[: found.start()]
 
@@ -147,13 +147,12 @@ class _Reader:
         self._lists: dict[str, frozenset[str] | None] = {}
 
     def settings(self) -> MauiSettings:
-        """Return the settings."""
         depths = self._depths or {"0": 1}
         stacks = {stack: (depths.get(stack, 1), self._lists.get(stack)) for stack in sorted({*depths, *self._lists})}
         return MauiSettings(self._values, self._credentials, self._system, stacks, tuple(self._standing.values()))
 
     def line(self, number: int, text: str) -> None:
-        """Read one line, which has this number in the file."""
+        """Parse the setting ``text``, which begins on line ``number`` of the file."""
         match = _LINE.match(text)
         if match is None:
             raise self._wrong(
@@ -173,7 +172,10 @@ class _Reader:
             self._supported(number, parameter, index, rest)
 
     def check_standing(self) -> None:
-        """Check each standing reservation as a whole, after all lines."""
+        """Check each standing reservation, once all lines are read.
+
+        Attributes without effect give warnings. Times outside the reservation's period raise MauiConfigError.
+        """
         for index, lines in self._standing_lines.items():
             standing, name = self._standing[index], f"SRCFG[{legible(index, _WORD)}]"
             length = PERIODS.get(standing.period)

@@ -23,7 +23,7 @@ PERIODS: Final = {"DAY": DAY, "WEEK": WEEK}
 
 
 class TargetMode(Enum):
-    """The kind of a fairshare target, by the mark after its number."""
+    """The kind of a fairshare target, which the mark after its number gives."""
 
     TARGET = ""
     FLOOR = "+"
@@ -139,7 +139,7 @@ class MauiSettings:
         return bool(self.values.get(name, PARAMETERS[name].default))
 
     def own(self, kind: str, name: str | None) -> Credential | None:
-        """Return a credential's own attributes.
+        """Return the attributes that the file sets for one credential.
 
         Return None if the file does not name the credential.
         """

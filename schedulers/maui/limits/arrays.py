@@ -1,4 +1,4 @@
-"""The queued jobs that Maui's limits allow to start, updated at each change.
+"""The queued jobs that Maui's limits allow to start, kept up to date in arrays.
 
 Queues can be long. When a job starts or ends, only queued jobs that share a limited credential with it are checked
 again.
@@ -23,10 +23,10 @@ JOB, UNITS, NODES = range(3)
 
 
 class Slots:
-    """The counters and limits that apply to each combination of credentials.
+    """The limits on running jobs that apply to each combination of credentials.
 
-    A counter is the number of a limited credential, whose running jobs are counted. Each column is a combination. There
-    are as many rows as the largest number of limits that any combination has. Counter 0 is unlimited.
+    A counter is the number of a limited credential, whose running jobs are counted. Each array has a column per
+    combination, and as many rows as any combination has limits. Counter 0 is unlimited.
     """
 
     def __init__(self) -> None:
@@ -36,10 +36,10 @@ class Slots:
         self.limits: tuple[list[Floats], list[Floats]] = ([], [])
 
     def add(self, code: int, entries: Sequence[Entry]) -> None:
-        """Add a combination of credentials, numbered ``code``, with its limits.
+        """Add a combination of credentials, numbered ``code``, with the limits on its jobs.
 
         Args:
-            entries: (counter, metric, soft limit, hard limit) of each limit.
+            entries: (number of the limited credential, metric, soft limit, hard limit) of each limit.
         """
         every: tuple[list[Any], ...] = (self.counters, self.metrics, *self.limits)
         for place, (lines, empty) in enumerate(zip(every, (0, 0, inf, inf), strict=True)):
@@ -70,9 +70,9 @@ class AllowedRows:
         self._dirty: set[int] = set()
 
     def add_code(self, code: int, entries: Sequence[Entry]) -> None:
-        """Add the next combination of credentials, with its limits.
+        """Add a combination of credentials, numbered ``code``, with the limits on its jobs.
 
-        Each entry is (number of the counter, from 1; metric; soft limit; hard limit).
+        Each entry is (number of the limited credential, from 1; metric; soft limit; hard limit).
         """
         self._slots.add(code, entries)
         counters = tuple(dict.fromkeys(counter for counter, *_ in entries))
@@ -82,16 +82,16 @@ class AllowedRows:
         self._refresh_codes(np.array([code]))
 
     def set_usage(self, counter: int, usage: Sequence[int]) -> None:
-        """Store the current numbers of running jobs, units and nodes of a counter.
+        """Store the numbers of running jobs, units and nodes of a limited credential.
 
-        A counter is the number of a limited credential.
+        ``counter`` is the number of the credential.
         """
         if counter in self._by_counter.codes:  # other counters have no limits here
             self._usage[counter] = usage
             self._dirty.add(counter)
 
     def follow(self, queue: MauiQueue) -> None:
-        """Apply all changes of the queue and of the counters since the last call."""
+        """Apply all changes of the queue and of running jobs since the last call."""
         fresh = self._by_counter.follow(queue)
         if len(fresh):
             self._allowed = [longer(line, queue.rows) for line in self._allowed]
@@ -120,9 +120,10 @@ class AllowedRows:
             self._allowed[level][rows] = sizes <= self._largest[level][codes]
 
     def allowed(self, queue: MauiQueue, *, hard: bool) -> Bools:
-        """Return for each row whether its job may start (empty rows: any value).
+        """Return for each row of the queue whether the limits allow its job to start.
 
-        The caller must not write to the array.
+        With ``hard``, the hard limits apply, else the soft ones. Empty rows have any value. The caller must not write
+        to the array.
         """
         self.follow(queue)
         return self._allowed[self._levels[-1] if hard else self._levels[0]][: queue.rows]
@@ -150,10 +151,10 @@ class OutstandingRooms:
         self._rooms: dict[tuple[float, int], tuple[Floats, Floats]] = {}
 
     def add_code(self, code: int, entries: Sequence[Entry]) -> None:
-        """Add the next combination of credentials, with its limits.
+        """Add a combination of credentials, numbered ``code``, with the limits on its jobs.
 
         Args:
-            entries: (counter from 1, metric, soft limit, hard limit); the metric is 0 for work and 1 for time.
+            entries: (number of the limited credential, from 1; 0 for work or 1 for time; soft limit; hard limit).
         """
         for metric, slots in enumerate(self._slots):
             mine = [entry for entry in entries if entry[1] == metric]
@@ -165,11 +166,10 @@ class OutstandingRooms:
         self._rooms.clear()
 
     def started(self, counter: int, number: int, units: int, end: float) -> None:
-        """Count the outstanding work of a running job for a counter.
-
-        A counter is the number of a limited credential.
+        """Add a running job to the outstanding work and time of a limited credential.
 
         Args:
+            counter: the number of the limited credential.
             number: the job's number.
             end: the job's latest end, s.
         """
@@ -178,27 +178,27 @@ class OutstandingRooms:
             self._rooms.clear()
 
     def ended(self, counter: int, number: int) -> None:
-        """Stop counting the outstanding work of a job for a counter.
+        """Remove a job from the outstanding work and time of a limited credential.
 
-        A counter is the number of a limited credential.
+        ``counter`` is the number of the limited credential, ``number`` the job's number.
         """
         if counter in self._running:
             self._running[counter].pop(number, None)
             self._rooms.clear()
 
     def of(self, counter: int, metric: int, now: float) -> float:
-        """Return a counter's outstanding work or time.
+        """Return the outstanding work or time of the running jobs of a limited credential.
 
-        ``metric`` 0 gives the work in units x s, ``metric`` 1 the time in s. A counter is the number of a limited
+        ``metric`` 0 gives the work in units x s, ``metric`` 1 the time in s. ``counter`` is the number of the
         credential.
         """
         left = [(units, max(end - now, 0.0)) for units, end in self._running.get(counter, {}).values()]
         return fsum(time if metric else units * time for units, time in left)
 
     def _usage(self, now: float) -> tuple[Floats, Floats]:
-        """Return the outstanding work (units x s) and time (s) of each counter.
+        """Return the outstanding work (units x s) and time (s) of each limited credential.
 
-        A counter is the number of a limited credential.
+        The arrays are indexed by the number of the limited credential.
         """
         every = [(at, *job) for at, jobs in self._running.items() for job in jobs.values()]
         counters, units, ends = np.array(every, dtype=np.float64).reshape(-1, 3).T
@@ -207,7 +207,7 @@ class OutstandingRooms:
         return work.astype(np.float64), time.astype(np.float64)
 
     def rooms(self, now: float, level: int) -> tuple[Floats, Floats]:
-        """Return the work and time that the limits still let jobs add.
+        """Return the outstanding work and time that a new job may add without exceeding a limit.
 
         Args:
             level: 0 for soft limits, 1 for hard limits.
@@ -227,7 +227,10 @@ class OutstandingRooms:
         return found
 
     def allowed(self, size: Ints, walltime: Floats, code: Ints, now: float, level: int) -> Bools:
-        """Return which jobs the soft (``level`` 0) or hard (1) limits allow to start."""
+        """Return for each job whether MAXPS and MAXWC allow it to start.
+
+        ``level`` is 0 for soft limits and 1 for hard limits. The arrays have one entry per job.
+        """
         work, time = self.rooms(now, level)
         may: Bools = np.ones(len(size), dtype=np.bool_)
         if self._slots[0].counters:
@@ -237,7 +240,10 @@ class OutstandingRooms:
         return may
 
     def next_room(self, size: Ints, walltime: Floats, code: Ints, now: float) -> float:
-        """Return when (s) hard limits first allow a blocked job to start; inf if unknown."""
+        """Return the first time (s) at which hard limits on outstanding work let a job start.
+
+        The arrays describe jobs that these limits block now. Return inf if the time is unknown.
+        """
         late = np.flatnonzero(~self.allowed(size, walltime, code, now, 1))
         if not len(late):
             return inf

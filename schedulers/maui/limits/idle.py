@@ -43,7 +43,10 @@ class IdleRows:
         self._last: dict[tuple[int, str], tuple[int, Bools]] = {}
 
     def add_code(self, entries: Sequence[tuple[Hashable, float, float]]) -> None:
-        """Add a combination of credentials, with (key, soft, hard) of each of its limits."""
+        """Add the next combination of credentials, with the MAXIJOB limits on its jobs.
+
+        Each entry is (key of the limit, soft limit, hard limit).
+        """
         numbers = []
         for key, *limits in entries:
             number = self._numbers.setdefault(key, len(self._limits[0]))
@@ -56,7 +59,9 @@ class IdleRows:
         self._single &= len(numbers) < 2
 
     def considered(self, queue: MauiQueue, eligible: Bools, ranks: Floats, level: int, use: str) -> Bools:
-        """Return which eligible rows the limits put in the idle queue.
+        """Return for each row of the queue whether its job is in MAXIJOB's idle queue.
+
+        Only ``eligible`` rows can be.
 
         Args:
             level: 0 for soft limits, 1 for hard limits.
@@ -100,10 +105,10 @@ class IdleRows:
         return chosen | (eligible & (counter == 0)) if unlimited else chosen.copy()
 
     def _passed(self, counter: Ints, others: Bools, ranks: Floats, least: Floats, latest: Ints) -> list[int]:
-        """Return the counters for which rows must be chosen again.
+        """Return the counters of limits for which the idle queue must be chosen again.
 
-        For such a counter, a row of ``others`` should be chosen now. The counter is below its limit, or the row ranks
-        before the worst row chosen for the counter.
+        For such a counter, a row of ``others`` belongs in the idle queue now. The counter is below its limit, or the
+        row ranks before the worst row chosen for the counter.
 
         Args:
             least: rank of each counter's worst chosen row; -inf if the counter is below its limit.
@@ -121,9 +126,10 @@ class IdleRows:
         return np.flatnonzero(found).tolist()
 
     def _choose(self, chosen: Bools, number: int, eligible: Bools, ranks: Floats, limit: float) -> None:
-        """Choose the eligible rows of one limit with the highest ranks.
+        """Put the jobs of highest rank that one limit admits in the idle queue.
 
-        Ties are broken by submission.
+        ``chosen`` says for each row (job) whether it is in the idle queue, and is changed. At most ``limit`` of the
+        eligible rows are chosen; ties are broken by submission.
         """
         every = self._by_counter.rows[number].array()
         others = every[np.flatnonzero(eligible[every] & ~chosen[every])]
@@ -164,9 +170,10 @@ class IdleRows:
         chosen[rows[np.flatnonzero(place < limits[of])]] = True
 
     def _considered_by_several(self, queue: MauiQueue, eligible: Bools, ranks: Floats, level: int) -> Bools:
-        """Return the rows of the idle queue if several limits can apply to a job.
+        """Return for each row of the queue whether its job is in the idle queue.
 
-        Rows are chosen by priority. A row is skipped if a limit that applies to it has no room left.
+        This function is for jobs to which several limits can apply. Jobs are chosen by priority. A job is skipped if a
+        limit that applies to it is already used up.
         """
         limits, entries = self._limits[level], self._by_counter.counters_of
         codes = queue.code[: queue.rows]
@@ -202,7 +209,10 @@ class IdleRows:
 
 
 def _first(rows: Rows, ranks: Floats, most: int) -> Rows:
-    """Return the ``most`` rows of highest priority (ties by position), in any order."""
+    """Return the ``most`` jobs of highest priority among ``rows``, in any order.
+
+    A job is given by its row in the queue. Ties go to the row that comes first.
+    """
     own = ranks[rows]
     least = np.partition(own, len(rows) - most)[len(rows) - most]
     above = np.flatnonzero(own > least)

@@ -31,7 +31,7 @@ Counter = tuple[str, str, str | None, str | None]
 
 
 class _Usage(Struct):
-    """Numbers of running jobs, units and nodes that count for one limit.
+    """The numbers of running jobs, units and nodes that count toward one limit.
 
     ``number`` identifies the counter, from 1.
     """
@@ -41,7 +41,7 @@ class _Usage(Struct):
 
 
 class _Limit(NamedTuple):
-    """A limit that applies to a combination of credentials.
+    """A limit that applies to the jobs of a combination of credentials.
 
     ``said`` is the limit's name in maui.cfg.
     """
@@ -75,7 +75,7 @@ _SYSTEM_PER_JOB: Final = {
 
 
 class Blocked(NamedTuple):
-    """The limit that holds a job back, as needed for messages."""
+    """The limit that holds a job back, with the details that messages show."""
 
     said: str
     counter: Counter
@@ -93,9 +93,9 @@ def _parameter(kind: str, name: str) -> str:
 
 
 def _for(credentials: Iterable[tuple[str | None, str | None]]) -> str:
-    """Return (kind, name) pairs as text, such as `` (user ann, group g)``.
+    """Format credentials for a message, such as `` (user ann, group g)``.
 
-    A pair without a kind is left out; without any pair the text is empty.
+    Each is (kind, name). A pair without a kind is left out; without any pair the text is empty.
     """
     words = ", ".join(f"{kind.lower()} {name}" for kind, name in credentials if kind is not None)
     return f" ({words})" if words else ""
@@ -151,11 +151,10 @@ class Limits:
                 self._idle_rows.add_code(waiting)
 
     def _numbered(self, limits: tuple[_Limit, ...], metrics: Mapping[str, int]) -> list[Entry]:
-        """Return the limits with these metrics as numbers.
+        """Return the limits on some metrics as (counter, metric, soft limit, hard limit).
 
-        Each limit is (counter, metric, soft limit, hard limit).
-
-        Limits on all jobs together are left out, except those on outstanding work and time.
+        ``metrics`` maps the metrics to their numbers. Limits on all jobs together are left out, except those on
+        outstanding work and time.
         """
         return [
             (self._usage[limit.counter].number, metrics[limit.metric], limit.soft, limit.hard)
@@ -218,9 +217,9 @@ class Limits:
             self._outstanding.ended(number, job)
 
     def _count(self, size: int, code: int, sign: int) -> list[int]:
-        """Add a job to its counters (``sign`` 1), or remove it from them (-1).
+        """Add a job to the counters of its limits (``sign`` 1), or remove it from them (-1).
 
-        Return the numbers of the counters; [] if no limit is on outstanding work or time.
+        Return the numbers of these counters; [] if no limit is on outstanding work or time.
         """
         if not self._counters[code]:
             return []
@@ -246,7 +245,7 @@ class Limits:
         return {"JOB": 1, "PROC": size, "NODE": self._nodes(size), "PS": size * walltime, "WC": walltime}
 
     def blocked(self, code: int, size: int, walltime: float, now: float, *, hard: bool) -> Blocked | None:
-        """Return the first limit that a job of these credentials would exceed, or None."""
+        """Return the first limit that a job with these credentials would exceed; None if none."""
         self._extend()
         needs = self._needs(size, walltime)
         for limit in self._limits[code]:
@@ -266,7 +265,7 @@ class Limits:
         )
 
     def allowed(self, queue: MauiQueue, now: float, *, hard: bool, rows: Rows | None = None) -> Bools | None:
-        """Return which jobs the limits on running jobs allow to start.
+        """Return for each job whether the limits on running jobs allow it to start.
 
         Args:
             rows: the rows of the jobs in the queue; None: all rows.
@@ -289,9 +288,9 @@ class Limits:
         return allowed
 
     def _system_room(self, hard: bool) -> float:
-        """Return the size of the largest job that the limits on all jobs together allow.
+        """Return the largest job size (units) that the limits on all jobs together allow.
 
-        The size is in units. Return -1 if no job may start.
+        Return -1 if no job may start.
         """
         usage = self._usage.get(_SYSTEM, _Usage(0))
         room = inf
@@ -302,19 +301,19 @@ class Limits:
         return min(room, 2.0**53)  # less than an empty row
 
     def considered(self, queue: MauiQueue, eligible: Bools, ranks: Floats, *, hard: bool, use: str = "") -> Bools:
-        """Return the eligible rows that MAXIJOB admits.
+        """Return for each row of the queue whether MAXIJOB admits its job.
 
-        These are the rows ranked first for their credential. ``use`` names the caller's purpose. The last result is
-        kept per use, which makes the next call faster.
+        Only ``eligible`` rows are admitted: those ranked first for their credential. ``use`` names the caller's
+        purpose. The last result is kept per use, which makes the next call faster.
         """
         self._extend()
         return self._idle_rows.considered(queue, eligible, ranks, int(hard), use)
 
     def next_room(self, queue: MauiQueue, rows: Rows, now: float) -> float:
-        """Return when (s) MAXPS and MAXWC first allow one of these rows; inf if unknown.
+        """Return the first time (s) at which MAXPS and MAXWC let a job of ``rows`` start.
 
         Outstanding work shrinks while jobs run, so a job may come to fit its limits although no job starts or ends.
-        Rows that may start now do not count.
+        Jobs that may start now do not count. Return inf if the time is unknown.
         """
         self._extend()
         return self._outstanding.next_room(queue.size[rows], queue.walltime[rows], queue.code[rows], now)

@@ -47,13 +47,16 @@ class Credentials:
         return [list(names) for names in self.combinations]
 
     def restore(self, state: Sequence[Sequence[str | None]]) -> None:
-        """Restore the state that `state` returned."""
+        """Restore the combinations of credentials that the method `state` returned."""
         for names in state:
             self.code(Names(*names))
 
     @property
     def table(self) -> NDArray[np.int64]:
-        """Return ``parts`` as an array, shape (combinations, kinds of credentials)."""
+        """Return the numbers of the credentials in each combination.
+
+        The shape is (combinations, kinds of credentials).
+        """
         return self._table[: len(self.parts)]
 
     def _number(self, kind: int, name: str | None) -> int:

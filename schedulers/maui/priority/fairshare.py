@@ -46,7 +46,7 @@ class _Targets(NamedTuple):
 class _Counters(Kept):
     """Usage (unit x s) of all credentials of one kind, such as users.
 
-    ``usage`` has the shape (windows newest first, names).
+    ``usage`` has the shape (windows, names); the newest window comes first.
     """
 
     _kept = ("usage", "rates", "older")
@@ -59,7 +59,6 @@ class _Counters(Kept):
         self.targets = _Targets.of(())
 
     def grow(self, names: int) -> None:
-        """Extend the arrays to this many names."""
         if names > len(self.rates):
             self.rates, self.older = longer(self.rates, names), longer(self.older, names)
             self.usage = np.pad(self.usage, ((0, 0), (0, len(self.rates) - self.usage.shape[1])))
@@ -207,7 +206,7 @@ class Fairshare(Kept):
         return factors
 
     def _ready(self, index: int) -> _Counters:
-        """Return the usage of one kind of credential.
+        """Return the usage of the kind of credential with this index, such as users.
 
         Its arrays are first extended so that each name has an entry and a target.
         """
@@ -219,9 +218,9 @@ class Fairshare(Kept):
         return counters
 
     def _target(self, kind: str, name: str) -> tuple[str, Credential]:
-        """Return (owner, attributes) with the fairshare target of a name.
+        """Return (owner, attributes) that set the fairshare target of a credential.
 
-        The owner is the name itself or DEFAULT.
+        The owner is the credential's own name, or DEFAULT if it has no target of its own.
         """
         own = self._settings.own(kind, name)
         if own is not None and own.target:
@@ -238,7 +237,7 @@ class Fairshare(Kept):
         )
 
     def rooms(self, now: float) -> list[tuple[Floats, Floats]]:
-        """Return how much usage the caps still allow a new job, and how fast this grows.
+        """Return the usage that the fairshare caps still allow a new job, and its growth rate.
 
         A job's full walltime counts (source: MFSCheckCap, Maui 3.2). The growth is valid until a job starts or ends or
         the next window begins.
@@ -266,9 +265,10 @@ class Fairshare(Kept):
         return found
 
     def room(self, code: int, now: float) -> tuple[float, str]:
-        """Return how much usage the caps still allow a new job, and the tightest cap.
+        """Return the usage that the caps still allow a new job, and the name of the tightest cap.
 
-        The usage is in unit x s. It is inf without caps.
+        The usage is in unit x s; it is inf without caps. ``code`` is the number of the job's combination of
+        credentials.
         """
         numbers, names = self._credentials.parts[code], self._credentials.combinations[code]
         rooms = [float(room[number]) for (room, _), number in zip(self.rooms(now), numbers, strict=True)]

@@ -51,13 +51,16 @@ class Breakdown(NamedTuple):
     def values(self) -> dict[str, float]:
         """Return {name: value} of the priority and its terms.
 
-        The name of the rank is ``priority``; the name of a term is, for example, ``SERV.QUEUETIME``.
+        The priority, as used to rank jobs, is called ``priority``. A term is called, for example, ``SERV.QUEUETIME``.
         """
         return {"priority": self.rank} | {f"{term.component}.{term.subcomponent}": term.value for term in self.terms}
 
 
 class Lines(NamedTuple):
-    """Columns of some queued jobs, as in `MauiQueue` but with other row numbers."""
+    """Attributes of some queued jobs as arrays, with one row per job.
+
+    They are like those of `MauiQueue`, but with other row numbers.
+    """
 
     size: Ints
     walltime: Floats
@@ -76,9 +79,9 @@ def _some(columns: Columns, rows: slice | NDArray[np.intp]) -> Lines:
 
 
 class _Table(NamedTuple):
-    """Values that depend only on a job's credentials.
+    """Values of a job's priority that depend only on its credentials.
 
-    The table has one row per combination of credentials.
+    Each array has one entry per combination of credentials.
     """
 
     priorities: Floats  # (combinations, kinds)
@@ -134,9 +137,9 @@ class Priorities:
         return "BYPASS" in self._active["SERV"] and self._weight["BYPASS"] != 0.0
 
     def ranks(self, queue: Columns, now: float) -> Floats:
-        """Return the priority of each row, truncated as in Maui.
+        """Return the priority of each row's job, truncated as in Maui.
 
-        Rows of equal priority are ordered by submission.
+        Jobs of equal priority are ordered by submission.
         """
         self._extend()
         return self._rank(self._total(queue, now, now))
@@ -153,7 +156,7 @@ class Priorities:
         return service and not capped and not moving
 
     def totals(self, queue: Columns, chosen: NDArray[np.intp], now: float, at: float) -> Floats:
-        """Return the priorities of some rows at time ``at`` (s), not truncated.
+        """Return the priorities of the jobs in some rows at time ``at`` (s), not truncated.
 
         The result is exact if from ``now`` (s) on no job starts or ends and no fairshare window begins.
         """
@@ -161,7 +164,10 @@ class Priorities:
         return self._total(_some(queue, chosen), now, at)
 
     def breakdown(self, queue: Columns, row: int, now: float) -> Breakdown:
-        """Return the terms of a row's priority; they sum exactly to the value in `ranks`."""
+        """Return the terms of the priority of a row's job.
+
+        They sum exactly to its value in `ranks`.
+        """
         self._extend()
         rows = _some(queue, slice(row, row + 1))
         code = int(rows.code[0])
@@ -198,10 +204,10 @@ class Priorities:
         return total if self._negative else np.maximum(total, 1.0, out=total)
 
     def _total(self, rows: Columns, now: float, at: float) -> Floats:
-        """Return each row's priority: the sum of its components, not truncated.
+        """Return the priority of each row's job, not truncated: the sum of its components.
 
-        CRED and FS are first added to each other. For a whole queue, values that are constant while a job waits are
-        computed once.
+        The components CRED and FS are first added to each other. For a whole queue, values that are constant while a
+        job waits are computed once.
         """
         generation, code = rows.generation, rows.code
         total = np.zeros(len(code))
@@ -243,7 +249,10 @@ class Priorities:
         return np.minimum(factor, self._cap[name]) if self._cap[name] != inf else factor
 
     def _credential_factors(self, component: str, now: float, ahead: float = 0.0) -> dict[str, _Factor]:
-        """Return the factors of CRED or FS, a row per combination of credentials."""
+        """Return {subcomponent: factors} of the component CRED or FS.
+
+        The factors are one value per combination of credentials.
+        """
         found = {}
         for name in self._active[component]:
             kind = KINDS.index(name.removeprefix("FS") if component == "FS" else name)
@@ -285,9 +294,10 @@ class Priorities:
         return queue_time / base + 1.0
 
     def _nearness(self, targets: Floats, reached: Floats, code: Ints) -> Floats:
-        """Return (target - reached)^-2 for each job; 0 without a target.
+        """Return 1 / (target - reached)^2 for each job; 0 for a job without a target.
 
-        A target that was passed counts as nearly reached.
+        Targets and reached values are queue times or expansion factors. A target that was passed counts as nearly
+        reached.
         """
         known = targets[: self._known]
         if len(known) and (known == known[0]).all():  # the usual case

@@ -19,9 +19,9 @@ _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
 def longer(column: NDArray[_Scalar], length: int, empty: float = 0) -> NDArray[_Scalar]:
-    """Return a column of at least ``length`` values.
+    """Return an array of at least ``length`` values, beginning with those of ``column``.
 
-    This is the column itself if it is long enough; else a copy of at least twice its length.
+    This is ``column`` itself if it is long enough; else a copy of at least twice its length, filled up with ``empty``.
     """
     if length <= len(column):
         return column
@@ -117,7 +117,7 @@ class MauiQueue:
         ]
 
     def restore(self, state: Sequence[Sequence[Any]], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Restore the state that `state` returned.
+        """Restore the state that the method `state` returned.
 
         ``jobs`` has all jobs by id that wait or were just cancelled.
         """
@@ -126,7 +126,7 @@ class MauiQueue:
             self.bypass[-1], self.held[-1] = bypass, held
 
     def job(self, row: int) -> SchedulerJob:
-        """Return the job of a row that is not empty."""
+        """Return the job of a row, which must not be empty."""
         job = self.jobs[row]
         if job is None:
             raise AssertionError(f"row {row} is empty")
@@ -186,7 +186,7 @@ class MauiQueue:
 
 
 class FixedColumn(Generic[_Scalar]):
-    """A column of the queue whose values do not change while a job waits.
+    """An array with a value per row of the queue that stays the same while a job waits.
 
     Each value is computed only once.
     """
@@ -215,9 +215,9 @@ class FixedColumn(Generic[_Scalar]):
 
 
 class RowsByCounter:
-    """The rows of the queue for each counter of a limit.
+    """The rows of the queued jobs that count toward each limit.
 
-    A job can count for several limits.
+    A job can count toward several limits.
     """
 
     def __init__(self) -> None:
@@ -232,7 +232,7 @@ class RowsByCounter:
     def add_code(self, counters: tuple[int, ...]) -> None:
         """Add the next combination of credentials.
 
-        ``counters`` are the numbers of the limits for which its jobs count.
+        ``counters`` are the numbers of the limits toward which its jobs count.
         """
         for counter in counters:
             self.codes[counter].append(len(self.counters_of))

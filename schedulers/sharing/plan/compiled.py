@@ -15,7 +15,7 @@ from pipistrelle.schedulers.sharing.plan.loops import Bools, Floats, Ints, Need,
 
 
 def enough_loop(table: Ints, row: int, node: int, has: Ints, need: Need) -> bool:
-    """Return whether a node has enough free in one time slice."""
+    """Return whether a node has enough free in one time slice for a job's part there."""
     width = len(need.least)
     for column in range(width):
         if table[row, node, column] < need.least[column]:
@@ -35,7 +35,7 @@ def enough_loop(table: Ints, row: int, node: int, has: Ints, need: Need) -> bool
 
 
 def room_loop(table: Ints, row: int, node: int, need: Need) -> int:
-    """Return how many tasks fit on a node; GPUs are ignored."""
+    """Return how many tasks fit on a node in one time slice; GPUs are ignored."""
     found = need.most
     for column in range(len(need.each)):
         if need.each[column]:

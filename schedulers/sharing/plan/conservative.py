@@ -64,7 +64,7 @@ class ConservativeOnNodes:
 
 
 class _Reserved(NodePlan):
-    """The plan with the reservations of all waiting jobs."""
+    """The plan of running jobs and of the reservations of all waiting jobs."""
 
     def __init__(self, nodes: OpenNodes) -> None:
         super().__init__(nodes.view, nodes.placer)
@@ -73,17 +73,15 @@ class _Reserved(NodePlan):
         self._marks = _Marks(len(self.shared.nodes), len(self.shared.nodes.resources))
 
     def begin(self, job: SchedulerJob) -> float:
-        """Return when (s) a waiting job's reservation begins; inf if it has none."""
+        """Return the start (s) of a waiting job's reservation; inf if it has none."""
         place = self._places.get(job.number)
         return inf if place is None else place.begin
 
     def state(self) -> dict[str, Any]:
-        """Return the plan, the reservations of waiting jobs, and which jobs may move."""
         places = [[number, plain(place)] for number, place in self._places.items()]
         return {**super().state(), "places": places, "marks": self._marks.state()}
 
     def restore(self, state: Any) -> None:
-        """Restore the state that `state` returned."""
         super().restore(state)
         jobs = {job.number: job for job in (*self.view.waiting.each(), *self.view.cancelled)}
         for number, told in state["places"]:
@@ -100,10 +98,10 @@ class _Reserved(NodePlan):
         return super().holds_for(view) and not any(place.begin < view.now for place in self._places.values())
 
     def schedule(self, *, anew: bool) -> None:
-        """Start new jobs in queue order, or make reservations for them.
+        """Make reservations for new jobs in queue order, and start jobs that can start.
 
         Args:
-            anew: whether to also plan again the jobs that may move because something was freed.
+            anew: whether to also plan again the jobs that may move because resources were freed.
         """
         view, marks = self.view, self._marks
         for place in self.follow():
@@ -127,7 +125,7 @@ class _Reserved(NodePlan):
         self.look_ahead()
 
     def _drop(self, job: SchedulerJob) -> NodePlace:
-        """Remove a job's reservation, and mark the jobs that may gain from it."""
+        """Remove a job's reservation and return it; mark the jobs that may gain from this."""
         place = self._places.pop(job.number)
         self.clear(place)
         self._freed(place)
@@ -141,7 +139,7 @@ class _Reserved(NodePlan):
             self._marks.mark(nodes, self.slices.most_free(begin, place.end, nodes), begin, everyone=has_licenses)
 
     def _is_closed(self, job: SchedulerJob, place: NodePlace) -> bool:
-        """Return whether a new window closes nodes of a job's reservation."""
+        """Return whether failures or windows close nodes of a job's reservation to the job."""
         access = self.access(job)
         if not access.allowed[place.rows.nodes].all():
             return True
@@ -183,7 +181,7 @@ class _Reserved(NodePlan):
             self.start(job, fit.takes)
 
     def _better(self, job: SchedulerJob, old: NodePlace) -> NodeFit | None:
-        """Return a better reservation of a job; None if there is none.
+        """Return a better reservation for a job than ``old``; None if there is none.
 
         It begins earlier, or at the same time on preferred nodes.
         """
@@ -207,7 +205,9 @@ class _Reserved(NodePlan):
 
 
 class _Marks:
-    """The waiting jobs that may move because resources were freed, and on which nodes.
+    """The waiting jobs that might move because resources were freed, and on which nodes.
+
+    Such a job is called marked.
 
     Args:
         nodes: number of nodes.
@@ -225,10 +225,7 @@ class _Marks:
         self._nodes: Bools = np.zeros((0, nodes), dtype=np.bool_)
 
     def state(self) -> list[list[Any]]:
-        """Return the number of each marked job, and the nodes that may help it.
-
-        Resources were freed on these nodes.
-        """
+        """Return the number of each marked job, and the nodes on which resources were freed."""
         return [
             [number, np.flatnonzero(self._nodes[row]).tolist()]
             for number, row in self._column.items()
@@ -236,15 +233,18 @@ class _Marks:
         ]
 
     def restore(self, state: list[list[Any]]) -> None:
-        """Restore the marks; call `join` for all marked jobs first."""
+        """Restore the marks that the method `state` returned.
+
+        Call `join` for all marked jobs first.
+        """
         for number, nodes in state:
             self._marked[self._column[number]] = True
             self._nodes[self._column[number], nodes] = True
 
     def join(self, job: SchedulerJob, plan: NodePlan, end: float) -> None:
-        """Add a job without a mark.
+        """Add a job without a mark; ``end`` (s) is the end of its reservation.
 
-        For a known job, only set the ``end`` (s) of its reservation.
+        If the job was added before, only set this end.
         """
         row = self._column.get(job.number)
         if row is None:
@@ -266,7 +266,6 @@ class _Marks:
         self._unused = list(range(old + more - 1, old - 1, -1))
 
     def leave(self, job: SchedulerJob) -> None:
-        """Remove a job."""
         row = self._column.pop(job.number, None)
         if row is not None:
             self._ends[row] = -inf
@@ -274,7 +273,7 @@ class _Marks:
             self._unused.append(row)
 
     def marked(self, job: SchedulerJob) -> bool:
-        """Return whether a job may move."""
+        """Return whether a job is marked, because it might move."""
         return bool(self._marked[self._column[job.number]])
 
     def nodes(self, job: SchedulerJob) -> Ints:
@@ -294,7 +293,7 @@ class _Marks:
         self._nodes[self._marked] = True
 
     def mark(self, nodes: Ints, most: Ints, begin: float, *, everyone: bool = False) -> None:
-        """Mark the jobs that may use what was freed.
+        """Mark the jobs that might gain from freed resources.
 
         Args:
             nodes: the nodes with freed resources, shape (n,).

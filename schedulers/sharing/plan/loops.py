@@ -18,7 +18,7 @@ Bools = NDArray[np.bool_]
 
 
 class Need(NamedTuple):
-    """What must be free on each node of a job.
+    """The amounts that must be free on each node that a job uses.
 
     Attributes:
         least: amounts of the resources, shape (resources,).
@@ -79,7 +79,9 @@ def suffices(free: Ints, has: Ints, need: Need) -> Bools:
 
 
 def room(free: Ints, good: Bools, need: Need) -> int:
-    """Return how many tasks fit on the nodes ``good`` together; GPUs are ignored.
+    """Return how many tasks of a job fit on the nodes ``good`` together.
+
+    GPUs are ignored.
 
     Args:
         free: free amounts, shape (nodes, columns).
@@ -133,9 +135,9 @@ def first_begin(
 
 
 def extreme_free(table: Ints, order: Ints, first: int, after: int, nodes: Ints, most: bool) -> Ints:
-    """Return the least (or most) that is free in a range of slices.
+    """Return the least (or most) that is free on each node in a range of slices.
 
-    The range is from ``first`` to before ``after``. The result has shape (nodes, columns).
+    The range is from slice ``first`` to before slice ``after``. The result has shape (nodes, columns).
     """
     found: Ints = table[order[first]][nodes]
     for at in range(first + 1, after):
@@ -144,7 +146,7 @@ def extreme_free(table: Ints, order: Ints, first: int, after: int, nodes: Ints, 
 
 
 def change(table: Ints, order: Ints, first: int, after: int, nodes: Ints, taken: Ints) -> None:
-    """Add ``taken`` to what is free in the slices from ``first`` to before ``after``.
+    """Add ``taken`` to the free amounts in the slices from ``first`` to before ``after``.
 
     Args:
         nodes: the nodes, none of them twice.
@@ -154,5 +156,5 @@ def change(table: Ints, order: Ints, first: int, after: int, nodes: Ints, taken:
 
 
 def same(table: Ints, one: int, other: int) -> bool:
-    """Return whether two rows of a table are equal."""
+    """Return whether two rows of a table hold equal free amounts on all nodes."""
     return bool((table[one] == table[other]).all())

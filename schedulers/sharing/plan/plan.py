@@ -1,7 +1,4 @@
-"""The plan for rules that reserve shared nodes.
-
-It tells what is free on each node at each time.
-"""
+"""The plan for rules that reserve shared nodes: the free amounts on each node over time."""
 
 from collections.abc import Mapping, Sequence
 from math import inf
@@ -24,7 +21,7 @@ from pipistrelle.schedulers.sharing.plan.slices import NodePlace, NodeSlices, Ro
 
 
 class NodeFit(NamedTuple):
-    """The time (s) from which a job fits, and what the job takes then."""
+    """The time (s) from which a job fits, and its tasks and GPUs per node then."""
 
     begin: float
     takes: Takes
@@ -79,7 +76,7 @@ class NodeSearch:
         return NodeSlices(now, has.copy(), has, licenses, fast_loops())
 
     def rows(self, job: SchedulerJob, takes: Takes) -> Rows:
-        """Return what a job takes, as arrays with the plan's columns."""
+        """Return the amounts that a job holds with ``takes``, as arrays with the plan's columns."""
         counts = self._counts(self.shared.shape(job))
         return Rows(takes, *self.shared.rows(job, takes), counts)
 
@@ -88,7 +85,7 @@ class NodeSearch:
         return np.array([wanted.get(name, 0) for name in self._names], dtype=np.int64)
 
     def need(self, job: SchedulerJob) -> Need:
-        """Return what must be free on each node of a job."""
+        """Return the amounts that must be free on each node that a job uses."""
         known = self._needs.get(job.number)
         if known is None:
             shape = self.shared.shape(job)
@@ -109,13 +106,13 @@ class NodeSearch:
         return known
 
     def forget_need(self, job: SchedulerJob) -> None:
-        """Drop the stored need of a job that no longer waits."""
+        """Drop the stored result of `need` for a job that no longer waits."""
         self._needs.pop(job.number, None)
 
     def earliest(
         self, job: SchedulerJob, need: Need, among: Ints, periods: Sequence[Period] = (), before: float = inf
     ) -> NodeFit | None:
-        """Return the earliest time at which a job fits, and what it takes.
+        """Return the earliest time at which a job fits, and its tasks and GPUs per node.
 
         Return None if there is no such time.
 
@@ -141,9 +138,9 @@ class NodeSearch:
         return None
 
     def _choose(self, shape: Shape, at: int, length: float, good: Ints) -> Takes | None:
-        """Return what a job takes of the nodes ``good`` from slice ``at`` on.
+        """Return the tasks and GPUs that a job would get on the nodes ``good``.
 
-        Return None if the job does not fit.
+        The job would start in slice ``at`` and run for ``length`` s. Return None if it does not fit.
         """
         has, width = self.slices.has, len(self.shared.nodes.resources)
         table = np.zeros_like(has)
@@ -160,7 +157,10 @@ class NodeSearch:
         return self.shared.by_weight if at else self.placer.order(shape)
 
     def _shut(self, shape: Shape, periods: Sequence[Period]) -> Shut:
-        """Convert periods to slices; add the slices in which the job lacks licences."""
+        """Convert periods (s) to ranges of slices.
+
+        Also record the slices in which too few licences are free for the job.
+        """
         slices = self.slices
         periods = [one for one in periods if one.end > slices.now]
         for one in periods:
@@ -206,7 +206,7 @@ class NodePlan(NodeSearch):
         self.windows_changed = True
 
     def _sliced(self, now: float) -> NodeSlices:
-        """Return time slices from ``now`` (s) on that contain only the running jobs."""
+        """Return the free amounts from ``now`` (s) on, if only the running jobs hold resources."""
         slices = self.empty(now)
         # The latest end first: each job then changes only slices that exist already.
         for place in sorted(self._running.values(), key=lambda one: -one.end):
@@ -228,7 +228,7 @@ class NodePlan(NodeSearch):
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Restore the state that `state` returned."""
+        """Restore the plan that the method `state` returned."""
         self._gone = NodeSet.parse(state["gone"])
         self._running = {job: message_of(place) for job, place in state["running"].items()}
         self._killed = dict(state["killed"])
@@ -250,9 +250,9 @@ class NodePlan(NodeSearch):
         )
 
     def follow(self) -> list[NodePlace]:
-        """Advance to the view's time and remove the jobs that ended.
+        """Advance to the view's time, and remove the jobs that ended.
 
-        Return what was held by the jobs that ended before their planned end.
+        Return what the jobs that ended before their planned end held, and until when.
         """
         view, ended = self.view, []
         self.slices.advance(view.now)
@@ -272,7 +272,10 @@ class NodePlan(NodeSearch):
         return ended
 
     def look_ahead(self) -> None:
-        """Record when the next maintenance window ends; call this after all decisions."""
+        """Record when the next maintenance window ends.
+
+        Call this after all decisions of a notice.
+        """
         windows = self.view.windows
         self._next_end = windows.next_end(self.view.now) if windows else inf
 
@@ -297,7 +300,7 @@ class NodePlan(NodeSearch):
     # -- one job ----------------------------------------------------------------------------------------------------
 
     def access(self, job: SchedulerJob) -> Access:
-        """Return the nodes that a job may use, and the windows that exclude it."""
+        """Return the nodes that a job may use, and the windows that exclude it for a time."""
         known = self._accesses.get(job.number)
         if known is None:
             allowed = self.shared.shape(job).able.copy()
@@ -319,7 +322,7 @@ class NodePlan(NodeSearch):
         self.forget_need(job)
 
     def fit(self, job: SchedulerJob, before: float = inf, among: Ints | None = None) -> NodeFit | None:
-        """Return the earliest time at which a job fits, and what it takes.
+        """Return the earliest time at which a job fits, and its tasks and GPUs per node.
 
         Return None if there is no such time.
 
@@ -342,17 +345,17 @@ class NodePlan(NodeSearch):
         return fit is not None
 
     def take(self, job: SchedulerJob, begin: float, takes: Takes) -> NodePlace:
-        """Reserve what a job takes from ``begin`` (s) until its latest end."""
+        """Reserve the amounts in ``takes`` for a job from ``begin`` (s) until its latest end."""
         place = NodePlace(begin, end_of(begin, job.occupies), self.rows(job, takes))
         self.slices.take(place.rows, place.begin, place.end)
         return place
 
     def clear(self, place: NodePlace) -> None:
-        """Remove a reservation."""
+        """Remove a reservation from the plan, so that its amounts are free again."""
         self.slices.give_back(place.rows, place.begin, place.end)
 
     def start(self, job: SchedulerJob, takes: Takes) -> None:
-        """Start a job now; what it takes must be free for its full walltime."""
+        """Start a job now with ``takes``, which must be free for its full walltime."""
         view = self.view
         first = view.waiting.first
         self._running[job.id] = self.take(job, view.now, takes)

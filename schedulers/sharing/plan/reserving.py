@@ -168,7 +168,10 @@ class ReservingOnNodes(KeepsBegins):
         plan.look_ahead()
 
     def _top(self, view: View) -> Iterator[SchedulerJob]:
-        """Yield jobs in queue order until ``depth`` of them could not start."""
+        """Yield jobs in queue order, until ``depth`` of them remain waiting.
+
+        The caller starts a job, if it can, before it asks for the next one.
+        """
         asked: set[int] = set()
         kept = 0
         while kept < self._depth:

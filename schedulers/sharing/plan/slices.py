@@ -16,7 +16,7 @@ _ROOM = 16
 
 
 class Rows(NamedTuple):
-    """What a job takes of shared nodes, as arrays with the columns of `loops`.
+    """The amounts that a job holds on shared nodes, as arrays with the columns of `loops`.
 
     Attributes:
         takes: the job's tasks and GPUs on each node.
@@ -32,7 +32,7 @@ class Rows(NamedTuple):
 
 
 class NodePlace(NamedTuple):
-    """What a running or planned job takes from ``begin`` to ``end`` (s)."""
+    """The amounts that a running or planned job holds from ``begin`` to ``end`` (s)."""
 
     begin: float
     end: float
@@ -62,7 +62,7 @@ register(
 
 
 class NodeSlices:
-    """What is free from now on, in slices of time.
+    """The free amounts on shared nodes from now on, in slices of time.
 
     A slice begins where the previous slice ends; the last slice never ends. Adjacent slices that are equal may remain
     separate, which changes no result.
@@ -93,7 +93,7 @@ class NodeSlices:
 
     @property
     def now(self) -> float:
-        """Start of the first slice (s)."""
+        """The start of the first slice (s), which is the present."""
         return float(self._begins[0])
 
     @property
@@ -103,11 +103,11 @@ class NodeSlices:
 
     @property
     def order(self) -> Ints:
-        """For each slice in order, the table row that holds what is free in it."""
+        """For each slice in order, the row of the table with its free amounts."""
         return self._order[: self._count]
 
     def free(self, at: int = 0) -> Ints:
-        """Return what is free in a slice, shape (nodes, columns)."""
+        """Return the free amounts on each node in slice ``at``, shape (nodes, columns)."""
         found: Ints = self._table[self._order[at]]
         return found
 
@@ -125,7 +125,7 @@ class NodeSlices:
         self._begins[0] = now
 
     def _shift(self, source: int, target: int) -> None:
-        """Move the slices with index ``source`` and higher to index ``target`` and higher."""
+        """Move the slices from index ``source`` on, so that they begin at index ``target``."""
         count, end = self._count, self._count + target - source
         self._begins[target:end] = self._begins[source:count].copy()
         self._order[target:end] = self._order[source:count].copy()
@@ -159,16 +159,16 @@ class NodeSlices:
         self._unused = list(range(2 * old - 1, old - 1, -1))
 
     def take(self, rows: Rows, begin: float, end: float) -> None:
-        """Mark what a job takes as used from ``begin`` until ``end`` (s).
+        """Mark the amounts in ``rows`` as used from ``begin`` until ``end`` (s).
 
         Past times are ignored.
         """
         self._change(rows, begin, end, -1)
 
     def give_back(self, rows: Rows, begin: float, end: float) -> None:
-        """Return a job's resources: they are free again from ``begin`` until ``end`` (s).
+        """Mark the amounts in ``rows`` as free from ``begin`` until ``end`` (s).
 
-        Times in the past are ignored.
+        Past times are ignored.
         """
         self._change(rows, begin, end, 1)
 
@@ -184,7 +184,7 @@ class NodeSlices:
             self._join(first)
 
     def _join(self, at: int) -> None:
-        """Drop a slice that is equal to the previous one."""
+        """Drop the slice ``at`` if it is equal to the one before it."""
         if not 0 < at < self._count:
             return
         one, other = int(self._order[at - 1]), int(self._order[at])
@@ -204,9 +204,9 @@ class NodeSlices:
         return found, among[good]
 
     def least_free(self, at: int, length: float, nodes: Ints) -> Ints:
-        """Return what stays free on some nodes from slice ``at`` on.
+        """Return the amounts that stay free on some nodes for ``length`` s.
 
-        It stays free for ``length`` seconds. The result has shape (nodes, columns).
+        The period begins with slice ``at``. The result has shape (nodes, columns).
         """
         end = end_of(float(self._begins[at]), length)
         after = int(np.searchsorted(self.begins, end))
@@ -214,11 +214,9 @@ class NodeSlices:
         return found
 
     def enough_until(self, length: float, nodes: Ints, least: Ints) -> Ints:
-        """Return until when each node keeps enough free.
+        """Return for each node until which slice enough is free for a job.
 
-        Only times later than ``length`` seconds from now count.
-
-        The time from ``length`` seconds after now on is examined.
+        The search begins ``length`` seconds from now.
 
         Args:
             least: the amounts that count as enough, for the first columns.
@@ -234,7 +232,7 @@ class NodeSlices:
         return found
 
     def most_free(self, begin: float, end: float, nodes: Ints) -> Ints:
-        """Return the most that is ever free on some nodes.
+        """Return the most that is free on some nodes at any time of a period.
 
         The period is from ``begin`` until ``end`` (s). The result has shape (nodes, columns).
         """

@@ -50,9 +50,9 @@ class SlurmLimits:
         return [own, of_part] if "OverPartQOS" in own.settings.flags else [of_part, own]
 
     def before(self, job: SlurmJob) -> str:
-        """Return the reason that keeps a job waiting before nodes are chosen.
+        """Return the reason to wait by the limits that do not depend on the chosen nodes.
 
-        Return "" if there is none.
+        Return "" if none of these limits keeps the job waiting.
         """
         if self.idle or job.assoc < 0:
             return ""
@@ -103,9 +103,9 @@ class SlurmLimits:
         return ""
 
     def after(self, job: SlurmJob, tres: Tres) -> str:
-        """Return the reason that keeps a job waiting once its TRES are known.
+        """Return the reason to wait by the limits on the TRES ``tres`` of a job.
 
-        Return "" if there is none.
+        Return "" if none of these limits keeps the job waiting.
         """
         if self.idle or job.assoc < 0:
             return ""
@@ -284,10 +284,11 @@ class SlurmLimits:
         return ""
 
     def _denied(self, job: SlurmJob, tres: Tres) -> str:
-        """Return the limit that a job exceeds on its own, if a QOS with the flag DenyOnLimit applies to it; else "".
+        """Return the exceeded limit for which Slurm denies a job at submission; "" if none.
 
-        The QOS are tested first, then the associations. Once a QOS has the flag, the QOS and associations tested after
-        it deny, too. If a QOS sets a limit, the same limit of a later QOS or association is ignored.
+        A limit counts if the job alone exceeds it, and a QOS with the flag DenyOnLimit applies to the job. The QOS are
+        tested first, then the associations. Once a QOS has the flag, the QOS and associations tested after it deny,
+        too. If a QOS sets a limit, the same limit of a later QOS or association is ignored.
         """
         hidden: set[str] = set()
         strict = False
@@ -332,7 +333,10 @@ class SlurmLimits:
         return ""
 
     def _own_amounts(self, job: SlurmJob, tres: Tres, hidden: set[str]) -> str:
-        """Return the association's exceeded limit on the amounts of one job, in total or per node; "" if none."""
+        """Return the reason of the association's limit that a job's TRES exceed; "" if none.
+
+        Only limits on a single job are tested, first its total and then its amounts per node.
+        """
         inherited = self.accounts.inherited
         name = _alone(inherited(job.assoc, "max_tres_pj") or {}, tres, "pj", hidden)
         if name:
@@ -382,13 +386,12 @@ class SlurmLimits:
 
 
 class _Holder:
-    """A test whether a job of a QOS belongs to one user or account."""
+    """Tests whether a job has one given QOS and belongs to one given user or account."""
 
     def __init__(self, qos: int, kind: str, name: str) -> None:
         self.qos, self.kind, self.name = qos, kind, name
 
     def __call__(self, job: SlurmJob) -> bool:
-        """Return whether the job belongs to the user or account."""
         return job.qos == self.qos and getattr(job, self.kind) == self.name
 
 

@@ -62,7 +62,7 @@ def least_reason(tres: str) -> str:
 def holder_reason(tres: str, holder: str) -> str:
     """Return the reason of MaxTRESPU or MaxTRESPA, such as QOSMaxCpuPerUserLimit.
 
-    ``holder`` is User or Account.
+    ``holder`` says to whom the limit applies: User or Account.
     """
     kind = _kind(tres)
     if kind == "Mem":
@@ -78,8 +78,8 @@ def is_limit(reason: str) -> bool:
 
 
 def is_of_usage(reason: str) -> bool:
-    """Return whether a reason comes from a limit of past usage.
+    """Return whether a job waits for a limit of past usage.
 
-    Past usage decays or is reset.
+    Such a job may start later without any other job's end, because past usage decays or is reset.
     """
     return is_limit(reason) and ("Minutes" in reason or "GrpWall" in reason)

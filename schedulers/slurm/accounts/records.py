@@ -24,14 +24,14 @@ class Used:
         self.tres: Tres = {}
 
     def begin(self, tres: Mapping[str, float]) -> None:
-        """Add a job that starts."""
+        """Add a job that starts; ``tres`` are its TRES."""
         self.jobs += 1
         mine = self.tres
         for name, amount in tres.items():
             mine[name] = mine.get(name, 0) + amount
 
     def end(self, tres: Mapping[str, float]) -> None:
-        """Remove a job that ends."""
+        """Remove a job that ends; ``tres`` are its TRES."""
         self.jobs -= 1
         mine = self.tres
         for name, amount in tres.items():
@@ -43,14 +43,14 @@ class Used:
 
     @classmethod
     def restored(cls, state: list[Any]) -> "Used":
-        """Return the counts that `state` returned."""
+        """Return the counts saved in ``state``, a result of the method `state`."""
         used = cls()
         used.jobs, used.submitted, used.tres = state[0], state[1], dict(state[2])
         return used
 
 
 class _Column:
-    """An attribute of `Association` whose values are stored in one array.
+    """An attribute of `Association`, stored for all associations in one array.
 
     The array is the attribute of the same name of the table of associations.
     """
@@ -218,7 +218,7 @@ class Accounts:
             index = one.parent
 
     def inherited(self, index: int, name: str) -> Any:
-        """Return a limit per user (``max_*``) of an association.
+        """Return the limit per user called ``name`` (``max_*``) that applies to an association.
 
         If the association has none, return the limit of the nearest account above it that has one.
         """
@@ -262,7 +262,7 @@ class Accounts:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore the usage that `state` returned."""
+        """Restore the usage that the method `state` returned."""
         for one, known in zip(self.associations, state["associations"], strict=True):
             one.usage, one.wall, one.minutes = known[0], known[1], dict(known[2])
             one.used = Used.restored(known[3])

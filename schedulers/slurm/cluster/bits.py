@@ -14,7 +14,7 @@ _DENSE: Final = 8
 
 
 def mask_of(indices: Iterable[int]) -> int:
-    """Return the set of the nodes with these indices."""
+    """Return the bit mask of the nodes with these indices."""
     mask = 0
     for index in indices:
         mask |= 1 << index
@@ -22,7 +22,7 @@ def mask_of(indices: Iterable[int]) -> int:
 
 
 def indices_of(mask: int) -> list[int]:
-    """Return the indices of the nodes in a set, in ascending order."""
+    """Return the indices of the nodes in a bit mask, in ascending order."""
     first = max(0, (mask & -mask).bit_length() - 1)
     mask >>= first
     if mask.bit_count() * _DENSE > mask.bit_length():
@@ -36,13 +36,13 @@ def indices_of(mask: int) -> list[int]:
 
 
 def array_of(mask: int) -> NDArray[np.intp]:
-    """Return the indices of the nodes in a set as an array, in ascending order."""
+    """Return the indices of the nodes in a bit mask as an array, in ascending order."""
     data = np.frombuffer(mask.to_bytes(-(-mask.bit_length() // 8), "little"), np.uint8)
     return np.flatnonzero(np.unpackbits(data, bitorder="little"))
 
 
 def runs_of(mask: int) -> list[tuple[int, int]]:
-    """Return the runs of consecutive nodes in a set, in ascending order.
+    """Return the runs of consecutive nodes in a bit mask, in ascending order.
 
     Each run is (first index, length).
     """
@@ -60,14 +60,14 @@ def runs_of(mask: int) -> list[tuple[int, int]]:
 
 
 def span(first: int, length: int) -> int:
-    """Return the set of ``length`` consecutive nodes that begins with node ``first``."""
+    """Return the bit mask of ``length`` consecutive nodes, beginning with node ``first``."""
     return ((1 << length) - 1) << first
 
 
 def lowest(mask: int, count: int) -> int:
-    """Return the ``count`` nodes with the lowest indices of a set.
+    """Return the bit mask of the ``count`` nodes of ``mask`` with the lowest indices.
 
-    The set must have at least that many nodes.
+    ``mask`` must have at least that many nodes.
     """
     taken = 0
     for _ in range(count):

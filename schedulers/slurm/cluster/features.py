@@ -64,7 +64,11 @@ class _Reader:
         return self.words[self.at] if self.at < len(self.words) else ""
 
     def any_of(self, *, matching: bool = False) -> list[Wanted]:
-        """Read alternatives ``a|b|c``; with ``matching``, return a way for each of them."""
+        """Parse alternatives ``a|b|c``; return the ways to satisfy them.
+
+        With ``matching`` (inside brackets), there is one way per alternative, because all nodes must match the same
+        one. Otherwise, alternatives without counts become one way, in which each node may match any of them.
+        """
         ways = self._all_of()
         while self._peek() == "|":
             self.at += 1

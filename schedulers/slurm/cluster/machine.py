@@ -105,7 +105,7 @@ class SlurmMachine:
 
     @property
     def idle(self) -> int:
-        """The nodes that are up and on which no job holds anything."""
+        """The bit mask of the nodes that are up and on which no job holds anything."""
         return self.all & ~(self.busy | self.down)
 
     def take(self, alloc: dict[int, Amounts], *, whole: bool) -> None:
@@ -132,11 +132,11 @@ class SlurmMachine:
                 self.free_gres[at][name] += sign * count
 
     def mask_of_names(self, names: Iterable[str]) -> int:
-        """Return the set of the named nodes; unknown names are left out."""
+        """Return the bit mask of the named nodes; unknown names are left out."""
         return mask_of(self.index[name] for name in names if name in self.index)
 
     def names_of(self, mask: int) -> list[str]:
-        """Return the names of a set's nodes."""
+        """Return the names of the nodes in a bit mask."""
         return [self.names[at] for at in indices_of(mask)]
 
     def state(self) -> dict[str, Any]:
@@ -147,7 +147,7 @@ class SlurmMachine:
         return {"down": hex(self.down), "completing": hex(self.completing)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned.
+        """Restore what the method `state` returned.
 
         The caller must then call `take` for each running job.
         """

@@ -433,7 +433,7 @@ class _Reader:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yield the parts of a line of a dump; colons separate them, except inside quotes.
+    """Yield the fields of a line of a dump; colons separate them, except inside quotes.
 
     Yield nothing if a quote is not closed.
     """

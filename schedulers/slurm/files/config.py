@@ -111,9 +111,9 @@ def slurm_config(conf: SlurmConf, beside: FilesBeside | None = None) -> tuple[Sl
 def _without_qos(
     conf: SlurmConf, partitions: tuple[PartitionSettings, ...]
 ) -> tuple[tuple[PartitionSettings, ...], list[KeyFinding]]:
-    """Return the partitions with all QOS allowed.
+    """Return the partitions with all QOS allowed, and a finding per ignored key.
 
-    No file describes the QOS, so the partitions' keys on QOS are ignored. Each ignored key gives a finding.
+    Without accounting files, the QOS are unknown. So the partitions' keys on QOS are ignored.
     """
     why = "no file of accounting describes QOS, so jobs of every QOS may use the partition"
     found = [

@@ -134,7 +134,7 @@ class LimitOptions:
             ) from None
 
     def _flags(self, shown: str, text: str, where: str) -> None:
-        """Add a finding for each flag of a QOS that is ignored or unknown."""
+        """Add a finding for each flag in a QOS's list ``text`` that is ignored or unknown."""
         for flag in read_names(text):
             name, why = _FLAGS.get(flag.lower(), (flag, None))
             option = f"{shown} {legible(name, WORD)}"
@@ -202,7 +202,7 @@ def _put(settings: dict[str, Any], field: str, value: Any) -> None:
 
 
 def _tres(old: Mapping[str, float], text: str) -> dict[str, float]:
-    """Return the amounts of TRES after a change such as ``cpu=8,mem=-1``.
+    """Return the TRES limits ``old`` after a change such as ``cpu=8,mem=-1``.
 
     The amount -1 removes the limit of a TRES. The result is in the order in which Slurm tests TRES.
     """

@@ -57,7 +57,7 @@ class Overrides(Struct, frozen=True):
     simulation: Mapping[str, float]
 
     def timed(self, config: SlurmConfig) -> SlurmConfig:
-        """Return the scheduler's settings with the times of the keys ``simulation.NAME``."""
+        """Return ``config`` with the times that the keys ``simulation.NAME`` set."""
         told = self.simulation
         answers = AnswerDelay(
             least=told.get("answer_delay", _ANSWERS.least),
@@ -176,7 +176,7 @@ def _setting(key: ConfKey, text: str, where: str) -> ConfSetting:
 
 
 def text_of(value: object) -> str:
-    """Return a plain value from a study's file as text of a configuration file."""
+    """Convert a plain value from a study's file to the text that slurm.conf would have."""
     if isinstance(value, bool):
         return "YES" if value else "NO"
     if isinstance(value, float) and value.is_integer():

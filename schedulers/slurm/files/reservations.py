@@ -1,6 +1,7 @@
 """Read advance reservations from commands ``scontrol create reservation``.
 
-The commands stand alone, after a time, or in a file of events. Source: manual of scontrol, Slurm 22.05.
+A line of the file is a command alone, a time and a command, or an event with a command. Source: manual of scontrol,
+Slurm 22.05.
 """
 
 import re

@@ -90,7 +90,7 @@ def _tells_nodes(options: Mapping[str, str]) -> bool:
 
 
 def _taken(options: Mapping[str, str], where: str) -> dict[str, Any]:
-    """Return the fields of a submission that come from sbatch options on resources."""
+    """Return the fields of `Submission` that sbatch options on resources set, {field: value}."""
     found = _NODES.fullmatch(options.get("nodes", ""))
     gres = read_gres(options["gres"], where) if options.get("gres", "none").lower() != "none" else {}
     for model, count in _typed(options.get("gpus-per-node", "")):
@@ -119,7 +119,7 @@ def _taken(options: Mapping[str, str], where: str) -> dict[str, Any]:
 
 
 def _tasks_of_gpus(options: Mapping[str, str], gres: Mapping[str, int]) -> int | None:
-    """Return the number of tasks that ``--ntasks-per-gpu`` gives.
+    """Return the number of tasks that ``--ntasks-per-gpu`` implies for the job's GPUs.
 
     Return None if the option is not given.
     """
@@ -133,7 +133,7 @@ def _tasks_of_gpus(options: Mapping[str, str], gres: Mapping[str, int]) -> int |
 
 
 def _requested(request: Request | None, nodes: int) -> dict[str, Any]:
-    """Return the fields of a submission that come from a request.
+    """Return the fields of `Submission` that a job's resource request sets, {field: value}.
 
     Without a request, the job takes ``nodes`` whole nodes.
     """

@@ -1,1 +1,1 @@
-"""Choose the nodes that a job gets now, and find a job's expected start."""
+"""Choose the nodes on which a job starts now, and find a job's expected start."""

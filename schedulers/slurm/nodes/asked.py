@@ -80,7 +80,7 @@ class Selector(Protocol):
         """
 
     def without(self, asked: NodesAsked, usable: int, gone: Sequence[SlurmJob]) -> Alloc | None:
-        """Return the allocation of a job if the jobs in ``gone`` had ended.
+        """Return the allocation that a job would get if the jobs in ``gone`` had ended.
 
         Return None if the job does not fit even then.
         """
@@ -99,7 +99,10 @@ class Selector(Protocol):
         """
 
     def ever(self, asked: NodesAsked) -> Alloc | None:
-        """Return the allocation of a job on the empty cluster; None if it does not fit."""
+        """Return the allocation that a job would get on the empty cluster.
+
+        Return None if it does not fit.
+        """
 
     def may_fit(self, asked: NodesAsked, usable: int) -> bool:
         """Return whether a job might start now on some of the ``usable`` nodes.
@@ -108,10 +111,10 @@ class Selector(Protocol):
         """
 
     def is_plain(self, asked: NodesAsked) -> bool:
-        """Return whether testing a job that cannot start changes only its expected start."""
+        """Return whether a failed test of a job would change only its expected start."""
 
     def begin_test(self, asked: Iterable[NodesAsked], usable: int) -> None:
-        """Record that a job is tested.
+        """Record that the scheduler begins to test whether a job can start.
 
         The test may come from a submission, from the main loop, or from a start by backfill.
 
@@ -121,16 +124,16 @@ class Selector(Protocol):
         """
 
     def test_ever(self, asked: Iterable[NodesAsked], usable: int) -> None:
-        """Record that a job cannot start now.
+        """Record that a job cannot start now, so that Slurm tests whether it ever could.
 
-        Slurm then tests whether the job could ever run on the usable nodes.
+        ``usable`` has the nodes that this second test may use.
         """
 
     def state(self) -> Any:
         """Return the part of the state that does not follow from the running jobs.
 
-        The values are such that JSON can hold them.
+        It consists of values that JSON can hold.
         """
 
     def restore(self, state: Any) -> None:
-        """Restore what `state` returned."""
+        """Restore the values that the method `state` returned."""

@@ -84,7 +84,10 @@ class ConsTres:
         return known.now[0]
 
     def count(self, asked: NodesAsked, at: Indices, free: Free) -> Counts:
-        """Count the GPUs that a request would use on each node, and return the counts."""
+        """Record the number of GPUs that a request would use on each node, and return it.
+
+        The numbers affect the order in which later tests try the nodes.
+        """
         if not asked.gres:
             return ()
         counts = self.gpus.counts_of(asked, at, free, memory_counts=self.memory_counts)
@@ -92,13 +95,13 @@ class ConsTres:
         return counts
 
     def without(self, asked: NodesAsked, usable: int, gone: Sequence[SlurmJob]) -> Alloc | None:
-        """Return the allocation of a job if the jobs in ``gone`` had ended."""
+        """Return the allocation that a job would get if the jobs in ``gone`` had ended."""
         free = Free(self.machine, self.shared, copy=True)
         free.take_away(gone)
         return self._test(asked, usable & asked.nodes, free)
 
     def ever(self, asked: NodesAsked) -> Alloc | None:
-        """Return the allocation of a job on the empty cluster."""
+        """Return the allocation that a job would get on the empty cluster."""
         if not asked.gres and asked in self._ever:
             return self._ever[asked]
         empty = Empty(self.machine)
@@ -134,38 +137,38 @@ class ConsTres:
         return known.may
 
     def is_plain(self, asked: NodesAsked) -> bool:
-        """Return whether testing a job that cannot start changes only its expected start.
+        """Return whether a failed test of a job would change only its expected start.
 
         This is so if the job always gets as many CPUs as it requests.
         """
         return not (asked.gres or asked.whole or asked.counts or asked.cpus_per_task > 1 or self.machine.any_threads)
 
     def begin_test(self, asked: Iterable[NodesAsked], usable: int) -> None:
-        """Forget the GPUs that earlier tests counted on the nodes of a request."""
+        """Forget the GPU counts that earlier tests left on the nodes of the requests."""
         for way in asked if self.gpus.counted else ():
             self.gpus.forget(way.nodes & usable)
 
     def test_ever(self, asked: Iterable[NodesAsked], usable: int) -> None:
-        """Count the GPUs of the usable nodes as if all of them were free."""
+        """Record the GPU counts of a test in which all GPUs of the usable nodes are free."""
         for way in asked:
             if way.gres:
                 self.count(way, array_of(way.nodes & usable), Empty(self.machine))
 
     def state(self) -> Any:
-        """Return the GPUs counted by earlier tests.
+        """Return the GPU counts that earlier tests left on the nodes.
 
-        All else follows from the running jobs.
+        Everything else follows from the running jobs.
         """
         return self.gpus.state()
 
     def restore(self, state: Any) -> None:
-        """Restore what `state` returned."""
+        """Restore the values that the method `state` returned."""
         self.gpus.restore(state)
 
     def _fits_of(self, asked: NodesAsked, usable: int) -> "_Fits":
-        """Return the known results for a request on a set of nodes.
+        """Return the cached test results of a request on the ``usable`` nodes.
 
-        They are valid until a job starts or ends on any of these nodes.
+        A result is valid until a job starts or ends on any of these nodes.
         """
         changed, self.machine.changed = self.machine.changed, 0
         if changed:
@@ -207,9 +210,10 @@ class ConsTres:
     def _expected(
         self, known: "_Fits", asked: NodesAsked, usable: int, running: Sequence[SlurmJob], gone: Sequence[SlurmJob]
     ) -> tuple[tuple[SlurmJob, Chosen] | None, Counts]:
-        """Return the running job after whose end the job fits, and its allocation then.
+        """Return (running job, allocation) and GPU counts for a request's expected start.
 
-        The pair is None if the job never fits. The second value is the GPUs that the last test counts.
+        The request fits when that job has ended, and then gets the allocation. The pair is None if the request never
+        fits. The GPU counts are those of the last test.
         """
         free, fits = known.free, known.fits
         if gone:
@@ -238,7 +242,7 @@ class ConsTres:
     ) -> Alloc | None:
         """Return the allocation of a job on some of the ``usable`` nodes.
 
-        The job may use what ``free`` has on these nodes. Return None if it does not fit.
+        ``free`` has the amounts that the job may use on these nodes. Return None if the job does not fit.
 
         Args:
             at: the usable nodes as an array, if it is known.
@@ -328,9 +332,9 @@ class ConsTres:
         return got if left <= 0 and need <= 0 else None
 
     def _alloc(self, asked: NodesAsked, got: dict[int, int], free: Free) -> Alloc:
-        """Return what a job takes of each chosen node.
+        """Return the amounts that a job takes of each chosen node, given its CPUs there.
 
-        The job takes the CPUs of whole tasks, memory and gres.
+        The amounts are the CPUs of whole cores or nodes where required, memory, and gres.
         """
         machine = self.machine
         if not (asked.whole or asked.gres or machine.any_threads) and asked.mem_kind in ("", "cpu"):
@@ -358,7 +362,7 @@ class ConsTres:
 
 
 class Empty(Free):
-    """The free CPUs, memory and gres of all nodes while no job runs."""
+    """The free CPUs, memory and gres of all nodes of an empty cluster."""
 
     def __init__(self, machine: SlurmMachine) -> None:
         super().__init__(machine, {})
@@ -397,10 +401,11 @@ class _Fits(Struct):
 
 
 class _Ahead:
-    """The cluster as one request sees it while running jobs are removed in turn.
+    """A copy of the cluster from which running jobs are removed, to find a job's start.
 
     Args:
-        usable, at: the nodes that the job may use, as a set and as an array.
+        asked: the request of the job.
+        usable, at: the nodes that the job may use, as a bit mask and as an array.
         gone: running jobs that are removed before all others.
     """
 
@@ -418,9 +423,9 @@ class _Ahead:
         self._place = 0
 
     def fit(self, running: Sequence[SlurmJob], place: int) -> Alloc | None:
-        """Return the job's allocation if the first ``place`` running jobs had ended.
+        """Return the allocation that the job would get if the first ``place`` running jobs ended.
 
-        Return None if it does not fit.
+        Return None if it does not fit even then.
         """
         usable, selector = self.usable, self.selector
         self.free.take_away(job for job in running[self._place : place] if job.nodes & usable)
@@ -435,7 +440,7 @@ Running = tuple[int, int, int, int, int, SlurmJob]
 
 
 def timeline(running: Sequence[SlurmJob]) -> list[Running]:
-    """Return running jobs, ordered by the end of their limits, for `stops`."""
+    """Return running jobs, sorted by the end of their time limits, as `stops` needs them."""
     following = [job.limit_end for job in running[1:]] + [-1]
     return [
         (job.nodes, job.limit_end, later, mine.cpus, mine.most, job)
@@ -479,9 +484,10 @@ def stops(running: Sequence[Running], usable: int, need: int = 0) -> Iterator[tu
 
 
 def whole_tasks(asked: NodesAsked, got: dict[int, int], able: Able) -> dict[int, int]:
-    """Return {node: CPUs} for whole tasks.
+    """Divide a job's tasks among the nodes of ``got``; return {node: CPUs}.
 
-    In order, each node gets as many tasks as fit, but at least one task is left for each later node.
+    In order, each node gets as many whole tasks as fit, but at least one task is left for each later node. If they do
+    not fit, return ``got``.
     """
     per_task = asked.cpus_per_task
     if asked.whole or per_task <= 1 or len(got) < 2:
@@ -526,11 +532,11 @@ def fill(runs: list[NodeRun], asked: NodesAsked, nodes: int) -> dict[int, int] |
 
 
 class _Filling:
-    """Takes CPUs of nodes until a request is met.
+    """Assigns CPUs of nodes to a job until its request is met.
 
     Attributes:
         nodes, need: nodes and CPUs that the request still lacks.
-        most: number of nodes that may still be taken.
+        most: number of nodes that may still be added.
     """
 
     def __init__(self, asked: NodesAsked, nodes: int) -> None:
@@ -541,13 +547,12 @@ class _Filling:
 
     @property
     def done(self) -> bool:
-        """Whether enough nodes and CPUs are taken."""
         return self.nodes <= 0 and self.need <= 0
 
     def take(self, at: int, cpus: int) -> None:
-        """Take as many CPUs of a node as are needed.
+        """Take CPUs of node ``at``, of which ``cpus`` are usable, to meet the request.
 
-        One needed CPU is left for each later node.
+        One needed CPU is left for each later node. Requests for whole nodes take all ``cpus``.
         """
         use = cpus if self.whole else min(cpus, max(self.need - max(self.nodes - 1, 0), 1))
         self.got[at] = use
@@ -556,9 +561,9 @@ class _Filling:
         self.most -= 1
 
     def take_from(self, run: NodeRun) -> None:
-        """Take nodes of a run in ascending order.
+        """Take CPUs of a run's nodes, in ascending order, until the request is met.
 
-        If a single node suffices for the rest, take the best fit.
+        If the request needs only one more node and single nodes suffice, take the one with the fewest usable CPUs.
         """
         nodes = run.nodes
         if self.nodes <= 1:
@@ -580,9 +585,10 @@ class _Filling:
                 self.take(at, cpus)
 
     def _take_all(self, nodes: Able) -> bool:
-        """Take all CPUs of each node until the request is met.
+        """Take all usable CPUs of the nodes in turn, until the request is met.
 
-        Return False if the request allows fewer nodes. None of the nodes is taken yet, and none suffices alone.
+        Return False, and take nothing, if this needs more nodes than the request allows. The caller ensures that none
+        of the nodes is taken yet, and that none suffices alone.
         """
         total = nodes.cpus.cumsum()
         count = min(int(total.searchsorted(self.need)) + 1, len(total))

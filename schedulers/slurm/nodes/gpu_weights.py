@@ -41,7 +41,7 @@ class GpuWeights:
 
     @property
     def weights(self) -> NDArray[np.int64]:
-        """The weight of each node, with its count; nodes of the lowest weight come first."""
+        """The weight of each node, adjusted by its GPU count; the lowest weight comes first."""
         if not self.counted:
             return self._plain
         if self._weights is None:
@@ -51,17 +51,17 @@ class GpuWeights:
         return self._weights
 
     def of(self, nodes: int) -> Counts:
-        """Return the counts of the nodes in a set."""
+        """Return the GPU counts of the nodes in the bit mask ``nodes``."""
         return tuple([(gpus, some & nodes) for gpus, some in self.counted.items() if some & nodes])
 
     def forget(self, nodes: int) -> None:
-        """Forget the counts of the nodes in a set."""
+        """Forget the GPU counts of the nodes in the bit mask ``nodes``."""
         if any(some & nodes for some in self.counted.values()):
             self.counted = {gpus: some & ~nodes for gpus, some in self.counted.items() if some & ~nodes}
             self._weights = None
 
     def count(self, counts: Counts) -> None:
-        """Replace the counts of some nodes."""
+        """Replace the GPU counts of the nodes in ``counts``; keep those of all other nodes."""
         for gpus, nodes in counts:
             if self.counted.get(gpus, 0) & nodes != nodes:
                 self.forget(nodes)
@@ -70,9 +70,9 @@ class GpuWeights:
                     self._weights = None
 
     def counts_of(self, asked: NodesAsked, nodes: NDArray[np.intp], free: Free, *, memory_counts: bool) -> Counts:
-        """Return the counts that a test of a request makes on some nodes.
+        """Return the GPU counts that a test of a request sets on some nodes.
 
-        ``free`` has the free amounts of the nodes.
+        ``free`` has the free amounts of all nodes.
         """
         fitting = [int(at) for at in free.with_gres(asked, nodes, memory_counts=memory_counts)]
         if len(fitting) < asked.min_nodes:
@@ -90,11 +90,11 @@ class GpuWeights:
         return [[gpus, format(nodes, "x")] for gpus, nodes in self.counted.items()]
 
     def restore(self, state: Any) -> None:
-        """Restore what `state` returned."""
+        """Restore what the method `state` returned."""
         self.counted = {gpus: int(nodes, 16) for gpus, nodes in state}
         self._weights = None
 
 
 def gpus_of(gres: Mapping[str, int]) -> int:
-    """Return the number of GPUs of all types."""
+    """Return the number of GPUs of all types in ``gres`` ({gres: count})."""
     return sum(count for name, count in gres.items() if name.split(":", maxsplit=1)[0] == "gpu")

@@ -74,7 +74,7 @@ class Linear:
         """Do nothing, because there is no state."""
 
     def without(self, asked: NodesAsked, usable: int, gone: Sequence[SlurmJob]) -> Alloc | None:
-        """Return the allocation of a job if the jobs in ``gone`` had ended."""
+        """Return the allocation that a job would get if the jobs in ``gone`` had ended."""
         nodes = self.pick(asked, usable & asked.nodes & ~self._busy_without(gone))
         return self._whole(asked, nodes) if nodes else None
 
@@ -156,7 +156,10 @@ class Linear:
         return with_counts(asked.counts, count, idle, pick) if asked.counts else pick(idle, count)
 
     def _around(self, asked: NodesAsked, idle: int) -> int:
-        """Return the nodes that the job names, and further nodes if it needs more."""
+        """Return the bit mask of the nodes that the job requires by name, and of further ones.
+
+        Further nodes are added if the request needs more. Return 0 if too few nodes are idle.
+        """
         if asked.required & ~idle:
             return 0
         left = max(asked.min_nodes, -(-asked.cpus // self.per_node)) - asked.required.bit_count()
@@ -166,7 +169,7 @@ class Linear:
         return asked.required | more if more else 0
 
     def _by_cpus(self, asked: NodesAsked, idle: int) -> int:
-        """Return idle nodes that together have enough CPUs.
+        """Return the bit mask of idle nodes that together have the CPUs that the job needs.
 
         Nodes may differ in size. Return 0 if there are too few CPUs.
         """

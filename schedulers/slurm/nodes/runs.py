@@ -10,7 +10,7 @@ from pipistrelle.schedulers.slurm.cluster.bits import runs_of, span
 
 
 class Able(NamedTuple):
-    """Nodes on which a job could use any CPU, and the usable CPUs of each.
+    """Nodes on which a job could use at least one CPU, with the number of usable CPUs.
 
     The nodes are in ascending order.
     """
@@ -19,11 +19,11 @@ class Able(NamedTuple):
     cpus: NDArray[np.int64]
 
     def pairs(self) -> list[tuple[int, int]]:
-        """Return (node, usable CPUs) of each node."""
+        """Return (node index, usable CPUs) of each node."""
         return list(zip(self.at.tolist(), self.cpus.tolist(), strict=True))
 
     def where(self, chosen: NDArray[np.bool_]) -> "Able":
-        """Return the nodes for which ``chosen`` is true."""
+        """Return only the nodes for which ``chosen``, an array over these nodes, is true."""
         return Able(self.at[chosen], self.cpus[chosen])
 
 
@@ -58,7 +58,7 @@ def make_runs(usable: Able, weight: NDArray[np.int64], required: int = 0) -> lis
 
 
 def best_run(runs: Sequence[NodeRun | None], nodes: int, cpus: int) -> int | None:
-    """Return the position of the run to use next; None if no run is left.
+    """Return the index in ``runs`` of the run of nodes to use next; None if none is left.
 
     Runs of the lowest weight come first. Of these, the smallest run that suffices is used, or else the largest.
     """
@@ -88,9 +88,9 @@ def best_run(runs: Sequence[NodeRun | None], nodes: int, cpus: int) -> int | Non
 
 
 def pick_equal(open_nodes: int, count: int, by_weight: Sequence[tuple[int, int]], *, contiguous: bool = False) -> int:
-    """Return ``count`` open nodes of a cluster whose nodes have equal CPUs.
+    """Return a bit mask of ``count`` of the open nodes, all of which have equal CPUs.
 
-    Return 0 if too few nodes are open. The result equals that of `best_run`, but is computed faster.
+    Return 0 if too few nodes are open. The result is the same as with `best_run`, but is computed faster.
     """
     if open_nodes.bit_count() < count:
         return 0
@@ -119,9 +119,9 @@ def pick_equal(open_nodes: int, count: int, by_weight: Sequence[tuple[int, int]]
 
 
 def with_counts(wanted: Sequence[tuple[int, int]], total: int, open_nodes: int, pick: Callable[[int, int], int]) -> int:
-    """Return ``total`` nodes that satisfy a constraint such as ``[a*2&b*4]``.
+    """Return a bit mask of ``total`` nodes that satisfy a constraint such as ``[a*2&b*4]``.
 
-    The result is 0 if there are too few.
+    Return 0 if too few nodes are open.
 
     Args:
         wanted: ((set of nodes, number needed), ...).

@@ -13,7 +13,10 @@ from pipistrelle.schedulers.slurm.nodes.runs import Able
 
 
 class Free:
-    """The free CPUs, memory and gres of all nodes; jobs can be removed from a copy."""
+    """The free CPUs, memory and gres of all nodes.
+
+    In a copy, the amounts of running jobs can be freed, to test what would fit after their end.
+    """
 
     __slots__ = ("all", "cpus", "gres", "jobs_on", "machine", "memory", "shared")
 
@@ -28,7 +31,7 @@ class Free:
             self.shared = {part: list(held) for part, held in shared.items()}
 
     def take_away(self, jobs: Iterable[SlurmJob]) -> None:
-        """Free the amounts that these running jobs hold."""
+        """Add the amounts that these running jobs hold to the free amounts, as if they had ended."""
         for job in jobs:
             mine = holding(job)
             self.all[mine.nodes] += mine.amounts
@@ -42,7 +45,7 @@ class Free:
                     self.gres[at] = {name: count + gres.get(name, 0) for name, count in free.items()}
 
     def usable(self, asked: NodesAsked, nodes: NDArray[np.intp], *, memory_counts: bool, by_core: bool) -> Able:
-        """Return the nodes on which the job could use any CPU, with their usable CPUs.
+        """Return the nodes on which the job could use at least one CPU, with their usable CPUs.
 
         Args:
             nodes: indices of the nodes to test, ascending.
@@ -86,10 +89,7 @@ class Free:
         return Able(nodes, cpus)
 
     def with_gres(self, asked: NodesAsked, nodes: NDArray[np.intp], *, memory_counts: bool) -> NDArray[np.intp]:
-        """Return the nodes with enough free gres for the job.
-
-        They also have enough free memory for one task of the job.
-        """
+        """Return the nodes with enough free gres, and free memory for a task, for the job."""
         if memory_counts and asked.mem_kind:
             memory, need = self.memory[nodes], asked.mem
             if asked.mem_kind == "cpu":
@@ -109,7 +109,7 @@ class Free:
 
 
 class Holding(NamedTuple):
-    """What a running job holds.
+    """The amounts that a running job holds on its nodes, as arrays.
 
     Attributes:
         alloc: the job's allocation, from which the rest follows.
@@ -127,7 +127,7 @@ class Holding(NamedTuple):
 
 
 def holding(job: SlurmJob) -> Holding:
-    """Return what a running job holds, as arrays."""
+    """Return the amounts that a running job holds on its nodes, as arrays."""
     found: Holding | None = job.holding
     if found is None or found.alloc is not job.alloc:
         nodes = sorted(job.alloc)
@@ -141,7 +141,10 @@ def holding(job: SlurmJob) -> Holding:
 
 
 def fits_gres(wanted: Mapping[str, int], free: Mapping[str, int]) -> bool:
-    """Return whether a node's free gres suffice; ``gpu`` counts GPUs of every type."""
+    """Return whether the gres free on a node cover ``wanted``.
+
+    ``gpu`` counts GPUs of any type.
+    """
     for name, count in wanted.items():
         if count > (
             free[name] if name in free else sum(some for key, some in free.items() if key.split(":")[0] == name)
@@ -151,9 +154,9 @@ def fits_gres(wanted: Mapping[str, int], free: Mapping[str, int]) -> bool:
 
 
 def take_gres(wanted: Mapping[str, int], free: Mapping[str, int]) -> dict[str, int]:
-    """Return {gres: count} that a job gets of a node.
+    """Return {gres: count} that a job with the request ``wanted`` gets from one node.
 
-    If the request names no type, types are taken in the node's order.
+    If the request names no GPU type, types are used in the node's order.
     """
     taken: dict[str, int] = {}
     for name, count in wanted.items():

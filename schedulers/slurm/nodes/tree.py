@@ -11,7 +11,7 @@ from pipistrelle.schedulers.slurm.config.machine import SwitchSettings
 
 
 class Switch(Struct):
-    """A switch with the set of all nodes below it; leaf switches have level 0."""
+    """A switch, with the bit mask of all nodes below it; leaf switches have level 0."""
 
     name: str
     level: int

@@ -115,7 +115,7 @@ class _Pass:
         self.reserved_tasks = (0, 0)
 
     def run(self) -> BackfillResult:
-        """Test the jobs of the queue in order."""
+        """Test the jobs of the queue in order, and return the result of the pass."""
         controller = self.controller
         controller.reservations.advance(self.now)
         queue = build_queue(controller, self.now, backfill=True)
@@ -157,7 +157,7 @@ class _Pass:
     def _test_all(self, entry: QueueEntry, now_only: bool) -> bool:
         """Test a job, or the tasks of an array one after the other.
 
-        Return False if the pass ends.
+        Return False if the pass must stop after it.
         """
         controller = self.controller
         job: SlurmJob | None = entry.job
@@ -190,11 +190,10 @@ class _Pass:
         return True
 
     def _any_start(self, queue: list[QueueEntry], begin: int) -> bool:
-        """Return whether any job from position ``begin`` on must still be tested.
+        """Return whether a job at or after position ``begin`` of the queue must still be tested.
 
-        It must be tested if it may start in this pass, or if its test has other effects.
-
-        A job that may not start now will not start later in the pass, because starts and reservations leave less.
+        A job must be tested if it might start in this pass, or if its test has other effects. A job that cannot start
+        now cannot start later in the pass, because starts and reservations only use up nodes.
         """
         places = self.open_places
         if places is None:
@@ -210,14 +209,14 @@ class _Pass:
         return False
 
     def _is_last(self, queue: list[QueueEntry], at: int) -> bool:
-        """Return whether no later job may start in this pass.
+        """Return whether no job behind position ``at`` of the queue might start in this pass.
 
-        If so, a reservation for this job has no effect.
+        If so, a reservation for the job at this position has no effect.
         """
         return self._is_plain(queue[at]) and not self._any_start(queue, at + 1)
 
     def _is_plain(self, entry: QueueEntry) -> bool:
-        """Return whether testing a job that cannot start changes only its expected start."""
+        """Return whether a failed test of the job would change only its expected start."""
         if self.open_places is None or entry.job.sub.licenses:
             return False
         controller = self.controller
@@ -240,14 +239,14 @@ class _Pass:
         return any(selector.may_fit(way, nodes) for way in asked)
 
     def _more_tasks(self, job: SlurmJob, reserved: int) -> bool:
-        """Return whether the limit of running tasks (%N) lets another task run.
+        """Return whether the limit of running tasks (%N) lets another task of an array run.
 
         ``reserved`` tasks of the array already have reservations and count as running.
         """
         return not job.array_limit or reserved < job.array_limit
 
     def _now_only(self, entry: QueueEntry) -> bool:
-        """Return whether a job may start now but may not get a reservation."""
+        """Return whether a job may start now but may not get a reservation for a later start."""
         parameters, job = self.parameters, entry.job
         least = parameters.bf_min_prio_reserve
         if job.qos >= 0:
@@ -262,7 +261,10 @@ class _Pass:
         return bool(most and self.reserved_in.get(entry.part, 0) >= most)
 
     def _over_counts(self, job: SlurmJob, part: int) -> bool:
-        """Count a tested job; return whether a limit such as bf_max_job_part is exceeded."""
+        """Return whether enough jobs were tested already, by a limit such as bf_max_job_part.
+
+        If not, count this job as tested. The limits are per partition, user and association.
+        """
         if not any(self.most_tested):
             return False
         counted = self.counted
@@ -275,7 +277,7 @@ class _Pass:
         return False
 
     def _test(self, job: SlurmJob, entry: QueueEntry, outcome: TestOutcome, now_only: bool) -> bool:
-        """Test one job; return False if the pass ends with it."""
+        """Test whether a job can start now or get a reservation; return False to stop the pass."""
         controller, now = self.controller, self.now
         part = entry.part
         job.part = part
@@ -341,9 +343,10 @@ class _Pass:
         return time // self.space.resolution * self.space.resolution
 
     def _open(self, job: SlurmJob, nodes: int, when: int, limit: int) -> tuple[int, int, int]:
-        """Return when to test a job, and the nodes that are open then.
+        """Return when to test a job, which nodes it may use then, and when to try next.
 
-        Returns (start to test, nodes open from then on for the job's time limit, next start to test).
+        Returns (start to test (s), bit mask of the nodes free from then on for the job's time limit, next start to
+        test (s)).
         """
         reservations = self.controller.reservations
         open_nodes, overlap, when = reservations.open_nodes(job, when, limit)
@@ -358,9 +361,9 @@ class _Pass:
     def _when(
         self, job: SlurmJob, part: int, asked: list[NodesAsked], nodes: int, now_only: bool
     ) -> tuple[int, Chosen] | None:
-        """Return a job's earliest start and allocation.
+        """Return a job's earliest start (s) and its allocation; None if it never fits.
 
-        The start is now if the job fits after preempting other jobs. Return None if the job never fits.
+        The start is now if the job fits after preempting other jobs. With ``now_only``, later starts are not tried.
         """
         controller, now = self.controller, self.now
         selector = controller.selector
@@ -387,7 +390,7 @@ class _Pass:
         return best
 
     def _start(self, job: SlurmJob, part: int, nodes: int, outcome: TestOutcome, limit: int) -> bool:
-        """Start a job on some of ``nodes``; return whether it started."""
+        """Start a job on some of the nodes in a bit mask; return whether it started."""
         controller, now = self.controller, self.now
         closed = controller.machine.all & ~nodes
         placed = place(controller, job, part, controller.machine.all, now, closed=closed)

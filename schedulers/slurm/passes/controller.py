@@ -209,9 +209,9 @@ class Controller:
         return ""
 
     def _never(self, job: SlurmJob) -> str:
-        """Return why no partition of a job could run it even on the empty cluster.
+        """Return why a job can never run in any of its partitions, even on the empty cluster.
 
-        Return "" if one could.
+        Return "" if it can.
         """
         machine = self.machine
         why = ""
@@ -243,7 +243,7 @@ class Controller:
     def beyond(self, job: SlurmJob, part: SlurmPartition) -> str:
         """Return which limit of a partition a job exceeds, as a reason to wait; "" if none.
 
-        Flags of the job's QOS exempt it from some of them.
+        Flags of the job's QOS exempt it from some of these limits.
         """
         settings = part.settings
         flags = self.accounts.qos[job.qos].settings.flags if job.qos >= 0 else frozenset()
@@ -287,7 +287,7 @@ class Controller:
     def start(self, job: SlurmJob, alloc: Alloc, now: int) -> SlurmJob:
         """Start a job, or the next task of an array, on these nodes.
 
-        Return the record that runs.
+        Return the record of the running job or task.
         """
         if len(job.ids) > 1:
             job = self._split(job)
@@ -376,7 +376,7 @@ class Controller:
         self.changed += 1
 
     def _forget(self, job: SlurmJob) -> None:
-        """Remove a job that will not run again from the counts of submitted jobs."""
+        """Stop counting a job, which will not run again, as submitted by its user and account."""
         self.limits.count_submitted(job, -1)
         same = self.names.get((job.user, job.sub.name))
         if same is not None:
@@ -411,10 +411,7 @@ class Controller:
         self.changed += 1
 
     def records(self, number: int, task: int | None) -> list[SlurmJob] | None:
-        """Return the records of a job id, or of one task of an array.
-
-        Return None if there is none.
-        """
+        """Return the records of a job id, or of one task of an array; None if it is unknown."""
         found = self.by_number.get(number)
         if found is None or task is None:
             return found
@@ -455,9 +452,9 @@ class Controller:
         self.changed += 1
 
     def _running_seconds(self, chosen: Callable[[SlurmJob], bool]) -> Tres:
-        """Return {TRES: amount x s} that the chosen running jobs may still use.
+        """Return {TRES: amount x s} that running jobs with ``chosen(job)`` may still use.
 
-        The amounts are those of the last recalculation.
+        This is the TRES of each job times what is left of its time limit, as of the last recalculation.
         """
         total: Tres = {}
         for _, _, job in self.running:
@@ -483,7 +480,7 @@ class Controller:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a state in a new controller made with the same configuration."""
+        """Restore a result of the method `state` in a new controller with the same configuration."""
         for known in state["jobs"]:
             job = SlurmJob.restored(known, self._parse)
             self.by_number.setdefault(job.number, []).append(job)

@@ -29,10 +29,7 @@ class KnowsJobs(Protocol):
     dropped: list[SlurmJob]
 
     def records(self, number: int, task: int | None) -> Sequence[SlurmJob] | None:
-        """Return the records of a job id, or of one task of an array.
-
-        Return None if there is none.
-        """
+        """Return the records of a job id, or of one task of an array; None if it is unknown."""
 
     def twins(self, job: SlurmJob) -> Sequence[SlurmJob]:
         """Return the jobs of the same user and name that have not ended."""
@@ -77,7 +74,7 @@ def is_eligible(controller: KnowsJobs, job: SlurmJob, now: int) -> bool:
 
 
 def _has_twin(controller: KnowsJobs, job: SlurmJob) -> bool:
-    """Return whether a job of the same name and user runs, or waits with a lower id."""
+    """Return whether another job of the same name and user runs, or waits with a lower id."""
     for some in controller.twins(job):
         if some is job or some.order_number == job.order_number:
             continue

@@ -78,9 +78,9 @@ class _Pass:
         return self.result
 
     def _is_due(self, job: SlurmJob, part: int) -> bool:
-        """Return whether a job is to be tested.
+        """Return whether the pass must test a job.
 
-        If the pass ends here, set the result's note.
+        If the whole pass must stop here, set the result's note.
         """
         parameters = self.parameters
         if parameters.sched_max_job_start and len(self.result.started) >= parameters.sched_max_job_start:
@@ -164,10 +164,9 @@ class _Pass:
 
 
 def _too_new(controller: Controller, job: SlurmJob, now: int) -> bool:
-    """Return whether a job must not close its partition.
+    """Return whether a job that cannot start leaves its partition open to later jobs.
 
-    A closed partition starts no more jobs in this pass. The parameters ``bf_min_age_reserve`` and
-    ``bf_min_prio_reserve`` decide.
+    This is so if the job is younger than ``bf_min_age_reserve`` or has a lower priority than ``bf_min_prio_reserve``.
     """
     parameters = controller.config.scheduler_parameters
     if parameters.bf_min_age_reserve and (not job.eligible or now - job.eligible < parameters.bf_min_age_reserve):

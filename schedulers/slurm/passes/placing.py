@@ -22,7 +22,7 @@ UNAVAILABLE: Final = "unavailable"
 
 
 class Placed(Struct):
-    """The outcome of `place` for a job.
+    """The outcome of the function `place` for a job.
 
     Attributes:
         code: one of the constants of this module.

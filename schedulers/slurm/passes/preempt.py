@@ -101,9 +101,9 @@ class SlurmPreemption:
         return self.exempt if own is None else own
 
     def _rank(self, job: SlurmJob) -> tuple[int, int]:
-        """Return the sort key of a victim.
+        """Return the key by which jobs are sorted for preemption.
 
-        It is (priority of the QOS or tier of the partition, node count).
+        It is (priority of the job's QOS, or tier of its partition; number of its nodes).
         """
         if self.by_qos:
             rank = self.accounts.qos[job.qos].settings.priority

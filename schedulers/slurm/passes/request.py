@@ -33,10 +33,7 @@ class Requests:
         self._memory_masks: dict[int, int] = {}
 
     def _with_memory(self, amount: int) -> int:
-        """Return the set of nodes that each have at least ``amount`` MiB of memory.
-
-        Memory in use counts, too.
-        """
+        """Return the bit mask of the nodes that have at least ``amount`` MiB of memory in total."""
         found = self._memory_masks.get(amount)
         if found is None:
             memory = self.machine.memory
@@ -84,9 +81,9 @@ class Requests:
         self.parse(job)
 
     def _memory(self, job: SlurmJob, part: SlurmPartition) -> None:
-        """Set a job's memory.
+        """Set the memory of a job: what it requests, or the default.
 
-        It is the job's own request, or the default of its partition or of the cluster.
+        The default is that of its partition, or else that of the cluster.
         """
         sub, settings, select = job.sub, part.settings, self.config.select
         given = (("cpu", sub.mem_per_cpu), ("node", sub.mem_per_node), ("gpu", sub.mem_per_gpu))
@@ -112,7 +109,10 @@ class Requests:
             job.mem = -(-job.mem // times)
 
     def over_memory(self, job: SlurmJob, part: SlurmPartition) -> bool:
-        """Return whether a job asks for more memory per node than ``MaxMemPerNode``; a limit of the partition wins."""
+        """Return whether a job asks for more memory per node than ``MaxMemPerNode`` allows.
+
+        The partition's setting overrides the cluster's.
+        """
         settings, select = part.settings, self.config.select
         if settings.max_mem_per_node is None and (settings.max_mem_per_cpu or select.max_mem_per_node is None):
             return False
@@ -203,7 +203,7 @@ class Requests:
         ]
 
     def _same(self, *values: Any) -> NodesAsked:
-        """Return the request with these values of its attributes.
+        """Return a request with these values as its attributes, in their order.
 
         If an earlier job had an equal request, the same object is returned.
         """

@@ -11,9 +11,9 @@ _DAY = 86400
 
 
 class SlurmReservation:
-    """An advance reservation with its nodes and its present interval.
+    """An advance reservation with its nodes and its current interval of time.
 
-    A daily or weekly reservation moves to its next interval when the present one ends.
+    A daily or weekly reservation moves to its next interval when the current one ends.
     """
 
     __slots__ = ("end", "flags", "made", "mask", "settings", "start")
@@ -145,7 +145,7 @@ class SlurmReservations:
         return sum(one.settings.licenses.get(name, 0) for one in self.all if one.start <= now < one.end)
 
     def usable(self, job: SlurmJob, now: int) -> bool:
-        """Return whether a job's own reservation lets it run now."""
+        """Return whether the reservation that a job names lets it run now."""
         own = self.find(job.reservation)
         if own is None or not own.admits(job):
             return False
@@ -168,7 +168,7 @@ class SlurmReservations:
         }
 
     def restore(self, state: dict[str, Any], settings: tuple[ReservationSettings, ...]) -> None:
-        """Restore what `state` returned."""
+        """Restore the reservations that the method `state` returned."""
         known = {one.name: one for one in settings}
         self.waiting = [known[name] for name in state["waiting"]]
         self.all = []

@@ -41,7 +41,10 @@ class FairTree:
         self._norm = self._norm_shares()
 
     def _norm_shares(self) -> NDArray[np.float64]:
-        """Return each association's fraction of the shares of all children of its parent."""
+        """Return each association's shares, divided by those of all children of its parent.
+
+        An association that uses its parent's share gets the parent's value.
+        """
         table = self._accounts.associations
         norm = np.zeros(len(table))
         totals = {
@@ -68,7 +71,7 @@ class FairTree:
             self._rank()
 
     def _levels(self, depth: NDArray[np.intp]) -> None:
-        """Set the level factors at one depth; those of the depth above are known."""
+        """Set the level factors of the associations at one depth; those above are already set."""
         accounts = self._accounts
         above = self._parent[depth]
         whole = accounts.usage[above]
@@ -81,7 +84,7 @@ class FairTree:
         accounts.level_fs[depth] = np.where(inherits, accounts.level_fs[above], level)
 
     def _rank(self) -> None:
-        """Set the factors of the users.
+        """Rank the users, and set their fairshare factors from their ranks.
 
         Associations whose children are ranked together form a group; so do equal users. At each depth the groups are
         numbered in the order of their ranks.

@@ -68,7 +68,7 @@ class Usage:
     def settle(self, now: int) -> None:
         """Begin the next period of usage at ``now`` (s).
 
-        If a job ends between `advance` and this call, its last period is counted twice.
+        If a job ends between `advance` and this call, its usage in the last period is counted twice.
         """
         self.last = max(self.last, now)
 
@@ -143,11 +143,11 @@ class Usage:
         return calendar.timegm((year, month, 1, 0, 0, 0)) - self.epoch
 
     def state(self) -> dict[str, Any]:
-        """Return when usage was last added, and when it is next reset."""
+        """Return the times (s) of the last addition of usage and of its next reset."""
         return {"last": self.last, "next_reset": self.next_reset}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned."""
+        """Restore the times that the method `state` returned."""
         self.last, self.next_reset = state["last"], state["next_reset"]
 
 

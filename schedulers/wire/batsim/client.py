@@ -89,7 +89,7 @@ class _Conversation(Generic[_C]):
         connection.serve(route, LONGEST_NOTICE)
 
     def hold(self, first: ZmtpMessage) -> None:
-        """Answer every message of the server until the simulation ends."""
+        """Answer every message of the server, from ``first`` on, until the simulation ends."""
         frame = self._frame_of(first)
         session, runtime = self._session, self._runtime
         with Interrupts() as interrupts:
@@ -109,7 +109,7 @@ class _Conversation(Generic[_C]):
                 raise
 
     def _leave(self, error: KeyboardInterrupt | PolicyFailed, interrupts: Interrupts) -> None:
-        """Tell a Pipistrelle server why the scheduler leaves.
+        """Tell the server why the scheduler leaves, if the server is Pipistrelle's.
 
         The reason is sent in reply to the server's next message.
         """
@@ -162,9 +162,9 @@ class _Conversation(Generic[_C]):
             self._turn_away()
 
     def _frame_of(self, message: ZmtpMessage) -> bytes:
-        """Return a message's content, which is the first part after the prefix.
+        """Return the content of a message, without the parts in front that route it.
 
-        The first message of the server defines the prefix.
+        The first message of the server shows which parts these are.
         """
         if message.left_out:
             raise RemoteProtocolError(

@@ -278,7 +278,7 @@ def estimated_wait(view: View, size: int) -> float:
 
 
 def _with_nodes(data: SimulationBeginsData) -> SimulationBeginsData:
-    """Add the machine's nodes.
+    """Return ``data`` with the nodes of the machine added.
 
     They come from a Pipistrelle server's configuration, or else from the hosts.
     """
