@@ -78,7 +78,7 @@ _TEXTS: Final = {
         "MODE|NAME=MODE\tWhat happens to preempted jobs: requeue, checkpoint, cancel or off (no preemption). "
         "NAME: only for jobs of this QOS or queue; repeatable.\trequeue"
     ),
-    "preempt": "QOS=QOS[|QOS...]\tLet jobs of the QOS before '=' preempt jobs of each QOS after it; repeatable.",
+    "preempt": "QOS=QOS[|QOS...]\tLet jobs of the QOS before '=' preempt those after it; repeatable.",
     "priority_tier": "NAME=NUMBER\tTier of a queue or QOS; higher tiers preempt lower tiers; repeatable.",
     "preempt_grace": "TIME|NAME=TIME\tGrace period of preempted jobs (of the QOS or queue NAME); repeatable.\tnone",
     "preempt_exempt_time": "TIME\tMinimum run time before a job can be preempted.\tnone",
