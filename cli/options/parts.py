@@ -72,13 +72,13 @@ _TEXTS: Final = {
         "auto: classes by size."
     ),
     "blocking": "PROBABILITY\tWith --reliability: accepted probability that a job finds its partition full.\t0",
-    "admission": "\tWith --reliability: queue or reject (block) jobs that cannot start at once.\tqueue",
+    "admission": "\tWith --reliability: queue a job that cannot start at once, or reject it (block).\tqueue",
     "preempt_type": "Preempt by QOS lists (--preempt) or tiers (--priority-tier).",
     "preempt_mode": (
-        "MODE|NAME=MODE\tHow to preempt jobs (or only those of the QOS or queue NAME): "
-        "requeue, checkpoint, cancel or off; repeatable.\trequeue"
+        "MODE|NAME=MODE\tWhat happens to preempted jobs: requeue, checkpoint, cancel or off (no preemption). "
+        "NAME: only for jobs of this QOS or queue; repeatable.\trequeue"
     ),
-    "preempt": "QOS=QOS[|QOS...]\tLet jobs of the first QOS preempt jobs of the others; repeatable.",
+    "preempt": "QOS=QOS[|QOS...]\tLet jobs of the QOS before '=' preempt those after it; repeatable.",
     "priority_tier": "NAME=NUMBER\tTier of a queue or QOS; higher tiers preempt lower tiers; repeatable.",
     "preempt_grace": "TIME|NAME=TIME\tGrace period of preempted jobs (of the QOS or queue NAME); repeatable.\tnone",
     "preempt_exempt_time": "TIME\tMinimum run time before a job can be preempted.\tnone",
