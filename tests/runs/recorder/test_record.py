@@ -105,6 +105,15 @@ def left(folder: Path) -> list[str]:
     return found
 
 
+def wait_until_nothing_is_left(folder: Path) -> None:
+    """Wait until the last process has ended and the folder is empty."""
+    for _ in range(600):
+        if not left(folder):
+            break
+        time.sleep(0.05)
+    assert left(folder) == []
+
+
 @pytest.mark.slow
 @needs_slurm
 def test_our_scheduler_does_what_was_recorded(tmp_path: Path) -> None:
@@ -151,11 +160,7 @@ def test_killed_recorder_leaves_nothing(tmp_path: Path, number: signal.Signals) 
         time.sleep(0.05)
     child.send_signal(number)
     assert child.wait() == (130 if number == signal.SIGINT else -number)
-    for _ in range(200):
-        if not left(temporary):
-            break
-        time.sleep(0.05)
-    assert left(temporary) == []
+    wait_until_nothing_is_left(temporary)
     assert not (tmp_path / "r").exists()
 
 
@@ -182,4 +187,4 @@ def test_killed_slurmctld_ends_the_recording_with_one_message(tmp_path: Path) ->
     assert child.returncode == 4
     assert text.startswith("pipistrelle: ")
     assert text.count("\n") == 1
-    assert left(temporary) == []
+    wait_until_nothing_is_left(temporary)
