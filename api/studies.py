@@ -266,7 +266,7 @@ class StudyResults:
     ) -> "Axes":
         """Draw the means of a metric as bars with confidence intervals.
 
-        The matplotlib axes are returned. `picture` offers more kinds of pictures.
+        The matplotlib axes are returned. `picture` offers more kinds of pictures, and embeds fonts as papers need them.
 
         Args:
             metric: a column of `trials`.
@@ -319,6 +319,7 @@ class StudyResults:
         axis: str | None = None,
         values: Sequence[object] | None = None,
         level: float = LEVEL,
+        log_scale: bool = False,
         font: Font = "sans",
         size: tuple[float, float] | None = None,
         title: str | None = None,
@@ -336,6 +337,7 @@ class StudyResults:
             targets: values of the metric to mark in curves.
             axis, values: for ``sizes``: an axis, and its two values to compare.
             level: confidence level.
+            log_scale: make the metric's axis logarithmic; not for ``ecdf`` and ``sizes``.
             font: ``stix`` or ``cm`` suit LaTeX.
             size: width and height in inches.
             title: the title; "" for none; default: the axes that vary.
@@ -356,14 +358,16 @@ class StudyResults:
         names = (metrics,) if isinstance(metrics, str) else tuple(metrics)
 
         def draw(suffix: str) -> bytes:
-            look = PictureLook(suffix=suffix, font=font, size=size, title=title)
+            look = PictureLook(suffix=suffix, font=font, size=size, title=title, log_scale=log_scale)
             try:
                 return draw_study(
                     table, look, kind, metrics=names, x=x, by=by, panels=panels, targets=targets, axis=axis,
                     values=chosen, level=level,
                 )[0]  # fmt: skip
             except PictureChoice as error:  # it names options of the command
-                raise OptionError(str(error).replace("--", ""), where="picture") from None
+                raise OptionError(
+                    str(error).replace("--log-scale", "log_scale").replace("--", ""), where="picture"
+                ) from None
 
         return Picture(draw)
 

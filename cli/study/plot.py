@@ -92,6 +92,7 @@ def _size(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple
 )
 @where_option
 @level_option
+@click.option("--log-scale", is_flag=True, help="Make the metric's axis logarithmic; not for ecdf and sizes.")
 @click.option("--font", type=Choice(["sans", "stix", "cm"]), default="sans", help="Font: stix or cm suit LaTeX.")
 @click.option("--size", metavar="WxH", callback=_size, help="Width and height: '3.5x2.5' (inches) or '9x6cm'.")
 @click.option("--title", metavar="TEXT", show_default="what varies", help="Title; '' for none.")
@@ -108,6 +109,7 @@ def plot_command(
     values: str | None,
     conditions: list[tuple[str, str]],
     level: float,
+    log_scale: bool,
     font: "Font",
     size: tuple[float, float] | None,
     title: str | None,
@@ -123,12 +125,14 @@ def plot_command(
     from pipistrelle.studies.pictures.style import PictureLook
     from pipistrelle.traces.files import write_trace
 
-    options = {"x": x, "by": by, "panels": panels, "target": targets, "axis": axis, "values": values}
+    options = {
+        "x": x, "by": by, "panels": panels, "target": targets, "axis": axis, "values": values, "log-scale": log_scale,
+    }  # fmt: skip
     try:
         check_kind(cast("Kind | None", kind), metrics, options)
         trials = read_trials(place, conditions)
         chosen = None if axis is None or values is None else chosen_values(trials, trials.axis(axis), values)
-        look = PictureLook(suffix=output.suffix, font=font, size=size, title=title)
+        look = PictureLook(suffix=output.suffix, font=font, size=size, title=title, log_scale=log_scale)
         raw, names = draw_study(
             trials, look, cast("Kind | None", kind), metrics=metrics, x=x, by=by, panels=panels, targets=targets,
             axis=axis, values=chosen, level=level,

@@ -11,6 +11,7 @@ from pipistrelle.studies.inference.words import axis_words, words_of
 from pipistrelle.studies.pictures.style import (
     AxisScale,
     PictureLook,
+    check_log_scale,
     log_scaled,
     mark_missing,
     offsets,
@@ -70,6 +71,9 @@ def categories_picture(
     across, colours, parts = (_values(trials, axis) for axis in (x, by, panels))
     tables = [_bars(trials, chosen, metric, level, method) for metric in metrics]
     gaps = [gap for table in tables for bar in table.values() for gap in bar.gaps]
+    for metric, table in zip(metrics, tables, strict=True):
+        shown = [value for bar in table.values() for value in (bar.values if kind == "boxes" else [bar.mean.value])]
+        check_log_scale(look, (value for value in shown if value is not None), metric, trials.where)
 
     def draw(figure: "Figure") -> None:
         for row, column, axes in panels_of(figure, len(metrics), len(parts)):
@@ -77,7 +81,7 @@ def categories_picture(
             words = words_of(metrics[row])
             scale = AxisScale.of(words, [bar.mean.value for bar in table.values()])
             shown = {key: bar for key, bar in table.items() if panels is None or key[-1] == parts[column]}
-            _draw_panel(axes, kind, shown, (across, colours), chosen, scale, by)
+            _draw_panel(axes, kind, shown, (across, colours), chosen, scale, by, look)
             axes.set_xticks(range(len(across)), short_labels(across), **_slant(across, len(parts)))
             axes.set_xlabel(axis_words(x))
             axes.set_ylabel(scale.text if row == 0 or len(metrics) > 1 else "")
@@ -124,6 +128,7 @@ def _draw_panel(
     chosen: Sequence[str],
     scale: AxisScale,
     by: str | None,
+    look: PictureLook,
 ) -> None:
     across, colours = values
     names = short_labels(colours)
@@ -141,8 +146,12 @@ def _draw_panel(
             )  # fmt: skip
             mark_missing(axes, at, top, len(bar.values), bar.every)
     heights = [bar.mean.value for bar in table.values() if bar.mean.value is not None]
-    if kind == "boxes" and log_scaled(heights):
+    if look.log_scale or (kind == "boxes" and log_scaled(heights)):
         axes.set_yscale("log")
+        if kind == "bars":
+            lows = [bar.mean.low for bar in table.values() if bar.mean.low is not None]
+            shown = [value for value in (*heights, *lows) if value > 0]
+            axes.set_ylim(bottom=0.5 * min(shown, default=1.0) / scale.unit)
     elif kind == "bars":
         axes.axhline(0, color="black", linewidth=0.8)
     axes.margins(y=0.12)

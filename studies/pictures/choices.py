@@ -19,10 +19,10 @@ Kind = Literal["curves", "normalised", "bars", "boxes", "ecdf", "sizes"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 #: {kind: options that it has beside the common ones}
 _OWN: Final = {
-    "curves": ("x", "by", "panels", "target"),
-    "normalised": ("x", "by", "panels"),
-    "bars": ("x", "by", "panels"),
-    "boxes": ("x", "by", "panels"),
+    "curves": ("x", "by", "panels", "target", "log-scale"),
+    "normalised": ("x", "by", "panels", "log-scale"),
+    "bars": ("x", "by", "panels", "log-scale"),
+    "boxes": ("x", "by", "panels", "log-scale"),
     "ecdf": ("by", "panels"),
     "sizes": ("axis", "values"),
 }
@@ -63,7 +63,8 @@ def draw_study(
     """
     if kind is None:
         kind = "curves" if targets or _is_numeric(trials, x) else "bars"
-    check_kind(kind, metrics, {"x": x, "by": by, "panels": panels, "target": targets, "axis": axis, "values": values})
+    options = {"x": x, "by": by, "panels": panels, "target": targets, "axis": axis, "values": values}
+    check_kind(kind, metrics, {**options, "log-scale": look.log_scale})
     names = tuple(metrics) or _METRICS
     if kind == "sizes":
         name = trials.axis(str(axis))

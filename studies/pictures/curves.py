@@ -16,6 +16,7 @@ from pipistrelle.studies.pictures.style import (
     MARKERS,
     AxisScale,
     PictureLook,
+    check_log_scale,
     mark_missing,
     panels_of,
     picture,
@@ -69,6 +70,7 @@ def curves_picture(
     missing = gaps(trials, metric)
     words = words_of(metric)
     most = [float(value) for curves in found for value in curves.means.ravel() if not math.isnan(value)]
+    check_log_scale(look, most, metric, trials.where)
     scale = AxisScale(1.0, f"{words.name} (normalised)") if normalised else AxisScale.of(words, [*most, *targets])
     timed = all(isinstance(value, str) for value in trials.values(x))
 
@@ -89,6 +91,8 @@ def curves_picture(
             numbers = [float(curves.x[place]) for place in places]
             axes.set_xticks(numbers, [_tick(curves, place, timed) for place in places])
             axes.minorticks_off()
+            if look.log_scale:
+                axes.set_yscale("log")
             axes.set_xlabel(axis_words(x))
             axes.set_ylabel(scale.text if column == 0 else "")
             axes.grid(visible=True, alpha=0.3)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec import Struct
 
+from pipistrelle.models.samples.estimates import StatisticsError
 from pipistrelle.models.workloads.pictures import Font, drawn_as
 from pipistrelle.protocol.base.errors import printable
 from pipistrelle.studies.inference.gaps import Gap, counted_causes
@@ -45,12 +46,14 @@ class PictureLook(Struct, frozen=True, kw_only=True):
         font: ``sans``, ``stix`` or ``cm``.
         size: width and height in inches; None: as large as the panels need.
         title: the picture's title; "" for no title, None for a title that says what varies.
+        log_scale: the axis of the metric is logarithmic.
     """
 
     suffix: str
     font: Font = "sans"
     size: tuple[float, float] | None = None
     title: str | None = None
+    log_scale: bool = False
 
 
 class AxisScale(Struct, frozen=True):
@@ -194,6 +197,16 @@ def log_scaled(values: Iterable[float]) -> bool:
     known = [value for value in values if math.isfinite(value)]
     positive = [value for value in known if value > 0]
     return bool(known) and len(positive) == len(known) and max(positive) > 100 * min(positive)
+
+
+def check_log_scale(look: PictureLook, values: Iterable[float], metric: str, where: str) -> None:
+    """Raise StatisticsError if the look has a logarithmic axis, and a value of the metric is not above 0."""
+    least = min(values, default=1.0)
+    if look.log_scale and least <= 0:
+        raise StatisticsError(
+            f"a logarithmic axis cannot show all values of '{metric}'", where=where, expected="values above 0",
+            found=f"{least:g}", hint="Draw them on a linear axis.",
+        )  # fmt: skip
 
 
 def offsets(count: int, *, whole: float = 0.8) -> np.ndarray:

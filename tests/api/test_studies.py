@@ -252,7 +252,7 @@ def test_pictures_are_those_of_the_command(results: pp.StudyResults, tmp_path: P
     """Each kind has the options of ``study plot``; options that do not go together are refused."""
     for picture in (
         results.picture(metrics="mean_wait", by="policy", title="waits"),
-        results.picture("boxes", x="policy", panels="log"),
+        results.picture("boxes", x="policy", panels="log", log_scale=True),
         results.picture("ecdf", "mean_wait", by="policy", font="stix", size=(4.0, 3.0)),
     ):
         assert picture._repr_svg_().startswith("<?xml")
@@ -271,6 +271,7 @@ def test_pictures_are_those_of_the_command(results: pp.StudyResults, tmp_path: P
         (lambda results: results.summary(quantile=7), "quantile: an invalid value"),
         (lambda results: results.plot(level=0), "level: an invalid value"),
         (lambda results: results.picture("ecdf", x="policy"), "picture: x does not go with kind ecdf"),
+        (lambda results: results.picture("ecdf", log_scale=True), "picture: log_scale does not go with kind ecdf"),
         (lambda results: results.picture(size="7x2"), r"picture: size: .* inches, from 0.5 to 50"),
         (lambda results: results.picture(size=(0, 3)), r"picture: size: .*found \(0, 3\)"),
         (lambda results: results.picture(font="Times"), "no font 'Times'. Known: sans, stix, cm"),

@@ -159,7 +159,7 @@ def test_trials_without_a_figure_are_marked_and_their_cause_is_named(trials, tmp
         (("--where", "policy=easy", "--kind", "normalised", "-o", "x.png"), b"\x89PNG"),
         (("--font", "cm", "--size", "3.5x2.5", "-o", "x.pdf"), b"%PDF"),
         (("--kind", "bars", "--x", "policy", "--metric", "mean_wait", "--metric", "jobs_1", "-o", "x.svg"), b"<?xml"),
-        (("--kind", "boxes", "--title", "", "--font", "stix", "-o", "x.svg"), b"<?xml"),
+        (("--kind", "boxes", "--title", "", "--font", "stix", "--log-scale", "-o", "x.svg"), b"<?xml"),
         (("--kind", "ecdf", "--where", "repair=1d", "-o", "x.svg"), b"<?xml"),
         (
             (
@@ -191,6 +191,7 @@ def test_one_replica_has_no_interval(trials):
     ("words", "message"),
     [
         (("summary", "nowhere"), "there is no such folder"),
+        (("plot", "study", "--kind", "ecdf", "--log-scale", "-o", "x.svg"), "--log-scale does not go with --kind ecdf"),
         (("summary", "study", "--metric", "wait"), "the column 'wait' is missing"),
         (("summary", "study", "--where", "policy=maui"), "policy has no value 'maui'"),
         (("summary", "study", "--where", "policy"), "not AXIS=VALUE"),

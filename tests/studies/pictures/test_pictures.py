@@ -21,6 +21,7 @@ from pipistrelle.studies.pictures.sizes import sizes_picture
 from pipistrelle.studies.pictures.style import AxisScale, PictureLook, short_labels
 
 SVG = PictureLook(suffix=".svg")
+LOG = PictureLook(suffix=".svg", log_scale=True)
 
 
 @pytest.fixture
@@ -215,6 +216,33 @@ def test_curves_join_the_means_on_a_readable_axis(figure, values, scale, panels)
         boxes = [one.get_window_extent() for one in axes.get_xticklabels() if one.get_text()]
         assert len(boxes) >= 2
         assert all(one.x1 < other.x0 for one, other in pairwise(boxes))
+
+
+@pytest.mark.parametrize("kind", ["bars", "boxes"])
+def test_a_logarithmic_axis_has_all_bars_and_intervals(figure, kind):
+    """The axis begins below the lowest interval; without the option it is linear."""
+    categories_picture(study(), LOG, kind, x="log", by="policy", panels=None, metrics=["mean_wait"])
+    (axes,) = figure.axes
+
+    assert axes.get_yscale() == "log"
+    assert 0 < axes.get_ylim()[0] < 1.0  # the lowest mean is 1.15 hours
+    assert axes.get_ylim()[1] > 30.0
+
+
+def test_curves_have_a_logarithmic_axis(figure, make_trials):
+    """Curves have one, too."""
+    trials = TrialTable.read(make_trials()).only([("policy", "easy")])
+    curves_picture(trials, LOG, x="repair", by="reliability_factor", metric="mean_wait")
+
+    assert figure.axes[0].get_yscale() == "log"
+
+
+def test_a_logarithmic_axis_refuses_a_mean_of_zero():
+    """A bar of height 0 would not be seen, so the message says what to do."""
+    rows = [{"policy": name, "replica": 0, "mean_wait": wait} for name, wait in (("fcfs", 9.0), ("easy", 0.0))]
+    trials = TrialTable({name: [row[name] for row in rows] for name in rows[0]})
+    with pytest.raises(StatisticsError, match=r"logarithmic axis cannot show.*values above 0, found 0.*linear axis"):
+        categories_picture(trials, LOG, "bars", x="policy", by=None, panels=None, metrics=["mean_wait"])
 
 
 def test_pictures_have_equal_bytes(make_trials):
