@@ -69,6 +69,7 @@ def prepare(home: Path) -> None:
     for name in ("cluster.xml", "jobs.json"):
         shutil.copyfile(_EXAMPLES / "batsim" / name, home / name)
     shutil.copytree(_EXAMPLES / "cases", home / "cases")
+    shutil.copytree(_EXAMPLES / "recording", home / "recording")
 
 
 def is_json(content: bytes) -> bool:
@@ -212,6 +213,8 @@ WRITERS: tuple[Writer, ...] = (
         file="fill.svg",
     ),
     _one("forecast as_csv", *_FORECAST, "--csv", "starts.csv", file="starts.csv"),
+    _one("slurm check as_csv", "recording", "--csv", "x.csv", file="x.csv"),
+    _one("slurm check page", "recording", "--page", "x.html", file="x.html"),
     _one("forecast page", *_FORECAST, "--out", "starts.html", file="starts.html"),
     _one("workload generate page", "--like", "made.swf", "-o", "l.swf", "--page", "x.html", file="x.html"),
     _one("workload generate output", "--jobs", "900", "-o", "x.swf", file="x.swf"),

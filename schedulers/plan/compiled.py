@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from pipistrelle.schedulers.plan import gaps
+from pipistrelle.schedulers.plan import book, gaps
 from pipistrelle.schedulers.plan.machine_code import as_python, compiled_by_numba, replaced, source_of
 from pipistrelle.schedulers.policy import ends_and_shadow
 
@@ -40,7 +40,7 @@ _FORMS: Final[dict[Callable[..., Any], Callable[..., Any]]] = {
 
 
 #: source files of the compiled code
-_FILES: Final = (Path(__file__), Path(gaps.__file__), source_of(ends_and_shadow))
+_FILES: Final = (Path(__file__), Path(book.__file__), Path(gaps.__file__), source_of(ends_and_shadow))
 
 
 for _function, _form in _FORMS.items():

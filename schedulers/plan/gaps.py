@@ -6,87 +6,45 @@ equal results. One form has operations on whole arrays. The other form (``..._lo
 when compiled. Times are indices into `Book.times`.
 """
 
-from collections.abc import Sequence
 from math import inf
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pipistrelle.schedulers.plan.book import (
+    BEGIN,
+    COUNT,
+    DONE,
+    EARLY,
+    EMPTY,
+    END,
+    FRESH,
+    GAPS,
+    HIGH,
+    HOLES,
+    JOBS,
+    LOOKS,
+    LOW,
+    MANY_GAPS,
+    MANY_TIMES,
+    MARKED,
+    NEVER,
+    RUNS,
+    SIZE,
+    TIMES,
+    TURN,
+    UNTIDY,
+    USED,
+    Book,
+    Ints,
+)
 from pipistrelle.schedulers.policy.ends_and_shadow import end_of, ends_of
 
-Ints = NDArray[np.int64]
-#: (lowest unit, highest unit), ascending
-Runs = Sequence[tuple[int, int]]
-
-# Lines of gaps and of jobs
-BEGIN: Final = 0
-END: Final = 1
-LOW: Final = 2
-HIGH: Final = 3
-# Lines of gaps
-FRESH: Final = 4
-HOLES: Final = 5
-GAP_LINES: Final = 6
-# Lines of jobs
-RUNS: Final = 4
-COUNT: Final = 5
-SIZE: Final = 6
-MARKED: Final = 7
-EARLY: Final = 8
-JOB_LINES: Final = 9
-SCRATCH_LINES: Final = 9
-# Entries of counts
-TIMES: Final = 0
-GAPS: Final = 1
-EMPTY: Final = 2
-JOBS: Final = 3
-USED: Final = 4
-TURN: Final = 5
-MANY_GAPS: Final = 6
-MANY_TIMES: Final = 7
-LOOKS: Final = 8
-COUNTS: Final = 9
-#: earliest begin of a column without a gap
-NEVER: Final = 2**40
-#: results of `place_all`: all jobs are placed; the book needs tidying or more room
-DONE: Final = -1
-UNTIDY: Final = -2
 #: at most this many doubtful jobs are marked without further filtering
 _FEW: Final = 1
 # A sort key is a gap's lowest unit and, in its last bits, the gap's column.
 _BITS: Final = 32
 _COLUMN: Final = 2**32 - 1
-
-
-class Book(NamedTuple):
-    """The plan as arrays with spare columns; all functions of this module use it.
-
-    Attributes:
-        times: times in s, ascending, from now to inf; what began earlier begins now.
-        gaps: one column per gap. A gap is a run of units that are all free from `BEGIN` to `END`, but not just before
-            or after. The other lines are its lowest unit `LOW`, its highest unit `HIGH`, and `FRESH` (1 if units in it
-            were freed). A column without a gap begins at `NEVER` or later and ends at 0; the first `EMPTY` entries of
-            line `HOLES` are the numbers of these columns.
-        jobs: one column per waiting job. Six lines describe its reservation: `BEGIN` (-1: none), `END`, `LOW`, `HIGH`,
-            `RUNS` (first column of its runs of units) and `COUNT` (number of runs). The other lines are `SIZE` (0: no
-            job), `MARKED` (1 if a change may move the job) and `EARLY` (at most this many of its units are free just
-            before its start).
-        lengths: durations of the waiting jobs, s.
-        runs: one column per run of units: lowest and highest.
-        scratch: working space, meaningless between two calls; at least as many columns as times, gaps and jobs.
-        counts: number of `TIMES`, of columns of `GAPS`, of `EMPTY` ones among these, of columns of `JOBS`, and of runs
-            (`USED`); the next `TURN` in `place_all`; numbers of gaps (`MANY_GAPS`) and times (`MANY_TIMES`) from which
-            the arrays need tidying; how often a job was placed (`LOOKS`).
-    """
-
-    times: NDArray[np.float64]
-    gaps: Ints
-    jobs: Ints
-    lengths: NDArray[np.float64]
-    runs: Ints
-    scratch: Ints
-    counts: Ints
 
 
 # The scans: each first as operations on whole arrays, then as a loop

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from pipistrelle.protocol.base.state import plain
 from pipistrelle.protocol.units.masks import mask_of, units_of
 from pipistrelle.protocol.units.nodesets import NodeSet
+from pipistrelle.schedulers.plan import book as layout
 from pipistrelle.schedulers.plan import gaps as loops
-from pipistrelle.schedulers.plan.gaps import BEGIN, COUNT, END, FRESH, HIGH, LOW, MARKED, RUNS, SIZE, Book, Ints, Runs
+from pipistrelle.schedulers.plan.book import BEGIN, COUNT, END, FRESH, HIGH, LOW, MARKED, RUNS, SIZE, Book, Ints, Runs
 from pipistrelle.schedulers.plan.slices import Place
 from pipistrelle.schedulers.policy.ends_and_shadow import end_of, held_until
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
@@ -103,19 +104,19 @@ class Reservations:
         begins = [gap[0] for gap in free]
         ends = [time for place in places.values() for time in (place.begin, place.end)]
         times, at = np.unique(np.array([*begins, *ends, view.now, inf]), return_inverse=True)
-        table = np.zeros((loops.GAP_LINES, len(free)), dtype=np.int64)
+        table = np.zeros((layout.GAP_LINES, len(free)), dtype=np.int64)
         table[BEGIN], table[END] = at[: len(free)], len(times) - 1
         table[LOW], table[HIGH] = [gap[1] for gap in free], [gap[2] for gap in free]
         self._book = Book(
             times=np.concatenate([times, np.full(_ROOM, inf)]),
             gaps=table,
-            jobs=np.zeros((loops.JOB_LINES, _ROOM), dtype=np.int64),
+            jobs=np.zeros((layout.JOB_LINES, _ROOM), dtype=np.int64),
             lengths=np.zeros(_ROOM),
             runs=np.zeros((2, _ROOM), dtype=np.int64),
-            scratch=np.zeros((loops.SCRATCH_LINES, _ROOM), dtype=np.int64),
-            counts=np.zeros(loops.COUNTS, dtype=np.int64),
+            scratch=np.zeros((layout.SCRATCH_LINES, _ROOM), dtype=np.int64),
+            counts=np.zeros(layout.COUNTS, dtype=np.int64),
         )
-        self._book.counts[loops.TIMES] = len(times)
+        self._book.counts[layout.TIMES] = len(times)
         self._fill(table)
         #: by column
         self._waiting: list[SchedulerJob | None] = []
@@ -144,10 +145,10 @@ class Reservations:
             self._make_room(len(runs))
             self.form.claim(self._book, begin, end, low, high)
         first = self._note(runs)
-        self._book.counts[loops.USED] += len(runs)
+        self._book.counts[layout.USED] += len(runs)
         jobs = self._book.jobs
         jobs[:SIZE, column] = begin, end, runs[0][0], runs[-1][1], first, len(runs)
-        jobs[loops.EARLY, column] = jobs[SIZE, column]
+        jobs[layout.EARLY, column] = jobs[SIZE, column]
 
     def places(self) -> dict[int, Place]:
         """Return the reservations of the waiting jobs, by job number."""
@@ -171,7 +172,7 @@ class Reservations:
 
     def new_looks(self) -> int:
         """Return how many reservations were computed since this was last read."""
-        looks, self._book.counts[loops.LOOKS] = int(self._book.counts[loops.LOOKS]), 0
+        looks, self._book.counts[layout.LOOKS] = int(self._book.counts[layout.LOOKS]), 0
         return looks
 
     @property
@@ -236,12 +237,12 @@ class Reservations:
         Start the jobs whose reservations begin now.
         """
         counts = self._book.counts
-        counts[loops.TURN] = 0
-        while (column := int(self.form.place_all(self._book, order))) != loops.DONE:
-            if column == loops.UNTIDY:
+        counts[layout.TURN] = 0
+        while (column := int(self.form.place_all(self._book, order))) != layout.DONE:
+            if column == layout.UNTIDY:
                 if self.form.is_untidy(self._book):
                     self._tidy()
-                self._make_room(int(self._book.jobs[COUNT, order[counts[loops.TURN]]]))
+                self._make_room(int(self._book.jobs[COUNT, order[counts[layout.TURN]]]))
             else:
                 job = self._waiting[column]
                 assert job is not None
@@ -256,7 +257,7 @@ class Reservations:
 
     def _mark(self) -> None:
         """Mark for planning the jobs that might move because units were freed."""
-        self.form.mark(self._book, -1, int(self._book.counts[loops.TIMES]))
+        self.form.mark(self._book, -1, int(self._book.counts[layout.TIMES]))
 
     def _forget(self, waiting: set[int]) -> None:
         """Drop the reservations of jobs that left the queue without starting.
@@ -295,7 +296,7 @@ class Reservations:
         else:
             column = len(self._waiting)
             self._waiting.append(None)
-            self._book.counts[loops.JOBS] += 1
+            self._book.counts[layout.JOBS] += 1
             if column == len(self._order):
                 jobs, lengths = (_wider(table, 2 * column) for table in (self._book.jobs, self._book.lengths))
                 self._book = self._book._replace(jobs=jobs, lengths=lengths)
@@ -315,7 +316,7 @@ class Reservations:
 
     def _note(self, runs: Runs) -> int:
         """Store runs of units behind the runs in use; return the column of the first one."""
-        at = int(self._book.counts[loops.USED])
+        at = int(self._book.counts[layout.USED])
         self._book.runs[:, at : at + len(runs)] = np.array(runs, dtype=np.int64).T
         return at
 
@@ -328,17 +329,17 @@ class Reservations:
         columns = [np.arange(first, first + count) for first, count in book.jobs[RUNS : COUNT + 1, kept].T.tolist()]
         used = book.runs[:, np.concatenate([np.zeros(0, dtype=np.int64), *columns])]
         book.jobs[RUNS, kept] = np.cumsum([0, *book.jobs[COUNT, kept]])[:-1]
-        counts[loops.USED] = used.shape[1]
-        held = int(counts[loops.GAPS] - counts[loops.EMPTY])
+        counts[layout.USED] = used.shape[1]
+        held = int(counts[layout.GAPS] - counts[layout.EMPTY])
         room = 2 * (6 * (held + runs) + 16)
-        times = np.full(2 * int(counts[loops.TIMES]) + _ROOM, inf)
-        times[: counts[loops.TIMES]] = book.times[: counts[loops.TIMES]]
+        times = np.full(2 * int(counts[layout.TIMES]) + _ROOM, inf)
+        times[: counts[layout.TIMES]] = book.times[: counts[layout.TIMES]]
         widest = max(room, book.gaps.shape[1], len(times), book.jobs.shape[1])
         self._book = book._replace(
             times=times,
             gaps=_wider(book.gaps, max(room, book.gaps.shape[1])),
             runs=_wider(used, 2 * (used.shape[1] + room)),
-            scratch=np.zeros((loops.SCRATCH_LINES, widest), dtype=np.int64),
+            scratch=np.zeros((layout.SCRATCH_LINES, widest), dtype=np.int64),
         )
 
     def _tidy(self) -> None:
@@ -347,7 +348,7 @@ class Reservations:
         A time is unnecessary if no gap or reservation begins or ends then.
         """
         book, counts = self._book, self._book.counts
-        gaps = book.gaps[:, : counts[loops.GAPS]]
+        gaps = book.gaps[:, : counts[layout.GAPS]]
         gaps = gaps[:, gaps[END] > 0]
         gaps = gaps[:, np.lexsort((gaps[LOW], gaps[END], gaps[BEGIN]))]
         joins = (gaps[:LOW, 1:] == gaps[:LOW, :-1]).all(axis=0) & (gaps[LOW, 1:] == gaps[HIGH, :-1] + 1)
@@ -356,22 +357,22 @@ class Reservations:
         joined[HIGH] = gaps[HIGH, np.append(first[1:], gaps.shape[1]) - 1]
         joined[FRESH] = np.maximum.reduceat(gaps[FRESH], first)
         places = book.jobs[:LOW, book.jobs[SIZE] > 0]
-        told = np.concatenate([joined[:LOW].ravel(), places[places >= 0], [0, counts[loops.TIMES] - 1]])
+        told = np.concatenate([joined[:LOW].ravel(), places[places >= 0], [0, counts[layout.TIMES] - 1]])
         used = np.unique(told)
         joined[:LOW] = np.searchsorted(used, joined[:LOW])
         places = book.jobs[:LOW]
         places[places >= 0] = np.searchsorted(used, places[places >= 0])
         book.times[: len(used)] = book.times[used]
-        counts[loops.TIMES] = len(used)
+        counts[layout.TIMES] = len(used)
         self._fill(joined)
 
     def _fill(self, gaps: Ints) -> None:
         book, count = self._book, gaps.shape[1]
         self._book = book._replace(gaps=_wider(gaps, max(8 * count + _ROOM, book.gaps.shape[1])))
-        book.counts[loops.GAPS], book.counts[loops.EMPTY] = count, 0
-        book.counts[loops.MANY_GAPS] = count + count // 4 + _ROOM
-        times = int(book.counts[loops.TIMES])
-        book.counts[loops.MANY_TIMES] = times + times // 4 + _ROOM
+        book.counts[layout.GAPS], book.counts[layout.EMPTY] = count, 0
+        book.counts[layout.MANY_GAPS] = count + count // 4 + _ROOM
+        times = int(book.counts[layout.TIMES])
+        book.counts[layout.MANY_TIMES] = times + times // 4 + _ROOM
 
 
 def _wider(table: NDArray[Any], columns: int) -> NDArray[Any]:

@@ -95,7 +95,7 @@ def test_other_packages_join(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda *, group: points if group == GROUP else [])
 
-    assert registered() == sorted({*library(), "maui", "recorded", "slurm", "theirs", "broken"})
+    assert registered() == sorted({*library(), "maui", "recorded", "slurm", "slurmctld", "theirs", "broken"})
     assert make_policy("theirs").name == "fcfs+none+lowest"
     assert make_policy("easy").name == "easy"
     assert describe("theirs") == "Return an external policy."
