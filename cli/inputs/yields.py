@@ -39,7 +39,7 @@ from pipistrelle.traces.resilience import parse_resilience
     "--waits",
     metavar="TIMES",
     default="0.1h,1h,10h,24h,100h",
-    help="Compare these queue waits for a new allocation, separated by commas.",
+    help="Queue waits for a new allocation to compute with, separated by commas.",
 )
 @click.option(
     "--target",

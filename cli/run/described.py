@@ -70,7 +70,7 @@ _POOLS: Final = {
 _STRICT: Final = {"strict": "Stop at the first illegal decision (exit code 3); reject logs with unreadable lines."}
 _MACHINE: Final = {
     "scale_platform": "FACTOR\tMultiply the number of nodes of each pool: 120% or 1.2 adds a fifth.",
-    "node_table": "FILE[,at=DATE]\tTable of node classes, ages or MTTFs (on DATE): CSV, TOML or Titan's GPU log.",
+    "node_table": "FILE[,at=DATE]\tTable of node classes, ages or MTTFs, as on DATE: CSV, TOML or Titan's GPU log.",
 }
 _DISPERSION: Final = {
     "dispersion": "SHARE\tLengthen jobs whose nodes are far apart: by SHARE if spread over the whole machine.\tnone"

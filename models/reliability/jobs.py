@@ -89,16 +89,17 @@ def interval(dump: float, mttf: float) -> float:
 
 
 def change(size: float, dump: float, before: float, after: float) -> CheckpointChange:
-    """Return how the optimal checkpoint interval and its cost change.
+    """Return the change of the optimal checkpoint interval, and of the cost of checkpoints.
 
-    The node MTTF changes from ``before`` to ``after``. All times are in minutes.
+    The node MTTF changes from ``before`` to ``after``. ``dump`` is the time to write a checkpoint. All times are in
+    minutes.
     """
     old, new = interval(dump, before), interval(dump, after)
     return CheckpointChange(new - old, _MINUTES * dump * size * (1.0 / new - 1.0 / old))
 
 
 def job_change(size: float, dump: float, before: float, after: float) -> CheckpointChange:
-    """Return how a job's optimal checkpoint interval and its cost change.
+    """Return the change of a job's optimal checkpoint interval, and of its checkpoint cost.
 
     They depend on the MTTF of the whole job. The job's MTTF is the node MTTF, ``before`` or ``after`` (minutes),
     divided by the job's number of nodes, ``size``. `change` uses the node MTTF itself.

@@ -184,9 +184,9 @@ def _told(found: Primed, live: LiveJob, mask: int) -> Alloc:
 
 
 def _chosen(controller: Controller, job: SlurmJob, live: LiveJob, mask: int) -> Alloc:
-    """Return how the selector would distribute the job over its nodes.
+    """Return the CPUs, memory and GPUs that the selector would give a running job on each of its nodes.
 
-    Return {} if the job would then have another number of CPUs.
+    Return {} if the sum of the CPUs would not be the job's present number of CPUs.
     """
     part = controller.machine.partitions[job.part]
     for way in controller.requests.asked(job, part):

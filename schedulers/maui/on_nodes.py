@@ -1,4 +1,4 @@
-"""Nodes whose cores, memory and GPUs jobs share, as the Maui policy plans them."""
+"""Maui's plan of shared nodes: several jobs use the cores, memory and GPUs of one node."""
 
 from collections.abc import Sequence
 from functools import partial

@@ -39,7 +39,10 @@ class Preemption:
         """Return None: the scheduled events, saved elsewhere in a snapshot, describe all preemptions."""
 
     def restore(self, state: Any) -> None:
-        """Find the restored scheduled events of jobs that are being preempted; ``state`` is ignored."""
+        """Get the events of jobs that are being preempted from the agenda, which was restored before.
+
+        ``state`` is not used.
+        """
         self._going = self._agenda.of(PREEMPTION)
 
     def preempt(self, order: PreemptJobData) -> None:

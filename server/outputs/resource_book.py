@@ -84,7 +84,10 @@ class ResourceBook(Observer):
         self._count_again()
 
     def _columns(self, amounts: Amounts, gpus: Amounts) -> Amounts:
-        """Return amounts with all GPUs of a node as one more resource, shape (nodes, resources)."""
+        """Return ``amounts`` with one more column: the sum of ``gpus`` on each node.
+
+        The result has shape (nodes, resources). Without GPUs, it equals ``amounts``.
+        """
         parts = [amounts] if len(self._names) == amounts.shape[-1] else [amounts, gpus.sum(axis=-1, keepdims=True)]
         return np.concatenate(parts, axis=-1)
 
