@@ -28,7 +28,7 @@ class Start(Struct, frozen=True):
 
 
 class ForecastRun(Struct):
-    """The first start of each pending job or task, by id, and why jobs had to wait."""
+    """The result of a run: the first start of each pending job or task, by id, and why jobs had to wait."""
 
     starts: dict[str, Start]
     reasons: dict[str, str]

@@ -73,7 +73,7 @@ class PlannedJob(Struct):
 
 
 def planned_jobs(workload: Workload, default_partition: str) -> tuple[list[PlannedJob], list[str]]:
-    """Return the jobs in the order of submission, and texts about what is not recorded.
+    """Return the jobs in the order of submission, and warnings about what a recording cannot include.
 
     An array is one job. Times are moved so that the first submission is at 121 s, unless a file of events begins later.
 
