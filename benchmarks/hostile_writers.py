@@ -98,7 +98,7 @@ class Writing:
         return self._wrong(again=True)
 
     def _wrong(self, *, again: bool = False) -> str:
-        """Return the first error in the files, or an empty text.
+        """Return the first error in the files that the command wrote, or an empty text.
 
         With ``again`` the command has been repeated, so all files must be complete and new.
         """
@@ -197,7 +197,7 @@ def _die_at(call: int) -> None:
 
 
 def made(home: Path) -> None:
-    """Create the files that the commands read."""
+    """Create the input files that the commands read."""
     prepare(home)
     for words in MADE:
         code, said = command(home, list(words))
