@@ -68,7 +68,7 @@ class Writing:
         return ""
 
     def call(self, pick: random.Random) -> int:
-        """Return the number of a random call at which to kill the command."""
+        """Return the number of a randomly chosen function call or return at which to kill the command."""
         if self._marks and pick.random() < _NEAR:
             return max(1, pick.choice(self._marks) + pick.randint(-_AROUND, _AROUND))
         return pick.randint(1, max(1, self.calls))
@@ -136,7 +136,7 @@ class Writing:
 
 
 def _on_writing(act: Callable[[], None]) -> None:
-    """Call ``act`` whenever this process opens a file for writing or renames one.
+    """Call ``act`` each time that this process opens a file for writing or renames one.
 
     Only files below the working directory count.
     """

@@ -261,7 +261,7 @@ class Killer:
         return Run(outputs, steps, notices, snapshots, time.monotonic() - began)
 
     def cut(self, number: int) -> Cut:
-        """Return how run ``number`` is killed."""
+        """Return how and at which progress run ``number`` is killed."""
         pick = random.Random(f"{self.seed}:{number}")
         way = self.ways[number % len(self.ways)]
         again = tuple(pick.random() for _ in range(pick.choice((1, 2) if way == "server-restore" else (0, 0, 0, 1, 2))))

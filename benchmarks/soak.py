@@ -38,7 +38,7 @@ class Look:
 
     @staticmethod
     def at(pid: int) -> "Look":
-        """Sample a process; raise OSError if it has ended."""
+        """Return a sample of a process's memory and descriptors; raise OSError if it has ended."""
         pages = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]
         return Look(int(pages) * _PAGE_KB, len(os.listdir(f"/proc/{pid}/fd")))
 

@@ -56,7 +56,7 @@ class NameLists:
         return names
 
     def count(self, names: int, where: str) -> None:
-        """Add ``names`` names to the count, for a word such as ALL; PlatformError if too many."""
+        """Add ``names`` names to the file's count, for a word such as ALL; PlatformError if there are too many."""
         self._left -= names
         if self._left < 0:
             most = f"at most {MOST_IN_FILE:,}"

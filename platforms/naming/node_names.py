@@ -23,7 +23,7 @@ _NUMBERED: Final = re.compile(r"([A-Za-z0-9._-]*?)([0-9]{1,9})([A-Za-z._-]*)")
 
 
 class _Numbers(NamedTuple):
-    """A range of ``many`` zero-padded numbers from ``first`` on, and the text after the range in the pattern."""
+    """A range of ``many`` zero-padded numbers from ``first`` on in a pattern, and the text that follows the range."""
 
     first: int
     many: int

@@ -74,7 +74,7 @@ class LinkLoads:
 
     @property
     def counts(self) -> list[int]:
-        """The number of links along each dimension; neighbours have one link each way."""
+        """The number of links along each dimension; two neighbouring routers have one link in each direction."""
         open_ended = self._topology.kind == "mesh"
         return [2 * (prod(self.shape) // size) * (size - (open_ended or size <= 2)) for size in self.shape]
 

@@ -137,7 +137,7 @@ def _lacking(timeline: Sequence[Stretch]) -> list[tuple[float, float]]:
 
 
 def look_at(seen: Seen, time: float) -> Look | None:
-    """Return a job's last observation at or before ``time`` (s); None if there is none."""
+    """Return the last observation of a job at or before ``time`` (s); None if there is none."""
     at = bisect_right([look.time for look in seen.looks], time)
     return seen.looks[at - 1] if at else None
 

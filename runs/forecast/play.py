@@ -35,7 +35,7 @@ class ForecastRun(Struct):
 
 
 def play(start: Primed, now: int, runtimes: Runtimes, wanted: Collection[str], until: float) -> ForecastRun:
-    """Run the controller and return when the pending jobs start.
+    """Run the controller and return when each wanted job starts.
 
     Args:
         now: the moment of the forecast (s); the controller is in the state of that moment.

@@ -19,7 +19,7 @@ from pipistrelle.traces.slurm.state.records import LiveJob, LiveShare
 
 
 class Situation(Struct, kw_only=True):
-    """Everything that a forecast starts from; times are in simulated seconds.
+    """The state of a live cluster from which a forecast starts; times are in simulated seconds.
 
     Attributes:
         running, waiting: in the order of submission.
@@ -41,7 +41,7 @@ class Situation(Struct, kw_only=True):
 
 
 class Primed(Struct):
-    """A controller in the state of the live cluster.
+    """A controller that has been brought into the state of the live cluster.
 
     Attributes:
         records: {id that squeue shows: the controller's record of the job or array}.

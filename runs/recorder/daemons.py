@@ -62,7 +62,7 @@ def require_programs() -> dict[str, str]:
 
 
 class CommandFailed(RecorderError):
-    """A command of Slurm failed, but slurmctld still runs."""
+    """A command of Slurm failed, although slurmctld is still running."""
 
 
 class Daemons:

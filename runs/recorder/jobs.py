@@ -31,7 +31,7 @@ _RECORDED: Final = frozenset(
 
 
 class TimedCommand(Struct, frozen=True):
-    """The words of a command of scontrol, and its time (s)."""
+    """A command of scontrol as words, and the virtual time at which to run it (s)."""
 
     time: float
     words: list[str]

@@ -64,7 +64,7 @@ _ALLOCATION: Final = re.compile(r"Nodes=(\S+) CPU_IDs=(\S+) Mem=(\d+) GRES=(\S*)
 
 
 class Packing:
-    """Reads slurmctld's log once, and writes the files of a recording."""
+    """A reader of slurmctld's log that writes the files of a recording."""
 
     def __init__(self, log: Path, state: str) -> None:
         self._state = state

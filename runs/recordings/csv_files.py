@@ -19,7 +19,7 @@ class CsvRow:
     where: str
 
     def __getitem__(self, column: str) -> str:
-        """Return the text in a column."""
+        """Return the text that the row has in a column."""
         return self.cells[column]
 
     def number(self, column: str, *, least: float = 0.0) -> float:

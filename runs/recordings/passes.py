@@ -25,7 +25,7 @@ from pipistrelle.schedulers.slurm.passes.main_pass import main_pass
 
 
 class Difference(NamedTuple):
-    """A step that our controller decides differently: its time (s), what differs, and the log's line."""
+    """A step of the log at which our controller decides differently: time (s), what differs, and file and line."""
 
     time: float
     text: str
@@ -276,7 +276,7 @@ class Player:
         return self.alloc.get(name)
 
     def force(self, job: SlurmJob, alloc: Alloc) -> None:
-        """Replace the allocation of a running job by the recorded one."""
+        """Replace the nodes and resources of a running job by those in the recording (``alloc``)."""
         controller = self.controller
         part = controller.machine.partitions[job.part]
         controller.machine.give(job.alloc)

@@ -183,7 +183,7 @@ def play_on_engine(recording: Recording) -> list[JobStart]:
 
 
 def by_name(starts: Sequence[JobStart]) -> dict[str, list[JobStart]]:
-    """Return {name of a job: its starts}."""
+    """Return {name of a job: its starts}, from a list of starts."""
     found: dict[str, list[JobStart]] = defaultdict(list)
     for start in starts:
         found[start.job].append(start)

@@ -137,7 +137,7 @@ class TakenOver:
 
 
 def _joined(job: Job) -> float:
-    """Return when (s) a job joined the queue.
+    """Return when (s) a job joined the queue, which is after its dependencies.
 
     A job held by a dependency joins later than it was submitted.
     """

@@ -36,7 +36,7 @@ _SHOWN: Final = 400
 
 
 def installed() -> dict[str, str]:
-    """Return {name: path} of Slurm's programs.
+    """Return {name of a Slurm program: its path} for all programs that this scheduler needs.
 
     Raises:
         InputError: one is absent, or they are of another release.
@@ -184,7 +184,7 @@ class Slurmctld:
         return " ".join(said.removeprefix("sbatch: error: ").split())[:_SHOWN] or f"sbatch: exit code {code}"
 
     def command(self, words: Sequence[str], more: dict[str, str] | None = None) -> tuple[int, str]:
-        """Run a command of Slurm; return its exit code and output."""
+        """Run a command of Slurm such as ``squeue``; return its exit code and output."""
         found = self.time.finish(
             [self._programs[words[0]], *words[1:]],
             {**self._env, **(more or {})},

@@ -94,7 +94,7 @@ def text(value: str) -> bytes:
 
 
 def frame(message: Message, uid: int) -> bytes:
-    """Return the bytes of a message that the user with number ``uid`` sends."""
+    """Return a message as bytes, as the user with number ``uid`` sends it."""
     sender = pack(">LLL", _AUTH_NONE, uid, uid) + text(_HOST)
     rest = (message.kind, len(message.body), 0, 0, 0)
     old = message.version == _OLDEST

@@ -34,7 +34,7 @@ _OF_RESOURCES = ("utilisation_", "used_", "unavailable_", "idle_", "fragmented_"
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A checked point (combination of axis values) of a study.
+    """A point (combination of axis values) of a study that has been checked.
 
     Attributes:
         point: the point; its run includes the digests of input files.

@@ -50,7 +50,7 @@ class Objects:
         return any(make is not None for _, _, make in self._found.values())
 
     def named(self, value: Any) -> Any:
-        """Return a part of a description in which each object is replaced by its text.
+        """Return a part of a study's description with each Python object replaced by its text.
 
         Raises:
             PolicyError: an object is neither a workload, nor a machine, nor a scheduler.
