@@ -86,7 +86,7 @@ class Outcome:
 
 
 def runs_of(data: dict[str, Any]) -> dict[str, Run]:
-    """Return {name: run} from the content of canonical.toml.
+    """Return {name: reference run} from the content of canonical.toml.
 
     The paths of logs are inserted into the command lines.
     """
@@ -101,7 +101,7 @@ def runs_of(data: dict[str, Any]) -> dict[str, Run]:
 
 
 def real(path: str) -> Path:
-    """Return the real path of a log named, for example, ``traces/LOG.swf.gz``."""
+    """Return the path on this computer of a log named, for example, ``traces/LOG.swf.gz``."""
     folder, _, file = path.partition("/")
     return FOLDERS[folder] / file
 
@@ -147,7 +147,7 @@ def started(line: str, python: str, folder: Path) -> subprocess.Popen[bytes]:
 
 
 def awaited(line: str, process: subprocess.Popen[bytes]) -> str:
-    """Wait for the process of a command line.
+    """Wait until the process of a command line ends, for a limited time.
 
     Return an error text, empty if the command succeeded.
     """
@@ -215,7 +215,7 @@ def tap(seen: str, listen: str, peer: str) -> None:
 
 
 def written(digests: dict[str, Digests]) -> None:
-    """Write the digests into canonical.toml, after the descriptions of the runs."""
+    """Write the digests into canonical.toml, in place of the earlier ones."""
     head = DATA.read_text().partition(MARK)[0]
     tables = "".join(
         f"\n[digests.{name}]\n" + "".join(f'"{file}" = "{value}"\n' for file, value in files.items())
@@ -225,7 +225,7 @@ def written(digests: dict[str, Digests]) -> None:
 
 
 def verdict(outcome: Outcome, kept: Digests | None) -> str:
-    """Compare a run with its digests in canonical.toml; return the result as text."""
+    """Compare a run's digests with those kept in canonical.toml; return ``same``, or what differs or failed."""
     if outcome.trouble:
         return f"FAILED, {outcome.trouble}"
     if kept is None:

@@ -33,7 +33,7 @@ CONSTRAINTS = {"any": "", "left": "pool=a", "right": "pool=b"}
 
 
 class Depth(Observer):
-    """Records the length of the queue at each submission and start."""
+    """An observer that records the length of the queue at each submission and start."""
 
     def __init__(self) -> None:
         self.now = self.total = self.events = self.most = 0
@@ -54,7 +54,7 @@ class Depth(Observer):
 
 
 def cases(count: int, load: float) -> dict[str, tuple[Platform, Workload]]:
-    """Return {name: machine and jobs}.
+    """Return {name of a case: machine and jobs}, for cases without restrictions, with class pools and with constraints.
 
     About a quarter of the small jobs may use only the first pool, and a sixth only the second. All other jobs may use
     both.

@@ -28,7 +28,7 @@ FIELDS = "JOBID|PARTITION|NAME|USER|ACCOUNT|STATE|PRIORITY|SUBMIT_TIME|START_TIM
 
 
 def configuration(nodes: int) -> str:
-    """Return the content of slurm.conf."""
+    """Return the content of slurm.conf for the cluster of the benchmark."""
     lines = [
         "ClusterName=forecast",
         "SchedulerType=sched/backfill",
@@ -55,7 +55,7 @@ def date(moment: float) -> str:
 
 
 def length(seconds: float) -> str:
-    """Return a length (s) as Slurm writes it."""
+    """Return a duration (s) as Slurm writes it."""
     minutes, rest = divmod(int(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
 
@@ -94,7 +94,7 @@ def queue(nodes: int, pending: int) -> str:
 
 
 def history(jobs: int = 2000) -> str:
-    """Return ended jobs as sacct prints them."""
+    """Return random ended jobs as sacct prints them."""
     rng = np.random.default_rng(29)
     lines = ["JobID|User|Account|Partition|State|Submit|Start|End|ElapsedRaw|Timelimit|NNodes"]
     for number in range(1, jobs + 1):

@@ -28,7 +28,7 @@ def _again(content: bytes, size: int) -> bytes:
 
 
 def _renumbered(content: bytes, size: int) -> bytes:
-    """Repeat the last lines, and count up the numbers in them."""
+    """Append lines from the second half of a file until it has ``size`` bytes, with the numbers in them increased."""
     lines = content.splitlines(keepends=True) or [b"\n"]
     some = lines[len(lines) // 2 :] or lines
     parts, length, number = [content], len(content), 0
@@ -50,7 +50,7 @@ def _after(filler: bytes) -> Callable[[bytes, int], bytes]:
 
 
 def _inside(filler: bytes) -> Callable[[bytes, int], bytes]:
-    """Return a function that inserts the filler in the middle of a file.
+    """Return a function that inserts repeated ``filler`` in the middle of a file.
 
     The filler is inserted after a character that opens a value.
     """
@@ -64,9 +64,9 @@ def _inside(filler: bytes) -> Callable[[bytes, int], bytes]:
 
 
 def _body(filler: bytes) -> Callable[[bytes, int], bytes]:
-    """Return a function that inserts the filler as elements of a list.
+    """Return a function that inserts a list of repeated ``filler`` into a file.
 
-    The filler is inserted before the last closing bracket.
+    The list is inserted before the last closing bracket.
     """
 
     def put(content: bytes, size: int) -> bytes:
@@ -77,13 +77,13 @@ def _body(filler: bytes) -> Callable[[bytes, int], bytes]:
 
 
 def _quoted(content: bytes, size: int) -> bytes:
-    """Insert a long word into the first pair of quotes."""
+    """Insert a word of ``size`` letters into the first pair of quotes in a file."""
     at = content.find(b'"') + 1
     return content[:at] + b"a" * size + content[at:]
 
 
 def _hard(content: bytes, size: int) -> bytes:
-    """Return noise followed by many small JSON objects.
+    """Return content that takes much memory to parse: noise followed by many small JSON objects.
 
     Once parsed, the objects take many times the memory of the compressed file.
     """

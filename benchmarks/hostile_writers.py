@@ -68,7 +68,7 @@ class Writing:
         return ""
 
     def call(self, pick: random.Random) -> int:
-        """Return the number of a random call at which to kill the command."""
+        """Return the number of a randomly chosen function call or return at which to kill the command."""
         if self._marks and pick.random() < _NEAR:
             return max(1, pick.choice(self._marks) + pick.randint(-_AROUND, _AROUND))
         return pick.randint(1, max(1, self.calls))
@@ -98,7 +98,7 @@ class Writing:
         return self._wrong(again=True)
 
     def _wrong(self, *, again: bool = False) -> str:
-        """Return the first error in the files, or an empty text.
+        """Return the first error in the files that the command wrote, or an empty text.
 
         With ``again`` the command has been repeated, so all files must be complete and new.
         """
@@ -136,7 +136,7 @@ class Writing:
 
 
 def _on_writing(act: Callable[[], None]) -> None:
-    """Call ``act`` whenever this process opens a file for writing or renames one.
+    """Call ``act`` each time that this process opens a file for writing or renames one.
 
     Only files below the working directory count.
     """
@@ -197,7 +197,7 @@ def _die_at(call: int) -> None:
 
 
 def made(home: Path) -> None:
-    """Create the files that the commands read."""
+    """Create the input files that the commands read."""
     prepare(home)
     for words in MADE:
         code, said = command(home, list(words))

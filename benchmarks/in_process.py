@@ -35,7 +35,7 @@ from pipistrelle.traces.workload import Workload, decimal_texts
 
 
 def by_hand(units: int, workload: Workload, path: Path) -> None:  # noqa: PLR0915 - one loop, as one would write it
-    """Simulate a workload under EASY on the lowest free units; write its jobs file.
+    """Simulate a workload with the minimal EASY loop, on the lowest free units; write its jobs file.
 
     The workload must be prepared by `Setup.of`, which removes invalid jobs.
     """
@@ -128,7 +128,7 @@ def by_hand(units: int, workload: Workload, path: Path) -> None:  # noqa: PLR091
 
 
 def compare(name: str, platform: Platform, workload: Workload, repeat: int, folder: Path) -> None:
-    """Time the loop and the run in turn, check equal outputs, and print the ratios."""
+    """Time the minimal loop and the run in turn, check that their outputs are equal, and print the ratios."""
     cleaned = Setup.of(platform, workload).workloads["w0"]
     ratios, jobs = [], len(cleaned)
     for _ in range(repeat):

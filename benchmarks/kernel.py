@@ -44,7 +44,7 @@ SOURCE = Path(__file__).with_name("easy_loop.cpp")
 
 
 def built(folder: Path) -> Path | None:
-    """Compile the C++ loop and return the path of the program.
+    """Compile the EASY loop in C++ and return the path of the program.
 
     Return None if there is no compiler.
     """
@@ -125,7 +125,7 @@ def whole_trial(setup: Setup, spec: RunSpec) -> object:
 
 
 def failing(setup: Setup, repeat: int) -> None:
-    """Time runs with and without failures, and print the ratios."""
+    """Time runs of the kernel with and without failures, and print the ratios."""
     (workload,) = setup.workloads.values()
     nodes = setup.platform.nodes
     spec = RunSpec(

@@ -38,7 +38,7 @@ _KEPT = ("out_snapshot-", "out_session")
 
 @dataclass(frozen=True)
 class Cut:
-    """How one run is killed.
+    """At which points of its progress one run is killed, and how.
 
     Attributes:
         way: which process is killed and at what kind of point; one of `WAYS`.
@@ -61,7 +61,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class Run:
-    """Results of an undisturbed run.
+    """The outputs and counts of an undisturbed run.
 
     Attributes:
         outputs: {name: content} of the output files.
@@ -165,7 +165,7 @@ def _die() -> None:
 
 
 def _after_steps(steps: int, die: Callable[[], None]) -> None:
-    """Call ``die`` at function call or return number ``steps`` from now on."""
+    """Call ``die`` once this process has made ``steps`` further function calls and returns."""
     left = steps
 
     def count(*_: Any) -> None:
@@ -178,7 +178,7 @@ def _after_steps(steps: int, die: Callable[[], None]) -> None:
 
 
 def _before(owner: Any, name: str, count: int, act: Callable[[], None]) -> None:
-    """Call ``act`` just before a given call of a method.
+    """Call ``act`` just before call number ``count`` of a method.
 
     Args:
         owner: the object or class with the method.
@@ -261,7 +261,7 @@ class Killer:
         return Run(outputs, steps, notices, snapshots, time.monotonic() - began)
 
     def cut(self, number: int) -> Cut:
-        """Return how run ``number`` is killed."""
+        """Return how and at which progress run ``number`` is killed."""
         pick = random.Random(f"{self.seed}:{number}")
         way = self.ways[number % len(self.ways)]
         again = tuple(pick.random() for _ in range(pick.choice((1, 2) if way == "server-restore" else (0, 0, 0, 1, 2))))
@@ -408,7 +408,7 @@ class Killer:
 
 
 def _gone(pid: int) -> None:
-    """Wait for the end of a scheduler whose server has ended.
+    """Wait until a scheduler process ends whose server has ended.
 
     Raise AssertionError if it hangs.
     """
@@ -425,7 +425,7 @@ def _gone(pid: int) -> None:
 
 
 def _each(owner: Any, name: str, count: list[int]) -> None:
-    """Count the calls of a method of ``owner`` in ``count[0]``."""
+    """Replace a method of ``owner`` by one that also counts its calls in ``count[0]``."""
     method = getattr(owner, name)
 
     def hooked(*arguments: Any, **named: Any) -> Any:

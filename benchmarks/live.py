@@ -44,7 +44,7 @@ with urllib.request.urlopen(sys.argv[1] + "events") as events:
 
 @contextmanager
 def on_terminal(setup: Setup) -> Iterator[LiveView]:
-    """Yield a view on a pseudo-terminal of 120 x 40 characters.
+    """Yield a live view on a pseudo-terminal of 120 x 40 characters.
 
     Another process reads the terminal.
     """
@@ -63,7 +63,7 @@ def on_terminal(setup: Setup) -> Iterator[LiveView]:
 
 @contextmanager
 def as_page(setup: Setup) -> Iterator[LiveView]:
-    """Yield a page view that a viewer process follows.
+    """Yield a live page that a viewer process follows.
 
     Afterwards, check that the viewer received updates.
     """

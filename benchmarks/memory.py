@@ -19,7 +19,7 @@ from pipistrelle.runs.inputs.named import load_workload
 
 
 def main() -> None:
-    """Run the benchmark and print the results."""
+    """Run the log and print the peak memory and the times."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("log")
     parser.add_argument("--platform", default="curie")

@@ -16,7 +16,7 @@ JOB = 64
 
 
 class Line(NamedTuple):
-    """One operation, implemented with our interval sets and with built-in sets."""
+    """An operation on sets of units: its name, and its implementations with our sets and with built-in sets."""
 
     name: str
     intervals: Callable[[], object]
@@ -31,7 +31,7 @@ def nanoseconds(operation: Callable[[], object]) -> float:
 
 
 def values() -> list[Line]:
-    """Return the operations on immutable sets.
+    """Return the benchmark's operations on immutable sets of units.
 
     The sets are the whole machine, one job, and every 20th unit.
     """
@@ -53,7 +53,7 @@ def values() -> list[Line]:
 
 
 def ledgers() -> list[Line]:
-    """Return the operations on mutable sets of free units.
+    """Return the benchmark's operations on mutable sets of free units.
 
     An operation allocates a job and releases it. Each is done on a contiguous and on a fragmented machine.
     """
@@ -89,7 +89,7 @@ def ledgers() -> list[Line]:
 
 
 def main() -> None:
-    """Print the table."""
+    """Run the benchmark and print the table of times."""
     print(f"{'operation':<38}{'intervals':>14}{'built-in':>14}{'built-in / intervals':>22}")
     for line in values() + ledgers():
         ours, theirs = nanoseconds(line.intervals), nanoseconds(line.builtin)

@@ -53,7 +53,7 @@ class Asked(LowestIds):
 
 
 def parts() -> tuple[Order, Backfill]:
-    """Return the order and the backfill rule of the preset ``titan-bins``."""
+    """Return the queue order and the backfill rule of the preset ``titan-bins``."""
     preset = library_preset("titan-bins")
     return (
         make_order(preset.order, preset.order_options),
@@ -62,7 +62,7 @@ def parts() -> tuple[Order, Backfill]:
 
 
 def choices() -> None:
-    """Print the time per choice (µs) of each placement.
+    """Print the median time that each placement takes to choose a job's nodes (µs).
 
     The requests are those of a simulated month.
     """

@@ -201,7 +201,7 @@ def measure(policy: Policy, workload: Workload, units: int, events: int, *, fail
 
 
 def compare(name: str, policies: Sequence[Policy], arguments: argparse.Namespace, *, failing: bool = False) -> None:
-    """Measure with an empty and a deep queue, and print the ratios.
+    """Measure the time per event with an empty and with a deep queue, and print the ratios.
 
     Each measurement needs its own policy.
     """
@@ -239,7 +239,7 @@ def bursts(arguments: argparse.Namespace) -> None:
 
 
 def loads(arguments: argparse.Namespace) -> None:
-    """Print times and queue lengths for each offered load."""
+    """Print the times of runs and their queue lengths for each offered load."""
     base = None
     for load in arguments.loads:
         workload = generate(jobs=arguments.jobs, units=arguments.units, seed=1, load=load)

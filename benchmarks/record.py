@@ -62,7 +62,7 @@ class Timed:
 
 @contextmanager
 def used() -> Iterator[list[float]]:
-    """Yield a list; append the processor time (s) of the ``with`` body to it.
+    """Yield a list, to which the processor time (s) of the ``with`` body is appended at its end.
 
     The time is that of this process and its children.
     """

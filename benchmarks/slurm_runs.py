@@ -40,7 +40,7 @@ PERIOD, SAVES = 300, 100
 
 
 def drawn(recording: Recording, chance: random.Random) -> Timing:
-    """Return random delays and phases."""
+    """Return the recorded delays, assigned to jobs at random, and random phases of the main loop."""
     delays = recorded_timing(recording).delays
     values = chance.sample(list(delays.values()), len(delays))
     times = range(SAVES * PERIOD, 0, -PERIOD)
@@ -49,7 +49,7 @@ def drawn(recording: Recording, chance: random.Random) -> Timing:
 
 
 def equal_starts(starts: list[JobStart], others: list[JobStart]) -> float:
-    """Return the share of starts that are at the same second on the same nodes."""
+    """Return the share of ``starts`` that ``others`` has at the same second on the same nodes."""
     return sum(equal(one, other) for one, other in pairs(starts, others)) / max(1, len(starts))
 
 
@@ -77,7 +77,7 @@ def spread(recording: Recording, count: int) -> None:
 
 
 def compare(recording: Recording, ours: list[JobStart], verbose: int) -> None:
-    """Print the comparison of our starts with a recording's."""
+    """Print how the starts in our simulation compare with a recording's."""
     both = pairs(recording.starts, ours)
     same_time = sum(other is not None and int(one.time) == int(other.time) for one, other in both)
     real, own = mean_waits(recording, recording.starts), mean_waits(recording, ours)

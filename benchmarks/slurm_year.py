@@ -26,7 +26,7 @@ DAY = 86400
 
 
 def configuration() -> str:
-    """Return the content of slurm.conf."""
+    """Return the content of slurm.conf for the cluster of the benchmark."""
     lines = [
         "ClusterName=year",
         "SchedulerType=sched/backfill",
@@ -53,7 +53,7 @@ def configuration() -> str:
 
 
 def accounts() -> str:
-    """Return sacctmgr commands that create the accounts and users."""
+    """Return commands of sacctmgr that create the accounts and users of the cluster."""
     lines = []
     for account in range(ACCOUNTS):
         lines.append(f"add account a{account:03} Fairshare={1 + account % 7}")

@@ -28,7 +28,7 @@ _PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
 
 @dataclass(frozen=True)
 class Look:
-    """A sample of one process.
+    """Memory and descriptors of one process at one time.
 
     It holds the resident memory (KiB) and the number of open file descriptors.
     """
@@ -38,14 +38,14 @@ class Look:
 
     @staticmethod
     def at(pid: int) -> "Look":
-        """Sample a process; raise OSError if it has ended."""
+        """Return a sample of a process's memory and descriptors; raise OSError if it has ended."""
         pages = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]
         return Look(int(pages) * _PAGE_KB, len(os.listdir(f"/proc/{pid}/fd")))
 
 
 @dataclass(frozen=True)
 class Looks:
-    """Samples of both processes at one time.
+    """Samples of server and scheduler at one time.
 
     ``done`` is the progress of the run: at first the size of out_jobs.csv (bytes), later the share of the run in
     thousandths.
@@ -97,7 +97,7 @@ def soak(round_trips: int, scheduler: str, home: Path) -> tuple[int, float, list
 
 
 def figures(looks: list[Looks]) -> tuple[list[str], bool]:
-    """Return the results as lines of text, and whether growth stays within the limits."""
+    """Return the memory and descriptors of both processes as lines, and whether growth stays within the limits."""
     warm = next((look for look in looks if look.done >= 1000 * _WARM), looks[0])
     lines, fine = [], True
     for part in range(11):

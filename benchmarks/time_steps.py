@@ -33,7 +33,7 @@ WEEK = 7 * 86400.0
 
 
 class Waits(Observer):
-    """Records the wait (s) of each job that started."""
+    """An observer that records the wait (s) of each job that started."""
 
     def __init__(self) -> None:
         self.of: dict[str, float] = {}

@@ -38,7 +38,7 @@ __all__ = ["CASES", "failure_share", "paper_share"]  # used by tests
 
 
 def lines(months: dict[str, list[Month]], machine: int) -> list[str]:
-    """Return a table with one line per policy: means over all months.
+    """Return a table of the simulated metrics with one line per policy: means over all months.
 
     Args:
         months: {policy: its months}.

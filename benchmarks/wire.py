@@ -270,7 +270,7 @@ def _peer_of_sockets(ours: bool, endpoint: str, trips: int) -> None:
 
 
 def bare(ours: bool, endpoint: str, trips: int) -> float:
-    """Return the mean time (s) of a round trip between two processes.
+    """Return the mean time (s) of a message round trip between two minimal processes.
 
     Both processes use our sockets (``ours``) or pyzmq's.
     """
@@ -353,7 +353,7 @@ def command(arguments: argparse.Namespace, endpoint: str | None, folder: Path) -
 
 
 def print_floor(trips: int, loops: list[float], bares: list[float], parsed: list[float], works: list[float]) -> None:
-    """Print the times (s) of loop, bare exchange, exchange with JSON and work in one process, and their ratios."""
+    """Print the times (s) of the event loop and of the parts of the floor, and the ratios between them."""
     loop, bare_time, read, work = map(statistics.median, (loops, bares, parsed, works))
     floors = [one + other for one, other in zip(parsed, works, strict=True)]
     floor = statistics.median(floors)

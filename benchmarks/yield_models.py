@@ -55,27 +55,27 @@ _MOST_ATTEMPTS = 1_000_000
 
 
 def generator(*key: int) -> np.random.Generator:
-    """Return a random generator that is seeded by the key."""
+    """Return a random generator whose seed is ``key``."""
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(key)))
 
 
 def percent(estimate: Estimate) -> str:
-    """Return a share and its confidence interval in percent, as text."""
+    """Return an estimated share and its confidence interval in percent, as text."""
     return f"{100 * estimate.value:6.2f} [{100 * estimate.low:.2f}, {100 * estimate.high:.2f}]"
 
 
 @cache
 def lived(shape: Shape, spares: int, failures: int, seed: int) -> Lifetimes:
-    """Simulate at least 50 lifetimes of an application.
+    """Simulate at least 50 allocations of an application, one after another.
 
-    All lifetimes together have about ``failures`` failures.
+    The allocations together have about ``failures`` failures.
     """
     count = max(failures // (spares + 1), 50)
     return live(shape, SLIDES, failures=spares, lifetimes=count, generator=generator(seed, len(shape), spares))
 
 
 def yields(failures: int, seed: int) -> None:
-    """Print the yields for each wait and type of application.
+    """Print the yield of each type of application for each queue wait.
 
     Each yield is given by formula and by simulation.
     """
@@ -106,7 +106,7 @@ def yields(failures: int, seed: int) -> None:
 
 
 def claim(failures: int, seed: int) -> None:
-    """Print the yields with 1 % of spare nodes and a wait of a day.
+    """Print the yields of applications with 1 % of spare nodes and a queue wait of a day.
 
     Yields under variations of this setting are printed, too.
     """

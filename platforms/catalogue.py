@@ -22,8 +22,8 @@ class Catalogue(Generic[_T]):
         package: the package's full name.
         what: the word for an entry in messages.
         parse: parses an entry, given its text and the name of the text in messages.
-        error: the class of errors.
-        line: describes an entry in one line.
+        error: the class of the errors that the methods raise.
+        line: returns one line of text that describes an entry.
     """
 
     package: str

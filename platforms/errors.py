@@ -4,7 +4,7 @@ from pipistrelle.protocol.base.errors import PipistrelleError
 
 
 class PlatformError(PipistrelleError):
-    """A machine's description is invalid, or a machine or pool does not exist."""
+    """The description of a machine is invalid, or a named machine or pool does not exist."""
 
 
 class OutageError(PlatformError):

@@ -25,11 +25,11 @@ class History(Observer):
         self._gone: set[str] = set()
 
     def submitted(self, now: float, job: Job) -> None:
-        """Record the submission."""
+        """Record the submission of a job as an event."""
         self._events.append((job.id, JobSubmitted(now, job.announcement())))
 
     def started(self, now: float, job: Job) -> None:
-        """Record the start."""
+        """Record the start of a job as an event."""
         self._events.append((job.id, JobStarted(now, JobStartedData(job.id, str(job.alloc)))))
 
     def ended(self, now: float, job: Job) -> None:

@@ -262,7 +262,7 @@ class Mutator:
         self._set(where, at, Raw(self.random.choice(FRAGMENTS)))
 
     def _many(self, _: Any, where: Any, at: int) -> None:
-        """Repeat a value many times.
+        """Repeat a value of the frame many times.
 
         The value is a list entry, an object member or a character of a string.
         """
@@ -285,7 +285,7 @@ class Mutator:
         self._set(where, at, value)
 
     def _graft(self, _: Any, where: Any, at: int) -> None:
-        """Replace a value by a random part of another frame."""
+        """Replace a value of the frame by a random part of another frame."""
         if self.words.frames:
             try:
                 tree = Members([["", read(self.random.choice(self.words.frames))]])
@@ -296,7 +296,7 @@ class Mutator:
             self._set(where, at, self._get(*self.random.choice(places)))
 
     def _kind(self, root: Any, where: Any, at: int) -> None:
-        """Change the type of an event or decision, or shuffle a list."""
+        """Change the type of an event or decision in the frame, or shuffle one of its lists."""
         typed: list[tuple[Any, int]] = []
         lists: list[Any] = []
         places: list[tuple[Any, int]] = []
@@ -354,7 +354,7 @@ class Mutator:
 
 
 def _places(tree: Any, found: list[tuple[Any, int]]) -> None:
-    """Append the positions of a tree to ``found``, as (list or object, index) pairs.
+    """Append the position of each value in a JSON tree to ``found``, as (list or object, index) pairs.
 
     Only the first 60 entries of each container count, and collection stops after about 600 positions.
     """

@@ -290,7 +290,7 @@ def unpacked(name: str, content: bytes) -> bytes:
 
 
 def sealed(content: bytes) -> bytes:
-    """Return a damaged snapshot with a corrected digest.
+    """Return a damaged snapshot with its digest corrected, so that the digest does not reveal the damage.
 
     The reader then parses the damaged state. If the header itself is damaged, the content is returned unchanged.
     """
@@ -304,7 +304,7 @@ def sealed(content: bytes) -> bytes:
 
 
 def make(home: Path) -> str:
-    """Create all input files in a folder; return an error text, or an empty one."""
+    """Create one valid file of each kind in a folder; return an error text, or an empty one."""
     prepare(home)
     for name, text in _FILES.items():
         (home / name).write_text(text, encoding="ascii")
@@ -327,7 +327,7 @@ def make(home: Path) -> str:
 
 
 def limited() -> None:
-    """Limit the processor time and the address space of the current process."""
+    """Limit the processor time and the memory (address space) of the current process."""
     resource.setrlimit(resource.RLIMIT_AS, (LIMIT_BYTES, LIMIT_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (LIMIT_S, LIMIT_S + 1))
 
@@ -354,7 +354,7 @@ def fault(code: int | None, said: str) -> str:
 
 
 def answer(whole: Path, home: Path, reader: Reader, content: bytes | None) -> tuple[int | None, str]:
-    """Run a reader's command in a temporary copy of the input folder.
+    """Run a reader's command in a temporary copy of the folder of input files.
 
     Args:
         whole: folder with all undamaged files.

@@ -82,7 +82,7 @@ def workload(rich: bool) -> Workload:
 
 
 def native(rich: bool, until: float = inf) -> Setup:
-    """Return a run in the native dialect that stops at ``until`` (s).
+    """Return the setup of a run in the native dialect that stops at ``until`` (s).
 
     The ``rich`` run also has node failures and maintenance.
     """
@@ -105,7 +105,7 @@ def hosts() -> SimGridPlatform:
 
 
 def batsim(rich: bool) -> Setup:
-    """Return a run in Batsim's dialect.
+    """Return the setup of a run in Batsim's dialect.
 
     ``rich`` enables dynamic jobs, profiles and energy.
     """

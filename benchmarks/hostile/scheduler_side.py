@@ -55,7 +55,7 @@ _AFTER = 4
 
 @dataclass(frozen=True)
 class Talk:
-    """All messages that the server sent to a scheduler in an undisturbed run.
+    """All messages that a scheduler received from the server in an undisturbed run.
 
     ``frames`` holds the notices as bytes, ``notices`` the same notices decoded.
     """
@@ -123,7 +123,7 @@ def new_runtime(scheduler: str, *, batsim: bool) -> Runtime:
 
 
 def heard(scheduler: str, setup: Setup, *, taken_over_at: float = inf) -> Talk:
-    """Run a simulation undisturbed and return the server's messages to its scheduler.
+    """Run a simulation undisturbed and return the messages that its scheduler received.
 
     If ``taken_over_at`` (s) is finite, a second scheduler of the same kind takes over at that time. The messages are
     then those to the second scheduler, which include the past events.
@@ -234,7 +234,7 @@ class Victim:
             self._send(reply)
 
     def _out_of_place(self, notice: Notice) -> bytes:
-        """Return a frame at the wrong moment.
+        """Return a frame that the server would not send at this moment.
 
         It is an earlier or later notice, or a notice with the least tried type of event.
         """
@@ -256,7 +256,7 @@ class Victim:
         return [] if view is None else [*view.waiting, *view.running]
 
     def _goes_on(self, told: Notice, at: int) -> None:
-        """Give an accepted hostile notice to a copy of this scheduler.
+        """Give a hostile notice that the session accepted to a copy of this scheduler.
 
         Some genuine notices follow. The copy may report an error of the server; every other exception is recorded as a
         `Find`.
@@ -283,7 +283,7 @@ class Victim:
             self.tally.check_text(error)
 
     def _instead(self, session: Any, told: Refused | Save | Restore) -> None:
-        """Process a message that arrived in place of a notice.
+        """Process a message that the session accepted in place of a notice.
 
         SAVE and RESTORE are processed; REFUSED is ignored.
         """

@@ -71,7 +71,7 @@ def vectors(kind: str) -> tuple[bytes, ...]:
 
 @cache
 def with_kind(frame_kind: str, kind: str) -> tuple[bytes, ...]:
-    """Return the example frames that contain an event or decision of type ``kind``.
+    """Return the valid example frames that contain an event or decision of type ``kind``.
 
     ``frame_kind`` is the kind of frame, such as ``notice``.
     """
@@ -101,7 +101,7 @@ def kinds_in(frame: bytes) -> list[str]:
 
 
 def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
-    """Iterate over all objects of a JSON value."""
+    """Yield all JSON objects in a JSON value, at any depth."""
     if isinstance(tree, dict):
         yield tree
         for value in tree.values():

@@ -36,7 +36,7 @@ class Hang(BaseException):
 
 @dataclass(frozen=True)
 class Find:
-    """A frame that was handled badly.
+    """A hostile frame that the program under test handled badly.
 
     It caused, for example, a crash, a hang or a changed session.
 
@@ -99,7 +99,7 @@ class Tally:
 
     @contextmanager
     def trial(self, frame: bytes) -> Iterator[None]:
-        """Count a frame, and measure how it is processed.
+        """Count a hostile frame, and measure how it is processed.
 
         The ``with`` body processes the frame; its time and memory are measured.
         """
@@ -142,7 +142,7 @@ class Tally:
         self.find(" | ".join(line.strip() for line in reversed(lines) if "^^" not in line))
 
     def lines(self) -> list[str]:
-        """Return the counts, times and memory use as two lines of text."""
+        """Return the counts, times and memory use of the program under test as two lines of text."""
         grown = resident_kb() - self.warm_kb if self.warm_kb else 0
         ends = ", ".join(f"{count:,} {name}" for name, count in self.ends.most_common())
         return [

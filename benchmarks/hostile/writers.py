@@ -53,7 +53,7 @@ MADE: tuple[tuple[str, ...], ...] = (
 
 
 def prepare(home: Path) -> None:
-    """Write the input files that no command of `MADE` creates."""
+    """Write the input files that the commands need and that no command of `MADE` creates."""
     (home / "study.toml").write_text(_STUDY, encoding="ascii")
     lines = ["; MaxProcs: 4\n"]
     for one in range(1, 60):

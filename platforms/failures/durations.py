@@ -25,7 +25,7 @@ class Durations(Protocol):
         """The mean of the distribution (s)."""
 
     def draw(self, uniform: Floats, age: float = 0.0) -> Floats:
-        """Draw remaining lengths (s), shape (...), of components that are `age` s old.
+        """Draw the remaining lifetimes (s), shape (...), of components that are `age` s old.
 
         `uniform` has independent uniform numbers in (0, 1), shape (..., 2).
         """
@@ -33,9 +33,9 @@ class Durations(Protocol):
     def hazard(self, length: float) -> float:
         """Return a lower bound of -log P(a component survives ``length`` s more); 0 if no bound is known.
 
-        The component has been in use for a long time, so its age is random. With S the survival function and M the
-        mean, it survives with probability 1 - (integral of S from 0 to `length`) / M (renewal theory). This is at most
-        1 - length S(length) / M, because S falls.
+        The component was put into use long ago at an unknown time, so its age is random. With S the survival function
+        and M the mean, it survives with probability 1 - (integral of S from 0 to `length`) / M (renewal theory). This
+        is at most 1 - length S(length) / M, because S falls.
         """
 
     def scaled(self, factor: float) -> "Durations":
@@ -79,7 +79,7 @@ class Fixed(_OfMean):
     _what: ClassVar[str] = "length of time"
 
     def draw(self, uniform: Floats, age: float = 0.0) -> Floats:
-        """Return the remaining time (s), from `age` to the next multiple of the mean."""
+        """Return the remaining lifetime (s) of a component `age` s old: until the next multiple of the mean."""
         return np.full(uniform.shape[:-1], self.mean - math.fmod(age, self.mean))
 
 
@@ -88,7 +88,7 @@ class Exponential(_OfMean):
     """The exponential distribution; OutageError if its `mean` (s) is out of range."""
 
     def draw(self, uniform: Floats, age: float = 0.0) -> Floats:
-        """Draw remaining times (s), shape (...), which do not depend on `age`; see `Durations.draw`."""
+        """Draw remaining lifetimes (s), shape (...), which do not depend on `age`; see `Durations.draw`."""
         return self.mean * -log(uniform[..., 0])
 
     def hazard(self, length: float) -> float:
@@ -127,11 +127,11 @@ class Weibull(_Law):
 
     @property
     def mean(self) -> float:
-        """The mean length (s): scale Gamma(1 + 1 / shape)."""
+        """The mean time (s): scale Gamma(1 + 1 / shape)."""
         return self.scale * math.gamma(1.0 + 1.0 / self.shape)
 
     def draw(self, uniform: Floats, age: float = 0.0) -> Floats:
-        """Draw remaining lengths (s), shape (...), of components that are `age` s old.
+        """Draw the remaining lifetimes (s), shape (...), of components that are `age` s old.
 
         The cumulative hazard (t / scale)**shape grows from `age` to the end by an exponential number of mean 1.
         """
@@ -179,11 +179,11 @@ class Lognormal(_Law):
 
     @property
     def mean(self) -> float:
-        """The mean length (s): median exp(sigma**2 / 2)."""
+        """The mean time (s): median exp(sigma**2 / 2)."""
         return self.median * math.exp(self.sigma * self.sigma / 2)
 
     def draw(self, uniform: Floats, age: float = 0.0) -> Floats:
-        """Draw the times (s), shape (...), that new components last.
+        """Draw the lifetimes (s), shape (...), of new components.
 
         `uniform` has independent uniform numbers in (0, 1), shape (..., 2). Source: G. Box and M. Muller, "A Note on
         the Generation of Random Normal Deviates", 1958.
@@ -202,5 +202,5 @@ def _check_time(what: str, seconds: float) -> None:
 
 
 def _settled(parameter: float) -> float:
-    """Round to 12 digits, because last bits of gamma and exp differ between machines."""
+    """Round a parameter of a distribution to 12 digits, because last bits of gamma and exp differ between machines."""
     return float(f"{parameter:.12g}")

@@ -16,7 +16,7 @@ _NEEDED: Final = {"exponential": ("mean",), "weibull": ("scale", "shape"), "logn
 
 
 class Fitted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A distribution of lengths of time, fitted to a log.
+    """A distribution of times to failure or repair, fitted to a log.
 
     Args:
         distribution: exponential needs the mean, weibull scale and shape, lognormal median and sigma.
@@ -24,10 +24,10 @@ class Fitted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         shape, sigma: numbers without a unit.
         mean_interval, ...: the confidence interval (low, high) of each parameter.
         age: how long a node has been up at time 0 (s).
-        observations: the number of lengths whose end was observed.
-        censored: the number of lengths that had not ended when observation ended.
-        exposure: the sum of all observed lengths (s).
-        log_likelihood: the log likelihood of the lengths (s) at the fitted parameters.
+        observations: the number of times whose end was observed.
+        censored: the number of times that had not ended when observation ended.
+        exposure: the sum of all observed times (s).
+        log_likelihood: the log likelihood of the times (s) at the fitted parameters.
     """
 
     distribution: Literal["exponential", "weibull", "lognormal"]

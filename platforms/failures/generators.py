@@ -72,7 +72,7 @@ def _column(numbers: Wide, rows: NDArray[np.intp]) -> Wide:
 
 
 def _advanced(state: Wide, step: Wide, count: int) -> Wide:
-    """Return the states of random generators after 1, 2, ..., `count` steps, along a new last axis."""
+    """Return the generators' states (``state``) after 1, 2, ..., `count` steps, along a new last axis."""
     factors, shares = _strides(count)
     return _sum(_product(state, factors), _product(step, shares))
 
@@ -103,7 +103,7 @@ def _sum(one: Wide, other: Wide) -> Wide:
 
 
 def _product(one: Wide, other: Wide) -> Wide:
-    """Return products of 128-bit numbers modulo 2**128, computed from 32-bit parts."""
+    """Return the products of two arrays of 128-bit numbers modulo 2**128, computed from 32-bit parts."""
     low, others = one[1] & _LOW, other[1] & _LOW
     high, upper = one[1] >> _HALF, other[1] >> _HALF
     middle = high * others + (low * others >> _HALF)
@@ -113,7 +113,7 @@ def _product(one: Wide, other: Wide) -> Wide:
 
 
 def _seeds(seed: int, key: tuple[int, ...], numbers: Ints) -> tuple[Words, Words, Words, Words]:
-    """Return numpy's ``SeedSequence.generate_state(4, uint64)`` for each stream."""
+    """Return the initial state that numpy's ``SeedSequence.generate_state(4, uint64)`` gives each random stream."""
     # Let numpy mix all but the last word of the spawn key. Each mixed word changes the constant once per pool entry.
     pool = np.random.SeedSequence(seed, spawn_key=key).pool
     mixed = _POOL * (max(_words(seed), _POOL) + sum(map(_words, key)))
@@ -138,7 +138,7 @@ def _words(number: int) -> int:
 
 
 def _scattered(words: "NDArray[np.uint32]", constant: int, factor: int) -> "tuple[NDArray[np.uint32], int]":
-    """Mix the bits of words with a constant; return the mixed words, and the next constant (constant x factor)."""
+    """Mix the bits of 32-bit numbers with a constant; return them, and the next constant (constant x factor)."""
     following = constant * factor % (1 << 32)
     mixed = (words ^ np.uint32(constant % (1 << 32))) * np.uint32(following)
     return mixed ^ (mixed >> _SHIFT), following

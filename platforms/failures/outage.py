@@ -143,7 +143,7 @@ class Outages:
         return self._part(slice(begin, end), self.cause[begin:end])
 
     def _part(self, rows: "NDArray[np.intp] | slice", cause: tuple[str, ...]) -> "Outages":
-        """Return the outages at the indices `rows`, which must ascend, with their causes `cause`."""
+        """Return the outages at the indices `rows` (ascending); `cause` has their causes."""
         part = object.__new__(Outages)
         part.cause = cause
         for name in ("node", "down", "up", "announced"):
@@ -260,7 +260,7 @@ def seconds_text(seconds: float) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return the text as a CSV cell. It has no line breaks, because causes have none."""
+    """Return ``text`` as a CSV cell, quoted if necessary. It has no line breaks, because causes have none."""
     if "," not in text and '"' not in text:
         return text
     return '"' + text.replace('"', '""') + '"'

@@ -12,7 +12,7 @@ from pipistrelle.platforms.failures.outage import Floats, Outage, Outages
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A failure model with the nodes, or the failure domains, that it takes down."""
+    """A failure model, and the nodes or failure domains whose failures it describes."""
 
     model: FailureModel
     nodes: range
@@ -25,7 +25,7 @@ class Source:
 
     @property
     def together(self) -> list[list[int]]:
-        """The lists of nodes that fail together: one per domain, or one of all nodes without domains."""
+        """The lists of nodes that fail together: one list per domain, or without domains one list of all nodes."""
         return [list(domain.nodes) for domain in self.domains] or [list(self.nodes)]
 
 

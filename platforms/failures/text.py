@@ -256,5 +256,5 @@ def _nodes(platform: Platform, pool: str | None, numbers: tuple[int, int] | None
 
 
 def _placed(error: PipistrelleError, where: str) -> OutageError:
-    """Return an OutageError with the message of `error` and `where` in front of its location."""
+    """Return `error` as an OutageError whose location begins with `where`, the name of the parsed text."""
     return error.at(where if error.where is None else f"{where} {error.where}", OutageError)

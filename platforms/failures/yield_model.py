@@ -172,7 +172,7 @@ class YieldModel:
         return working * (one.exact_period if self.form == "exact" else one.paper_period)
 
     def between_restarts(self, wait: float) -> Floats:
-        """Return the mean time (s) between the starts of two allocations, for each F.
+        """Return the mean time (s) between the starts of two consecutive allocations, for each F, shape (most + 1,).
 
         This is T_R = T_M of the slides; ``wait`` is D (s).
         """
@@ -211,12 +211,12 @@ class YieldModel:
 
     @property
     def _up(self) -> Floats:
-        """The number of nodes that are up before each failure, shape (most + 1,)."""
+        """The number of nodes in service before each failure of an allocation, shape (most + 1,)."""
         return self.allocation.nodes - np.arange(self.most + 1, dtype=np.float64)
 
 
 def grid_teams(nodes: int, most: int) -> Floats:
-    """Return the number of a grid's working nodes after 0 to ``most`` failures.
+    """Return the number of nodes that a grid-shaped application uses after 0 to ``most`` failures, shape (most + 1,).
 
     The grid is the largest square p x p at first. When too few nodes are left for it, it loses a row, then a column,
     and so on; its other nodes become spares (slides "Applications Models: GridShaped").

@@ -60,7 +60,7 @@ class Calendar:
     timezone: str | None
 
     def read(self, words: list[str], what: str, *, last: bool = False) -> tuple[Moment, int]:
-        """Return the time with which ``words`` begins, and how many of the words it takes up.
+        """Return the time at the beginning of ``words``, and the number of words that it consists of.
 
         A date without a time of day means the start of that day, or its end if `last` is true.
 

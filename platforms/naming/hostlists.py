@@ -56,7 +56,7 @@ class NameLists:
         return names
 
     def count(self, names: int, where: str) -> None:
-        """Add ``names`` names to the count, for a word such as ALL; PlatformError if too many."""
+        """Add ``names`` names to the file's count, for a word such as ALL; PlatformError if there are too many."""
         self._left -= names
         if self._left < 0:
             most = f"at most {MOST_IN_FILE:,}"
@@ -88,7 +88,7 @@ def _items(text: str, where: str, what: str) -> list[str]:
 
 
 def _numbers(inside: str, item: str, where: str, what: str) -> list[str]:
-    """Return the numbers in the brackets of a host list: ``01-02,05`` gives 01, 02 and 05."""
+    """Return the numbers in the brackets of a host list as texts: ``01-02,05`` gives 01, 02 and 05."""
     numbers: list[str] = []
     for piece in inside.split(","):
         found = _RANGE.fullmatch(piece)
@@ -125,5 +125,5 @@ def _group(head: str, numbers: list[tuple[int, str]]) -> str:
 
 
 def _joins(one: str, other: str) -> bool:
-    """Return whether ``one`` and the next number ``other`` have widths that fit in one range such as ``09-10``."""
+    """Return whether two consecutive numbers are written so that one range such as ``09-10`` can hold both."""
     return len(one) == len(other) or (one[0] != "0" and other[0] != "0")

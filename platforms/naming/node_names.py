@@ -23,7 +23,7 @@ _NUMBERED: Final = re.compile(r"([A-Za-z0-9._-]*?)([0-9]{1,9})([A-Za-z._-]*)")
 
 
 class _Numbers(NamedTuple):
-    """A range of ``many`` zero-padded numbers from ``first`` on, and the text after the range in the pattern."""
+    """A range of ``many`` zero-padded numbers from ``first`` on in a pattern, and the text that follows the range."""
 
     first: int
     many: int
@@ -40,7 +40,7 @@ class _Numbers(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """A pattern of names: the text before the first range, and the ranges, if any."""
+    """One pattern of names: the text before its first range of numbers, and the ranges, if any."""
 
     before: str
     numbers: tuple[_Numbers, ...] = ()
@@ -155,7 +155,7 @@ def names_in_order(pools: Iterable[tuple[str, str, int]], places: Sequence[str])
 
 
 def numbers_called(text: str, numbers: Mapping[str, int], where: str, what: str = "node") -> NodeSet:
-    """Return the numbers of the nodes that patterns name; PlatformError if a node does not exist."""
+    """Return the numbers of the nodes that the patterns in ``text`` name; PlatformError if a node does not exist."""
     names = NodeNames.read("".join(text.split()))
     if names is None:
         raise PlatformError(f"names of {what}s are not valid", where=where, found=shown(text))

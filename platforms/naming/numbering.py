@@ -25,7 +25,7 @@ class NodeUnits:
 
     @classmethod
     def told(cls, pools: Sequence[PoolInfo]) -> "NodeUnits":
-        """Return the mapping for the pools that the server sent to a scheduler.
+        """Return the mapping between nodes and units of the pools that the server sent to a scheduler.
 
         Raises:
             PlatformError: if a pool's nodes or units are not consecutive, or their numbers do not match.

@@ -34,7 +34,7 @@ class TopologyRule(TopologyInfo, frozen=True, omit_defaults=True, forbid_unknown
 
 
 def place_names(info: TopologyInfo) -> tuple[str, ...]:
-    """Return the names of the positions with a node in the topology; empty if positions have no names."""
+    """Return the names of the topology's positions that have a node, in order; empty if positions have no names."""
     if not info.names:
         return ()
     names = [*NodeNames.parse(info.names, prod(info.shape) * info.nodes_per_router, "topology.names")]

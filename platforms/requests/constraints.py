@@ -23,7 +23,7 @@ _FORM: Final = "words, KEY=VALUE, '&', '|' and parentheses, as gpu_model=a100&(n
 
 
 class Word(Struct, frozen=True):
-    """One condition: ``KEY=VALUE``, or the name of a feature, with an empty key."""
+    """One condition on a node: ``KEY=VALUE``, or the name of a feature, with an empty key."""
 
     key: str
     value: str
@@ -47,7 +47,7 @@ class Word(Struct, frozen=True):
         )
 
     def words(self) -> Iterator["Word"]:
-        """Yield this one condition."""
+        """Yield this condition itself; see `Several.words`."""
         yield self
 
     def __str__(self) -> str:
@@ -65,7 +65,7 @@ class Several(Struct, frozen=True):
         return (all if self.every else any)(part.met_by(pool) for part in self.parts)
 
     def words(self) -> Iterator[Word]:
-        """Yield the single conditions of the constraint, in order."""
+        """Yield the single conditions (`Word`) of which the constraint consists, in order."""
         for part in self.parts:
             yield from part.words()
 

@@ -71,7 +71,7 @@ class NodeCounts:
         return self.take(units, wanted)
 
     def take(self, units: NodeSet, wanted: Ints) -> NodeSet:
-        """Return the lowest ``wanted[node]`` of ``units`` on each node."""
+        """Return the ``wanted[node]`` units of ``units`` with the lowest numbers on each node, all together."""
         there = numbers(units)
         node = self.node[there]
         # Units and their nodes ascend, so a unit's rank in its node is its distance from the first unit of the node.
@@ -85,7 +85,7 @@ def lowest_nodes(count: int, able: Ints, free: Ints) -> Ints:
 
 
 def _with_one_less(free: Ints, count: int, each: int, rest: int, choose: ChooseNodes) -> Ints | None:
-    """Choose ``count`` nodes with ``each`` free units; one may have only ``rest``. Return None if impossible."""
+    """Choose ``count`` nodes with ``each`` free units; one of them may have only ``rest``. None if impossible."""
     able, short = free >= each, np.flatnonzero((free >= rest) & (free < each))
     nodes = choose(count, np.flatnonzero(able), free) if int(able.sum()) >= count else None
     if nodes is None and len(short):

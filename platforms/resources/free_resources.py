@@ -39,7 +39,7 @@ class FreeResources:
         self.licenses = dict(nodes.licenses)
 
     def fits(self, request: OneNodeRequest, among: Amounts | None = None) -> NDArray[np.bool_]:
-        """Return which nodes fit a request now.
+        """Return whether each node has enough free resources for a request now.
 
         Args:
             among: indices of the nodes to test; None: all nodes. The result has one value for each tested node.
@@ -69,10 +69,10 @@ class FreeResources:
         self._change(node, request, numbers, -1)
 
     def give_back(self, node: int, request: OneNodeRequest, gpus: Sequence[int] = ()) -> None:
-        """Give back the resources that `take` took for a request.
+        """Free the resources that `take` took for a request.
 
         Raises:
-            PlatformError: if more would be free on the node than it has. Nothing is given back then.
+            PlatformError: if more would be free on the node than it has. Nothing is freed then.
         """
         numbers = self._numbers(node, request, gpus)
         after = self.amounts[node] + request.amounts
@@ -83,7 +83,7 @@ class FreeResources:
         self._change(node, request, numbers, 1)
 
     def take_rows(self, nodes: Amounts, amounts: Amounts, gpus: Amounts) -> bool:
-        """Take amounts from several nodes, or nothing if a node has too little free; return whether they were taken.
+        """Take amounts of resources from several nodes if all have enough free; return whether they were taken.
 
         Args:
             nodes: shape (n,), each node once.
@@ -96,7 +96,7 @@ class FreeResources:
         return True
 
     def give_back_rows(self, nodes: Amounts, amounts: Amounts, gpus: Amounts) -> None:
-        """Give back what `take_rows` took."""
+        """Free the amounts that `take_rows` took with the same arguments."""
         self._change_rows(nodes, amounts, gpus, 1)
 
     def _change_rows(self, nodes: Amounts, amounts: Amounts, gpus: Amounts, sign: int) -> None:
@@ -114,7 +114,7 @@ class FreeResources:
         return next((name for name, count in licenses.items() if count > self.licenses.get(name, 0)), None)
 
     def take_licenses(self, licenses: Mapping[str, int]) -> None:
-        """Take licences.
+        """Take free licences for a job; ``licenses`` is {licence: number}.
 
         Raises:
             PlatformError: if too few are free; the message names the licence, the requested and the free number.
@@ -131,12 +131,12 @@ class FreeResources:
             self.licenses[one] -= count
 
     def return_licenses(self, licenses: Mapping[str, int]) -> None:
-        """Return licences that were taken."""
+        """Free licences that `take_licenses` took."""
         for name, count in licenses.items():
             self.licenses[name] += count
 
     def check(self) -> None:
-        """Assert that no free amount is negative or above what the node has."""
+        """Assert that no free amount is negative, or more than its node has in total."""
         assert (self.amounts >= 0).all()
         assert (self.amounts <= self.nodes.amounts).all()
         assert (self.gpus >= 0).all()
@@ -150,7 +150,7 @@ class FreeResources:
         return {**arrays, "licenses": dict(self.licenses)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Set the free amounts to those that `FreeResources.state` returned; each node counts as changed."""
+        """Set the free amounts to those in ``state``, a value that `FreeResources.state` returned."""
         for name in ("amounts", "gpus", "holders"):
             array: Amounts = getattr(self, name)
             array[...] = np.array(state[name], dtype=np.int64).reshape(array.shape)
@@ -162,7 +162,7 @@ class FreeResources:
         return 0 if request.is_share else request.gpus
 
     def _numbers(self, node: int, request: OneNodeRequest, gpus: Sequence[int]) -> list[int]:
-        """Return ``gpus`` as a list; PlatformError if the node lacks one or ``request`` has another number of GPUs."""
+        """Return ``gpus`` as a list; PlatformError if the node lacks one, or their number is not the requested one."""
         numbers = list(gpus)
         count = int((self.nodes.gpus[node] > 0).sum())
         if len(set(numbers)) != request.gpus or len(numbers) != request.gpus:
@@ -194,12 +194,12 @@ class FreeResources:
 
 
 def _text(resource: str, amount: int) -> str:
-    """Return an amount as people write it; a resource ``GPU 3`` is in thousandths of a GPU."""
+    """Return an amount of a resource as text; of a resource such as ``GPU 3``, as a fraction of a GPU."""
     return f"{amount / MILLI:g}" if resource.startswith("GPU ") else amount_text(resource, amount)
 
 
 def amounts_of(of: SharedNodes | FreeResources) -> dict[str, Amounts]:
-    """Return {resource: amount on each node, shape (nodes,)}: all that nodes have, or what is free on them."""
+    """Return {resource: amount on each node, shape (nodes,)}: the total for `SharedNodes`, else what is free."""
     nodes = of if isinstance(of, SharedNodes) else of.nodes
     found = {name: of.amounts[:, column] for column, name in enumerate(nodes.resources)}
     return {**found, GPU: of.gpus.sum(axis=1)} if nodes.gpus.any() else found

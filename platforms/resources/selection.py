@@ -57,8 +57,8 @@ def _by_tasks(able: Amounts, low: int, high: int, tasks: int) -> Amounts | None:
 def _by_both(tasks_on: Amounts, low: int, high: int, tasks: int, gpus_on: Amounts, gpus: int) -> Amounts | None:
     """Return the indices of ``low`` to ``high`` nodes that hold all tasks and GPUs; None if there are none.
 
-    The first nodes are chosen if all tasks and GPUs fit on them. Otherwise dynamic programming over the nodes finds
-    the most tasks for each number of nodes and of GPUs.
+    The first nodes are chosen if all tasks and GPUs fit on them. Otherwise dynamic programming over the candidate nodes
+    finds the most tasks for each number of nodes and of GPUs.
     """
     high = min(high, len(tasks_on))
     if any(int(np.sort(able)[-high:].sum()) < asked for able, asked in ((tasks_on, tasks), (gpus_on, gpus))):
@@ -87,7 +87,7 @@ def _by_both(tasks_on: Amounts, low: int, high: int, tasks: int, gpus_on: Amount
 
 
 def _not_alike(tasks_on: Amounts, gpus_on: Amounts, high: int) -> Amounts:
-    """Return the indices of the candidate nodes that a search for a job's nodes must consider.
+    """Return the indices of the nodes that suffice as candidates in a search for the nodes of one job.
 
     Of the nodes with equal numbers of tasks and of GPUs, only the first ``high`` are kept, because a job gets no more.
     """

@@ -26,7 +26,7 @@ _MOST_SEEN: Final = 4096
 
 
 class Take(NamedTuple):
-    """The part of a job on one node: the number of its tasks, and the numbers of its GPUs."""
+    """What a job takes of one node: the number of its tasks there, and the numbers of its GPUs there."""
 
     node: int
     tasks: int
@@ -118,7 +118,7 @@ class Shape:
 
     @cached_property
     def fewest(self) -> int:
-        """The least number of tasks on each node of the job."""
+        """The least number of tasks that any node of the job can get."""
         if self.tasks is None:
             return max(1, self.exact)
         return max(1, self.tasks - self._cap * (self.high - 1))
@@ -132,7 +132,7 @@ class Shape:
 
     @property
     def parts(self) -> tuple[Amounts, Amounts, int]:
-        """(Amounts that the job takes on each of its nodes, more amounts per task, most tasks on a node)."""
+        """(Amounts that the job takes of each node regardless of tasks, more amounts per task, most tasks per node)."""
         return self._per_node + self._gpus_at_least * self._per_gpu, self._per_task, self._cap
 
     @cached_property
@@ -152,7 +152,7 @@ class Shape:
 
     @cached_property
     def single(self) -> OneNodeRequest | None:
-        """What the job takes of its only node; None if it may have more nodes, or is exclusive."""
+        """What the job takes of its node, if it has only one; None if it may have more nodes, or is exclusive."""
         if self.high > 1 or self.request.exclusive:
             return None
         tasks = self.exact if self.tasks is None else self.tasks
@@ -202,7 +202,7 @@ class Shape:
         return amounts
 
     def rows(self, takes: Sequence[Take]) -> tuple[Amounts, Amounts, Amounts]:
-        """Return a job's nodes, and the amounts and the GPUs that it holds on each of them.
+        """Return the nodes on which a job has ``takes``, and the amounts and GPUs that it holds on each of them.
 
         The nodes have the shape (takes,), the amounts (takes, resources), and the GPUs (in thousandths) (takes, GPUs).
         """
@@ -214,7 +214,7 @@ class Shape:
         return nodes, self.amounts_on(nodes, takes), gpus
 
     def fitting(self, request: OneNodeRequest, allowed: Bools, amounts: Amounts, gpus: Amounts) -> Bools:
-        """Return which of the ``allowed`` nodes have enough free for a request, shape (nodes,).
+        """Return which of the ``allowed`` nodes have enough free resources for a request, shape (nodes,).
 
         Args:
             request: the result of `single`.
@@ -275,7 +275,7 @@ class Shape:
 
     @cached_property
     def _gpus_at_least(self) -> int:
-        """The least number of GPUs on each node, if the request gives the job's total number of GPUs; 0 otherwise."""
+        """The least number of GPUs that each node of the job gets; 0 unless the request gives a total of GPUs."""
         return max(1, self.request.gpus // self.high) if self.request.gpus else 0
 
     def choose(self, order: Sequence[int] | Amounts, most: Amounts, amounts: Amounts, gpus: Amounts) -> Takes | None:
@@ -339,7 +339,7 @@ class Shape:
         return parts
 
     def _gpu_counts(self, chosen: Amounts, tasks: list[int], room: Amounts) -> list[int]:
-        """Return the number of GPUs on each chosen node; ``room`` is how many the job can take there at most."""
+        """Return how many GPUs the job gets on each chosen node; ``room`` is how many it can get there at most."""
         request = self.request
         if request.exclusive:
             return [int((self._nodes.gpus[node] > 0).sum()) for node in chosen.tolist()]
@@ -354,7 +354,7 @@ class Shape:
         return counts
 
     def gpus_on_node(self, tasks: int, nodes: int) -> int:
-        """Return the number of GPUs on each node if the job has ``nodes`` nodes with ``tasks`` tasks each."""
+        """Return how many GPUs the job gets on each node if it has ``nodes`` nodes with ``tasks`` tasks each."""
         request = self.request
         return request.gpus // nodes if request.gpus else request.gpus_per_node + request.gpus_per_task * tasks
 
@@ -373,7 +373,7 @@ class Shape:
         return tuple(sorted(enough[:count].tolist()))
 
     def fault(self, takes: Sequence[Take]) -> str | None:
-        """Return why ``takes`` do not satisfy the request; None if they do.
+        """Return why a job with ``takes`` does not have what it requested; None if it does.
 
         The numbers of tasks, nodes and GPUs are checked, but not whether the resources are free.
         """
@@ -438,7 +438,7 @@ class Shape:
         return self._shortage(allowed)
 
     def _shortage_in_all(self, allowed: Bools) -> str:
-        """Return a text that names the resource of which all allowed nodes together have too little."""
+        """Return a text that names the resource of which all allowed nodes together have too little for the job."""
         nodes, where = self._nodes, np.flatnonzero(allowed)
         for column, name in enumerate(nodes.resources):
             asked, has = int(self.total[column]), int(nodes.amounts[where, column].sum())
@@ -468,7 +468,7 @@ class Shape:
         return f"{text} (GPUs: {int((nodes.gpus[node] > 0).sum())} on a node)" if self.wants_gpus else text
 
     def _shortage(self, allowed: Bools) -> str:
-        """Return a text that names the resource of which every allowed node has too little for one task."""
+        """Return a text that names the resource of which every allowed node has too little for one task of the job."""
         nodes, tasks = self._nodes, max(1, self.exact)
         need = self._per_node + tasks * self._per_task
         for column, name in enumerate(nodes.resources):
@@ -485,7 +485,7 @@ class Shape:
 
 
 class Shapes:
-    """The `Shape` of each request on one machine; equal requests share one."""
+    """The `Shape` of each request on one machine; equal requests have the same `Shape` object."""
 
     def __init__(self, nodes: SharedNodes) -> None:
         self._nodes = nodes

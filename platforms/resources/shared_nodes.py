@@ -113,7 +113,7 @@ class SharedNodes:
         return self.resources.index(resource) if resource in self.resources else None
 
     def ordered(self, order: Amounts) -> "SharedNodes":
-        """Return the same nodes in another order."""
+        """Return the same nodes, numbered in another order."""
         return SharedNodes(
             self.resources,
             self.amounts[order],

@@ -20,7 +20,7 @@ def told_takes(takes: Iterable[Take]) -> tuple[NodeTake, ...]:
 
 
 def takes_told(told: Iterable[NodeTake]) -> tuple[Take, ...]:
-    """Return the inverse of `told_takes`, ascending by node; NodeSetError if an entry is malformed."""
+    """Parse the protocol form of a job's tasks and GPUs (the inverse of `told_takes`); NodeSetError if malformed."""
     found: list[Take] = []
     for entry in told:
         gpus = tuple(NodeSet.parse(entry.gpus))
@@ -51,7 +51,7 @@ def plain_takes(takes: Iterable[Take]) -> list[list[Any]]:
 
 
 def parsed_takes(told: Iterable[Sequence[Any]]) -> tuple[Take, ...]:
-    """Return the inverse of `plain_takes`: a job's tasks and GPUs on each node."""
+    """Return a job's tasks and GPUs on each node from the form stored in snapshots; the inverse of `plain_takes`."""
     return tuple(Take(node, tasks, tuple(gpus)) for node, tasks, gpus in told)
 
 

@@ -14,7 +14,7 @@ _ROOM: Final = 16
 
 
 class WantedShapes:
-    """How many of the requests added with `add` fit on each node now.
+    """How many of the requests in a changing set fit on each node now; `add` and `remove` change the set.
 
     A request fits on a node that has room for the least number of tasks that the request allows on a node.
 
@@ -41,7 +41,7 @@ class WantedShapes:
         self._set_of: dict[bytes, int] = {}
 
     def add(self, key: Hashable, shape: Shape, able: Bools) -> None:
-        """Count a request from now on.
+        """Add a request to the set of counted requests.
 
         Args:
             key: identifies the request for `remove`.
@@ -60,7 +60,7 @@ class WantedShapes:
         self.fitting += self._fits(row)
 
     def remove(self, key: Hashable) -> None:
-        """No longer count the request that was added with ``key``."""
+        """Remove the request that was added with ``key`` from the set of counted requests."""
         row = self._row_of.pop(key)
         self.fitting -= self._fits(row)
         self._wanted[row] = False

@@ -69,7 +69,7 @@ def parse_speeds(text: str) -> tuple[float, ...]:
 
 
 def _each(text: str, between: str, read: Callable[[str], _T | None], what: str, expected: str) -> tuple[_T, ...]:
-    """Parse each part of a text with `read`; PlatformError if it returns None."""
+    """Parse each part of a text, separated by ``between``, with `read`; PlatformError if `read` returns None."""
     values = [read(part.strip()) for part in text.split(between)]
     known = tuple(value for value in values if value is not None)
     if len(known) != len(values):

@@ -34,12 +34,12 @@ class KeyFinding(NamedTuple):
     why: str
 
     def __str__(self) -> str:
-        """Return the finding as a warning."""
+        """Return the finding as the text of a warning."""
         return f"{self.where}: {self.key}: {self.why}"
 
 
 class ConfSetting(NamedTuple):
-    """The value of a key: as text, as a parsed value, and its place in the file."""
+    """The value of a key: as text, as a parsed value, and the file and line where it is set."""
 
     text: str
     value: Value
@@ -60,7 +60,7 @@ class ConfEntry:
     settings: Mapping[str, ConfSetting]
 
     def get(self, *keys: str) -> ConfSetting | None:
-        """Return the setting of the first of these keys that is given."""
+        """Return the setting of the first of these keys that the entry sets; None if it sets none."""
         return next((self.settings[key.lower()] for key in keys if key.lower() in self.settings), None)
 
     def value(self, key: str, default: Value = None) -> Value:
@@ -202,7 +202,7 @@ class _Hints:
 
 
 def _setting(section: str, pair: ConfPair, line: ConfLine, conf: SlurmConf, hints: _Hints) -> ConfSetting | None:
-    """Return the setting of a key, or None if the key is ignored; record how the key is treated."""
+    """Return the setting of a key, or None if Pipistrelle ignores the key; add to the findings how it is treated."""
     key = KEYS[section].get(pair.key.lower())
     named = legible(pair.key, WORD)
     if key is None:

@@ -91,7 +91,7 @@ def _lines(
 
 
 def _joined(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each line's number and its text without the comment; join lines that a backslash continues.
+    """Yield the number and the text of each line, without comments, and joined with the lines that continue it.
 
     Joined lines have the number of the first of them.
     """

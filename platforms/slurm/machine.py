@@ -62,12 +62,12 @@ def slurm_platform(conf: SlurmConf, gres_lines: Sequence[GresLine] = ()) -> Plat
 
 
 def is_linear(conf: SlurmConf) -> bool:
-    """Return whether jobs get whole nodes, by ``SelectType``."""
+    """Return whether jobs get whole nodes, as ``SelectType`` of slurm.conf says."""
     return select_type(conf) == "select/linear"
 
 
 def select_type(conf: SlurmConf) -> str:
-    """Return ``SelectType``, or its default."""
+    """Return the value of ``SelectType`` in slurm.conf, or Slurm's default."""
     return str(conf.value("SelectType", "select/linear"))
 
 
@@ -78,12 +78,12 @@ def select_parameters(conf: SlurmConf) -> tuple[str, ...]:
 
 
 def counts_memory(conf: SlurmConf) -> bool:
-    """Return whether memory is divided among jobs, by ``SelectTypeParameters``."""
+    """Return whether jobs are allocated memory, as ``SelectTypeParameters`` of slurm.conf says."""
     return any("MEMORY" in name.upper() for name in select_parameters(conf))
 
 
 def licenses_of(conf: SlurmConf) -> dict[str, int]:
-    """Return {licence: number} of ``Licenses``."""
+    """Return {licence: number}, from the key ``Licenses`` of slurm.conf."""
     found: dict[str, int] = {}
     for part in read_names(conf.text("Licenses")):
         name, _, count = part.replace("=", ":").partition(":")

@@ -110,7 +110,7 @@ def node_sets(conf: SlurmConf, nodes: Iterable[SlurmNode]) -> dict[str, list[str
 def nodes_named(
     text: str, where: str, nodes: Mapping[str, int], sets: Mapping[str, Sequence[str]], lists: NameLists
 ) -> list[str]:
-    """Return the nodes of a list of names, node sets and ``ALL``, in the order of slurm.conf.
+    """Return the nodes that a list of node names, node sets and ``ALL`` names, in the order of slurm.conf.
 
     Args:
         nodes: {name of a node: its number}.

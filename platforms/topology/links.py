@@ -23,7 +23,7 @@ Loads = list[Floats]
 
 
 class LinkLines(NamedTuple):
-    """Loads of links along one dimension of a torus or mesh.
+    """Loads of the links along one dimension of a torus or mesh.
 
     A line is a row of routers that differ only in their coordinate along the dimension. Lines without traffic may be
     left out.
@@ -74,7 +74,7 @@ class LinkLoads:
 
     @property
     def counts(self) -> list[int]:
-        """The number of links along each dimension; neighbours have one link each way."""
+        """The number of links along each dimension; two neighbouring routers have one link in each direction."""
         open_ended = self._topology.kind == "mesh"
         return [2 * (prod(self.shape) // size) * (size - (open_ended or size <= 2)) for size in self.shape]
 
@@ -119,7 +119,7 @@ class LinkLoads:
         return found
 
     def full(self, lines: list[LinkLines]) -> Loads:
-        """Return the loads of all links; links that none of ``lines`` passes through have load 0."""
+        """Return the loads of all links of the machine from ``lines``; links that ``lines`` leaves out have load 0."""
         found = []
         for axis, (size, (first, loads)) in enumerate(zip(self.shape, lines, strict=True)):
             every = np.zeros((2, prod(self.shape)))
@@ -128,7 +128,7 @@ class LinkLoads:
         return found
 
     def busiest(self, lines: list[LinkLines]) -> tuple[float, float | None]:
-        """Return the greatest link load, and the traffic rate at which the first link is full.
+        """Return the greatest link load in ``lines``, and the traffic rate at which the first link is full.
 
         The rate is in bytes/s per unit of load. It is None if bandwidths are unknown or no link has a load.
         """
@@ -148,7 +148,7 @@ def _table(rows: Ints, columns: Ints, counts: Ints, shape: tuple[int, int]) -> F
 
 
 def _paths(size: int, *, around: bool) -> Floats:
-    """Return the share (0, 1/2 or 1) of each link in the path between two coordinates.
+    """Return which share (0, 1/2 or 1) of a message between two coordinates of a dimension each link carries.
 
     The shape is (directions, from, to, link). Link i joins coordinates i and i + 1; the last link leads back to 0.
     """

@@ -139,7 +139,7 @@ class NodeTable:
 
 
 def _column(rows: int, default: float, said: Iterable[tuple[NodeSet, float]]) -> NDArray[Any]:
-    """Return an array of ``rows`` values, one per node: the last value in ``said`` for the node, or ``default``.
+    """Return one value per node: the last value that ``said`` gives for the node, or ``default``.
 
     A constant column takes no memory.
     """

@@ -51,7 +51,7 @@ def _snake(topology: Topology) -> Ints:
 
 
 def _hilbert(topology: Topology) -> Ints:
-    """Return the rank of each node on a Hilbert curve through a cube of side 2**k.
+    """Return each node's rank on a Hilbert curve through a cube of side 2**k.
 
     The method turns coordinates into the bits of the rank in place: J. Skilling, "Programming the Hilbert curve", 2004.
     """
@@ -103,7 +103,7 @@ NODE_ORDERS: Final = tuple(_ORDERS)
 
 
 def node_order(name: str, machine: Machine) -> Ints:
-    """Return all nodes in the named order; nodes of one router are ordered by number.
+    """Return the numbers of all nodes in the named order; nodes of one router are ordered by number.
 
     Raises:
         PlatformError: if the order is unknown or does not support the machine's topology.

@@ -68,7 +68,7 @@ def ranks(classes: Sequence[RankedClass]) -> list[int]:
 
 
 def needed(one: RankedClass, blocking: float) -> int:
-    """Return the units that a class needs: (1 - ``blocking``) times its load in units."""
+    """Return the number of units that a class of jobs needs: (1 - ``blocking``) times its `load`."""
     return math.floor((1.0 - blocking) * one.load + 0.5)
 
 

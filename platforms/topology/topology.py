@@ -84,7 +84,7 @@ class RouterGrid(Topology):
         return found
 
     def total_hops(self, nodes: Ints) -> int:
-        """Return the hops summed over unordered pairs, computed from the number of nodes at each coordinate."""
+        """Return the sum of hops over unordered pairs of nodes, computed from the number at each coordinate."""
         along = _around_ring if self.kind == "torus" else _along_line
         return sum(
             along(np.bincount(coordinates[nodes], minlength=size))
@@ -97,7 +97,7 @@ class NestedGroups(Topology):
 
     @property
     def hops(self) -> tuple[int, ...]:
-        """Hops between two routers, by the outermost coordinate in which they differ."""
+        """Hops between two routers, indexed by the outermost coordinate in which they differ."""
         return tuple(reversed(self.info.hops)) or tuple(range(2 * len(self.shape), 0, -2))
 
     def distance(self, nodes_a: Ints, nodes_b: Ints) -> Ints:
@@ -107,7 +107,7 @@ class NestedGroups(Topology):
         return np.array([*self.hops, 0], dtype=np.intp)[first]
 
     def total_hops(self, nodes: Ints) -> int:
-        """Return the hops summed over unordered pairs of nodes, computed from the sizes of groups."""
+        """Return the sum of hops over all unordered pairs of nodes, computed from the sizes of groups."""
         total, within = 0, comb(len(nodes), 2)
         group = np.zeros(len(nodes), dtype=np.intp)
         for coordinates, size, hops in zip(self._along, self.shape, self.hops, strict=True):
@@ -129,7 +129,7 @@ def _along_line(counts: Ints) -> int:
 
 
 def _around_ring(counts: Ints) -> int:
-    """Return the sum of distances over pairs of nodes on a ring; ``counts`` is the number at each position.
+    """Return the sum of distances over all pairs of nodes on a ring; ``counts`` has the number at each position.
 
     A ring of 2 m positions has m cuts into two opposite halves. The distance of two positions is the number of cuts
     that separate them. A ring of odd size is treated as one of twice the size, with empty odd positions and doubled

@@ -45,7 +45,7 @@ class Case:
 
     @property
     def golden(self) -> Path:
-        """Return the folder of the golden results."""
+        """Return the folder of the case's golden results."""
         return self.folder / GOLDEN_FOLDER
 
 

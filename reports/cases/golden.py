@@ -29,7 +29,7 @@ _SAME: Final = 1e-9
 
 
 def golden_in(folder: Path) -> Path:
-    """Return the folder of golden results, given that folder or a case's folder."""
+    """Return the folder of golden results that ``folder`` is, or that the case in ``folder`` has."""
     inner = folder / GOLDEN_FOLDER
     return inner if not (folder / SUMMARY_FILE).is_file() and (inner / SUMMARY_FILE).is_file() else folder
 
@@ -107,7 +107,7 @@ def summary_in(folder: Path) -> dict[str, Any]:
 
 
 def _pairs(kept: Mapping[str, Any], told: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Yield (name, golden value, value of the run) of each metric that both summaries have, also inside tables."""
+    """Yield (name, golden value, value of the run) of each metric in both summaries and in tables in them."""
     for name, one in kept.items():
         if name not in told:
             continue
@@ -125,7 +125,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _inputs(kept: Mapping[str, Any], told: Mapping[str, Any]) -> list[str]:
-    """Return the names of the inputs and settings that differ between two runs' configurations."""
+    """Return the names of the inputs and settings that differ between the configurations of two runs."""
     found = []
     for prefix in sorted({*kept["workloads"], *told["workloads"]}):
         one, other = (config["workloads"].get(prefix, {}).get("sha256") for config in (kept, told))

@@ -59,7 +59,7 @@ class AllowedChange(Struct, frozen=True):
         return cls(printable(text.strip()), less, more, bool(match[3]))
 
     def holds(self, golden: float, now: float) -> bool:
-        """Return whether the change from ``golden`` to ``now`` is allowed."""
+        """Return whether a metric may change from ``golden`` to ``now``."""
         scale = abs(golden) if self.relative else 1.0
         slack = _SAME * max(abs(golden), abs(now))
         change = now - golden
@@ -68,7 +68,7 @@ class AllowedChange(Struct, frozen=True):
 
 
 class ToleratedFigure(Struct, frozen=True):
-    """A metric with a tolerance: its golden value, and its value ``now`` in the run; None: no value."""
+    """A metric of a case, with its tolerance, its golden value and its value ``now`` in the run; None: no value."""
 
     name: str
     golden: float | None
@@ -77,7 +77,7 @@ class ToleratedFigure(Struct, frozen=True):
 
     @property
     def holds(self) -> bool:
-        """Return whether the value is within its tolerance; two missing values are equal."""
+        """Return whether the run's value is within the tolerance of the golden value; two missing values are equal."""
         if self.golden is None or self.now is None:
             return self.golden is self.now
         return self.tolerance.holds(self.golden, self.now)
@@ -119,7 +119,7 @@ def tolerated_figures(
 
 
 def _numbers(summary: Mapping[str, Any], prefix: str = "") -> list[tuple[str, float | None]]:
-    """Return the names and numbers of a summary, also those in its tables."""
+    """Return (name, number) of each metric of a summary, also of metrics in its tables."""
     found: list[tuple[str, float | None]] = []
     for name, value in summary.items():
         if isinstance(value, dict):

@@ -86,7 +86,7 @@ class Standstill(NamedTuple):
 
 
 class Foreseen(NamedTuple):
-    """Expected starts and rejections of queued jobs.
+    """The expected starts and the expected rejections of queued jobs.
 
     Each is {job id: (time in s, the scheduler's reason or "")}.
     """
@@ -96,7 +96,7 @@ class Foreseen(NamedTuple):
 
 
 def waiting_in(view: View, untold: Sequence[Event]) -> list[str]:
-    """Return the ids of queued jobs, including jobs that the scheduler does not know yet."""
+    """Return the ids of the queued jobs in ``view``, and of jobs whose submission is in ``untold``."""
     told = [job.id for job in (*view.waiting.each(), *view.set_aside)]
     return told + [event.data.job_id for event in untold if isinstance(event, JobSubmitted)]
 
@@ -176,7 +176,7 @@ class _Ahead:
             self._put(max(job.expected_end, self._now), _END, job)
 
     def _next_instant(self) -> None:
-        """Process all simulated events at the time of the next one."""
+        """Advance to the next simulated event, and process all events at its time."""
         self._now = self._agenda[0][0]
         while self._agenda and self._agenda[0][0] == self._now:
             _, kind, _, subject = heappop(self._agenda)
@@ -223,12 +223,12 @@ class _Ahead:
     # -- the scheduler ------------------------------------------------------------------------------------------------
 
     def _wakes(self, event: Event) -> bool:
-        """Return whether the scheduler asked to be notified of this event."""
+        """Return whether the scheduler wants a notice of this event."""
         name = _FILTERED.get(type(event))
         return self._wake is None or name is None or name in self._wake
 
     def _ask(self) -> bool:
-        """Send a notice and apply the scheduler's decisions; return whether to continue."""
+        """Send the scheduler a notice and apply its decisions; return whether the simulation continues."""
         self._seq += 1
         self._fruitless += not self._certain or self._agenda[0][0] <= self._now
         events, self._outbox = self._outbox, []

@@ -20,7 +20,7 @@ _COLUMNS: Final = (
 
 
 class ForecastTexts:
-    """The texts of one forecast.
+    """One forecast of job starts as texts: table, CSV and JSON.
 
     Args:
         zone: time zone of the dates.
@@ -35,7 +35,7 @@ class ForecastTexts:
         return NEVER if time is None else datetime.fromtimestamp(time, self._zone).strftime("%Y-%m-%dT%H:%M:%S")
 
     def columns(self) -> Mapping[str, Callable[[JobForecast], str]]:
-        """Return {heading: function that gives the cell of a job}."""
+        """Return {heading of a column: function that returns the text of a job in this column}."""
         found: dict[str, Callable[[JobForecast], str]] = {
             "job": lambda one: one.id,
             "user": lambda one: one.user,
@@ -59,7 +59,7 @@ class ForecastTexts:
         return found
 
     def summary(self) -> list[str]:
-        """Return lines that say what the forecast starts from."""
+        """Return lines of text that describe the state of the cluster from which the forecast starts."""
         found = self.forecast
         waiting = sum(one.tasks for one in found.jobs)
         lines = [

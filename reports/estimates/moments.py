@@ -193,7 +193,7 @@ class _WatchedRuntime(WatchedScheduler):
             raise self._failure
 
     def _make(self) -> tuple[Runtime, Policy]:
-        """Return a new scheduler, and its policy without polling."""
+        """Return a new scheduler and its policy; the policy does not poll."""
         policy = self._spec.make_policy(warn=False, polls=False)
         step = None if self._spec.poll is None else step_of(self._spec.poll)
         polling: Policy = policy if step is None else Polling(policy, step)
@@ -220,7 +220,7 @@ class _WatchedRuntime(WatchedScheduler):
         return found
 
     def _look(self, time: float, notice: Notice) -> Glimpse:
-        """Return the queued jobs and expected starts at ``time``, before later events are sent."""
+        """Return the jobs that are queued at ``time`` (s) with their expected starts, before ``notice`` is answered."""
         view = self._runtime.view
         assert view is not None
         untold = [event for event in notice.events if event.timestamp <= time and type(event) is not SimulationEnds]

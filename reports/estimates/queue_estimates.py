@@ -71,7 +71,7 @@ class ErrorFigures(Struct):
 
 
 class QueueThen(Struct):
-    """The queue of a run at ``at`` (s), after the decisions at ``as_of`` (s)."""
+    """The queue of a run at the time ``at`` (s), after the scheduler's decisions at ``as_of`` (s)."""
 
     run: str
     scheduler: str
@@ -139,7 +139,7 @@ def queue_then(folder: Path, at: float, of: Mapping[str, str], *, trust: bool = 
 
 
 def repeatable(folder: Path, *, trust: bool = False) -> tuple[RunSpec, RunFiles]:
-    """Return the description and outputs of a run; EstimateError if it is not repeatable."""
+    """Return the description and outputs of a run; EstimateError if the run cannot be simulated again."""
     index = kept_index(folder)
     files = read_run(folder) if index is None else index.files
     spec = described(files)
@@ -171,13 +171,13 @@ def error_figures(errors: Sequence[float]) -> ErrorFigures:
 
 
 def as_json(found: QueueThen) -> dict[str, Any]:
-    """Return the queue with its expected starts as JSON values."""
+    """Return a queue and the expected starts of its jobs as JSON values."""
     told: dict[str, Any] = to_builtins(found)
     return told
 
 
 def _estimates(files: RunFiles, setup: Setup, glimpse: Glimpse) -> list[QueueEstimate]:
-    """Return the queued jobs, sorted by expected start; jobs without estimate come last."""
+    """Return the queued jobs sorted by expected start; jobs without an expected start come last."""
     labels = _labels(setup)
     found = []
     for name, job in glimpse.jobs.items():
@@ -223,7 +223,7 @@ def _estimate(files: RunFiles, name: str, size: int, walltime: float, submit: fl
 
 
 def outcome_of(files: RunFiles, name: str) -> tuple[Outcome, float | None]:
-    """Return, from the outputs, what happened to a job that was queued, and when (s)."""
+    """Return what happened to a queued job, and when (s); both are read from the outputs."""
     start = files.starts.get(name)
     if start is not None:
         return "started", start
@@ -236,7 +236,7 @@ def outcome_of(files: RunFiles, name: str) -> tuple[Outcome, float | None]:
 
 
 def _held_back(files: RunFiles, setup: Setup, glimpse: Glimpse) -> dict[str, JobLine]:
-    """Return the jobs that wait for dependencies; the scheduler does not know them yet."""
+    """Return {id: job} of the jobs that wait for dependencies; the scheduler does not know these jobs yet."""
     if not setup.conditions:
         return {}
     return {

@@ -71,7 +71,7 @@ def _finite(row: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Watched(WatchedScheduler):
-    """The scheduler of a repeated run, which stops at a time."""
+    """The scheduler of a run that is simulated again up to a given time."""
 
     def __init__(self, spec: RunSpec, setup: Setup, files: RunFiles, at: float) -> None:
         policy = spec.make_policy(warn=False, polls=False)
@@ -84,7 +84,7 @@ class _Watched(WatchedScheduler):
         self._over = False
 
     def tables(self) -> SlurmThen:
-        """Run until the time; return the tables."""
+        """Simulate until the given time; return the tables of Slurm's commands."""
         result = run(self._spec, RunOptions(setup=self._setup, connection=self, check=False))
         if isinstance(result.failure, Interrupted):
             raise KeyboardInterrupt from result.failure
@@ -105,7 +105,7 @@ class _Watched(WatchedScheduler):
         )
 
     def answer(self, notice: Notice) -> Reply:
-        """Reply to a notice; after the time, end the run."""
+        """Reply to a notice; if it is later than the given time, end the run."""
         if self._over or notice.now > self._at or any(type(event) is SimulationEnds for event in notice.events):
             self._over = True
             return Reply(notice.seq, notice.now, [Stop(notice.now, StopData("all tables are known"))])

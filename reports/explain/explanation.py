@@ -29,7 +29,7 @@ _MOST_HOLDERS: Final = 100
 
 
 class Sample(Struct):
-    """A job's position in the queue at a time (s), and the priority terms that determine it."""
+    """A job's position in the queue at a time (s), and the terms of the priority that gave it this position."""
 
     time: float
     place: int | None
@@ -137,13 +137,13 @@ def _lacking(timeline: Sequence[Stretch]) -> list[tuple[float, float]]:
 
 
 def look_at(seen: Seen, time: float) -> Look | None:
-    """Return a job's last observation at or before ``time`` (s); None if there is none."""
+    """Return the last observation of a job at or before ``time`` (s); None if there is none."""
     at = bisect_right([look.time for look in seen.looks], time)
     return seen.looks[at - 1] if at else None
 
 
 def _samples(looks: Sequence[Look]) -> list[Sample]:
-    """Return a job's queue positions and priority terms over time, at most `_MOST_SAMPLES`."""
+    """Return a job's queue positions and priority terms over time, at most `_MOST_SAMPLES` of them."""
     found = [Sample(look.time, look.place, look.terms) for look in looks if look.terms is not None]
     if len(found) <= _MOST_SAMPLES:
         return found
@@ -195,7 +195,7 @@ def account(index: RunIndex, job: str, at: float | None) -> tuple[Explanation, L
 
 
 def unfinished(files: RunFiles, name: str, seen: Seen | None) -> JobLine:
-    """Return the known facts of a job that had not ended at the end of the run."""
+    """Return what is known of a job that was still queued or running at the end of the run."""
     if seen is None or name not in seen.submitted:
         raise ExplainError(
             f"{name} had not {'ended' if seen is None else 'joined the queue'} when the run ended",

@@ -60,7 +60,7 @@ def open_index(folder: Path, *, repeat: bool, wanted: Wanted, trust: bool = Fals
 
 
 def kept_index(folder: Path) -> RunIndex | None:
-    """Return the saved index of a folder, if it matches the present outputs."""
+    """Return the index of a run that is saved in its folder; None if there is none for the present outputs."""
     if not (folder / INDEX_FILE).is_file():
         return None
     found = _kept(folder / INDEX_FILE, _key(folder))
@@ -70,7 +70,7 @@ def kept_index(folder: Path) -> RunIndex | None:
 
 
 def _key(folder: Path) -> str:
-    """Return a digest of the outputs and of the version that explains them."""
+    """Return a digest of the outputs in a folder and of this program's version, which makes the index from them."""
     digest = hashlib.sha256(package_version().encode())
     for name in _SOURCES:
         digest.update(f"\n{name}\n".encode())
@@ -81,7 +81,7 @@ def _key(folder: Path) -> str:
 
 
 def _kept(path: Path, key: str) -> RunIndex | None:
-    """Return the index of a run saved in a file; None if it is unreadable or its key is not ``key``."""
+    """Return a run's index saved in the file ``path``; None if it is unreadable or was saved with another ``key``."""
     with suppress(OSError, ValueError, RecursionError):
         content = read_whole(path)
         if _key_of.decode(content).key == key:

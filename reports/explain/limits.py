@@ -32,7 +32,7 @@ class Stretch(Struct):
 def timeline_of(
     files: RunFiles, line: JobLine, seen: Seen | None, begin: float, end: float, depends_on: str, polls: bool
 ) -> list[Stretch]:
-    """Return a job's limits from ``begin`` to ``end`` (s); arguments: see `explain`."""
+    """Return the limits that kept a job waiting from ``begin`` to ``end`` (s); arguments: see `explain`."""
     found: list[Stretch] = []
     if seen is None:
         _fill(found, files, line, begin, end, "unknown")
@@ -66,7 +66,7 @@ def timeline_of(
 
 
 def _fill(found: list[Stretch], files: RunFiles, line: JobLine, begin: float, end: float, otherwise: Limit) -> None:
-    """Append to ``found`` the limits of a job's wait from ``begin`` to ``end`` (s), by the numbers of free units.
+    """Append the limits of a job's wait from ``begin`` to ``end`` (s), as the number of free units shows them.
 
     While enough units were free for the job, the limit is ``otherwise``.
     """

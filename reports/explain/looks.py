@@ -52,7 +52,7 @@ class Look(Struct, frozen=True, array_like=True):
 
 
 class Happening(Struct, frozen=True):
-    """A change at ``time`` (s): the nodes that went down or came up, and how many units they have."""
+    """A change of the machine at ``time`` (s): which nodes went down or came up, and their number of units."""
 
     time: float
     what: Literal["failed", "maintenance", "repaired"]
@@ -87,7 +87,7 @@ class Replayed(Struct):
     submitted: dict[str, JobLine]
 
     def of(self, job_id: str) -> Seen:
-        """Return the observations of one job."""
+        """Return the observations of the job ``job_id``."""
         packed = self.looks.get(job_id)
         looks = [] if packed is None else _looks.decode(zlib.decompress(packed))
         return Seen(looks, self.queued.get(job_id), self.rejected.get(job_id), self.happenings, self.submitted)
@@ -111,7 +111,7 @@ class RunIndex(Struct):
 
 
 class TooMuch(Exception):
-    """The observations would need too much memory."""
+    """The observations of a run's jobs would need too much memory."""
 
 
 def packed(looks: list[Look]) -> bytes:

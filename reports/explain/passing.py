@@ -204,7 +204,7 @@ def _ask_of_the_first(time: float, line: JobLine, seen: Seen, passing: Sequence[
 
 
 def _others(files: RunFiles, seen: Seen | None, *, waiting: bool = False) -> list[JobLine]:
-    """Return all jobs of a run that started; with ``waiting``, also the jobs that never started."""
+    """Return all jobs of a run that started; with ``waiting``, also all that never started."""
     found = [other for other in files.jobs.values() if waiting or other.start is not None]
     if seen is not None:
         for name, job in seen.submitted.items():
@@ -268,7 +268,7 @@ def _held_enough(
 
 
 class _Held(Struct):
-    """A period, ``begin`` to ``end`` (s), in which a limit of the class or the scheduler held a job back.
+    """A period, ``begin`` to ``end`` (s), in which a limit of its class or of the scheduler held a job back.
 
     The limit counts together all jobs with the same ``labels`` (indices in `Labels`). It counts running jobs; with
     ``queued``, it also counts queued jobs.
@@ -281,7 +281,7 @@ class _Held(Struct):
 
 
 def _held_back(seen: Seen, end: float) -> list[_Held]:
-    """Return the periods until ``end`` (s) in which a limit of its class or the scheduler held a job back."""
+    """Return the periods until ``end`` (s) in which a limit of its class or of the scheduler held a job back."""
     found: list[_Held] = []
     for number, look in enumerate(seen.looks):
         if look.limit not in ("class", "limit"):
@@ -298,7 +298,7 @@ def _held_back(seen: Seen, end: float) -> list[_Held]:
 
 
 def _took_room(passing: Passing, line: JobLine, seen: Seen, held: Sequence[_Held]) -> bool:
-    """Return whether a passing job may have used up a limit that held the explained job back."""
+    """Return whether a passing job may have used up a limit that kept the explained job from starting."""
     mine, its = (seen.submitted[name].labels if name in seen.submitted else None for name in (line.id, passing.job))
     if mine is None or its is None:
         return False

@@ -261,7 +261,7 @@ class ExpectedStarts:
 
 
 class _Book(Observer):
-    """An observer that records what the scheduler does not receive, and compares starts with the original run."""
+    """An observer that records submissions, rejections and node failures, and compares starts with the original run."""
 
     def __init__(self, setup: Setup, starts: Mapping[str, float]) -> None:
         # A scheduler may not need labels; then the jobs of a run have none.
@@ -286,12 +286,12 @@ class _Book(Observer):
         self.queued[job.id] = now
 
     def ended(self, now: float, job: Job) -> None:
-        """Record a rejection by the scheduler or the server."""
+        """Record the end of a job that never ran: it was rejected, or cancelled while queued."""
         if job.state in NEVER_RAN:
             self.rejected[job.id] = now
 
     def decided(self, now: float, decision: Decision, rejected: DecisionRejectedData | None) -> None:
-        """Compare a job's start with the original run's."""
+        """Compare the start of a job, if the decision is one, with the original run's."""
         if type(decision) is ExecuteJob and rejected is None:
             self._starts.started(decision.data.job_id, now)
 

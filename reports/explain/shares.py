@@ -18,7 +18,7 @@ _MOST_LONGEST: Final = 10
 
 
 class Share(Struct):
-    """A limit that kept jobs waiting: the total time (s), its share of all waits, and the number of jobs."""
+    """A limit that kept jobs waiting: total time (s), this time as a share of all waits, and number of jobs."""
 
     limit: Limit
     seconds: float
@@ -56,7 +56,7 @@ class Shares(Struct):
 
 
 def chosen(of: Mapping[str, str], labels: Labels | None) -> bool:
-    """Return whether a job's labels have all requested values."""
+    """Return whether a job has all requested labels ``of``, such as {"user": "17"}."""
     return labels is not None and all(labels[LABELS.index(label)] == value for label, value in of.items())
 
 

@@ -40,7 +40,7 @@ STREAM: Final = (
 
 
 class Asked(Struct, frozen=True):
-    """The reaction to an HTTP request: serve ``path``, or refuse the request with ``answer``."""
+    """What to do with an HTTP request: serve ``path``, or refuse the request with ``answer``."""
 
     path: str = ""
     answer: bytes = b""

@@ -42,7 +42,7 @@ class MapLayout:
 
 
 def _blocks(topology: Topology) -> tuple[Ints, ...]:
-    """Return the blocks of a network with at least two dimensions."""
+    """Return the blocks of nodes of a network that has at least two dimensions; see `MapLayout`."""
     place, shape, seats = topology.place, topology.shape, topology.nodes_per_router
     router = np.ravel_multi_index(tuple(place.T), shape)
     seat = topology.places % seats
@@ -116,7 +116,7 @@ class CellStates:
 
 
 def _in_line(nodes: int, width: int, height: int) -> FittedMap:
-    """Place nodes in order of number, from left to right and line by line."""
+    """Return a map with the nodes in order of number, from left to right and row by row."""
     if width > 20:
         width -= width % 8
     each = max(1, ceil(nodes / (width * height)))
@@ -128,7 +128,7 @@ def _in_line(nodes: int, width: int, height: int) -> FittedMap:
 
 
 def _in_blocks(layout: MapLayout, width: int, height: int) -> FittedMap | None:
-    """Place blocks in a grid; return None if they do not fit or there are no blocks."""
+    """Return a map with the network's blocks in a grid; None if they do not fit or there are none."""
     count = len(layout.blocks)
     if not count:
         return None

@@ -10,7 +10,7 @@ from pipistrelle.traces.workload import Workload
 
 
 class JobOwners:
-    """The users and queues of all jobs; a job id's prefix tells its workload."""
+    """The users and queues of the jobs of all workloads; the prefix of a job's id tells its workload."""
 
     def __init__(self, workloads: Mapping[str, Workload]) -> None:
         self._books = {prefix: _OwnersBook(workload) for prefix, workload in workloads.items()}
@@ -23,7 +23,7 @@ class JobOwners:
 
 
 class _OwnersBook:
-    """The users and queues of one workload, in rows sorted by hashes of job ids."""
+    """The users and queues of the jobs of one workload, sorted by the hash of the job's id."""
 
     def __init__(self, workload: Workload) -> None:
         self._ids = workload.ids

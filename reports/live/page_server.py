@@ -120,7 +120,7 @@ class PageServer:
         self._thread.start()
 
     def publish(self, state: bytes) -> None:
-        """Offer ``state`` (JSON on one line) to viewers as the run's newest state; return at once."""
+        """Make ``state`` (JSON on one line) the newest state, which viewers receive when they can; return at once."""
         self._newest = (self._newest[0] + 1, b"data: %b\n\n" % state)
         self._wake()
 
@@ -145,7 +145,7 @@ class PageServer:
         self._loop.run_until_complete(self._serve())
 
     def _tell(self) -> None:
-        """Wake the connections that wait for a newer state."""
+        """Wake the tasks that wait for a newer state to send to their viewers."""
         self._woken = False
         self._news.set()
         self._news = asyncio.Event()
@@ -179,7 +179,7 @@ class PageServer:
             await asyncio.sleep(0)
 
     def _has_room(self) -> bool:
-        """Return whether another viewer may connect, after closing an old connection if necessary and possible."""
+        """Return whether another viewer may connect; close a connection that does not follow the run if necessary."""
         if len(self._visitors) < MOST_VISITORS:
             return True
         first = next((one for one in self._visitors if one not in self._following), None)
@@ -196,7 +196,7 @@ class PageServer:
             visitor.result()
 
     async def _meet(self, connection: socket.socket) -> None:
-        """Read a request and answer it; drop a connection that fails or takes too long."""
+        """Read a viewer's HTTP request and answer it; close a connection that fails or takes too long."""
         with suppress(OSError):
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _KEPT)
             async with asyncio.timeout(_ASK_S):
@@ -247,7 +247,7 @@ class PageServer:
             self._loop.remove_reader(connection)
 
     def _overhear(self, connection: socket.socket, visitor: asyncio.Task[None]) -> None:
-        """Discard what a viewer sends; when the viewer disconnects, cancel the task that serves it."""
+        """Discard data that a viewer sends; if the viewer has disconnected, cancel the task that serves it."""
         try:
             gone = not connection.recv(_READ)
         except BlockingIOError:

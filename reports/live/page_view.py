@@ -81,7 +81,7 @@ class PageView:
         self._server.publish(self._event(state, "over"))
 
     def _remember(self, state: LiveState) -> None:
-        """Add the state to the points of the page's curves; their number is limited."""
+        """Add the values of a state to the points of the page's curves, whose number is limited."""
         self._met += 1
         if self._met % self._stride == 0:
             shares = [one.share for one in state.resources]
@@ -120,7 +120,7 @@ def _runs(machine: MachineNow) -> dict[str, Any]:
 
 
 def _document(setup: Setup) -> bytes:
-    """Return the complete HTTP answer with the page."""
+    """Return the complete HTTP answer that contains the page of a run."""
     layout, shared = MapLayout.of(setup.platform), shared_nodes_of(setup.platform.info)
     facts = {
         "name": setup.name,

@@ -191,7 +191,7 @@ class Onlooker:
         notice_rate: float,
         end: tuple[EndReason, str] | None = None,
     ) -> LiveState:
-        """Return the state of a run; the keywords are facts that the simulation does not know."""
+        """Return the present state of a run; the keyword arguments are facts that the simulation does not know."""
         engine, metrics = simulation.engine, simulation.metrics
         cluster = engine.cluster
         reason, message = end or ("", "")
@@ -270,7 +270,7 @@ class Onlooker:
     def _of_nodes(
         self, on: NDArray[np.int64], used: NDArray[np.float64], down: NDArray[np.bool_]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
-        """Combine values per unit, shape (units,): the node's highest job index, mean use, and whether it is down."""
+        """Combine values per unit to values per node: highest job index, mean use, and whether all units are down."""
         jobs, shares, out = np.empty(self._nodes, np.int64), np.empty(self._nodes), np.empty(self._nodes, np.bool_)
         for node, count, unit, each in self._node_units.pools:
             here, there = slice(node, node + count), slice(unit, unit + count * each)
@@ -309,7 +309,7 @@ def _limit(job: Job) -> float | None:
 def _taken(
     now: float, decision: Decision, rejected: DecisionRejectedData | None, running: dict[str, Job]
 ) -> SeenDecision:
-    """Return a decision in the form in which live views show it."""
+    """Return a decision, and why it was made or rejected, as live views show it."""
     data: Any = getattr(decision, "data", None)
     if isinstance(decision, Malformed):
         name, job_id = decision.decision, ""
@@ -334,7 +334,7 @@ def _taken(
 
 
 def _count(alloc: str) -> int | None:
-    """Return the number of units in a text such as ``0-3 8``; None if the text is invalid or too long."""
+    """Return the number of units in a unit set such as ``0-3 8``; None if the text is invalid or too long."""
     try:
         return len(NodeSet.parse(alloc)) if len(alloc) <= _LONGEST_ALLOC else None
     except NodeSetError:

@@ -25,7 +25,7 @@ _REST: Final = 30.0
 
 
 class LiveView(Protocol):
-    """A display of the state of a run."""
+    """A display of a run's state, such as the terminal view or the page."""
 
     @property
     def every(self) -> float:

@@ -70,7 +70,7 @@ def _bundle(
 
 
 def _code(path: str, source: str) -> Iterator[tuple[int, str]]:
-    """Yield a module's lines with their numbers, without empty lines and comment lines."""
+    """Yield (number, text) of each line of a JavaScript module, without empty lines and comment lines."""
     inside = False
     for number, line in enumerate(source.splitlines(), 1):
         text = line.strip()

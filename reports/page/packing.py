@@ -28,7 +28,7 @@ _END: Final = b"\n"
 
 
 class ColumnPack:
-    """Packed columns, one after another; equal columns are stored once.
+    """Packed columns of numbers and texts, one after another; equal columns are stored once.
 
     `numbers`, `names` and `texts` return the position and format of the packed column, for the page to read.
     """

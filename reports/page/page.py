@@ -129,7 +129,7 @@ def _machine(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _names(runs: Sequence[Mapping[str, Any]], folders: Sequence[Path]) -> list[str]:
-    """Return a name per run: its scheduler's if all these differ, otherwise its folder's."""
+    """Return a name per run: the names of the schedulers if all differ, otherwise the names of the folders."""
     names = [run["scheduler"] for run in runs]
     if len(set(names)) == len(names) > 1:
         return names
@@ -161,7 +161,7 @@ def _places(config: Mapping[str, Any], pack: ColumnPack) -> dict[str, Any] | Non
 
 
 def _paired(runs: Sequence[RunJobs], places: Sequence[NDArray[np.intp]], pack: ColumnPack) -> dict[str, Any]:
-    """Compare the jobs that all runs have; ``jobs`` in the result is their number.
+    """Compare the runs by the jobs that all of them have; ``jobs`` in the result is the number of these jobs.
 
     Args:
         runs: at least two runs; all others are compared with the first.

@@ -120,7 +120,7 @@ class AttemptRows:
         summary: Mapping[str, Any] | None,
         labels: Mapping[str, TextColumn],
     ) -> RunJobs:
-        """Return the jobs for a comparison of runs; ``labels`` is {label: a name per attempt}."""
+        """Return the jobs of the run for a comparison with other runs; ``labels`` is {label: a name per attempt}."""
         jobs = self.ended_jobs
         chosen = self.last[jobs]
         first = np.searchsorted(self.job, jobs)
@@ -142,7 +142,7 @@ class AttemptRows:
         )
 
     def packed(self, pack: ColumnPack, labels: Mapping[str, TextColumn]) -> dict[str, Any]:
-        """Pack all columns; ``labels`` has a name per attempt for each label."""
+        """Pack all columns of the attempts; ``labels`` is {label: a name per attempt}."""
         counts, first, last = intervals(self.alloc)
         behind = np.cumsum(counts)
         begins = np.zeros(len(first), dtype=np.bool_)
@@ -249,7 +249,11 @@ def read_rows(tables: OutputTables, decided: Decided, until: float) -> AttemptRo
 
 
 def _by_job(names: TextColumn, submit: Floats) -> tuple[TextColumn, Ints, NDArray[np.intp]]:
-    """Return the ids of the jobs, and for each attempt in the order of jobs: its job's index, its own old index."""
+    """Sort attempts by job.
+
+    Returns:
+        The ids of the jobs by submission; and for each sorted attempt the index of its job and its old index.
+    """
     if not names.counted(AGAIN).any():
         roots, numbered = names, np.zeros(len(names), dtype=np.int64)
     else:
@@ -272,7 +276,7 @@ def _by_job(names: TextColumn, submit: Floats) -> tuple[TextColumn, Ints, NDArra
 
 
 def _ranks(names: TextColumn) -> Ints:
-    """Return a sort key for each job, used if submit times are equal: its id as a number, or else as text."""
+    """Return a sort key for each job with equal submit times: its id as a number, or its rank as a text."""
     flat, begins = names.flat()
     marks = np.flatnonzero(flat == ord("!"))
     if len(marks) == len(names) and (names.counted("!") == 1).all():
@@ -290,7 +294,7 @@ def _ranks(names: TextColumn) -> Ints:
 
 
 def _shown(texts: TextColumn) -> TextColumn:
-    """Cut long texts of a log or scheduler, and replace unprintable characters."""
+    """Return texts of a log or scheduler for the page: cut to a limit, with unprintable characters replaced."""
     return texts if texts.plain(_LONGEST) else texts.mapped(lambda text: legible(text, _LONGEST))
 
 

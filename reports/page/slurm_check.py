@@ -10,7 +10,7 @@ _MOST = 50
 
 
 def slurm_check_page(texts: SlurmCheckTexts) -> str:
-    """Return the page: what is equal, mean waits, and the first differences."""
+    """Return the page: numbers of equal results, mean waits, and the first differences."""
     said = "".join(f"<li>{html.escape(line)}</li>" for line in texts.differences(_MOST))
     body = (
         f"<h1>{html.escape(texts.title)}</h1>"

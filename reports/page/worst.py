@@ -77,7 +77,7 @@ def worst_served(
 
 
 def _told(one: Explanation) -> dict[str, Any]:
-    """Return what the page shows of an explanation of a job's wait, as JSON values."""
+    """Return the parts of an explanation of a job's wait that the page shows, as JSON values."""
     return {
         "job": one.job,
         "answer": legible(one.answer, _LONGEST),
@@ -129,7 +129,7 @@ class _Outputs:
         return explain(replace(self._files, jobs=lines, whys=whys), self._known[place], None)
 
     def _lines(self, wanted: NDArray[np.int64]) -> Iterator[JobLine]:
-        """Yield the attempts at the given rows in the form that `explain` needs."""
+        """Yield the attempts at the indices ``wanted`` in the form that `explain` needs."""
         rows = self._rows
         numbers = (rows.size, rows.submit, self._queued, rows.walltime, rows.began, rows.end)
         texts = (rows.names, rows.state, rows.metadata)

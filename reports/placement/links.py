@@ -93,7 +93,7 @@ def link_report(run: PlacedRun, order: Ints, jobs: dict[str, Any], time: float) 
 
 
 def _together(traffic: JobTraffic, running: list[int], kind: str) -> dict[str, Any]:
-    """Return the summed link loads of the ``running`` jobs, which run at the same time."""
+    """Return figures of the summed link loads of ``running``, the jobs that run at the same time."""
     links = traffic.links
     total = [np.zeros((2, *links.shape)) for _ in links.shape]
     shared = [np.zeros((2, *links.shape), dtype=np.intp) for _ in links.shape]

@@ -84,7 +84,7 @@ def closed_change(part: Partition, mttf: NDArray[np.float64]) -> float:
 
 
 class _Tally(NamedTuple):
-    """Numbers of submitted, refused and failed jobs of a class, and their unit-hours."""
+    """The numbers of submitted, refused and failed jobs of a size class, and the unit-hours of its jobs."""
 
     came: int = 0
     refused: int = 0
@@ -93,7 +93,7 @@ class _Tally(NamedTuple):
 
 
 class _Book(Observer):
-    """An observer that counts submitted, refused and failed jobs by size class."""
+    """An observer that counts submitted, refused and failed jobs for each size class."""
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self._sizes = np.array(sizes)
@@ -231,7 +231,7 @@ def _sum(tallies: Iterable[_Tally]) -> _Tally:
 
 
 def _changes(both: list[_Tally]) -> dict[str, Any]:
-    """Return the counts of jobs in both simulations (random nodes, partitions), and the change in failed jobs."""
+    """Return a class's counts in both simulations (random nodes, partitions), and the change in its failed jobs."""
     counts = {name: [getattr(one, name) for one in both] for name in _Tally._fields}
     found = change_of_rates(counts["failed"], counts["held"])
     return {**counts, "change": found.value, "low": found.low, "high": found.high}

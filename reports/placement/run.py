@@ -127,7 +127,7 @@ def read_placed_run(folder: Path) -> PlacedRun:
 
 
 def node_numbers(machine: Machine, units: str) -> Ints:
-    """Return the ascending numbers of the nodes that have one of these units."""
+    """Return the ascending numbers of the nodes of the units in ``units``, such as ``0-3 8``."""
     intervals = machine.numbering.nodes_of(NodeSet.parse(units)).intervals
     return np.concatenate(
         [np.arange(low, high + 1, dtype=np.intp) for low, high in intervals] or [np.zeros(0, np.intp)]

@@ -23,7 +23,7 @@ TABLE_II_RATIO: Final = (_OLD[1] / _OLD[0]) / (_NEW[1] / _NEW[0])
 
 
 class Rates(NamedTuple):
-    """Number of failures and days in service, in a period: both for old GPUs and for new GPUs."""
+    """The number of failures, and the GPU-days in service, of old GPUs and of new GPUs in a period."""
 
     old_failures: int
     old_days: float

@@ -210,7 +210,7 @@ def month(platform: Platform, jobs: Workload, case: str, outages: Outages | None
 
 
 def _number(job: Job) -> str:
-    """Return the workload's id of a job; all attempts of a job have one id."""
+    """Return the workload's id of a job, which is the same for all attempts of the job."""
     return job.id.partition("!")[2].partition("#")[0]
 
 

@@ -144,7 +144,7 @@ def curves(both: Beside, step: float = 3600.0) -> Floats:
 
 
 def _states(both: Beside) -> Floats:
-    """Return how many units were in each state (busy, idle, ...) over time: rows of a time (s) and the numbers."""
+    """Return how many units were in each state (busy, idle, ...) from each time (s) on, one row per time."""
     columns = ("nb_sleeping", "nb_switching_on", "nb_switching_off", "nb_idle", "nb_down", "nb_computing")
     rows = [
         [number_in(row["time"]), *(number_in(row.get(name, "0")) for name in columns)]
@@ -177,7 +177,7 @@ def _integral(at: Floats, times: Floats, changes: Floats) -> Floats:
 
 
 def _apart(real: Floats, simulated: Floats) -> dict[str, float | None]:
-    """Return the means of a real and a simulated curve, and the mean and largest distance between the curves."""
+    """Return the means of a real and a simulated curve, and the mean and greatest difference between them."""
     if not len(real):
         return dict.fromkeys(("real", "simulated", "mean_absolute", "most"))
     far = np.abs(simulated - real)
@@ -196,7 +196,7 @@ def _waits(waits: Floats) -> dict[str, Any]:
 
 
 def _classes(both: Beside, chosen: NDArray[np.intp], name: str, first: float) -> list[dict[str, Any]]:
-    """Return the statistics of each class of the counted jobs."""
+    """Return the statistics of the errors of waits for each class of the jobs ``chosen``."""
     if name == "week":
         weeks = np.floor((both.submit[chosen] - first) / WEEK).astype(np.intp)
         names, numbers = [f"{number + 1}" for number in range(int(weeks.max()) + 1)], weeks

@@ -84,7 +84,7 @@ class Together:
 
     @cached_property
     def _columns(self) -> dict[tuple[int, str], Floats]:
-        """Return the cache of metrics, {(run, metric): values}, which is empty at first."""
+        """Return the cache of the metrics, {(run, metric): values per job}, which is empty at first."""
         return {}
 
 
@@ -146,7 +146,7 @@ def _figures(values: Floats) -> dict[str, Any]:
 
 
 def _paired(both: Together, number: int, metric: str, jobs: NDArray[np.intp] | None = None) -> dict[str, Any]:
-    """Compare a metric between a run and the first run, over all or some common jobs."""
+    """Compare a metric of common jobs (all, or ``jobs``) between run ``number`` and the first run."""
     before, after = both.column(0, metric), both.column(number, metric)
     if jobs is not None:
         before, after = before[jobs], after[jobs]
@@ -182,7 +182,7 @@ def half_width(apart: Floats, level: float = LEVEL) -> float | None:
 
 
 def _classes(both: Together, name: str) -> list[dict[str, Any]]:
-    """Compare the waits of each job class between all runs and the first."""
+    """Compare the waits of each class of common jobs between every other run and the first run."""
     names, chosen = sorted_into(both.runs[0], both.places[0], name)
     found = []
     for number, one in enumerate(names):

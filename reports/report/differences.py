@@ -52,7 +52,7 @@ def _same(one: dict[str, str], other: dict[str, str]) -> bool:
 
 
 def _key(row: dict[str, str]) -> tuple[str, ...]:
-    """Return the columns of a decision by which two runs are compared; equal sets of units give equal texts."""
+    """Return the columns of a decision that are compared between runs; equal sets of units give equal texts."""
     alloc = row["alloc"]
     with suppress(NodeSetError):
         alloc = str(NodeSet.parse(alloc))

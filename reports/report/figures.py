@@ -74,7 +74,7 @@ def figure_rows(summary: Summary) -> list[tuple[str, str]]:
 
 
 def _ways(summary: Summary, row: Callable[..., None]) -> None:
-    """Add rows with the number of jobs, and for each reason the number of jobs that did not complete."""
+    """Add rows to a table: number of jobs, and for each reason the number of jobs that did not complete."""
     row("jobs", summary.jobs, ",")
     row("rejected", summary.rejected, ",")
     for reason, count in summary.dropped.items():
@@ -92,7 +92,7 @@ def _ways(summary: Summary, row: Callable[..., None]) -> None:
 
 
 def _preemption(preemption: PreemptionSummary, row: Callable[..., None]) -> None:
-    """Add rows with the numbers of preempted jobs and the work they lost."""
+    """Add rows to a table: numbers of preempted jobs, and the work that they lost."""
     row("preempted", preemption.preempted, ",")
     row("  requeued", preemption.requeued, ",")
     row("    after a last dump", preemption.dumped, ",")
@@ -102,7 +102,7 @@ def _preemption(preemption: PreemptionSummary, row: Callable[..., None]) -> None
 
 
 def _recorded(recorded: RecordedFigures, row: Callable[..., None]) -> None:
-    """Add rows that say how closely the run repeats the starts in the log."""
+    """Add rows to a table that say how closely the run repeats the starts in the log."""
     row("started as recorded", recorded.on_time, ",")
     row("  later", recorded.late, ",")
     row("    for lack of free units", recorded.no_room, ",")

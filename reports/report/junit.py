@@ -14,7 +14,7 @@ _TOLD: Final = {"failed": ("failure", "failures"), "error": ("error", "errors"),
 
 @dataclass(frozen=True, slots=True)
 class TestLine:
-    """One test: its name, verdict, wall-clock time (s) and message."""
+    """A test for the report: its name, verdict, wall-clock time (s) and message."""
 
     name: str
     verdict: Literal["passed", "failed", "error", "skipped"]

@@ -25,14 +25,14 @@ class SlurmCheckTexts:
         return f"The scheduler slurm beside slurmctld in {self.check.name}"
 
     def agreements(self) -> list[tuple[str, ...]]:
-        """Return the rows of what was compared."""
+        """Return the rows of a table of what was compared and how much of it is equal."""
         return [
             (one.what, f"{one.equal:,}", f"{one.compared:,}", _percent(one.equal / max(1, one.compared)))
             for one in self.check.agreements
         ]
 
     def waits(self) -> list[tuple[str, ...]]:
-        """Return the rows of mean waits, by partition, account and QOS."""
+        """Return the rows of a table of mean waits, by partition, account and QOS."""
         rows = []
         for group, wait in sorted(self.check.waits.items()):
             cells = [" ".join(group), f"{wait:,.1f}"]
@@ -44,7 +44,7 @@ class SlurmCheckTexts:
         return rows
 
     def differences(self, most: int) -> list[str]:
-        """Return at most this many differing passes, and the first differing start of each run with its cause."""
+        """Return a line for each of ``most`` differing passes, and each run's first differing start with its cause."""
         passes = self.check.differences
         lines = [f"pass at {one.time:,.2f} s: {one.text} ({one.where})" for one in passes[:most]]
         if len(passes) > most:
@@ -57,7 +57,7 @@ class SlurmCheckTexts:
         return lines
 
     def csv(self) -> str:
-        """Return one line for each recorded start, with the simulated ones."""
+        """Return the comparison as CSV: one line for each recorded start, with the simulated starts of the same job."""
         lines = [_CSV]
         for number, start in enumerate(self.check.starts):
             cells = _cells(start)
@@ -67,7 +67,7 @@ class SlurmCheckTexts:
         return "".join(f"{line}\n" for line in lines)
 
     def json(self) -> dict[str, Any]:
-        """Return everything as JSON."""
+        """Return the whole comparison as JSON values."""
         check = self.check
         return {
             "recording": check.name,

@@ -108,7 +108,7 @@ def _begin(whole: Workload, part: Workload, week: int) -> float:
 
 
 def _apart(before: dict[str, float], after: dict[str, float], names: list[str]) -> dict[str, Any] | None:
-    """Return statistics of the differences between two runs' waits, for jobs in both.
+    """Return statistics of how the waits ``after`` differ from ``before``, for the jobs ``names`` that have both.
 
     Return None if there are none.
     """

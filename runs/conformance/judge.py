@@ -64,9 +64,9 @@ def refusal_problems(stage: Stage, limit: float) -> list[str]:
 
 
 def failure_text(error: PipistrelleError, words: Sequence[str]) -> str:
-    """Return the text of the error that ended a run.
+    """Return the text of ``error``, which ended the run of a conformance test.
 
-    The socket's path and the scheduler's command are left out.
+    The path of the server's socket and the scheduler's command (``words``) are left out.
     """
     what = error.what.removesuffix(f": {shlex.join(words)}")
     where = None if error.where is not None and error.where.startswith("ipc://") else error.where

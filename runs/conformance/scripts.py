@@ -167,7 +167,7 @@ def _generated(name: str) -> list[tuple[str, float, int, float, float]]:
 def _job(
     name: str, submit: float, size: Any, walltime: Any, runtime: float, cancelled_after: float | None = None
 ) -> ScriptJob:
-    """Return a job of a test; its size is a number of nodes or a request."""
+    """Return a job of a conformance test; ``size`` is a number of nodes or a request."""
     nodes, request = (1, size) if isinstance(size, dict) else (size, None)
     limit = None if walltime == "none" else walltime
     return ScriptJob(_ODD_NAME if name == "odd" else name, submit, nodes, limit, runtime, cancelled_after, request)

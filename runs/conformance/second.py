@@ -25,7 +25,7 @@ from pipistrelle.server.outputs.folder import OUTPUT_PREFIX, snapshots_in
 
 
 def told_again(before: Stage, words: Sequence[str], limit: float, printed: IO[bytes]) -> list[str]:
-    """Send the notices of a finished run to a new process; return the process's mistakes.
+    """Send the notices of a finished run to a new scheduler process; return the mistakes in its replies.
 
     Each mistake is a sentence.
 

@@ -64,7 +64,7 @@ class Stage:
         self.meddling = None if self.script.meddle is None else self.script.meddle()
 
     def told(self, frame: bytes) -> bytes:
-        """Apply the test's changes to a message from the server; log the message and return it."""
+        """Apply the test's changes to a message from the server to the scheduler; log the message and return it."""
         alter: Alter | None = self.script.alter.get(self.dialect)
         if alter is not None:
             frame = json.dumps(alter(json.loads(frame)), ensure_ascii=False).encode()
@@ -89,7 +89,7 @@ class Stage:
 
 
 class _Noted(Peer[Any]):
-    """A mixin for transports: logs all messages, and changes some of them for a test."""
+    """A mixin for transports: logs each message between server and scheduler, and changes some of them for a test."""
 
     def __init__(self, stage: Stage, endpoint: str, **waits: Any) -> None:
         self._stage = stage
@@ -225,6 +225,6 @@ class Audience(Observer):
         self.over[job.id] = str(job.state)
 
     def decided(self, now: float, decision: Decision, rejected: DecisionRejectedData | None) -> None:
-        """Record a decision if the server rejected it."""
+        """Record a decision of the scheduler if the server rejected it."""
         if rejected is not None:
             self.rejections.append((decision, rejected))

@@ -190,7 +190,7 @@ class StartAtOnce:
         return Reply(notice.seq, notice.now, starts)
 
     def state(self) -> dict[str, Any]:
-        """Return an empty state."""
+        """Return an empty state, because this scheduler stores nothing between notices."""
         return {}
 
     def restore(self, state: dict[str, Any]) -> None:

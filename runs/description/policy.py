@@ -335,7 +335,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         return Polling(policy, step)
 
     def _slurm(self, parts: dict[str, str], *, warn: bool) -> "Policy":
-        """Return the policy ``slurm``; raise PolicyError if other schedulers' options are given."""
+        """Return the policy of the scheduler ``slurm``; raise PolicyError if other schedulers' options are given."""
         from pipistrelle.schedulers.policy.errors import PolicyError
 
         own = {"scheduler", "config", "strict_config", "accounting", "reservations", "slurm"}
@@ -367,7 +367,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
                 )
 
     def _partitions(self) -> dict[str, Any]:
-        """Return the arguments of `make_policy` for reliability partitions."""
+        """Return the arguments of `make_policy` that describe the reliability partitions."""
         found: dict[str, Any] = {
             key: value for key in ("blocking", "admission") if (value := getattr(self, key)) is not None
         }
@@ -406,7 +406,7 @@ class SchedulerChoice(PipistrelleError):
 
 
 def span_of(text: str) -> float:
-    """Parse a duration such as ``24h`` into seconds.
+    """Parse a duration such as ``24h``; return seconds.
 
     Raise ValueError if it is malformed, negative or too long.
     """

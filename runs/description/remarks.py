@@ -39,7 +39,7 @@ def have_own_ways(workload: Workload) -> bool:
 
 
 def _failures(plan: "FailurePlan", platform: Platform, workload: Workload) -> list[str]:
-    """Return warnings about long repairs, and about jobs that rarely find enough free units."""
+    """Return warnings about long repairs, and about jobs that rarely find enough units in service."""
     if not len(workload):
         return []
     remarks = []

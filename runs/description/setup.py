@@ -182,9 +182,9 @@ def load_setup(spec: RunSpec, given: Inputs | None = None, cache: SetupCache | N
 
 
 def _kept(kept: dict[str, T], key: str, most: int, make: Callable[[], T]) -> T:
-    """Return the cached value of a key.
+    """Return the value stored in ``kept`` under ``key``.
 
-    If there is none, call ``make``. Keep only the ``most`` values used most recently.
+    If there is none, store the result of ``make``. Keep only the ``most`` values used most recently.
     """
     value = kept[key] = kept.pop(key) if key in kept else make()
     if len(kept) > most:
@@ -201,7 +201,7 @@ def _limited(spec: RunSpec, setup: Setup) -> Setup:
 
 
 def _checks(spec: RunSpec) -> LimitChecks | None:
-    """Return when the schedulers slurm and slurmctld check walltimes; None for other schedulers."""
+    """Return when the schedulers slurm and slurmctld check running jobs against their walltimes; None for others."""
     if spec.scheduler not in (SLURM, SLURMCTLD):
         return None
     config = spec.slurm_cluster().config
@@ -210,7 +210,7 @@ def _checks(spec: RunSpec) -> LimitChecks | None:
 
 
 def _dispersion(share: float, setup: Setup) -> Dispersion:
-    """Return the rule that lengthens jobs whose nodes are far apart.
+    """Return the rule by which a job runs longer if its nodes are far apart.
 
     Raise InputError if the machine or workload does not allow it.
     """
@@ -237,7 +237,7 @@ def _horizon(text: str, setup: Setup) -> float:
 
 
 def _scaled(machine: "Platform | SimGridPlatform", text: str) -> Platform:
-    """Return the machine scaled by a factor; log a warning if host names are lost."""
+    """Return a machine with its number of nodes scaled by a factor; log a warning if host names are lost."""
     from pipistrelle.models.workloads.options import parse_factor  # most runs take the machine as it is
 
     with said_of("--scale-platform"):
@@ -330,7 +330,7 @@ def _check_placement(spec: RunSpec, platform: Platform) -> None:
 
 
 def places_units(spec: RunSpec) -> bool:
-    """Return whether a scheduler decides the same for nodes of one core as for units: one of ours, on lowest units."""
+    """Return whether a run may treat a node of one core as a unit without changing the scheduler's decisions."""
     if not isinstance(spec.scheduler, str) or spec.scheduler in (SLURM, SLURMCTLD) or not is_ours(spec.scheduler):
         return False
     return (spec.placement or placement_of(spec.scheduler) or "lowest") == "lowest"

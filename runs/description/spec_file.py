@@ -61,7 +61,7 @@ def read_spec(path: str | Path) -> RunSpec:
 
 
 def _other_kind(name: str) -> str:
-    """Return a hint for a file of another kind, such as the command that reads it."""
+    """Return a hint for the error about a file that is no run description, such as the command that reads it."""
     for kind, known, option in (("workload", workloads.names(), "-w"), ("platform", platforms.names(), "-p")):
         if name in known:
             return f"'{name}' is a {kind}: use {option} {name}."

@@ -89,7 +89,7 @@ class Child:
             ) from None
 
     def fate(self, patience: float = 0.0) -> SchedulerFailed | None:
-        """Return how the process ended, as an error.
+        """Return an error that says how the scheduler process ended.
 
         Return None if the process still runs after ``patience`` seconds.
         """

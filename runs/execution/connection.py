@@ -248,7 +248,7 @@ def check_scheduler(spec: RunSpec) -> None:
 
 
 def _said_by(error: SchedulerFailed, printed: IO[bytes]) -> SchedulerFailed:
-    """Return the end of a bundled scheduler's process as an error that has the scheduler's own words."""
+    """Return ``error`` with the error message that the bundled scheduler's process printed, if it printed one."""
     said = [line for line in _lines(printed) if line.startswith(_ERROR)]
     return SchedulerFailed(said[-1].removeprefix(_ERROR).rstrip("."), reason=error.reason) if said else error
 
@@ -290,7 +290,7 @@ def private_endpoint() -> Iterator[str]:
 
 
 def _with_port(endpoint: str) -> str:
-    """Replace ``*`` in an endpoint by a free port, so that both sides know the port."""
+    """Replace ``*`` in an endpoint by the number of a free port, so that server and scheduler both know the port."""
     if not endpoint.endswith(":*"):
         return endpoint
     host = endpoint.removeprefix("tcp://").removesuffix(":*")

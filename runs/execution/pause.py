@@ -232,7 +232,7 @@ def check_invariants(engine: Engine, view: View | None) -> None:
 
 
 def _check_units(view: View) -> None:
-    """Assert that each unit is free, held or out of service, for jobs that take whole units."""
+    """Assert that each unit is in exactly one state: free, held by a job, or out of service."""
     held = NodeSet.EMPTY
     for job in view.running:
         assert held.isdisjoint(job.alloc), f"{job.id} holds units of other jobs: {job.alloc}"

@@ -195,7 +195,7 @@ def run_in_process(
 
 
 class _Regularly:
-    """A function that regularly writes output rows and calls ``beat`` and ``look``.
+    """A function that regularly writes output rows and calls ``beat`` and ``look`` of `RunOptions`.
 
     The run calls this object between messages, several times per second while it waits for the scheduler, and while
     simulated time passes without messages. The wall clock affects when rows are written, but not which rows.
@@ -260,7 +260,7 @@ class _Regularly:
             thread.join()
 
     def __call__(self) -> bool:
-        """Write rows and make calls that are due; return whether the run is interrupted."""
+        """Write rows and make the calls that are due; return whether the user has interrupted the run."""
         if self._failure is not None:
             raise self._failure
         if time.monotonic() >= self._due and self._simulation is not None:

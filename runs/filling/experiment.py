@@ -44,7 +44,7 @@ class Filled(NamedTuple):
 
     @property
     def metrics(self) -> dict[str, float]:
-        """The results by name, such as ``allocated_80``: % of the cluster's GPUs when 80 % are requested."""
+        """The results of the experiment by name, such as ``allocated_80``: % of the GPUs when 80 % are requested."""
         found = {f"{name}_{point}": value for name in FIGURES for point, value in getattr(self, name)}
         return {**found, "placed": self.placed, "dropped": self.dropped}
 

@@ -77,7 +77,7 @@ class TextColumn(Sequence[str]):
         return iter([octets[begin:end].decode("utf-8", "surrogatepass") for begin, end in spans])
 
     def take(self, rows: NDArray[np.integer[Any]]) -> "TextColumn":
-        """Return the cells with the row numbers ``rows``, in that order; row -1 gives ""."""
+        """Return a column of this column's cells at the indices ``rows``, in that order; index -1 gives ""."""
         if not len(self):
             return TextColumn(self.octets, np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64))
         return TextColumn(self.octets, self.begins[rows], np.where(rows < 0, 0, self.lengths[rows]))
@@ -216,7 +216,7 @@ class TextColumn(Sequence[str]):
         return found, empty
 
     def _aligned(self, minus: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_]] | None:
-        """Return the result of `numbers` if all cells have equally many decimals; otherwise None."""
+        """Return the result of `numbers` if all cells have the same number of decimal places; otherwise None."""
         last = self[int(np.argmax(self.lengths > 0))]
         point = len(last) - last.index(".") if "." in last else 0
         decimals = max(point - 1, 0)
@@ -259,7 +259,7 @@ class TextColumn(Sequence[str]):
         return list(numbered), np.array(places, dtype=np.int64)
 
     def places_in(self, others: "TextColumn") -> Ints:
-        """Return the highest index of an equal text in ``others`` for each cell; -1 if none."""
+        """Return, for each cell, the highest index of an equal text in ``others``; -1 if there is none."""
         width = max(self.longest, others.longest)
         mine, theirs = self._keys(width), others._keys(width)
         if mine is not None and theirs is not None:

@@ -55,7 +55,7 @@ class JobLine(Struct, array_like=True):
 
 
 class MachineStates(Struct):
-    """The units that are free (``idle[i]``) and down (``down[i]``) from ``times[i]`` (s) on."""
+    """How many units are free (``idle[i]``) and down (``down[i]``) from time ``times[i]`` (s) on."""
 
     times: Floats
     idle: Floats

@@ -76,7 +76,7 @@ def words_of(octets: Octets, begins: NDArray[np.integer[Any]], lengths: Ints, wi
 
 
 def keys_of(octets: Octets, begins: Ints, lengths: Ints, width: int) -> Keys:
-    """Return a hash of each text; equal texts have equal hashes if ``width`` is equal."""
+    """Return a hash of each text in ``octets``; with the same ``width``, equal texts have equal hashes."""
     found = lengths.astype(np.uint64)
     for begin in range(0, len(begins), _ROWS):
         rows = slice(begin, begin + _ROWS)
@@ -110,7 +110,7 @@ def digits_before(octets: Octets, ends: Ints, counts: Ints) -> Ints | None:
 
 
 def last_places(mine: Keys, theirs: Keys) -> Ints:
-    """Return the highest index in ``theirs`` of a key equal to each of ``mine``; -1 if none."""
+    """Return, for each of ``mine``, the highest index of an equal value in ``theirs``; -1 if there is none."""
     found = np.full(len(mine), -1, dtype=np.int64)
     looking, left = np.arange(len(mine)), np.arange(len(theirs))
     my, their = mine, theirs

@@ -33,7 +33,7 @@ Table = dict[str, list[str]]
 
 
 class _Rows(msgspec.Struct, forbid_unknown_fields=True):
-    """The packed tables, each as {column: cells}."""
+    """The tables in a packed file, each as {column: cells}."""
 
     decisions: Table
     jobs: Table

@@ -86,7 +86,7 @@ class RunJobs:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """Return {job id: row}, in which a row is the job's index in all columns."""
+        """Return {job id: index of the job in all columns}."""
         return {name: place for place, name in enumerate(self.ids)}
 
     @property

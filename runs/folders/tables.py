@@ -163,7 +163,7 @@ class _PlainColumns(Columns):
         return len(self._places)
 
     def _ends(self, place: int) -> NDArray[np.int64]:
-        """Return the end of each cell of a column, header included, shape (lines + 1,)."""
+        """Return the end (byte offset) of each cell of column ``place``, header included, shape (lines + 1,)."""
         found = np.empty(sum(block.shape[1] for _, block in self._blocks), dtype=np.int64)
         row = 0
         for begin, block in self._blocks:

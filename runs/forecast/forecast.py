@@ -188,7 +188,7 @@ class Forecaster:
     def _live_config(
         self, config: SlurmConfig, state: ClusterState, zero: float, now: int, known: dict[str, int]
     ) -> SlurmConfig:
-        """Return the settings with the live cluster's reservations and states of partitions."""
+        """Return ``config`` with the reservations and partition states of the live cluster (``state``)."""
         unknown = [name for name in state.partitions if name not in {one.name for one in config.partitions}]
         if unknown:
             self._ignored["partitions that slurm.conf does not have"] += len(unknown)
@@ -230,7 +230,7 @@ class Forecaster:
         )
 
     def _unused(self) -> Primed:
-        """Return a controller in the cluster's present state; it has not run yet."""
+        """Return a controller in the cluster's present state that no forecast has used yet."""
         found, self._primed = self._primed or primed(self.situation), None
         return found
 
@@ -319,7 +319,7 @@ class Forecaster:
 
     @staticmethod
     def _hopeful(start: Primed, entries: Sequence[QueuedJob]) -> set[str]:
-        """Return the ids of jobs that are not held."""
+        """Return the ids of the queued jobs that the controller knows and that are not held."""
         found: set[str] = set()
         for entry in entries:
             record = start.records.get(entry.shown)

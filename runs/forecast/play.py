@@ -28,14 +28,14 @@ class Start(Struct, frozen=True):
 
 
 class ForecastRun(Struct):
-    """The first start of each pending job or task, by id, and why jobs had to wait."""
+    """The result of a run: the first start of each pending job or task, by id, and why jobs had to wait."""
 
     starts: dict[str, Start]
     reasons: dict[str, str]
 
 
 def play(start: Primed, now: int, runtimes: Runtimes, wanted: Collection[str], until: float) -> ForecastRun:
-    """Run the controller and return when the pending jobs start.
+    """Run the controller and return when each wanted job starts.
 
     Args:
         now: the moment of the forecast (s); the controller is in the state of that moment.

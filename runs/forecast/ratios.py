@@ -15,7 +15,7 @@ _KINDS: Final = ("user", "partition", "all")
 
 
 class Ratios:
-    """The past ratios of used time to limit: of each user, each partition, and all jobs.
+    """How much of their time limits past jobs used, by user, by partition and for all jobs.
 
     Args:
         history: ended jobs; jobs that never ran, or had no limit, are left out.
@@ -40,7 +40,7 @@ class Ratios:
         self.asked: Counter[str] = Counter()
 
     def of(self, user: str, partitions: Sequence[str]) -> NDArray[np.float64]:
-        """Return the sorted ratios of a job's user, else of its partition, else of all jobs."""
+        """Return the sorted ratios of used time to limit of the user's past jobs, else the partition's, else all."""
         for kind, names in (("user", [user]), ("partition", partitions), ("all", [""])):
             for name in names:
                 found = self._of.get((kind, name))
@@ -51,7 +51,7 @@ class Ratios:
 
 
 def drawn(ratios: NDArray[np.float64], share: float, used: float) -> float:
-    """Return a past ratio of used time to limit above ``used``; 1 if there is none.
+    """Return a past ratio of used time to limit that is above ``used``; 1 if there is none.
 
     Args:
         ratios: sorted.

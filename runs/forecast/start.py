@@ -19,7 +19,7 @@ from pipistrelle.traces.slurm.state.records import LiveJob, LiveShare
 
 
 class Situation(Struct, kw_only=True):
-    """Everything that a forecast starts from; times are in simulated seconds.
+    """The state of a live cluster from which a forecast starts; times are in simulated seconds.
 
     Attributes:
         running, waiting: in the order of submission.
@@ -41,7 +41,7 @@ class Situation(Struct, kw_only=True):
 
 
 class Primed(Struct):
-    """A controller in the state of the live cluster.
+    """A controller that has been brought into the state of the live cluster.
 
     Attributes:
         records: {id that squeue shows: the controller's record of the job or array}.
@@ -85,7 +85,7 @@ def primed(situation: Situation) -> Primed:
 
 
 def _priorities(found: Primed, situation: Situation) -> None:
-    """Compute fairshare from the usage in the files, and the priorities that the files lack."""
+    """Compute fairshare from the usage in the files, and the priorities of jobs whose priority the files lack."""
     controller = found.controller
     told = {shown: job.priority for shown, job in found.records.items()}
     controller.set_priorities(situation.now)
@@ -97,7 +97,7 @@ def _priorities(found: Primed, situation: Situation) -> None:
 
 
 def _shares(found: Primed, shares: Sequence[LiveShare] | None) -> None:
-    """Set the usage of associations to the values that sshare printed."""
+    """Set the recorded usage of each user and account to the value that sshare printed."""
     accounts = found.controller.accounts
     for one in shares or ():
         at = accounts.by_user.get((one.user, one.account, one.partition), -1) if one.user else -1
@@ -110,7 +110,7 @@ def _shares(found: Primed, shares: Sequence[LiveShare] | None) -> None:
 
 
 def _ended(controller: Controller, situation: Situation) -> None:
-    """Record the jobs that have ended, for dependencies on them."""
+    """Tell the controller which jobs have ended, because queued jobs may depend on them."""
     for (number, task), state in situation.ended.items():
         job = SlurmJob(0, Submission(number=number, submit=0.0))
         job.state, job.array_task, job.start = state, task, 1
@@ -141,7 +141,7 @@ def _run(found: Primed, entry: QueuedJob, situation: Situation) -> None:
 
 
 def _pinned(found: Primed, job: SlurmJob, live: LiveJob) -> Alloc:
-    """Return a running job's allocation, as far as the files give it."""
+    """Return a running job's allocation; whatever the files do not give is chosen."""
     controller = found.controller
     machine = controller.machine
     part = machine.partitions[job.part]
@@ -170,9 +170,9 @@ def _memory(job: SlurmJob, cpus: int) -> int:
 
 
 def _told(found: Primed, live: LiveJob, mask: int) -> Alloc:
-    """Return what a job takes of each node, as printed by ``scontrol -d``.
+    """Return what a running job holds on each of its nodes, as ``scontrol -d`` printed it.
 
-    Return {} if the output lacks one of the nodes.
+    Return {} if the output lacks one of the job's nodes (``mask``).
     """
     alloc: Alloc = {}
     index = found.controller.machine.index
@@ -201,7 +201,7 @@ def _chosen(controller: Controller, job: SlurmJob, live: LiveJob, mask: int) -> 
 
 
 def _even(controller: Controller, job: SlurmJob, live: LiveJob, nodes: Sequence[int]) -> Alloc:
-    """Return the job's CPUs spread evenly over its nodes."""
+    """Return an allocation that spreads the job's CPUs evenly over ``nodes``."""
     each, more = divmod(max(len(nodes), live.cpus or job.min_cpus), len(nodes))
     alloc: Alloc = {}
     for place, at in enumerate(nodes):
@@ -211,7 +211,7 @@ def _even(controller: Controller, job: SlurmJob, live: LiveJob, nodes: Sequence[
 
 
 def _fitting(found: Primed, alloc: Alloc) -> Alloc:
-    """Return an allocation reduced to what is free on its nodes."""
+    """Return an allocation, reduced to the CPUs, memory and gres that are free on its nodes."""
     machine = found.controller.machine
     fitted: Alloc = {}
     for at, (cpus, memory, gres) in alloc.items():
@@ -227,7 +227,7 @@ def _fitting(found: Primed, alloc: Alloc) -> Alloc:
 
 
 def _taken(gres: Mapping[str, int], free: Mapping[str, int]) -> dict[str, int]:
-    """Return what a node has free of a job's gres (generic resources).
+    """Return how much of a job's gres (generic resources) a node can give from what is ``free`` on it.
 
     The result uses the node's names, such as ``gpu:a100`` for a job's ``gpu``.
     """

@@ -63,7 +63,7 @@ def in_order(compute: Callable[[int], T], count: int, jobs: int | None = None) -
 
 
 def _work(compute: Callable[[int], T], numbers: range, sends: Connection, others: list[Connection]) -> None:
-    """Send the results for these numbers; the process ends if nobody reads them."""
+    """Compute the results of these numbers and send each to the parent process."""
     for one in (signal.SIGINT, signal.SIGTERM):
         signal.signal(one, signal.SIG_DFL)
     for pipe in others:

@@ -117,7 +117,7 @@ def read_platform(name: str) -> "Platform | SimGridPlatform":
 
 
 def _table_beside(platform: str, text: str) -> "list[NodeRow]":
-    """Read the node table that a platform file names.
+    """Read the node table that a platform file (path ``platform``, content ``text``) names.
 
     The table must be in the platform file's folder.
     """
@@ -290,7 +290,7 @@ def platform_for(workload: Workload, name: str = "") -> Platform:
 
 
 def _size_text(workload: Workload) -> str | None:
-    """Return in words where the workload's format gives the machine's size; None if nowhere."""
+    """Return a text that says where the workload's format gives the machine's size; None if nowhere."""
     if not is_log(workload):
         return f"MaxProcs or MaxNodes in its header (SWF), nb_res (JSON), 1 to {MOST_UNITS:,}"
     return f"a site of 1 to {MOST_UNITS:,} nodes" if workload.format == HaizeaLog.format else None

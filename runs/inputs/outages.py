@@ -61,7 +61,7 @@ def failure_plan(
 
 
 def _known(text: str) -> dict[str, Callable[[], FailureSpec]]:
-    """Return {name: loader} of the library's models and the model file in ``text``."""
+    """Return {name: function that loads the failure model} of the library's models and the file in ``text``."""
     known = failure_catalogue.specs()
     name = text.partition(",")[0].strip()
     if name.endswith(".toml") and os.path.isfile(name):
@@ -132,7 +132,7 @@ def on_machine(
 
 
 def _merged(rows: Iterable[tuple[Outage, int]]) -> Outages:
-    """Merge overlapping outages of each node into one outage."""
+    """Merge the overlapping outages of each node into one outage; ``rows`` are (outage, number of the node)."""
     streams: list[list[Outage]] = []
     ends: list[dict[int, float]] = []
     for row, _ in rows:
@@ -158,7 +158,7 @@ def _refuse_overlaps(rows: list[tuple[Outage, int]], log: OutageLog) -> None:
 
 
 def _numbers(log: OutageLog, platform: Platform, hosts: Sequence[str]) -> list[int]:
-    """Return the machine's node number for each node in the log, or raise OutageError."""
+    """Return, for each node in the log, its number on the machine, or raise OutageError."""
     names = log.nodes
     known = {name: number for number, name in enumerate(hosts)} or numbers_by_name(platform)
     if log.format in _OWN_NAMES and not any(name in known for name in names):

@@ -244,7 +244,7 @@ class Merge(Step, frozen=True, kw_only=True):
         return "date" if all(one.epoch is not None for one in workloads) else "zero"
 
     def load_others(self, beside: Sequence[str] = ()) -> "list[Workload]":
-        """Load the workloads to merge with the first one.
+        """Load the workloads that this step merges with the first workload.
 
         Options for logs are rejected if neither a workload nor one of the files ``beside`` is a log. Raise
         PipistrelleError if no workload is named, or one is wrong.

@@ -66,7 +66,7 @@ _DEEPEST: Final = 10
 
 
 class PrivateConfiguration(Struct, frozen=True):
-    """The files of a private run.
+    """The files of Slurm's configuration for a private run, and how they differ from the centre's.
 
     Attributes:
         files: {name: text}; ``@STATE@`` stands for the private folder.
@@ -146,7 +146,7 @@ def _kept_lines(conf: Path) -> tuple[list[str], Counter[str]]:
 
 
 def _without(line: str, left_out: frozenset[str], dropped: Counter[str]) -> list[str]:
-    """Return the words KEY=VALUE of a line, without those keys."""
+    """Return the words KEY=VALUE of a line of slurm.conf, without the keys ``left_out``; count these in ``dropped``."""
     words = []
     for word in re.findall(r'(?:[^\s"]|"[^"]*")+', line):
         key = word.partition("=")[0]
@@ -158,7 +158,10 @@ def _without(line: str, left_out: frozenset[str], dropped: Counter[str]) -> list
 
 
 def _gres(path: Path, dropped: Counter[str]) -> tuple[str, list[str]]:
-    """Return the text of gres.conf with files of the private folder, and the names of these files."""
+    """Return the text of gres.conf for a private run, and the device files that it names.
+
+    The device files of the centre are replaced by files in the private folder.
+    """
     if not path.is_file():
         return "", []
     lines: list[str] = []
@@ -184,7 +187,7 @@ def _gres(path: Path, dropped: Counter[str]) -> tuple[str, list[str]]:
 
 
 def _lines(path: Path, folder: Path, depth: int = 0) -> Iterator[tuple[str, str]]:
-    """Yield each line and its place, without comments, and with continued and included lines."""
+    """Yield each line of slurm.conf and of included files, joined if continued, without comment; and its location."""
     text, first = "", 0
     for number, raw in enumerate(read_text(path).splitlines(), start=1):
         line = raw.partition("#")[0].rstrip()

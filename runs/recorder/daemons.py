@@ -62,7 +62,7 @@ def require_programs() -> dict[str, str]:
 
 
 class CommandFailed(RecorderError):
-    """A command of Slurm failed, but slurmctld still runs."""
+    """A command of Slurm failed, although slurmctld is still running."""
 
 
 class Daemons:
@@ -122,7 +122,10 @@ class Daemons:
         }
 
     def _open_to_users(self) -> None:
-        """Let jobs, which are not root's, read the clock; and remove the folders even if this process is killed."""
+        """Let the processes of jobs, which do not run as root, read the virtual clock.
+
+        Also start a process that removes the private folders even if this process is killed.
+        """
         clock = Path(self.time.environment["PIPISTRELLE_CLOCK"])
         clock.parent.chmod(0o755)
         clock.chmod(0o666)
@@ -166,14 +169,14 @@ class Daemons:
         return "no error in slurmctld's log"
 
     def to(self, seconds: float) -> None:
-        """Move the clock to a time (s after time 0) unless it is later already."""
+        """Move the virtual clock to a time (s after time 0) unless it is later already."""
         wanted = _START + round(seconds * NANOSECONDS)
         while self.time.now < wanted:
             self.time.run(wanted)
 
     @property
     def now(self) -> float:
-        """The time (s after time 0)."""
+        """The virtual time (s after time 0)."""
         return (self.time.now - _START) / NANOSECONDS
 
     def command(self, name: str, *words: str) -> str:
@@ -188,7 +191,7 @@ class Daemons:
     def submit_all(
         self, jobs: Sequence[PlannedJob], commands: Sequence[TimedCommand], progress: Callable[[int, float], None]
     ) -> list[str]:
-        """Submit the jobs at their times; return texts about those that slurmctld refused.
+        """Submit the jobs at their times; return a text about each job that slurmctld refused.
 
         Sets ``cells["id"]`` of each job that was accepted.
 
@@ -220,12 +223,12 @@ class Daemons:
         return refused
 
     def _control(self, command: TimedCommand) -> None:
-        """Run a command of scontrol at its time."""
+        """Run a command of scontrol at the virtual time that it names."""
         self.to(command.time + _WITHIN)
         self.command("scontrol", *command.words)
 
     def wait(self, until: float, progress: Callable[[int, float], None], count: int) -> bool:
-        """Let time pass until no job can run any more, or until a time (s); return whether jobs are left."""
+        """Let virtual time pass until no job can run, or until ``until`` (s); return whether jobs are still queued."""
         last, same = "", 0
         while self.now < until:
             self.to(min(self.now + _LOOK, until))
@@ -242,7 +245,7 @@ class Daemons:
 
 
 def _stand_ins(users: Sequence[str]) -> dict[str, str]:
-    """Return {user of the workload: an account of this system}; several users share one if there are few."""
+    """Return {user of the workload: account of this computer that submits the user's jobs}."""
     known = {entry.pw_name for entry in pwd.getpwall()}
     found = {user: user for user in users if user in known}
     spare = sorted(known - set(found) - {"root"}) or ["root"]
@@ -251,7 +254,7 @@ def _stand_ins(users: Sequence[str]) -> dict[str, str]:
 
 
 def _translated(text: str, ids: dict[str, str]) -> str:
-    """Replace the workload's names of jobs in a dependency by Slurm's ids; a job that was not submitted becomes 1."""
+    """Replace the workload's job names in a dependency by Slurm's job ids; 1 if the job was not submitted."""
     parts = []
     for mark, part in _parts(text):
         kind, *names = part.split(":")

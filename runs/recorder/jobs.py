@@ -31,7 +31,7 @@ _RECORDED: Final = frozenset(
 
 
 class TimedCommand(Struct, frozen=True):
-    """The words of a command of scontrol, and its time (s)."""
+    """A command of scontrol as words, and the virtual time at which to run it (s)."""
 
     time: float
     words: list[str]
@@ -73,7 +73,7 @@ class PlannedJob(Struct):
 
 
 def planned_jobs(workload: Workload, default_partition: str) -> tuple[list[PlannedJob], list[str]]:
-    """Return the jobs in the order of submission, and texts about what is not recorded.
+    """Return the jobs in the order of submission, and warnings about what a recording cannot include.
 
     An array is one job. Times are moved so that the first submission is at 121 s, unless a file of events begins later.
 

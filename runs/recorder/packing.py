@@ -64,7 +64,7 @@ _ALLOCATION: Final = re.compile(r"Nodes=(\S+) CPU_IDs=(\S+) Mem=(\d+) GRES=(\S*)
 
 
 class Packing:
-    """Reads slurmctld's log once, and writes the files of a recording."""
+    """A reader of slurmctld's log that writes the files of a recording."""
 
     def __init__(self, log: Path, state: str) -> None:
         self._state = state
@@ -134,7 +134,7 @@ class Packing:
             self.passes[-1][3].append(job)
 
     def _add_requests(self) -> None:
-        """Add the requests for passes: the first answer of a node of an ended job."""
+        """Add an event for each ended job: the first answer of one of its nodes, which requests a scheduling pass."""
         held: dict[str, set[str]] = {}
         starts = iter([*self.starts, ("", float("inf"), "", "", "")])
         following = next(starts)
@@ -188,7 +188,7 @@ def _seconds(text: str) -> float:
 
 
 def _number(text: str) -> str:
-    """Return Slurm's number of a job or task: ``34_0(38)`` is 38."""
+    """Return the job number in Slurm's text for a job or task: 38 for ``34_0(38)``."""
     found = _NUMBER.match(text)
     return text if found is None else found[found.lastindex or 0]
 
@@ -225,7 +225,7 @@ def _allocations(records: Iterable[dict[str, str]]) -> Iterable[list[str]]:
 
 
 def _event(job: PlannedJob) -> str:
-    """Return the submission as a line of a file of events."""
+    """Return the submission of a job as a line of the recording's file of events."""
     cells = job.cells
     hours, minutes = divmod(int(cells["limit_min"]), 60)
     options = [option for option in job.options if not option.startswith(("--time=", "--job-name="))]

@@ -21,7 +21,7 @@ from pipistrelle.traces.workload import Workload
 
 
 class RecordingSummary(Struct, frozen=True):
-    """What was recorded.
+    """What a finished recording contains.
 
     Attributes:
         version: of slurmctld.
@@ -100,5 +100,5 @@ def record(
 
 
 def _last(files: dict[str, str]) -> Iterable[tuple[str, str]]:
-    """Return the files with slurm.conf last: a folder without it is no recording."""
+    """Return the files, slurm.conf last, because a folder without slurm.conf does not count as a recording."""
     return sorted(files.items(), key=lambda item: item[0] == "slurm.conf")

@@ -37,7 +37,7 @@ _EFFECT: Final = 10.0
 
 
 class Agreement(Struct, frozen=True):
-    """How many of the things compared are equal."""
+    """How many of the compared results of one kind (``what``) equal the recording."""
 
     what: str
     equal: int
@@ -45,17 +45,17 @@ class Agreement(Struct, frozen=True):
 
 
 class WholeRun(Struct, frozen=True):
-    """A simulation of all submissions, from an empty machine, beside the recording.
+    """A simulation of all submissions of a recording, from an empty machine, compared with the recording.
 
     Attributes:
         delays: "recorded" or "modelled".
         same: number of recorded starts that are simulated at the same second on the same nodes.
-        same_second: number of starts at the same second.
+        same_second: number of recorded starts that are simulated at the same second, on any nodes.
         starts: number of simulated starts.
-        largest_error: the largest relative error of a mean wait.
+        largest_error: the largest relative error of a simulated mean wait.
         waits: {(what, name): mean wait (s)} of partitions, accounts and QOS.
-        simulated: for each recorded start, the simulated one.
-        difference: the first start that differs, "" if none.
+        simulated: for each recorded start, the simulated start of the same job, or None.
+        difference: text about the first start that differs, "" if none.
         cause: why it differs.
     """
 
@@ -74,11 +74,11 @@ class SlurmCheck(Struct, frozen=True):
     """How close the scheduler ``slurm`` comes to a recording.
 
     Attributes:
-        name: of the recording.
-        starts: the recorded ones.
+        name: name of the recording.
+        starts: the recorded starts of jobs.
         waits: {(what, name): recorded mean wait (s)}.
-        passes: equal passes, priorities and nodes, each from the recorded state before it.
-        differences: of the passes.
+        passes: how many passes, priorities and nodes are equal if each is decided from the recorded state before it.
+        differences: the passes that are decided differently.
         runs: whole runs, with recorded and with modelled delays.
     """
 
@@ -91,7 +91,7 @@ class SlurmCheck(Struct, frozen=True):
 
     @property
     def agreements(self) -> list[Agreement]:
-        """Everything that was compared."""
+        """All comparisons with the recording, of passes and of whole runs."""
         whole = [Agreement(f"starts of a run, delays {one.delays}", one.same, len(self.starts)) for one in self.runs]
         return [*self.passes, *whole]
 
@@ -100,7 +100,7 @@ def check_recording(folder: Path, progress: Callable[[str], None] = lambda text:
     """Compare the scheduler ``slurm`` with a recording.
 
     Args:
-        progress: called with what begins.
+        progress: called with the name of each part of the comparison when it begins.
 
     Raises:
         PipistrelleError: the folder is not a recording, or a file is missing or damaged.
@@ -158,7 +158,7 @@ def _told(one: JobStart, other: JobStart | None) -> str:
 
 
 def _cause(recording: Recording, time: float, differences: Sequence[Difference], timing: Timing | None) -> str:
-    """Return why a start at a time (s) differs.
+    """Return a text that says why a simulated start at a time (s) differs from the recording.
 
     Args:
         differences: the passes that are decided differently.
@@ -179,7 +179,7 @@ def _cause(recording: Recording, time: float, differences: Sequence[Difference],
 
 
 def _late_answers(recording: Recording, time: float, timing: Timing) -> str:
-    """Return the text about a job that ended shortly before, and whose nodes answered later or sooner than modelled."""
+    """Return a text about a job that ended just before ``time`` whose nodes answered later or sooner than modelled."""
     found: list[tuple[float, str, float, float]] = []
     for start in recording.starts:
         end = start.time + recording.jobs[start.job.partition("_")[0]].runtime

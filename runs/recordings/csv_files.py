@@ -19,7 +19,7 @@ class CsvRow:
     where: str
 
     def __getitem__(self, column: str) -> str:
-        """Return the text in a column."""
+        """Return the text that the row has in a column."""
         return self.cells[column]
 
     def number(self, column: str, *, least: float = 0.0) -> float:
@@ -40,7 +40,7 @@ class CsvRow:
         return int(value)
 
     def wrong(self, column: str, expected: str) -> RecordingError:
-        """Return the error about a column's value."""
+        """Return an error that says what was ``expected`` in a column instead of its value."""
         found = quoted(self.cells[column])
         return RecordingError(f"wrong value of '{column}'", where=self.where, expected=expected, found=found)
 
@@ -64,7 +64,7 @@ def read_rows(folder: Path, name: str, columns: Sequence[str], *, optional: bool
 
 
 def missing(folder: Path, name: str) -> RecordingError:
-    """Return the error about a file that the recording should have."""
+    """Return the error about a missing file that every recording must have."""
     return RecordingError(
         f"the recording has no file '{name}'",
         where=printable(str(folder)),

@@ -74,7 +74,7 @@ class PassLog:
 
 
 def log_lines(folder: Path) -> Iterator[tuple[float | None, str, str]]:
-    """Yield time (s), text, and file and line of each log line; the time is None if it has not changed.
+    """Yield (time (s), text, "file:line") for each log line; the time is None if equal to that of the line before.
 
     Raises:
         PipistrelleError: the log is truncated or corrupt, or a line is damaged.
@@ -148,7 +148,7 @@ class _Reader:
         return self._found
 
     def _read_backfill(self, text: str) -> None:
-        """Read a line of a backfill pass."""
+        """Read a log line that backfill wrote."""
         current = self._current
         if text.startswith("bf: beginning"):
             self._begin("backfill", PassLog(), backfill=True)
@@ -169,7 +169,7 @@ class _Reader:
             self._current, self._backfill = None, False
 
     def _read_line(self, text: str) -> None:
-        """Read a line that is not of backfill."""
+        """Read a log line that was not written by backfill."""
         current = self._current
         if "no jobs to backfill" in text:
             self._current, self._backfill = None, False

@@ -11,7 +11,7 @@ _NUMBER: Final = re.compile(r"\d+")
 
 
 class JobStart(NamedTuple):
-    """A start of a job or of a task of an array: its name, time (s) and nodes."""
+    """One start of a job or array task: its name, time (s) and nodes."""
 
     job: str
     time: float

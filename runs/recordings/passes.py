@@ -25,7 +25,7 @@ from pipistrelle.schedulers.slurm.passes.main_pass import main_pass
 
 
 class Difference(NamedTuple):
-    """A step that our controller decides differently: its time (s), what differs, and the log's line."""
+    """A step of the log at which our controller decides differently: time (s), what differs, and file and line."""
 
     time: float
     text: str
@@ -89,7 +89,7 @@ class Player:
             getattr(self, f"on_{step.kind}")(step)
 
     def on_submit(self, step: LogStep) -> None:
-        """Submit a job and compare its first priority; then use the recorded one."""
+        """Submit a job and compare its first priority with the log; then give the job the recorded priority."""
         sub, tasks, _ = self.jobs[step.job]
         ids = [f"{step.job}_{task}" for task in tasks] or [step.job]
         job, refused = self.controller.submit(ids, sub, int(step.time), tasks)
@@ -102,7 +102,7 @@ class Player:
             job.priority = step.data
 
     def on_priority(self, step: LogStep) -> None:
-        """Compare a recalculated priority of a pending job; then use the recorded one."""
+        """Compare a recalculated priority of a pending job with the log; then give the job the recorded priority."""
         number = int(step.job)
         found = [one for one in self.controller.by_number.get(number, []) if one.state == PENDING]
         if not found:
@@ -162,7 +162,7 @@ class Player:
         self.controller.set_priorities(int(step.time))
 
     def preempt(self, victim: SlurmJob, _: SlurmJob) -> None:
-        """Kill a preempted job; the log says when it is requeued."""
+        """Kill the preempted job ``victim``; a later line of the log says when it is requeued."""
         self.controller.release(victim, "PREEMPTED", self.now, completing=True)
 
     def on_main(self, step: LogStep) -> None:
@@ -270,13 +270,13 @@ class Player:
                     self.force(job, real)
 
     def real(self, name: str) -> Alloc | None:
-        """Return the recorded allocation of a job; None if it belongs to a later restart."""
+        """Return the recorded allocation of a job; None if the recorded allocation is that of a later restart."""
         if self.restarts[name] > 1 and self.starts[name] + 1 < self.restarts[name]:
             return None
         return self.alloc.get(name)
 
     def force(self, job: SlurmJob, alloc: Alloc) -> None:
-        """Replace the allocation of a running job by the recorded one."""
+        """Replace the nodes and resources of a running job by those in the recording (``alloc``)."""
         controller = self.controller
         part = controller.machine.partitions[job.part]
         controller.machine.give(job.alloc)
@@ -288,11 +288,11 @@ class Player:
         controller.limits.begin(job)
 
     def note(self, step: LogStep, text: str) -> None:
-        """Append the text of a difference, with the time of the step."""
+        """Append to `differences` that our controller differs at this step; ``text`` says how."""
         self.differences.append(Difference(step.time, text, step.where))
 
     def shares(self) -> dict[str, float]:
-        """Return {what was compared: share of equal results}."""
+        """Return {kind of result: share of our results that equal the recording}."""
         counts = self.counts
         return {
             name: counts[equal] / counts[name] if counts[name] else 1.0

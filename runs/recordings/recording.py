@@ -164,7 +164,7 @@ class Recording:
 
     @cached_property
     def starts(self) -> list[JobStart]:
-        """Every start, in the order of the controller."""
+        """Every start of a job or task, in the order in which the controller started them."""
         found = []
         for row in read_rows(self.folder, "starts.csv", ("id", "time", "nodes", "label")):
             nodes = tuple(expanded(row["nodes"], row.where))
@@ -178,13 +178,13 @@ class Recording:
 
     @cached_property
     def incarnations(self) -> Counter[str]:
-        """{id of a job: how often it started}; empty if this was not recorded."""
+        """{id of a job: number of its starts}; empty if this was not recorded."""
         rows = read_rows(self.folder, "incarnations.csv", ("jobidraw", "start"), optional=True)
         return Counter(row["jobidraw"] for row in rows if row["start"])
 
     @cached_property
     def allocations(self) -> dict[str, dict[str, Amounts]]:
-        """{name of a job: {node: what its last start allocated there}}; empty if this was not recorded."""
+        """{name of a job: {node: resources that its last start allocated there}}; empty if this was not recorded."""
         found: dict[str, dict[str, Amounts]] = defaultdict(dict)
         for row in read_rows(self.folder, "alloc.csv", ("id", "node", "cpus", "mem", "gpus"), optional=True):
             gpus = row.whole("gpus")

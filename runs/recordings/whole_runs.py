@@ -41,7 +41,7 @@ _SUBMISSION: Final = 0.049
 
 @dataclass
 class Timing:
-    """Details of time in slurmctld.
+    """Details of slurmctld's timing that a simulation takes from a recording or models.
 
     Attributes:
         delays: {job: time (s) from its end to its request for a pass}; the other jobs' delays are modelled.
@@ -57,7 +57,7 @@ class Timing:
 
 
 def recorded_timing(recording: Recording) -> Timing:
-    """Return the details of a recording."""
+    """Return the timing details of a recording."""
     return Timing(_delays(recording), _phases(recording), *_early_and_twice(recording))
 
 
@@ -73,7 +73,7 @@ def _delays(recording: Recording) -> dict[str, float]:
 
 
 def _phases(recording: Recording) -> list[tuple[float, float]]:
-    """Return the phases of the main loop.
+    """Return at which fraction of a second the main loop ran, as `Timing.phases`.
 
     With the recording's clock, the loop sometimes slips by 0.02 to 0.9 s.
     """
@@ -183,7 +183,7 @@ def play_on_engine(recording: Recording) -> list[JobStart]:
 
 
 def by_name(starts: Sequence[JobStart]) -> dict[str, list[JobStart]]:
-    """Return {name of a job: its starts}."""
+    """Return {name of a job: its starts}, from a list of starts."""
     found: dict[str, list[JobStart]] = defaultdict(list)
     for start in starts:
         found[start.job].append(start)
@@ -205,18 +205,18 @@ def mean_waits(recording: Recording, starts: Sequence[JobStart]) -> dict[tuple[s
 
 
 def largest_error(waits: dict[tuple[str, str], float], others: dict[tuple[str, str], float]) -> float:
-    """Return the largest relative error of the mean waits ``others``."""
+    """Return the largest relative error of the mean waits ``others``, compared with ``waits``."""
     return max(
         (abs(others[group] / wait - 1) for group, wait in waits.items() if wait and group in others), default=0.0
     )
 
 
 def equal(one: JobStart, other: JobStart | None) -> bool:
-    """Return whether two starts are at the same second on the same nodes."""
+    """Return whether two starts of a job are at the same second on the same nodes; False if ``other`` is None."""
     return other is not None and int(one.time) == int(other.time) and set(one.nodes) == set(other.nodes)
 
 
 def pairs(starts: Sequence[JobStart], others: Sequence[JobStart]) -> list[tuple[JobStart, JobStart | None]]:
-    """Return each start with the same start in ``others``: that of the same job, with the same number."""
+    """Return each start with its match in ``others``, which is the same job's start with the same number."""
     left = {name: iter(some) for name, some in by_name(others).items()}
     return [(start, next(left.get(start.job, iter(())), None)) for start in starts]

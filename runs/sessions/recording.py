@@ -89,7 +89,7 @@ class RecordingTransport:
 
 
 def header_of(spec: RunSpec, setup: Setup) -> HeaderMaker:
-    """Return a function that makes the header of a run's session."""
+    """Return a function that makes the first line of a run's session file."""
 
     def header(run_id: str, hello: HelloData, welcome: WelcomeData) -> SessionHeader:
         return SessionHeader(

@@ -66,7 +66,7 @@ class Parting:
 
 @dataclass(frozen=True, slots=True)
 class PlayedSession:
-    """The result of a replay.
+    """The result of a replay of a session to a scheduler.
 
     It has the numbers of equal notices and decisions, and the first difference (None: no difference).
     """
@@ -186,7 +186,7 @@ def _plain(decision: Decision) -> object:
 
 
 def _misses(recorded: Reply, found: Reply) -> bool:
-    """Return whether a scheduler asks for wake-ups that the recorded reply did not ask for.
+    """Return whether the reply ``found`` requests wake-ups that the recorded reply did not request.
 
     The recording then lacks the notices for these wake-ups. Wake conditions are not compared: if the scheduler would
     have decided something at an event that was held back, it decides it at the next notice, and differs there.

@@ -173,13 +173,13 @@ class BroughtUp(RecordingTransport):
 
 
 def _pass_over(exchange: Exchange) -> None:
-    """Send nothing for a recorded notice, because the saved state already includes it."""
+    """Do nothing with a recorded notice and reply, because the saved state already includes them."""
 
 
 def run_kept(
     spec: RunSpec, options: RunOptions, keeping: Keeping, last: tuple[SnapshotHeader, dict[str, Any]] | None = None
 ) -> Result:
-    """Simulate a run with snapshots, or continue it from the snapshot ``last``.
+    """Simulate a run and save snapshots of it, or continue a run from its snapshot ``last``.
 
     An early end of the run raises no error. Snapshots and session are kept in the folder ``options.out``. If the
     options replace the outputs, the caller must lock the folder.

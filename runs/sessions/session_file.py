@@ -282,7 +282,7 @@ class SessionReader:
 
 
 def _checked(lines: Iterator[bytes], where: str) -> Iterator[tuple[int, bytes]]:
-    """Yield each message with its line number, after a digest has verified it."""
+    """Yield each message with its line number, once a digest of the file has verified it."""
     digest = hashlib.sha256(next(lines, b""))
     together: list[bytes] = []
     first = 2

@@ -115,7 +115,7 @@ class TakenOver:
             raise
 
     def _describe(self, pause: Pause) -> None:
-        """Write the new scheduler and the snapshot's origin to the new run's configuration files."""
+        """Write the new scheduler, and the snapshot from which it continues, to the new run's configuration files."""
         welcome, hello = pause.simulation.welcome, pause.simulation.hello
         scheduler = {"name": hello.name, "version": hello.version, "features": list(welcome.features)}
         write_output(self._target / CONFIG_FILE, to_json({**read_config(self._source), "scheduler": scheduler}))
@@ -137,7 +137,7 @@ class TakenOver:
 
 
 def _joined(job: Job) -> float:
-    """Return when (s) a job joined the queue.
+    """Return when (s) a job joined the queue, which is after its dependencies.
 
     A job held by a dependency joins later than it was submitted.
     """

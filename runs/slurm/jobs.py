@@ -17,7 +17,7 @@ _CPUS: Final = "cpus"
 
 
 def fitted(trace: Workload, files: SlurmFiles, platform: Platform) -> Workload:
-    """Return the jobs of a log as the cluster of a slurm.conf would accept them.
+    """Return the jobs of a log, changed as the cluster of a slurm.conf would accept them.
 
     A job without a partition gets the default partition. With ``select/linear``, the size of a job becomes the least
     number of whole nodes of its partition that holds its tasks. If the cluster does not allocate memory to

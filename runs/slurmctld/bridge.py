@@ -70,7 +70,7 @@ _IDS: Final = re.compile(r"(?<=[:])(\d+)(?:_(\d+))?")
 
 
 class Bridge:
-    """Answers the server's notices with the decisions of a slurmctld.
+    """The scheduler ``slurmctld``: it answers the server's notices with the decisions of an unmodified slurmctld.
 
     Args:
         config: the cluster's slurm.conf.
@@ -176,7 +176,7 @@ class Bridge:
     # -- time
 
     def _time(self, nanoseconds: int) -> float:
-        """Return the server's time for slurmctld's."""
+        """Convert slurmctld's virtual time (ns since 1970) to the server's simulated time (s)."""
         return (nanoseconds - EPOCH_S * NANOSECONDS) / NANOSECONDS
 
     @property
@@ -186,7 +186,7 @@ class Bridge:
         return self._slurm
 
     def _run(self, now: float, until: float | None) -> float:
-        """Let slurmctld work until it decides, or until the server's next event; return the server's time then."""
+        """Run slurmctld until it decides something or the server's next event is due; return that time (s)."""
         clock = self.slurm.time
         limit = clock.now + _IDLE if until is None else EPOCH_S * NANOSECONDS + round(until * NANOSECONDS)
         limit = min(limit, clock.now + _STRETCH)
@@ -247,7 +247,7 @@ class Bridge:
         self._decisions.append(kind(self._time(self.slurm.time.now), data))
 
     def _serve(self) -> None:
-        """Answer slurmctld, and handle what it starts and ends, until it is idle."""
+        """Answer slurmctld's messages, and turn the starts and ends of jobs into decisions, until slurmctld is idle."""
         slurm = self.slurm
         while True:
             slurm.nodes.serve()
@@ -283,7 +283,7 @@ class Bridge:
         self._decide(ExecuteJob, ExecuteJobData(job.id, str(NodeSet.of(units)), None, takes))
 
     def _struck(self, number: int, state: int) -> None:
-        """Handle that slurmctld ends a running job: its limit, its preemption, or a command."""
+        """Tell the server that slurmctld ends a running job because of its limit, a preemption or a command."""
         nodes = self.slurm.nodes
         node = nodes.running[number]
         if number in self._running:  # else the server has ended it
@@ -333,7 +333,7 @@ class Bridge:
         self._slurm.advance(EPOCH_S * NANOSECONDS)
 
     def _submit_all(self, jobs: list[JobDescription]) -> None:
-        """Submit jobs; the tasks of an array that come together are one submission."""
+        """Submit jobs; tasks of an array that the server submits at once become one array."""
         arrays: dict[tuple[str, str], list[JobDescription]] = {}
         for job in jobs:
             again = self._requeued.pop(_first(job.id), None)
@@ -383,7 +383,7 @@ class Bridge:
             self._named.setdefault(name, f"{found}_{one.options['array-task']}")
 
     def _dependency(self, text: str) -> str:
-        """Return a dependency with Slurm's numbers of jobs."""
+        """Return a dependency with the workload's job ids replaced by Slurm's job numbers."""
 
         def number(match: re.Match[str]) -> str:
             whole = match[0]
@@ -445,7 +445,7 @@ class Bridge:
             raise PolicyFailed("Slurm does not change the state of nodes", where=names, found=said.strip())
 
     def _may_requeue(self, number: int) -> bool:
-        """Return whether Slurm puts a job back into the queue when it loses its nodes."""
+        """Return whether Slurm requeues a job if its nodes fail."""
         return " Requeue=1 " in self.slurm.command(["scontrol", "--oneliner", "show", "job", str(number)])[1]
 
     def _announced(self, event: MaintenanceAnnounced) -> None:
@@ -475,5 +475,5 @@ class Bridge:
 
 
 def _first(job_id: str) -> str:
-    """Return the id of a job's first attempt."""
+    """Return the id of a job's first attempt, which is ``job_id`` without the attempt's number."""
     return job_id.rpartition("#")[0] or job_id

@@ -23,7 +23,7 @@ class BuildError(PipistrelleError):
 
 
 class Tools(NamedTuple):
-    """Files that were compiled.
+    """The paths of the compiled C programs of virtual time.
 
     Attributes:
         preload: library for ``LD_PRELOAD`` that puts a program into virtual time.

@@ -17,7 +17,7 @@ class VirtualTimeError(PipistrelleError):
 
 
 class JobNews(NamedTuple):
-    """A job's process has begun (``struck`` is False), or a signal has ended it.
+    """A report that a job's process has begun (``struck`` is False) or was ended by a signal.
 
     Attributes:
         place: number of the process, for `VirtualTime.end_job`.
@@ -57,11 +57,11 @@ class Conductor:
 
     @property
     def pid(self) -> int:
-        """Number of the process."""
+        """Process number of the conductor."""
         return self._process.pid
 
     def take_news(self) -> list[JobNews]:
-        """Return the jobs that have begun or were struck since the last call, by time and number."""
+        """Return reports of the jobs that began or were ended by a signal since the last call, by time and number."""
         news, self._news = sorted(self._news), []
         return news
 
@@ -79,7 +79,7 @@ class Conductor:
         self._process.stdout.close()
 
     def tell(self, line: str) -> None:
-        """Send a command that has no answer; raise VirtualTimeError if the conductor is gone."""
+        """Send the conductor a command that it does not answer; raise VirtualTimeError if the conductor is gone."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(line.encode() + b"\n")
@@ -88,7 +88,7 @@ class Conductor:
             raise self._gone() from None
 
     def ask(self, line: str) -> None:
-        """Send a command and wait until it is carried out; raise VirtualTimeError if that fails."""
+        """Send the conductor a command and wait until it is carried out; raise VirtualTimeError if that fails."""
         self.tell(line)
         assert self._process.stdout is not None
         while True:

@@ -62,7 +62,7 @@ class NodeOfCluster(NamedTuple):
 
 
 def derive(config: str, folder: Path, user: str, plugins: Path | None) -> tuple[list[NodeOfCluster], list[str]]:
-    """Write the configuration for a slurmctld to ``folder``; return the nodes, and remarks for the user.
+    """Write slurmctld's private configuration to ``folder``; return the nodes, and warnings for the user.
 
     Args:
         config: the cluster's slurm.conf.
@@ -70,7 +70,7 @@ def derive(config: str, folder: Path, user: str, plugins: Path | None) -> tuple[
         plugins: folder of Slurm's plugins.
 
     Raises:
-        PipistrelleError: the file is wrong, or needs what is not supported.
+        PipistrelleError: the file is wrong, or has a setting that is not supported.
     """
     files = read_slurm_files(config)
     _refuse(files.conf.text, files.conf.where)
@@ -120,7 +120,7 @@ def _own(folder: Path, user: str) -> Sequence[str]:
 
 
 def _refuse(text: "object", where: "object") -> None:
-    """Raise InputError if the configuration needs slurmdbd, or suspends jobs."""
+    """Raise InputError if a setting requires slurmdbd or suspends jobs."""
     assert callable(text)
     assert callable(where)
     enforced = text("AccountingStorageEnforce").lower()
@@ -151,7 +151,7 @@ def _refuse(text: "object", where: "object") -> None:
 
 
 def _derived(line: ConfLine, ports: dict[str, int], plugins: Path | None, remarks: list[str]) -> str:
-    """Return a line as slurmctld shall read it, or "" if nothing is left of it."""
+    """Return a line of slurm.conf, changed for the private slurmctld; "" if no key of it is kept."""
     first = line.pairs[0].key.lower() if line.pairs else ""
     pairs = line.pairs
     if first == _NODE:
@@ -173,7 +173,7 @@ def _derived(line: ConfLine, ports: dict[str, int], plugins: Path | None, remark
 
 
 def _ports(named: str, where: str, ports: dict[str, int]) -> str:
-    """Give each of the named nodes a port, and return Slurm's text for them."""
+    """Add a port for each of the named nodes to ``ports``; return the value of ``Port`` for slurm.conf."""
     names = expanded(named, where)
     first = FIRST_PORT + len(ports)
     if len(ports) + len(names) > _MOST_NODES:
@@ -188,7 +188,10 @@ def _written(key: str, value: str) -> str:
 
 
 def _installed(value: str, plugins: Path | None, where: str, remarks: list[str]) -> str:
-    """Return the plugins of a list that are installed."""
+    """Return a list of job_submit plugins without those that are not installed here.
+
+    Add a warning about each of these to ``remarks``.
+    """
     kept = []
     for name in value.split(","):
         stem = name.strip().replace("/", "_")

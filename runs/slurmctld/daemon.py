@@ -36,7 +36,7 @@ _SHOWN: Final = 400
 
 
 def installed() -> dict[str, str]:
-    """Return {name: path} of Slurm's programs.
+    """Return {name of a Slurm program: its path} for all programs that this scheduler needs.
 
     Raises:
         InputError: one is absent, or they are of another release.
@@ -155,7 +155,7 @@ class Slurmctld:
         )
 
     def _said(self) -> str:
-        """Return the lines in which slurmctld says why it ends."""
+        """Return the line in slurmctld's log that says why it ended; "" if there is none."""
         self._output.seek(0)
         log = self._folder / "slurmctld.log"
         text = (read_whole(log) if log.is_file() else b"") + self._output.read()
@@ -163,7 +163,7 @@ class Slurmctld:
         return " ".join(lines[:1])[-_SHOWN:]
 
     def user(self, name: str) -> int:
-        """Return the number of a user, who is made known to Slurm if need be."""
+        """Return the user number (uid) that Slurm has for a user of the workload; add the user to Slurm if new."""
         clean = _ODD.sub("_", name)
         if clean not in self._users:
             self._users[clean] = _FIRST_UID + len(self._users)
@@ -184,7 +184,7 @@ class Slurmctld:
         return " ".join(said.removeprefix("sbatch: error: ").split())[:_SHOWN] or f"sbatch: exit code {code}"
 
     def command(self, words: Sequence[str], more: dict[str, str] | None = None) -> tuple[int, str]:
-        """Run a command of Slurm; return its exit code and output."""
+        """Run a command of Slurm such as ``squeue``; return its exit code and output."""
         found = self.time.finish(
             [self._programs[words[0]], *words[1:]],
             {**self._env, **(more or {})},

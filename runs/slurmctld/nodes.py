@@ -20,7 +20,7 @@ _CHUNK: Final = 1 << 16
 
 
 class Struck(NamedTuple):
-    """slurmctld ends a job that runs; ``state`` is Slurm's state of the job."""
+    """A running job that slurmctld ends; ``state`` is the job's new state in Slurm's numbers."""
 
     job_id: int
     state: int
@@ -29,7 +29,7 @@ class Struck(NamedTuple):
 class StandIn:
     """The nodes of a cluster, as slurmctld sees them.
 
-    All messages are handled one at a time. Of the messages of one instant, those to the first node come first.
+    Messages are handled one at a time; at one instant, those to the first node come first.
 
     Args:
         nodes: the nodes, with their ports.
@@ -89,7 +89,7 @@ class StandIn:
                 self._register(at)
 
     def _answer_all(self) -> None:
-        """Answer all messages."""
+        """Answer all messages that slurmctld has sent so far."""
         while True:
             self._accept()
             if ready := self._received():
@@ -107,12 +107,12 @@ class StandIn:
             self._register(at)
 
     def script_ended(self, job_id: int, code: int) -> None:
-        """Report that a job's script has ended; ``code`` is its exit status."""
+        """Report to slurmctld that a job's script has ended; ``code`` is its exit status."""
         node = self.running.pop(job_id)
         self._send(wire.SCRIPT_ENDED, wire.script_ended(job_id, code, node))
 
     def epilog_ended(self, job_id: int, node: str) -> None:
-        """Report that nothing is left of a job on a node."""
+        """Report to slurmctld that no process of a job is left on a node."""
         self._send(wire.EPILOG_ENDED, wire.epilog_ended(job_id, node), answered=False)
 
     # -- private

@@ -23,7 +23,7 @@ def sbatch_words(job: JobDescription, numbers: Callable[[str], str]) -> list[str
     """Return the arguments of sbatch for a job.
 
     Args:
-        numbers: returns a dependency with Slurm's numbers of jobs, for one with those of the workload.
+        numbers: replaces the workload's job ids in a dependency by Slurm's job numbers.
     """
     options = job.options
     words = [f"--job-name={options.get('name') or job.id.rpartition('!')[2]}"]
@@ -45,7 +45,7 @@ def sbatch_words(job: JobDescription, numbers: Callable[[str], str]) -> list[str
 
 
 def _requested(request: Request | None, nodes: int) -> list[str]:
-    """Return the options for a job whose submission is not known: its request, or whole nodes."""
+    """Return the options of sbatch for a job's request, or for ``nodes`` whole nodes if the request is None."""
     if request is None:
         return [f"--nodes={nodes}"]
     model = "".join(f"{name}:" for name in request.gpu_models[:1])
@@ -70,7 +70,7 @@ def _requested(request: Request | None, nodes: int) -> list[str]:
 
 
 def takes_on(request: Request, cpus: Mapping[int, int], free_gpus: Mapping[int, Sequence[int]]) -> tuple[NodeTake, ...]:
-    """Return the tasks and GPUs of a job on each of its nodes.
+    """Return the tasks and GPUs that a job gets on each of its nodes.
 
     Tasks fill the nodes in order, and each later node gets at least one. The numbers of GPUs are the lowest free ones.
 

@@ -60,12 +60,12 @@ class VirtualTime:
 
     @property
     def reached(self) -> bool:
-        """Whether the last `run` came to its end; False: jobs or calls stopped it early."""
+        """Whether the last `run` reached its end time; False if a job or a connection stopped it earlier."""
         return self._conductor.reached
 
     @property
     def calls(self) -> int:
-        """Number of connections that programs have made to the ports of `answer_ports`."""
+        """Number of connections so far that programs have made to the ports of `answer_ports`."""
         return self._conductor.calls
 
     @property
@@ -127,7 +127,7 @@ class VirtualTime:
     ) -> tuple[int, str]:
         """Run a program to its end; return its exit code and what it printed.
 
-        Virtual time passes only while the program waits for it, and at most ``within`` ns.
+        The clock moves only while the program sleeps, and by at most ``within`` ns.
 
         Args:
             serve: answers the calls to the ports of `answer_ports`.
@@ -160,7 +160,7 @@ class VirtualTime:
             return code, printed.read().decode("utf-8", "replace")
 
     def run(self, to: int) -> list[JobNews]:
-        """Move the clock to ``to`` (ns), or to the first time at which jobs begin or are struck; return these jobs."""
+        """Move the clock to ``to`` (ns), or to the first begin or ending by a signal of jobs; return these jobs."""
         self._conductor.ask(f"run {to} {self.answered}")
         return self._conductor.take_news()
 
@@ -176,6 +176,6 @@ class VirtualTime:
         self._conductor.ask("settle")
 
     def end_job(self, place: int, code: int = 0) -> None:
-        """Let a job's process end with this exit code, and wait until all is idle."""
+        """Let the process with number ``place`` end with this exit code; wait until all programs are idle."""
         self._conductor.tell(f"end {place} {code}")
         self._conductor.ask("settle")

@@ -53,7 +53,7 @@ _LONGEST: Final = 1 << 28
 
 
 class Message(NamedTuple):
-    """A message's type, body and version of the protocol.
+    """A message between slurmctld and a node: its type, its body, and the version of the protocol.
 
     slurmctld speaks an older version to nodes that have not registered yet.
     """
@@ -64,7 +64,7 @@ class Message(NamedTuple):
 
 
 class Launch(NamedTuple):
-    """A batch job that a node shall start.
+    """Slurm's request to a node to start a batch job.
 
     Attributes:
         array_job, array_task: id of the array and index in it; 0 and `NO_VALUE` for a job that is no task.
@@ -86,7 +86,7 @@ class WireError(PipistrelleError):
 
 
 def text(value: str) -> bytes:
-    """Return a text as it is in a message."""
+    """Return a text in the encoding of Slurm's messages: its length, its bytes and a zero byte."""
     if not value:
         return bytes(4)
     encoded = value.encode() + b"\0"
@@ -94,7 +94,7 @@ def text(value: str) -> bytes:
 
 
 def frame(message: Message, uid: int) -> bytes:
-    """Return the bytes of a message that the user with number ``uid`` sends."""
+    """Return a message as bytes, as the user with number ``uid`` sends it."""
     sender = pack(">LLL", _AUTH_NONE, uid, uid) + text(_HOST)
     rest = (message.kind, len(message.body), 0, 0, 0)
     old = message.version == _OLDEST
@@ -104,7 +104,7 @@ def frame(message: Message, uid: int) -> bytes:
 
 
 def length_of(head: bytes) -> int:
-    """Return the length of a frame from its first four bytes."""
+    """Return the length in bytes of a frame, which its first four bytes (``head``) give."""
     length: int = unpack_from(">L", head)[0]
     if length > _LONGEST:
         raise WireError("slurmctld sent a message that is too long", found=f"{length:,} bytes")
@@ -112,7 +112,7 @@ def length_of(head: bytes) -> int:
 
 
 def message_of(whole: bytes) -> Message:
-    """Return the message in a frame, whose length is removed.
+    """Decode the message in a frame; ``whole`` is the frame without its first four bytes, the length.
 
     Raises:
         WireError: it is malformed, or of another version.
@@ -134,29 +134,29 @@ def message_of(whole: bytes) -> Message:
 
 
 def result(code: int) -> bytes:
-    """Return the body of `RESULT`."""
+    """Return the body of a `RESULT` message with this return code."""
     return pack(">L", code)
 
 
 def pong() -> bytes:
-    """Return the body of `PONG`: no load, and a gibibyte of free memory."""
+    """Return the body of a `PONG` message that reports no load, and a gibibyte of free memory."""
     return pack(">LQ", 0, 1024)
 
 
 def script_ended(job_id: int, code: int, node: str) -> bytes:
-    """Return the body of `SCRIPT_ENDED`; ``code`` is the script's, as from ``wait``."""
+    """Return the body of a `SCRIPT_ENDED` message; ``code`` is the script's exit status, as from ``wait``."""
     return pack(">BLLLL", 0, job_id, code, 0, 0) + text(node)
 
 
 def epilog_ended(job_id: int, node: str) -> bytes:
-    """Return the body of `EPILOG_ENDED`."""
+    """Return the body of an `EPILOG_ENDED` message about a job on a node."""
     return pack(">LL", job_id, 0) + text(node)
 
 
 def registration(
     node: str, now: int, shape: tuple[int, int, int, int, int], memory: int, gres: Mapping[str, int]
 ) -> bytes:
-    """Return the body of `REGISTRATION`.
+    """Return the body of the `REGISTRATION` message that describes a node to slurmctld.
 
     Args:
         now: the time (s).
@@ -186,7 +186,7 @@ def registration(
 
 
 def _gres_id(name: str) -> int:
-    """Return Slurm's number of a generic resource, which it computes from the name."""
+    """Return the number that Slurm computes from the name of a generic resource."""
     found = 0
     for at, letter in enumerate(name.encode()):
         found += letter << (at * 8 % 32)
@@ -194,7 +194,7 @@ def _gres_id(name: str) -> int:
 
 
 class _Reader:
-    """Takes values from the beginning of a body."""
+    """Decodes values from the beginning of a message's body."""
 
     def __init__(self, body: bytes) -> None:
         self._body, self._at = body, 0
@@ -215,7 +215,7 @@ class _Reader:
 
 
 def launch_of(body: bytes) -> Launch:
-    """Read the body of `LAUNCH`, or raise WireError."""
+    """Decode the body of a `LAUNCH` message, or raise WireError."""
     read = _Reader(body)
     try:
         job_id = read.number("L")
@@ -246,7 +246,7 @@ def launch_of(body: bytes) -> Launch:
 
 
 def ended_job(body: bytes) -> tuple[int, int]:
-    """Return the number and Slurm's state of the job that a message of `ENDING` is about, or raise WireError."""
+    """Return a job's number and its state in Slurm from the body of an `ENDING` message, or raise WireError."""
     # The credential, if there is one, has the job's number first; the number and the state come again after it.
     if len(body) < 5:
         raise WireError("slurmctld sent the end of a job in an unknown form")

@@ -122,7 +122,7 @@ class Curves:
         self._resample(samples, seed)
 
     def _resample(self, samples: Sequence[dict[int, float]], seed: int) -> None:
-        """Compute the means, shape (curves, x), and the means of bootstrap samples.
+        """Compute the means of all curves, shape (curves, x), and the means of bootstrap samples.
 
         The means of samples have shape (draws, curves, x).
         """
@@ -169,7 +169,7 @@ class Curves:
         return means, np.quantile(drawn, [(1 - self.level) / 2, (1 + self.level) / 2], axis=0)
 
     def path(self, curve: int) -> tuple[Floats, Floats]:
-        """Return points of an interpolated curve: axis numbers and metric values."""
+        """Return points of a curve's interpolation, for drawing it: axis numbers and metric values."""
         known = ~np.isnan(self.means[curve])
         if known.sum() < 2:
             return self.x[known], self.means[curve][known]
@@ -185,14 +185,14 @@ class Curves:
         return scaled
 
     def reach(self, curve: int, target: float) -> Crossing:
-        """Return where a curve reaches a target value."""
+        """Return the point on the numeric axis at which a curve reaches a target value."""
         targets = None if self.drawn is None else np.full(len(self.drawn), target)
         return self._reach(curve, target, targets)
 
     def meet(self, curve: int, other: int, place: int) -> Crossing:
-        """Return where a curve reaches a value of another curve.
+        """Return the point on the axis at which a curve reaches a given value of the curve ``other``.
 
-        The value is that of ``other`` at index ``place`` of the axis.
+        The value is that of ``other`` at the number with index ``place`` on the axis.
         """
         targets = None if self.drawn is None else self._monotone(self.drawn[:, other])[:, place]
         return self._reach(curve, float(self._monotone(self.means[other][None])[0, place]), targets)
@@ -207,7 +207,7 @@ class Curves:
         return Crossing(at=at, low=float(found[low]), high=float(found[high]), target=target)
 
     def _monotone(self, means: Floats) -> Floats:
-        """Return curves, shape (n, x), made monotone in their common direction."""
+        """Return curves (``means``), shape (n, x), made monotone in the common direction of all curves."""
         upright = means * self._sign
         above = np.maximum.accumulate(upright, axis=1)
         below = np.minimum.accumulate(upright[:, ::-1], axis=1)[:, ::-1]
@@ -215,7 +215,7 @@ class Curves:
         return middle
 
     def _solve(self, means: Floats, targets: Floats) -> Floats:
-        """Return where on the axis each curve reaches its target.
+        """Return the number on the axis at which each of n curves reaches its target, shape (n,).
 
         ``means`` has the shape (n, x), ``targets`` the shape (n,). The result is inf or -inf for a curve that reaches
         its target beyond the axis.
@@ -248,7 +248,7 @@ def break_even(
 
     Args:
         targets: values of the metric.
-        place: an index on the axis. The value of each curve there is a target for the other curves.
+        place: index of a number on the axis. The value of each curve there is a target for the other curves.
     """
     reached = [
         {"curve": name, **curves.reach(number, target).plain()}

@@ -21,7 +21,7 @@ _ENDED: Final = ("completed", "killed_at_walltime", "killed")
 
 
 class Gap(Struct, frozen=True):
-    """A trial without a value of a metric.
+    """A trial that has no value of a metric.
 
     Attributes:
         cell: {axis: value} of the trial's cell.
@@ -35,7 +35,7 @@ class Gap(Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """Return the cause in a few words, for a picture."""
+        """Return the cause of the missing value in a few words, for a picture."""
         return self.cause.partition(":")[0]
 
 
@@ -71,7 +71,7 @@ def _cause(trials: TrialTable, row: int, metric: str) -> str:
 
 
 def counted_causes(found: Iterable[Gap]) -> dict[str, int]:
-    """Return {cause: number of trials}, most frequent first."""
+    """Return {cause of a missing value: number of trials}, most frequent first."""
     counts: dict[str, int] = {}
     for gap in found:
         counts[gap.cause] = counts.get(gap.cause, 0) + 1
@@ -79,7 +79,7 @@ def counted_causes(found: Iterable[Gap]) -> dict[str, int]:
 
 
 def causes_text(found: Iterable[Gap]) -> str:
-    """Return the causes with their numbers of trials on one line; "" without gaps."""
+    """Return the causes of missing values with their numbers of trials, on one line; "" without gaps."""
     return "; ".join(f"{count:,} {cause}" for cause, count in counted_causes(found).items())
 
 

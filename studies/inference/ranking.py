@@ -18,10 +18,10 @@ Blocks = Literal["replicas", "cells"]
 
 
 class RankedValue(Struct, frozen=True, kw_only=True):
-    """One value of an axis and its place in a ranking; see `ranking` for blocks.
+    """A value of an axis and its position in a ranking; `ranking` says what blocks are.
 
     Attributes:
-        value: the value.
+        value: the value of the axis, such as a policy.
         rank: its mean rank over the blocks; 1 means that it is the best value in every block.
         best: number of blocks in which no other value is better.
         letters: values that share a letter do not differ significantly (Nemenyi).
@@ -34,7 +34,7 @@ class RankedValue(Struct, frozen=True, kw_only=True):
 
 
 class Ranking(Struct, frozen=True, kw_only=True):
-    """The values of an axis, ranked by a metric.
+    """A ranking of an axis's values, such as policies, by a metric.
 
     Attributes:
         axis, metric: the columns.

@@ -51,7 +51,7 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PairRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A metric of two cells that differ in one axis.
+    """A comparison of a metric between two cells that differ in one axis.
 
     Attributes:
         cell: {axis: value} of the other axes.
@@ -204,9 +204,9 @@ def cells_by_rest(trials: TrialTable, place: int) -> dict[CellKey, dict[Value, C
 def paired_samples(
     trials: TrialTable, cells: Sequence[Cell], metric: str, axis: str
 ) -> tuple[list[list[float]], list[int]]:
-    """Return a metric in each cell for the common replicas.
+    """Return a metric's values in each of the cells, for the replicas that have a value in all of them.
 
-    The numbers of these replicas are returned, too. Common replicas have a value of the metric in all cells.
+    The numbers of these replicas are returned, too.
 
     Raises:
         StatisticsError: replicas with the same number have different seeds.
@@ -223,7 +223,7 @@ def paired_samples(
 
 
 class SizeRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A metric of a size class of jobs under two values of one axis.
+    """A comparison of a metric between two values of one axis, for one size class of jobs.
 
     Attributes:
         name: the class: ``1``, ``2_15``, ``16_up``; ``all`` for all jobs.
@@ -269,9 +269,9 @@ def by_size(
 
 
 def more_axes(trials: TrialTable, rest: Sequence[str]) -> StatisticsError:
-    """Return the error for a study in which too many axes vary.
+    """Return the error for a comparison whose trials vary in axes that it does not allow (``rest``).
 
-    The comparison allows no further axes.
+    The user must select trials in which these axes do not vary.
     """
     return StatisticsError(
         f"other axes have more than one value: {', '.join(rest)}",

@@ -165,7 +165,7 @@ class TrialTable:
         return [Cell(key, rows) for key, rows in found.items()]
 
     def column(self, name: str) -> Sequence[Any]:
-        """Return a column.
+        """Return the values of a column, one per trial.
 
         If it is missing, raise StatisticsError, which suggests a similar name.
         """
@@ -281,7 +281,7 @@ class TrialTable:
         return found
 
     def metrics(self, names: Sequence[str]) -> list[str]:
-        """Return the named columns, or the default metrics that exist."""
+        """Return ``names``, checked to be columns; without names, the default metrics that the table has."""
         for name in names:
             self.column(name)
         found = list(names) or [name for name in USUAL if name in self.columns]
@@ -293,7 +293,7 @@ class TrialTable:
 
 
 def _variants(axes: Sequence[Sequence[Any]]) -> dict[str, str]:
-    """Return {column: axis of variants} of the options that the variants set.
+    """Return {column of an option: axis of variants whose values set this option}.
 
     ``axes`` is a study's description of its axes.
     """

@@ -54,7 +54,7 @@ class Costs(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, renam
         return set(self.of(dict.fromkeys(("all", *NODE_STATES), 0.0)))
 
     def of(self, node_seconds: Mapping[str, float]) -> dict[str, float]:
-        """Return the cost metrics of a trial.
+        """Return the cost metrics of a trial whose nodes spent ``node_seconds`` in each state.
 
         ``cost`` is the money for all node-hours of the trial, and ``cost_busy`` etc. the money for the node-hours in
         one state. ``energy`` and ``energy_busy`` etc. are in kWh, and ``energy_cost`` is money. A shared node

@@ -72,7 +72,7 @@ def class_names(by: By, workloads: Mapping[str, Workload], where: str) -> dict[s
 
 
 def job_classes(by: By, workloads: Mapping[str, Workload], table: JobTable) -> dict[str, NDArray[np.bool_]]:
-    """Return {class: which jobs of a table it has, shape (jobs,)}.
+    """Return {name of a class: whether each job of a table is in the class, shape (jobs,)}.
 
     The name of a class is, for example, ``queue_batch``.
 

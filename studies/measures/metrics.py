@@ -119,12 +119,12 @@ def metrics(
 
 
 def _size(table: JobTable) -> float:
-    """Return the number of units of the machine, or of cores of shared nodes."""
+    """Return the number of units of a trial's machine, or of cores if nodes are shared."""
     return table.units if table.resources is None else table.resources[CORES].total
 
 
 def _of_resources(resources: Mapping[str, ResourceFigures]) -> dict[str, Metric]:
-    """Return metrics such as ``utilisation_gpu`` and ``stranded_gpu_cores``, over the whole run."""
+    """Return the metrics of the resources of shared nodes, such as ``utilisation_gpu``, over the whole run."""
     found: dict[str, Metric] = {}
     for name, one in resources.items():
         found |= {f"{figure}_{name}": getattr(one, figure) for figure in _RESOURCE_FIGURES}
@@ -133,7 +133,7 @@ def _of_resources(resources: Mapping[str, ResourceFigures]) -> dict[str, Metric]
 
 
 def resource_metrics(names: Sequence[str]) -> set[str]:
-    """Return the names of the metrics of these resources of shared nodes."""
+    """Return the names of the metrics of the shared nodes' resources ``names``."""
     nothing = {
         name: ResourceFigures(
             **dict.fromkeys(("total", *_RESOURCE_FIGURES), 0.0), stranded=dict.fromkeys(set(names) - {name}, 0.0)
@@ -144,7 +144,7 @@ def resource_metrics(names: Sequence[str]) -> set[str]:
 
 
 def ended_jobs(table: JobTable, window: WindowOfRun) -> NDArray[np.bool_]:
-    """Return which jobs are in the window and have ended, shape (jobs,).
+    """Return whether each job is in the window and has ended, shape (jobs,).
 
     A job that has ended without starting does not count.
     """

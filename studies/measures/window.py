@@ -50,7 +50,7 @@ NOTHING: Final = Leave()
 
 @dataclass(frozen=True, slots=True)
 class WindowOfRun:
-    """The period (s) and the jobs of a run that its metrics cover."""
+    """The period (s) of a run that its metrics cover, and the jobs that they count."""
 
     begin: float
     end: float
@@ -62,7 +62,7 @@ class WindowOfRun:
 
     @classmethod
     def of(cls, table: JobTable, warm_up: Leave, drain: Leave) -> "WindowOfRun":
-        """Return the window of a run between warm-up and drain."""
+        """Return the part of a run between warm-up and drain."""
         submit, count = table.submit, len(table)
         whole = warm_up == NOTHING and drain == NOTHING
         first = float(submit[0]) if count else 0.0
@@ -86,14 +86,14 @@ class WindowOfRun:
         return cls(begin, end, before, slice(warm_up.jobs, count - drain.jobs), whole)
 
     def counts(self, table: JobTable) -> NDArray[np.bool_]:
-        """Return which jobs are in the window, shape (jobs,)."""
+        """Return whether metrics count each job of a table, shape (jobs,)."""
         chosen = np.zeros(len(table), dtype=np.bool_)
         chosen[self.rows] = True
         found: NDArray[np.bool_] = chosen & (table.submit >= self.begin) & (table.submit < self.before)
         return found
 
     def held(self, table: JobTable) -> float:
-        """Return the unit-seconds that jobs held in the window.
+        """Return the unit-seconds that jobs held in the period.
 
         If the run ended at its time limit, units held then count up to it.
         """
@@ -110,6 +110,6 @@ class WindowOfRun:
 
 
 def last_end(table: JobTable) -> float:
-    """Return the latest end of an attempt (s); 0 without one."""
+    """Return the latest end of an attempt of a job (s); 0 if no attempt has ended."""
     ends = table.held_until[~np.isnan(table.held_until)]
     return float(ends.max()) if ends.size else 0.0

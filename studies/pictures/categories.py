@@ -30,7 +30,7 @@ Key = tuple[Value, Value, Value]
 
 
 class _Bar(NamedTuple):
-    """The replicas of a cell: their values, number, mean with interval, and gaps."""
+    """The replicas of a cell, as a bar or box shows them: values, number, mean with interval, and gaps."""
 
     values: list[float]
     every: int
@@ -101,7 +101,7 @@ def _values(trials: TrialTable, axis: str | None) -> list[Value]:
 
 
 def _slant(values: Sequence[Value], parts: int) -> dict[str, Any]:
-    """Return text options that rotate labels if they would overlap; else {}."""
+    """Return text options that rotate the labels of ``values`` if they would overlap; else {}."""
     letters = sum(len(text) + 2 for text in short_labels(values))
     return {"rotation": 30, "ha": "right"} if letters * parts > 60 else {}
 
@@ -109,7 +109,7 @@ def _slant(values: Sequence[Value], parts: int) -> dict[str, Any]:
 def _bars(
     trials: TrialTable, chosen: Sequence[str], metric: str, level: float, method: Method
 ) -> dict[tuple[Value, ...], _Bar]:
-    """Return {values of the chosen axes: the cell's replicas}."""
+    """Return {values of the chosen axes: replicas of the cell with these values}."""
     places = [trials.axes.index(name) for name in chosen]
     found = {}
     for cell in trials.cells:
@@ -162,7 +162,7 @@ def _draw_panel(
 def _draw_bar(
     axes: "Axes", bar: _Bar, at: float, width: float, colour: str, scale: AxisScale, told: str | None
 ) -> float | None:
-    """Draw a mean with its interval; return the top of both."""
+    """Draw the mean of a cell's replicas with its interval; return the height of the top, or None without a mean."""
     if bar.mean.value is None:
         axes.bar([at], [0.0], width * 0.95, color=colour, label=told)
         return None
@@ -182,7 +182,7 @@ def _draw_bar(
 def _draw_box(
     axes: "Axes", bar: _Bar, at: float, width: float, colour: str, scale: AxisScale, told: str | None
 ) -> float | None:
-    """Draw the quartiles of replicas; return the greatest value of a replica."""
+    """Draw the quartiles of a cell's replicas as a box; return the greatest value, or None without values."""
     if not bar.values:
         return None
     values = [value / scale.unit for value in bar.values]

@@ -30,7 +30,7 @@ _METRICS: Final = ("mean_wait",)
 
 
 class PictureChoice(StatisticsError):
-    """The options of a picture do not go together."""
+    """The options of a picture contradict each other."""
 
 
 def draw_study(
@@ -140,7 +140,7 @@ def _category(free: Sequence[str]) -> str:
 
 
 def _panels(trials: TrialTable, told: str | None, *used: str | None) -> str | None:
-    """Return the axis with a panel per value: the named axis, or the only unused one."""
+    """Return the axis with a panel per value: the axis ``told``, or else the only axis that is not in ``used``."""
     left = [name for name in trials.axes if name not in used]
     return left[0] if told is None and len(left) == 1 else told
 

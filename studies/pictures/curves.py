@@ -152,16 +152,16 @@ def _reached(axes: "Axes", curves: Curves, number: int, target: float, scale: Ax
 
 
 def _shares(numbers: Floats) -> Floats:
-    """Return ascending numbers as shares of their span: the first is 0, the last 1."""
+    """Map ascending numbers to 0 to 1 in proportion: the first becomes 0, the last 1."""
     width = float(numbers[-1] - numbers[0])
     shares: Floats = (numbers - numbers[0]) / (width if width > 0 else 1.0)
     return shares
 
 
 def _is_log(x: Floats) -> bool:
-    """Return whether logarithms space the ascending numbers more evenly.
+    """Return whether the logarithms of ascending numbers are more evenly spaced than the numbers.
 
-    This is so if they have the greater median distance between neighbours, as a share of the span.
+    This is so if their median distance between neighbours is a greater share of their span.
     """
     if len(x) < 3 or x[0] <= 0:
         return False

@@ -179,7 +179,7 @@ def _draw_curve(axes: "Axes", curve: _Curve, number: int, told: str, scale: Axis
 
 
 def _scale_of_jobs(axes: "Axes", most: float, *, timed: bool) -> None:
-    """Make the axis logarithmic, starting at 1, and write times in words.
+    """Make the axis of a quantity of jobs logarithmic from 1 on, and label times in words.
 
     Values below 1 are drawn at the start of the axis.
     """

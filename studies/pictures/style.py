@@ -39,7 +39,7 @@ _FILES: Final = (".swf", ".json", ".gz", ".xz", ".toml")
 
 
 class PictureLook(Struct, frozen=True, kw_only=True):
-    """How a picture is drawn.
+    """How a picture is drawn: file type, font, size and title.
 
     Attributes:
         suffix: the file's type: ``.svg``, ``.pdf`` or ``.png``.
@@ -57,14 +57,14 @@ class PictureLook(Struct, frozen=True, kw_only=True):
 
 
 class AxisScale(Struct, frozen=True):
-    """The unit of an axis: values are divided by ``unit``; ``text`` labels the axis."""
+    """The unit in which an axis shows values: values are divided by ``unit``; ``text`` labels the axis."""
 
     unit: float
     text: str
 
     @classmethod
     def of(cls, words: MetricWords, values: Iterable[float | None]) -> "AxisScale":
-        """Return the scale that suits the greatest finite value of a metric."""
+        """Return the unit, such as hours, that suits the greatest finite value of a metric."""
         most = max((abs(one) for one in values if one is not None and math.isfinite(one)), default=0.0)
         _, unit, name = next(one for one in _SCALES[words.unit] if most >= one[0])
         return cls(unit, f"{words.name} ({name})" if name else words.name)
@@ -81,7 +81,7 @@ def short_labels(values: Sequence[Value]) -> list[str]:
 
 
 def what_varies(metrics: Sequence[str], axes: Iterable[str | None]) -> str:
-    """Return a title: ``mean wait by log and policy``."""
+    """Return a picture's title from its metrics and axes: ``mean wait by log and policy``."""
     names = [axis_words(axis) for axis in axes if axis is not None]
     by = f"by {', '.join(names[:-1])}{' and ' if len(names) > 1 else ''}{names[-1]}" if names else ""
     what = words_of(metrics[0]).name if len(metrics) == 1 else ""
@@ -132,7 +132,7 @@ def _note(gaps: Sequence[Gap], mark: str) -> str:
 
 
 def panels_of(figure: "Figure", rows: int, columns: int, *, share: bool = False) -> Iterator[tuple[int, int, "Axes"]]:
-    """Yield (row, column, axes) of each panel.
+    """Add a panel (axes) for each row and column to a figure; yield (row, column, axes) of each.
 
     A single long row is broken into several rows.
 
@@ -151,7 +151,7 @@ def panels_of(figure: "Figure", rows: int, columns: int, *, share: bool = False)
 
 
 def shape_of(rows: int, columns: int) -> tuple[int, int]:
-    """Return how many panels stand side by side, and in how many rows."""
+    """Return how many panels are drawn side by side, and in how many rows; one long row is broken."""
     if rows > 1:
         return columns, rows
     across = min(columns, _MOST_ACROSS)
@@ -210,8 +210,8 @@ def check_log_scale(look: PictureLook, values: Iterable[float], metric: str, whe
 
 
 def offsets(count: int, *, whole: float = 0.8) -> np.ndarray:
-    """Return the offsets of ``count`` bars beside each other.
+    """Return the horizontal offsets of ``count`` bars that are drawn side by side.
 
-    They are measured from the middle of the group of bars.
+    Offsets are measured from the middle of the bars, which together have the width ``whole``.
     """
     return (np.arange(count) - (count - 1) / 2) * whole / count

@@ -89,7 +89,7 @@ def read_axes(raw: Mapping[str, Any], where: str) -> tuple[Axis, ...]:
 
 
 def _flat(raw: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the axes with their values, without nested tables.
+    """Yield (name, values) of each axis, with the axes in nested tables.
 
     The key of a nested table becomes, for example, ``slurm.partition.debug.MaxTime``.
     """
@@ -109,7 +109,7 @@ def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def folded(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options of a run with all options ``slurm.KEY`` in the table ``slurm``."""
+    """Return the options of a run with all options ``slurm.KEY`` moved into one table ``slurm``."""
     found = {name: value for name, value in settings.items() if not name.startswith(f"{_SLURM}.")}
     changes = {
         name.removeprefix(f"{_SLURM}."): value for name, value in settings.items() if name.startswith(f"{_SLURM}.")
@@ -211,7 +211,7 @@ def _values(value: Any, where: str) -> list[Any]:
 
 
 def _spread(told: _Range, where: str) -> list[Any]:
-    """Return the values of a range.
+    """Return the values that a range of a study's file stands for.
 
     Inner values are rounded to six significant digits.
     """

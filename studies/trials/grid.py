@@ -34,7 +34,7 @@ _OF_RESOURCES = ("utilisation_", "used_", "unavailable_", "idle_", "fragmented_"
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A checked point (combination of axis values) of a study.
+    """A point (combination of axis values) of a study that has been checked.
 
     Attributes:
         point: the point; its run includes the digests of input files.
@@ -171,9 +171,9 @@ class _Reader:
 
 
 def _named(grid: list[Prepared], own_names: dict[str, str]) -> list[Prepared]:
-    """Return the grid with each scheduler called by its own name, as in a run.
+    """Return the points with each scheduler labelled by the name that it gives itself.
 
-    A name that two schedulers have is not used.
+    If two schedulers give the same name, their labels do not change.
     """
     column = column_of("scheduler")
     called = Counter([*own_names.values(), *({str(one.point.labels.get(column)) for one in grid} - own_names.keys())])
@@ -197,7 +197,7 @@ def _check_metric(study: Study, known: set[str]) -> None:
 
 
 def _check_names(study: Study, known: Mapping[str, set[str]]) -> None:
-    """Raise StudyError if the study names a label's value that no job has.
+    """Raise StudyError if the study's metrics name a value of a label that no job has.
 
     A label is, for example, the queue.
     """

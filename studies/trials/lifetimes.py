@@ -76,7 +76,7 @@ class Lifetimes:
 
 
 class YieldRow(NamedTuple):
-    """The yield for one wait (s) and one number of survived failures.
+    """The yield of an application for one wait (s) and one number of survived failures.
 
     It has the computed and the simulated yield.
 
@@ -192,7 +192,7 @@ def resilience_of_shape(shape: Shape, allocation: Allocation, failures: int) -> 
 def live(
     shape: Shape, allocation: Allocation, *, failures: int, lifetimes: int, generator: np.random.Generator
 ) -> Lifetimes:
-    """Simulate allocations of an application; each ends at failure F + 1.
+    """Simulate allocations of an application; each ends when its nodes have failed F + 1 times.
 
     Args:
         failures: F, less than the number of nodes of an allocation.

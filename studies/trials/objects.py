@@ -50,7 +50,7 @@ class Objects:
         return any(make is not None for _, _, make in self._found.values())
 
     def named(self, value: Any) -> Any:
-        """Return a part of a description in which each object is replaced by its text.
+        """Return a part of a study's description with each Python object replaced by its text.
 
         Raises:
             PolicyError: an object is neither a workload, nor a machine, nor a scheduler.
@@ -79,15 +79,15 @@ class Objects:
         return text
 
     def label(self, text: Any) -> Any:
-        """Return the name of the object that a text stands for.
+        """Return the name of the Python object for which ``text`` stands in the study's description.
 
-        Any other value is returned unchanged.
+        A value that stands for no object is returned unchanged.
         """
         return self._found[text][0] if isinstance(text, str) and text in self._found else text
 
     @property
     def digests(self) -> dict[str, str]:
-        """Return {text: SHA-256 of the contents} of the workloads and machines."""
+        """Return {text: SHA-256 of the contents} of the workloads and machines that are objects."""
         found = {}
         for text, (_, thing, _) in self._found.items():
             if isinstance(thing, Workload | Platform):
@@ -145,7 +145,7 @@ class Objects:
 
 
 def _digest(thing: Workload | Platform) -> str:
-    """Return a digest of all values of an input."""
+    """Return a digest of all values of a workload or platform."""
     if isinstance(thing, Platform):
         return hashlib.sha256(repr(thing).encode()).hexdigest()
     found = hashlib.sha256()

@@ -36,13 +36,13 @@ class Replication(Protocol):
 
     @property
     def imprecise(self) -> int:
-        """Return the number of points that are too imprecise but get no more replicas."""
+        """Return the number of points whose mean is still too imprecise, but that get no more replicas."""
 
     def next(self) -> Key | None:
         """Return a trial to start; None if no trial can be started now."""
 
     def take(self, outcomes: Iterable[Outcome]) -> None:
-        """Record ended trials."""
+        """Record the outcomes of ended trials."""
 
 
 class Counting:
@@ -72,11 +72,11 @@ class Counting:
         return self.known - len(self.ended)
 
     def next(self) -> Key | None:
-        """Return the next trial."""
+        """Return the next trial to start; None if all have been started."""
         return next(self._rest, None)
 
     def take(self, outcomes: Iterable[Outcome]) -> None:
-        """Record ended trials."""
+        """Record the outcomes of ended trials."""
         self.ended |= {(one.point, one.replica) for one in outcomes}
 
 
@@ -144,7 +144,7 @@ class Precise:
 
     @property
     def imprecise(self) -> int:
-        """Return the number of points that are imprecise even with the most replicas."""
+        """Return the number of points whose mean is too imprecise even with the most replicas."""
         return sum(
             len(found) >= self._rule.most and not reached([found[replica] for replica in range(wanted)], self._rule)
             for found, wanted in zip(self._found, self._wanted, strict=True)
@@ -158,7 +158,7 @@ class Precise:
         return self._rest.popleft() if self._rest else None
 
     def take(self, outcomes: Iterable[Outcome]) -> None:
-        """Record ended trials."""
+        """Record the outcomes of ended trials."""
         for one in outcomes:
             self._found[one.point][one.replica] = one.figures.get(self._metric)
             self._look(one.point)

@@ -94,7 +94,7 @@ class Results:
         return int(self.table.num_rows)
 
     def _shown(self) -> tuple[list[str], list[list[str]]]:
-        """Return the headings and rows of a short table: means of some metrics per point.
+        """Return the headings and rows of a short table of the results: means of some metrics per point.
 
         A mean that leaves out trials without the metric ends with an asterisk.
         """
@@ -116,7 +116,7 @@ class Results:
         return [*varied, "trials", *figures], rows
 
     def _repr_html_(self) -> str:
-        """Return the short table as HTML, for notebooks."""
+        """Return a short table of the results as HTML, for notebooks."""
         headings, rows = self._shown()
         head = "".join(f"<th>{html.escape(one)}</th>" for one in headings)
         body = "".join(
@@ -126,7 +126,7 @@ class Results:
         return f"<table><caption>{len(self):,} trials, means</caption><tr>{head}</tr>{body}</table>{more}"
 
     def __repr__(self) -> str:
-        """Return the short table as text."""
+        """Return a short table of the results as text."""
         headings, rows = self._shown()
         lines = [headings, *rows[:_MOST_SHOWN]]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]

@@ -358,7 +358,7 @@ class Study:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Return everything that determines the results, as plain values.
+        """Return everything that determines the study's results, as plain values.
 
         The number of replicas is not included.
         """

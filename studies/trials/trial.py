@@ -141,7 +141,7 @@ def table_of_run(
 
 @lru_cache(maxsize=256)
 def _go_to(folder: str, files: tuple[tuple[str, str], ...]) -> None:
-    """Change the working directory to the study's folder.
+    """Change the working directory to ``folder``, the study's folder.
 
     Check that the study's files are unchanged.
     """

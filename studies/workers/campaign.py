@@ -140,7 +140,7 @@ def estimate(study: Study, out: str | Path | None = None) -> StudyEstimate:
 
 
 def _timed(trial: Trial, objects: Objects) -> tuple[float, float]:
-    """Return the wall-clock seconds of imports and compilation, and of the trial."""
+    """Run a trial, twice if it is short; return the wall-clock seconds of imports and compilation, and of the trial."""
     took: list[float] = []
     while len(took) < 2 and sum(took) < _SURE_S:
         began = perf_counter()

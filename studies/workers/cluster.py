@@ -61,7 +61,7 @@ class DaskCrew:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Cancel all unfinished trials."""
+        """Cancel all unfinished trials of this study."""
         self._client.cancel(list(self._futures), force=True)
         self._client.close(timeout=_TIMEOUT_S)
 

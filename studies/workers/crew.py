@@ -68,12 +68,12 @@ _answers: Final = msgspec.json.Decoder(TrialAnswer)
 
 
 def asked(trial: Trial) -> bytes:
-    """Return the line that asks a worker to run a trial."""
+    """Return the line of JSON that asks a worker to run a trial."""
     return _encoder.encode(trial)
 
 
 def respond(line: bytes, objects: Objects = NO_OBJECTS) -> bytes:
-    """Run the trial that a line requests, and return the line with the answer."""
+    """Run the trial that a line of JSON requests, and return the worker's answer as a line."""
     trial = _trials.decode(line)
     try:
         answer = TrialAnswer(trial.point, trial.replica, carry_out(trial, objects), version=package_version())

@@ -23,7 +23,7 @@ class HereCrew:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Forget the trial that has not begun."""
+        """Drop the accepted trial if it has not begun."""
         self._trial = None
 
     @property

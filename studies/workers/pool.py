@@ -151,7 +151,7 @@ class LocalCrew:
         return found
 
     def _bury(self, worker: _Worker) -> None:
-        """Remove a worker that died.
+        """Remove a worker process that died, and record that its trial must be repeated.
 
         Raise TrialFailed if too many workers have died while running its trial.
         """
