@@ -151,7 +151,10 @@ class Clockwork(Kept):
             self.must_wake = self._meets(self._conditions, event) or self._is_awaited()
 
     def tell_apart(self, event: Event) -> None:
-        """Report that a source of events is exhausted, in its own notice if the dialect says so."""
+        """Report that a source of events, such as the workload, has no more events.
+
+        If the dialect says so, the report gets a notice of its own.
+        """
         if self.rules.news_apart and self.must_wake:
             self.news.append(event)
         else:
@@ -296,7 +299,7 @@ class Clockwork(Kept):
             self._alarm = self.agenda.put(time, READY, _ALARM)
 
     def queue_at(self, time: float, job: Job) -> None:
-        """Schedule a held or requeued job to join the queue at ``time`` (s)."""
+        """Schedule the time (s) at which a job that was held or lost its nodes joins the queue."""
         self.cluster.coming[job.id] = job
         self.agenda.put(time, REQUEUE, job.id)
 

@@ -84,7 +84,10 @@ class ResourceBook(Observer):
         self._count_again()
 
     def _columns(self, amounts: Amounts, gpus: Amounts) -> Amounts:
-        """Return amounts with all GPUs of a node as one more resource, shape (nodes, resources)."""
+        """Return the nodes' amounts with one more column, the sum of each node's ``gpus``.
+
+        The result has shape (nodes, resources). On a machine without GPUs there is no such column.
+        """
         parts = [amounts] if len(self._names) == amounts.shape[-1] else [amounts, gpus.sum(axis=-1, keepdims=True)]
         return np.concatenate(parts, axis=-1)
 

@@ -184,7 +184,7 @@ class CurveListener:
         return bool(self._strangers) or self.readable()
 
     def release(self, stranger: CurveStranger) -> None:
-        """Let the caller read this peer's messages from now on.
+        """Let the caller read this peer's messages from now on, instead of this listener.
 
         `look` still returns when a message arrives.
         """
