@@ -174,10 +174,10 @@ class Bench:
         return cls(size)
 
     def part(self, name: str, make: Callable[[], Any]) -> Any:
-        """Return a part of a result as plain JSON values.
+        """Return the value called ``name``, computed by ``make`` unless it is in the journal of finished parts.
 
-        The part is computed and stored if it is not stored yet. ``name`` must state everything that determines the
-        value, except the simulation size.
+        The result is plain JSON values, and is stored in the journal. ``name`` must state everything that determines
+        the value, except the simulation size.
         """
         if name in self.parts.done:
             return self.parts.done[name]

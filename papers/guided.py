@@ -98,7 +98,7 @@ def table_4_5(bench: Bench, sheet: Sheet) -> None:
 
 
 def _capacities(sheet: Sheet, chained: bool) -> None:
-    """Compute the nodes of each class by blocking probability.
+    """Compute how many nodes each job class needs, by blocking probability.
 
     These are figures 4.2 and 4.3 of paper 001. ``chained`` selects job types II and III instead of I and IV; see
     `Needs`.
@@ -162,10 +162,7 @@ def _middles() -> NDArray[np.float64]:
 
 
 def _partitions(sheet: Sheet, blocking: float) -> list[tuple[int, float]]:
-    """Return the number of nodes and the MTTF (h) of each partition.
-
-    They depend on the blocking probability.
-    """
+    """Return the number of nodes and the MTTF (h) of each partition, at a blocking probability."""
     platform = load_platform("intrepid")
     machine = Machine(platform.units, platform.info)
     said = sheet.printed["one_four"].get(f"{blocking:g}", sheet.printed["most"])
@@ -244,7 +241,7 @@ def table_5_1(bench: Bench, sheet: Sheet) -> None:
 
 
 def figure_5_1(bench: Bench, sheet: Sheet) -> None:
-    """Compare the largest and smallest counts of figure 5.1 of paper 001."""
+    """Find the largest and smallest number of nodes per MTTF range (figure 5.1 of paper 001)."""
     counts = [count for _, count, *_ in sheet.printed["ranges"]]
     sheet.row("largest", max(counts))
     sheet.row("smallest", min(counts))

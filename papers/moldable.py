@@ -36,9 +36,9 @@ def _name(shape: Shape | None) -> str:
 
 
 def _by_wait(shape: Shape | None, of: Callable[[YieldModel, float], float]) -> Series:
-    """Return a chart's line over queue waits.
+    """Return a chart series: the value ``of(model, wait)`` for each queue wait (s) of paper 003.
 
-    The function ``of`` gets the model and a wait (s).
+    ``model`` is the yield model for ``shape``.
     """
     model = _model(shape)
     return Series(_name(shape), _WAITS, [of(model, wait * _HOUR) for wait in _WAITS])
@@ -118,7 +118,7 @@ def work(bench: Bench, sheet: Sheet) -> None:
 
 
 def yields(bench: Bench, sheet: Sheet) -> None:
-    """Compute the optimal yields by waiting time."""
+    """Compute the highest yield for each queue wait."""
     lines = {shape: _by_wait(shape, lambda model, wait: 100 * model.optimum(wait).share) for shape in _ALL}
     first, hour, ten = (lines[None].y[_WAITS.index(wait)] for wait in (_WAITS[0], 1.0, 10.0))
     sheet.claim("drops", first - hour > 5, first=first, hour=hour, ten=ten)
@@ -131,7 +131,7 @@ def yields(bench: Bench, sheet: Sheet) -> None:
 
 
 def failures(bench: Bench, sheet: Sheet) -> None:
-    """Compute the optimal numbers of survived failures by waiting time."""
+    """Compute the number of survived failures that gives the highest yield, for each queue wait."""
     lines = [_by_wait(shape, lambda model, wait: model.optimum(wait).failures) for shape in SHAPES]
     beyond = [
         next((wait for wait, count in zip(_WAITS, one.y, strict=True) if count >= 0.02 * SLIDES.nodes), None)
@@ -147,7 +147,7 @@ def failures(bench: Bench, sheet: Sheet) -> None:
 
 
 def lengths(bench: Bench, sheet: Sheet) -> None:
-    """Compute the lengths of allocations by waiting time."""
+    """Compute how long an allocation lasts at the highest yield, for each queue wait."""
     lines = {
         shape: _by_wait(shape, lambda model, wait: float(model.life[model.optimum(wait).failures]) / _DAY)
         for shape in _ALL
@@ -159,7 +159,7 @@ def lengths(bench: Bench, sheet: Sheet) -> None:
 
 
 def targets(bench: Bench, sheet: Sheet) -> None:
-    """Compute the largest waiting time for each target yield."""
+    """Compute the longest queue wait at which each target yield is still reached."""
     series = []
     for shape in _ALL:
         model = _model(shape)

@@ -83,7 +83,7 @@ def runtime_of(profile: Profile) -> float:
 
 
 def _runtime(profile: Profile, known: dict[int, tuple[float, int]]) -> tuple[float, int]:
-    """Return (seconds or NaN, return code) of a profile; `known` caches its parts."""
+    """Return (seconds or NaN, return code) of a profile; ``known`` caches the results of its parts."""
     if isinstance(profile, Delay):
         return profile.delay, profile.ret
     if not isinstance(profile, Composed):
@@ -100,15 +100,15 @@ def _runtime(profile: Profile, known: dict[int, tuple[float, int]]) -> tuple[flo
 
 
 def outcome(profile: Profile) -> tuple[Profile, int]:
-    """Return the part of a profile that is executed, and the job's return code.
+    """Return the profile without the parts that never run, and the job's return code.
 
-    A part that fails ends the profile.
+    The first part with a nonzero return code ends the job. If no part has one, the profile is unchanged.
     """
     return _carried_out(profile, {})
 
 
 def _carried_out(profile: Profile, known: dict[int, tuple[Profile, int]]) -> tuple[Profile, int]:
-    """Return the same as `outcome`; `known` caches shared parts by identity."""
+    """Return the same as `outcome`; ``known`` caches the results of parts, by identity."""
     if not isinstance(profile, Composed):
         return profile, profile.ret
     done: list[Profile] = []

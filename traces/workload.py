@@ -169,7 +169,7 @@ class Workload:
         return (*fixed, self.ids, self.profiles, self.requests, self._work())
 
     def _work(self) -> "dict[str, Profile | None] | None":
-        """Return the profile (work) of each profile name that jobs use; None for a log."""
+        """Return {profile name: profile} of the profiles that jobs use, None for unusable ones; None for a log."""
         if self.table is None or self.profiles is None:
             return None
         return {name: self.table.get(name) for name in set(self.profiles)}

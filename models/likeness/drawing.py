@@ -96,15 +96,16 @@ class Draws:
         return places
 
     def within(self, place: Ints, draw: Floats) -> Floats:
-        """Return a value inside each given piece, for random numbers below 1.
+        """Return one value from each piece, given by its index ``place``.
 
-        A piece is a range of values with a weight.
+        A piece is a range of values with a weight. A random number ``draw`` from 0 to 1 selects the position in the
+        range.
         """
         found: Floats = self._low[place] + draw * (self._high[place] - self._low[place])
         return found
 
     def kept(self, place: Ints, value: Floats) -> Floats:
-        """Return the values, limited to the bounds of the given pieces.
+        """Return each value limited to the bounds of its piece, given by the index ``place``.
 
         A piece is a range of values with a weight.
         """
@@ -193,7 +194,7 @@ def _drawn(model: WorkloadModel, seed: int, jobs: int) -> Workload:
 
 
 def _gaps(model: WorkloadModel, length: Ints, draw: Floats) -> Floats:
-    """Return the time (s) between each job and the campaign's previous job.
+    """Return the time (s) between each job's submission and that of the previous job in its campaign.
 
     ``length`` is the number of jobs in each job's campaign.
     """

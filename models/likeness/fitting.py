@@ -161,7 +161,7 @@ def _size_class(jobs: Workload, campaigns: Campaigns, inside: NDArray[np.bool_])
 
 
 def _sizes(size: Ints) -> tuple[Piece, ...]:
-    """Return a distribution of job sizes, with frequent sizes as single values."""
+    """Return the distribution of job sizes as pieces; each frequent size is a piece of its own."""
     values, counts = np.unique(size, return_counts=True)
     often = counts >= max(3, _SIZE_SHARE * len(size))
     alone = [
@@ -220,7 +220,10 @@ def _repeat(jobs: Workload, campaigns: Campaigns, place: Ints) -> float:
 
 
 def _gaps(jobs: Workload, campaigns: Campaigns) -> tuple[GapBand, ...]:
-    """Return gaps between jobs by campaign length; bands with few gaps are merged."""
+    """Return the times between successive jobs of a campaign, by the campaign's number of jobs.
+
+    Bands with few of these times are merged.
+    """
     before, after = campaigns.pairs()
     gaps = jobs.submit[after] - jobs.submit[before]
     lengths = campaigns.lengths
@@ -356,6 +359,6 @@ def _bent(model: WorkloadModel, power: float, serial: float) -> WorkloadModel:
 
 
 def _weighted(model: WorkloadModel, share: Callable[[ModelClass], float]) -> WorkloadModel:
-    """Return the model with each class weighted by the share that ``share`` returns."""
+    """Return the model with new class weights: ``share`` returns the share of jobs that a class gets."""
     classes = tuple(msgspec.structs.replace(one, weight=round(share(one) * _WHOLE)) for one in model.classes)
     return msgspec.structs.replace(model, classes=classes)

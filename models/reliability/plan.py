@@ -203,7 +203,7 @@ def _blocking(demand: ClassDemand, levels: Sequence[float]) -> list[dict[str, An
 
 
 def _given(one: ResourceClass, blocking: float) -> float:
-    """Return the units that a class gets: enough for at least one of its jobs."""
+    """Return the units that a class of jobs gets at a blocking probability; at least enough for one job."""
     return max((1.0 - blocking) * one.sizes.load, float(one.size))
 
 

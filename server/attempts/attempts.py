@@ -294,7 +294,7 @@ class Attempts(Kept):
             self._strike(job, hit, why[hit.first][0])
 
     def _hold_again(self, job: Job) -> None:
-        """Make a job that began at this very instant wait until its nodes are repaired."""
+        """Let a job whose work began at this very instant wait until its failed nodes are repaired."""
         attempt = attempt_of(job)
         if job.work is not None:
             assert self._work is not None

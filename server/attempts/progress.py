@@ -196,7 +196,7 @@ class AttemptProgress(Kept):
 
     @property
     def interval(self) -> float:
-        """The time of work (s) between two checkpoints, on the nodes that are left."""
+        """Working time (s) between two checkpoints, for the nodes that have not failed."""
         rate = self._rate + self._each * self._team
         if self._rates:
             rate = failure_rate(self._rates[node] for node in sorted(self._active or self._rates))
@@ -361,7 +361,10 @@ class RigidProgress:
         )
 
     def made(self) -> list[Any]:
-        """Return [{constructor argument: value}], the inverse of `of_state`; an ended attempt is never saved."""
+        """Return the constructor's arguments as [{name: value}], for a snapshot.
+
+        The attempt must not have ended.
+        """
         start, read, _, interval, dump = self._segment.made()
         made = {"start": start, "work": self._work, "saved": self._saved, "nodes": self._nodes}
         return [{**made, "interval": interval, "dump": dump, "read": read}]
@@ -371,12 +374,16 @@ register(RigidProgress, RigidProgress.made, lambda state: RigidProgress(**state[
 
 
 def _left_of(phase: WorkPhase, dump: float) -> float:
-    """Return how long (s) it still takes to write a checkpoint of all work so far; a whole one takes ``dump`` s."""
+    """Return how long (s) it takes until a checkpoint contains all work done so far.
+
+    A whole checkpoint takes ``dump`` s to write, a checkpoint in progress only the rest of that time. The result is 0
+    if all work is saved already.
+    """
     return dump - (phase.dumping - phase.dumps * dump) if phase.working > phase.saved else 0.0
 
 
 def interval_of(resilience: Resilience, dump: float, rate: float) -> float:
-    """Return the time of work (s) between two checkpoints.
+    """Return the working time (s) between two checkpoints.
 
     A checkpoint takes ``dump`` s to write; ``rate`` is the failure rate (1/s) of the nodes.
     """

@@ -142,7 +142,7 @@ def batsim_begins(setup: Setup, options: BatsimOptions) -> BatsimBeginsData:
 
 
 def _of_nodes(machine: Machine, kinds: list[str]) -> list[dict[str, Any]]:
-    """Return a host for each unit; the host's properties are texts that describe the unit's node."""
+    """Return one host for each unit; the host's properties describe the unit's node, as text."""
     nodes, topology = machine.nodes, machine.topology
     zone = {"topology": topology.kind, "shape": "x".join(map(str, topology.shape))} if topology.info.shape else {}
     places = [" ".join(map(str, place)) for place in topology.place.tolist()] if topology.info.shape else []

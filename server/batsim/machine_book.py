@@ -64,7 +64,7 @@ class MachineBook(Kept):
         self._set(now, numbers(units), SWITCHING_ON if on else SWITCHING_OFF)
 
     def switch_ends(self, now: float, units: NodeSet) -> None:
-        """Record that units have switched; unavailable units keep their state."""
+        """Record that units have finished switching on or off; unavailable units keep their state."""
         places = numbers(units)
         states = self._state[places]
         on, off = places[states == SWITCHING_ON], places[states == SWITCHING_OFF]

@@ -163,7 +163,7 @@ class Registry(Part, Observer):
         self._ended.append((self._clockwork.seq, job.id.partition("!")[0], job.profile))
 
     def _release(self) -> None:
-        """Stop counting jobs as users of their profiles after the notices about their ends."""
+        """Stop counting ended jobs as users of their profiles, once the notices about their ends are sent."""
         told = self._clockwork.seq
         while self._ended and self._ended[0][0] < told:
             _, prefix, profile = self._ended.popleft()

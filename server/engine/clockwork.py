@@ -80,7 +80,10 @@ _ALARM: Final = 1
 
 
 class _Held(NamedTuple):
-    """What lets an event that was held back wake the scheduler: a number of free units, from a time (s) on."""
+    """A wake condition that its event did not meet, stored so that it can be checked again later.
+
+    It is met when at least ``free`` of ``units`` (None: of the machine's units) are free, but not before ``time`` (s).
+    """
 
     free: int
     units: NodeSet | None
@@ -148,7 +151,10 @@ class Clockwork(Kept):
             self.must_wake = self._meets(self._conditions, event) or self._is_awaited()
 
     def tell_apart(self, event: Event) -> None:
-        """Report that a source of events is exhausted, in its own notice if the dialect says so."""
+        """Report that a source of events, such as the workload, has no more events.
+
+        If the dialect says so, the report gets a notice of its own.
+        """
         if self.rules.news_apart and self.must_wake:
             self.news.append(event)
         else:
@@ -183,7 +189,7 @@ class Clockwork(Kept):
         self._wake = made
 
     def look_again(self) -> None:
-        """Wake the scheduler if an event that was held back may wake it at this time."""
+        """Wake the scheduler if a stored wake condition is met now; otherwise schedule the next check."""
         self._alarm = None
         if self._is_awaited():
             self.must_wake = True
@@ -191,7 +197,11 @@ class Clockwork(Kept):
             self._set_alarm()
 
     def _needs(self, when: WakeWhen) -> float:
-        """Check all conditions; return with how many free units any end of a job wakes, or -1 (see `_end_needs`)."""
+        """Return the number of free units at which the end of any job wakes the scheduler.
+
+        The result is -1 if that also depends on the job, on certain units or on the time; inf if no end of a job wakes
+        the scheduler. Also parse the sets of units that the conditions ``when`` name.
+        """
         if len(self._sets) > _MOST_SETS:
             self._sets.clear()
         for conditions in (when.submitted, when.completed):
@@ -223,7 +233,10 @@ class Clockwork(Kept):
         return units
 
     def _meets(self, when: WakeWhen, event: Event) -> bool:
-        """Return whether an event wakes the scheduler; if not, record what would let it."""
+        """Return whether an event wakes the scheduler under the wake conditions ``when``.
+
+        If it does not, store the unmet conditions: they are checked again when units become free or time passes.
+        """
         if type(event) is JobSubmitted:
             submissions = when.submitted
             if submissions is None:
@@ -247,9 +260,9 @@ class Clockwork(Kept):
         return True
 
     def _holds(self, condition: WakeAtEnd, job_id: str, free: int) -> bool:
-        """Return whether a condition on the event of a job holds, with at least ``free`` units.
+        """Return whether a wake condition on the submission or the end of a job is met now.
 
-        If it can hold later, record when.
+        At least ``free`` units must be free. If the condition can be met later, store it for a later check.
         """
         if condition.jobs is not None and job_id not in condition.jobs:
             return False
@@ -272,13 +285,13 @@ class Clockwork(Kept):
         return self.now >= held.time and have >= held.free
 
     def _is_awaited(self) -> bool:
-        """Return whether an event that was held back wakes the scheduler now."""
+        """Return whether a wake condition that an earlier event did not meet is met now."""
         if self.cluster.ledger.idle >= self._enough:
             return True
         return bool(self._held) and any(map(self._is_met, self._held))
 
     def _set_alarm(self) -> None:
-        """Look again at the next time at which an event that was held back may wake the scheduler."""
+        """Schedule a check of the stored wake conditions at the earliest future time that one of them names."""
         time = min((held.time for held in self._held if held.time > self.now), default=inf)
         if time < inf and (self._alarm is None or time < self._alarm[0]):
             if self._alarm is not None:
@@ -286,7 +299,7 @@ class Clockwork(Kept):
             self._alarm = self.agenda.put(time, READY, _ALARM)
 
     def queue_at(self, time: float, job: Job) -> None:
-        """Schedule a held or requeued job to join the queue at ``time`` (s)."""
+        """Schedule the time (s) at which a job that was held or lost its nodes joins the queue."""
         self.cluster.coming[job.id] = job
         self.agenda.put(time, REQUEUE, job.id)
 

@@ -143,9 +143,9 @@ class Cluster:
             hook(now, job)
 
     def lay(self, job: Job, alloc_text: str, takes: Sequence[NodeTake] = ()) -> NodeSet:
-        """Start and end a cancelled job at once, for a scheduler unaware of the cancellation.
+        """Allocate units to a cancelled job and free them at once; return these units.
 
-        Return the units that the job would have had.
+        This carries out the start of a job by a scheduler that was not notified of the job's cancellation.
 
         Raises:
             Illegal: if the job could not start on these units.

@@ -87,7 +87,7 @@ class Dependencies(Kept, Observer):
             self._waiting[job_id].update((name, jobs[name]) for name in names)
 
     def each(self) -> list[Job]:
-        """Return the held jobs, one entry per other job that must start or end before."""
+        """Return the held jobs; a job that waits for several other jobs is listed once for each of them."""
         return [job for jobs in self._waiting.values() for job in jobs.values()]
 
     def hold(self, job: Job) -> bool:

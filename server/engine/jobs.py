@@ -284,7 +284,7 @@ class JobIds:
                 self._take_in_one(job_id)
 
     def _take_in_alike(self, parts: Sequence[tuple[str, str, str]]) -> bool:
-        """Add ids of the form ``PREFIX!NUMBER`` that share one prefix.
+        """Add ids of the form ``PREFIX!NUMBER`` that share one prefix, given as (prefix, ``!``, number).
 
         Return whether all ids were added. Add none if an id has another form or a much larger number.
         """

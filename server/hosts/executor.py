@@ -228,7 +228,7 @@ class Executor:
         return list(found)
 
     def _together(self, tasks: list[Task]) -> list[float]:
-        """Return how long (s) each task takes if no other tasks use their hosts."""
+        """Return how long (s) each of the tasks takes if they share their hosts with no other tasks."""
         if len(tasks) == 1:
             return [tasks[0].alone]
         using = [task for task in tasks if task.alone > _NO_TIME]
@@ -253,7 +253,7 @@ class Executor:
                 raise _never_ends(task)
 
     def _announce(self, tasks: list[Task]) -> None:
-        """Put the earliest end among these tasks, which share hosts, on the agenda."""
+        """Put on the agenda the end of the task that ends first, of these tasks that share hosts."""
         first = min(tasks, key=lambda task: task.ends)
         time = first.ends
         for task in tasks:

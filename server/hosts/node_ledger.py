@@ -193,7 +193,7 @@ class NodeLedger(SharedLedger):
         return tuple(found)
 
     def _whole_nodes(self, job: Job, nodes: list[int], shape: Shape) -> tuple[Take, ...]:
-        """Divide an exclusive job's tasks among whole nodes; they fill one node after the other."""
+        """Divide an exclusive job's tasks among whole nodes, filling one node after the other."""
         left = len(nodes) * shape.exact if shape.tasks is None else shape.tasks
         most = shape.most_tasks(self._nodes.amounts[:], self._nodes.gpus)
         found = []
@@ -210,9 +210,10 @@ class NodeLedger(SharedLedger):
         return tuple(range(int((self._nodes.gpus[node] > 0).sum())))
 
     def _take_at_once(self, shape: Shape, takes: Sequence[Take]) -> bool:
-        """Take resources of all nodes at once.
+        """Take a job's resources on all its nodes with one array operation, which is faster than node by node.
 
-        Return False, and take nothing, if a GPU is missing or too little is free.
+        Return False, and take nothing, if a GPU does not exist, too little is free, or the job is exclusive and a node
+        has other jobs.
         """
         if any(gpus and gpus[-1] >= self._nodes.gpus.shape[1] for _, _, gpus in takes):
             return False
@@ -222,7 +223,10 @@ class NodeLedger(SharedLedger):
         return self.free.take_rows(nodes, amounts, gpus)
 
     def _take_all(self, job: Job, shape: Shape, takes: Sequence[Take]) -> None:
-        """Take a job's licences and resources on all its nodes; raise `Illegal`, and take none, if one is not free."""
+        """Take a job's licences, and its resources on all its nodes.
+
+        Raise `Illegal`, and take nothing, if any of them is not free.
+        """
         done: list[Take] = []
         try:
             self.free.take_licenses(shape.request.licenses)

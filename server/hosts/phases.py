@@ -140,9 +140,9 @@ class Path:
         return None
 
     def begun(self) -> list[int]:
-        """Return how many parts of each composed profile around the position have begun.
+        """Return the position as numbers: how many parts of each enclosing profile have begun.
 
-        The outermost profile is first.
+        The outermost profile is first. `enter` is the inverse.
         """
         return [begun for _, begun in self._frames]
 

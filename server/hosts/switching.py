@@ -179,7 +179,10 @@ class Switchboard(Part):
         return pstate, kind
 
     def _check_sleep(self, units: NodeSet, there: NodeSet, pstate: int) -> None:
-        """Raise `Illegal` if some of ``units`` sleep already (are not in ``there``) or have jobs."""
+        """Raise `Illegal` if any of ``units`` sleep already or have jobs.
+
+        ``there`` is the subset of ``units`` that do not sleep.
+        """
         if there != units:
             raise Illegal("wrong_state", f"units sleep already, and cannot go to pstate {pstate} so: {units - there}")
         if self._cluster.ledger.is_used(units):

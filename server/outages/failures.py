@@ -97,7 +97,7 @@ def lives_of(
 
 
 class _Down(Kept):
-    """The nodes that are down, with the number of failures, or of maintenances, that keep each node down."""
+    """The nodes that are down, each with the number of failures and maintenances that keep it down."""
 
     _kept = ("_times",)
 
@@ -118,7 +118,7 @@ class _Down(Kept):
         return NodeSet.of(new)
 
     def less(self, nodes: Iterable[int]) -> NodeSet:
-        """Count one failure or maintenance less of each node; return the nodes that have none left."""
+        """Count one failure or maintenance of each node as ended; return the nodes that have none left."""
         old = []
         for node in nodes:
             self._times[node] -= 1

@@ -23,7 +23,7 @@ class OutageFeed:
         self._instants = groupby(merge(*map(_outages, streams), key=time), key=time)
 
     def next_instant(self) -> list[Outage]:
-        """Return all outages that begin at the next instant; an empty list at the end.
+        """Return all outages that begin at the next time at which any node goes down; [] at the end.
 
         They are in the order of streams, then nodes.
         """

@@ -59,7 +59,7 @@ class CsvFile:
             self.hand_over()
 
     def hand_over(self) -> None:
-        """Format all rows added with `write` and write them to the file."""
+        """Convert all rows added with `write` to lines, and write these to the file."""
         rows = self._left + "".join(self._lines_of(self.rows)).encode()
         self.rows.clear()
         written, error = write_rows(self._file, rows)  # type: ignore[arg-type]  # it is open

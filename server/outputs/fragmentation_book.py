@@ -41,7 +41,11 @@ class Fragmentation(Struct, frozen=True, kw_only=True):
 
 
 class _Shape(Struct, frozen=True, order=True):
-    """A job's needs: ``each`` units per node, or whole nodes if ``alone``, of the nodes that suit the job."""
+    """What a job needs of each of its nodes.
+
+    It needs ``each`` units per node, or all units of the node if ``alone``. The node must satisfy ``constraint`` and be
+    in a pool of the job class ``queue``.
+    """
 
     each: int
     alone: bool

@@ -139,7 +139,7 @@ class NodeBook(Kept, Observer):
 
     @property
     def node_seconds(self) -> dict[str, float]:
-        """Node-seconds of the run: all, down by failures, maintenance, busy and idle."""
+        """Node-seconds of the run by state: all, down (by failures), maintenance, busy and idle."""
         return seconds_by_state(
             self._end * self._platform.nodes, self._downtime.sum(axis=1), float(self._busy_nodes().sum())
         )
@@ -216,10 +216,10 @@ class SharedNodeBook(NodeBook):
             self._count(np.arange(len(self._jobs))[part], self._jobs[part] == 0, end)
 
     def _count(self, nodes: NDArray[np.intp], which: NDArray[np.bool_], now: float) -> None:
-        """Add the time since each node's last change to its busy time.
+        """Add the time since each node's last change to the busy time of this node.
 
-        For a node that is down, add the time to its time held by jobs while down instead. ``which`` has one value per
-        node of ``nodes``: True if the node's time is added.
+        If the node is down, add the time instead to the total time in which jobs held down nodes. ``which`` has one
+        boolean per node of ``nodes``; nodes with False are left out.
         """
         nodes = nodes[which]
         span = now - self._since[nodes]

@@ -84,9 +84,9 @@ class ResourceBook(Observer):
         self._count_again()
 
     def _columns(self, amounts: Amounts, gpus: Amounts) -> Amounts:
-        """Return ``amounts`` with one more column: the sum of ``gpus`` on each node.
+        """Return the nodes' amounts with one more column, the sum of each node's ``gpus``.
 
-        The result has shape (nodes, resources). Without GPUs, it equals ``amounts``.
+        The result has shape (nodes, resources). On a machine without GPUs there is no such column.
         """
         parts = [amounts] if len(self._names) == amounts.shape[-1] else [amounts, gpus.sum(axis=-1, keepdims=True)]
         return np.concatenate(parts, axis=-1)
@@ -189,7 +189,7 @@ class ResourceBook(Observer):
     # -- sums ----------------------------------------------------------------------------------------------------------
 
     def _look_at(self, at: NDArray[np.intp]) -> None:
-        """Recount the nodes ``at``, whose free amounts have changed."""
+        """Update the machine's sums after the free amounts of the nodes numbered ``at`` have changed."""
         was_left, was_open, was_short = self._left[at], self._open[at], self._short[at]
         self._left[at] = now_left = self._columns(self._free.amounts[at], self._free.gpus[at])
         now_open: Amounts = np.where(self._down[at, None], 0, now_left)
@@ -272,7 +272,7 @@ class ResourceBook(Observer):
     # -- snapshots -----------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Return the sums, the waiting jobs and the taken amounts as plain values."""
+        """Return the sums, the waiting jobs, and the nodes' free amounts as plain values, for a snapshot."""
         sums = {name: getattr(self, f"_{name}").tolist() for name in _SUMS}
         waiting = [[plain(request), *rest, count] for (request, *rest), count in self._waiting.items()]
         down = np.flatnonzero(self._down).tolist()

@@ -65,7 +65,7 @@ def as_units(platform: Platform, workloads: Mapping[str, Workload]) -> tuple[Pla
 
 
 def _takes_one_each(request: Request, shape: Shape) -> bool:
-    """Return whether a request on nodes of one core takes each of its nodes whole, and a fixed number of them."""
+    """Return whether a request, on nodes of one core each, takes a fixed number of whole nodes."""
     if request.licenses or not (request.exclusive or request.cores_per_task == MILLI):
         return False
     return shape.low == shape.high or (shape.tasks is not None and not request.exclusive)

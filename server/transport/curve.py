@@ -184,7 +184,7 @@ class CurveListener:
         return bool(self._strangers) or self.readable()
 
     def release(self, stranger: CurveStranger) -> None:
-        """Let the caller read this peer's messages from now on.
+        """Let the caller read this peer's messages from now on, instead of this listener.
 
         `look` still returns when a message arrives.
         """
@@ -241,7 +241,7 @@ class CurveListener:
                 self._blame(f"that {_FAULTS.get(value, 'does not speak ZeroMQ with CURVE')}")
 
     def _blame(self, whom: str) -> None:
-        """Log why a peer was rejected.
+        """Log that a peer was rejected; ``whom`` says which peer and why, such as ``whose key is not known``.
 
         Each reason is logged only once, because there may be thousands of peers.
         """
@@ -289,6 +289,9 @@ class CurveListener:
 
 
 def bounded(parts: list[bytes], longest: int) -> ZmtpMessage:
-    """Return the frames ``parts`` as a message, the last one emptied if all exceed ``longest`` bytes together."""
+    """Return the frames ``parts`` as a message.
+
+    If the frames together exceed ``longest`` bytes, an empty frame replaces the last one.
+    """
     size = sum(map(len, parts))
     return ZmtpMessage(parts) if size <= longest else ZmtpMessage([*parts[:-1], b""], size)

@@ -184,7 +184,7 @@ class Doorway:
         return True
 
     def _take(self) -> bool:
-        """Accept the next connection; return False if there is no room."""
+        """Accept the next peer's connection; return False if no further peer can be accepted now."""
         if not self._has_room():
             return False
         try:

@@ -175,7 +175,7 @@ class Listener:
         self.unwatch(stranger)
 
     def release(self, stranger: RouterConnection) -> None:
-        """Let the caller read this peer's messages from now on.
+        """Let the caller read this peer's messages from now on, instead of this listener.
 
         `look` still returns when a message arrives.
         """

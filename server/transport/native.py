@@ -239,7 +239,10 @@ class NativeTransport(Peer[ServerSession]):
         return message
 
     def _frame_of(self, message: ZmtpMessage) -> bytes:
-        """Return the content of a message: the first part that is not of the HELLO's route."""
+        """Return the content of a scheduler's message: the first frame after the route.
+
+        The route is the frames with which the scheduler's HELLO began.
+        """
         if message.left_out:
             too_long(message.left_out, RemoteProtocolError)
         parts = message.parts
@@ -288,7 +291,7 @@ class NativeTransport(Peer[ServerSession]):
             self._look_at_strangers(now, 0.0)
 
     def _look_at_strangers(self, now: float, patience: float) -> None:
-        """Refuse unknown peers while the scheduler is served."""
+        """Accept and refuse unknown peers while the scheduler is served."""
         listener = self._listener
         anybody = listener.look(now, patience)
         for _ in range(_ANSWERED_AT_ONCE):

@@ -34,7 +34,7 @@ class Session(Protocol):
         """Return the reply in a frame; raise RemoteProtocolError if none is allowed now."""
 
     def pass_on(self, seq: int, frame: bytes) -> None:
-        """Record that a notice of another session (a recording) is sent."""
+        """Record that a notice recorded in another session is sent to the scheduler."""
 
     def answered(self) -> None:
         """Record that the scheduler has replied to the notice that `pass_on` sent."""
@@ -167,7 +167,7 @@ class Peer(ABC, Generic[_S]):
         return None
 
     def relay(self, seq: int, frame: bytes) -> None:
-        """Send a recorded notice of another session unchanged; `relayed` returns the reply."""
+        """Send a notice that was recorded in another session, unchanged; `relayed` returns the reply."""
         self._session.pass_on(seq, frame)
         self._owed_reply = True
         self._hand_over(frame)

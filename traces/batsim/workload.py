@@ -239,7 +239,7 @@ def label_text(raw: bytes | msgspec.Raw) -> str:
 
 
 def _labels(jobs: list[_Job]) -> dict[str, list[str]]:
-    """Return the labels that at least one job has."""
+    """Return {name: text of each job} of the labels that at least one job has."""
     text = cache(label_text)
     columns = {name: [text(bytes(getattr(job, name))) for job in jobs] for name in LABELS}
     return {name: texts for name, texts in columns.items() if any(texts)}

@@ -261,13 +261,13 @@ def _column(records: list[Record], name: str, dtype: type) -> NDArray[Any]:
 
 
 def _known(records: list[Record], names: tuple[str, ...], dtype: type) -> dict[str, NDArray[Any]]:
-    """Return the named columns in which at least one job has a value."""
+    """Return {name: column} of the named fields that at least one job has."""
     columns = {name: _column(records, name, dtype) for name in names}
     return {name: column for name, column in columns.items() if np.any(column != -1)}
 
 
 def _labels(records: list[Record]) -> dict[str, list[str]]:
-    """Return the labels that at least one job has."""
+    """Return {name: text of each job} of the labels that at least one job has."""
     columns = {name: [record.labels.get(name, "") for record in records] for name in LABELS}
     return {name: texts for name, texts in columns.items() if any(texts)}
 

@@ -243,7 +243,10 @@ def _chunks(workload: Workload) -> Iterator[bytes]:
 
 
 def _texts(labels: dict[str, list[str]], label: str, count: int) -> list[str]:
-    """Return a label's texts as trace fields: one word each, without separators."""
+    """Return each job's text for a label as a field of a Maui trace: one word without separators.
+
+    ``count`` is the number of jobs.
+    """
     if label not in labels:
         return [NONE] * count
     signs = _SIGNS.get(label)

@@ -192,7 +192,7 @@ def requested_units(values: Mapping[str, str], ran: int, units: Units, place: st
 
 
 def _chunks(text: str, place: str, key: str) -> tuple[int, int]:
-    """Return (nodes, processors) of ``2:ncpus=24+1:ncpus=12``, ``2:ppn=8``, ``n1+n2``."""
+    """Return (nodes, processors) that a text requests: ``2:ncpus=24+1:ncpus=12``, ``2:ppn=8``, ``n1+n2``."""
     nodes = processors = 0
     for chunk in text.split("+"):
         count, parts = _counted(chunk, place, key)

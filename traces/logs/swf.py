@@ -194,7 +194,7 @@ class _Reader:
         )
 
     def _take(self, index: int) -> Floats:
-        """Return the values of a field, shape (n,), and free their memory."""
+        """Return all values read for a field, shape (n,), and drop the reader's copy to free its memory."""
         column = np.concatenate(self.parts[index])
         self.parts[index] = []
         return column

@@ -155,7 +155,10 @@ def names_of(text: str, most: int) -> list[str] | None:
 
 
 def _numbered(text: str, most: int) -> list[str]:
-    """Return the numbers in "001-016,20", with leading zeros; [] if invalid or too many."""
+    """Return the numbers that a text such as "001-016,20" stands for, with leading zeros.
+
+    Return [] if the text is invalid or one of its ranges has more than ``most`` numbers.
+    """
     numbers: list[str] = []
     for part in text.split(","):
         found = _RANGE.fullmatch(part.strip())

@@ -101,5 +101,5 @@ def _event(row: Cells) -> Row:
 
 
 def _numbered(stream: io.BufferedReader) -> Iterator[tuple[int, str]]:
-    """Return the lines that are not blank, without line ends, with their numbers."""
+    """Yield (line number from 1, text without line end) of each line that is not blank."""
     return ((number, text.rstrip("\r\n")) for number, text in text_lines(stream) if text.strip())

@@ -106,6 +106,6 @@ def options_of(workload: Workload) -> list[dict[str, str] | None] | None:
 
 
 def begin_delay(options: Mapping[str, str]) -> float:
-    """Return the time (s) from submission to the option ``begin``; 0 without the option."""
+    """Return how long (s) after its submission a job may start, by the option ``begin``; 0 without it."""
     text = options.get(BEGIN, "")
     return float(text.removeprefix(_NOW)) if text.startswith(_NOW) and is_number(text.removeprefix(_NOW)) else 0.0

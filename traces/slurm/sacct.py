@@ -294,7 +294,7 @@ class SacctLog(JobLog):
         return end - start
 
     def _count(self, names: tuple[str, ...], cell: Callable[[str], str], place: str) -> int:
-        """Return the first number above 0 in these columns, else -1; ``2K`` is 2000."""
+        """Return a row's first number above 0 in the columns ``names``, or -1 if there is none; ``2K`` is 2000."""
         for name in names:
             text = cell(name)
             if text in _NO_TIME:

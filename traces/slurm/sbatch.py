@@ -139,7 +139,10 @@ def _abbreviated(name: str, where: str) -> SbatchOption | None:
 
 
 def _short(found: SbatchCall, letters: str, rest: list[str], where: str) -> None:
-    """Read options such as ``-n12``, ``-n 12`` or ``-HQ``."""
+    """Parse short options such as ``-n12``, ``-n 12`` or ``-HQ`` into ``found``.
+
+    ``letters`` is the word without its dash. If an option's value is the next word, it is taken from ``rest``.
+    """
     while letters:
         option, letters = _SHORT.get(letters[0]), letters[1:] if letters[0] in _SHORT else letters
         if option is None:

@@ -226,7 +226,10 @@ def _numbered(parts: list[Workload]) -> list[Workload]:
 
 
 def _order(parts: list[Workload]) -> NDArray[np.int64]:
-    """Return the order of all jobs by submit time; equal times keep their order."""
+    """Return the indices that sort the jobs of all workloads together by submit time.
+
+    Jobs with equal times keep their order.
+    """
     order: NDArray[np.int64] = np.argsort(np.concatenate([part.submit for part in parts]), kind="stable")
     return order
 
