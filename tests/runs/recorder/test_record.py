@@ -18,6 +18,7 @@ from pipistrelle.runs.recorder.jobs import planned_jobs, timed_commands
 from pipistrelle.runs.recorder.packing import Packing
 from pipistrelle.runs.recorder.record import record
 from pipistrelle.runs.recordings.check import check_recording
+from pipistrelle.runs.slurmctld.conductor import VirtualTimeError
 
 needs_slurm = pytest.mark.skipif(
     any(shutil.which(name) is None for name in ("slurmctld", "slurmd", "sbatch", "cc")) or os.geteuid() != 0,
