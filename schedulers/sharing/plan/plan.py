@@ -300,7 +300,7 @@ class NodePlan(NodeSearch):
     # -- one job ----------------------------------------------------------------------------------------------------
 
     def access(self, job: SchedulerJob) -> Access:
-        """Return the nodes that a job may use, and the windows that exclude it for a time."""
+        """Return the nodes that a job may use, and the times at which it may not use some of them."""
         known = self._accesses.get(job.number)
         if known is None:
             allowed = self.shared.shape(job).able.copy()

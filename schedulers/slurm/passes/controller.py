@@ -376,7 +376,7 @@ class Controller:
         self.changed += 1
 
     def _forget(self, job: SlurmJob) -> None:
-        """Stop counting a job, which will not run again, as submitted by its user and account."""
+        """Remove a job that will not run again from the submitted jobs of its user and account."""
         self.limits.count_submitted(job, -1)
         same = self.names.get((job.user, job.sub.name))
         if same is not None:
