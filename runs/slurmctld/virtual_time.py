@@ -1,23 +1,18 @@
 """Run unmodified programs in virtual time: their clock moves only while none of their threads can run."""
 
 import os
-import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Final
 
-from pipistrelle.protocol.base.whole import read_whole
 from pipistrelle.runs.slurmctld.build import Tools, build_tools
 from pipistrelle.runs.slurmctld.conductor import Conductor, JobNews, VirtualTimeError
+from pipistrelle.runs.slurmctld.private_folder import PrivateFolder
 
 NANOSECONDS: Final = 1_000_000_000
-#: file system in memory, for the clock
-_MEMORY: Final = "/dev/shm"  # noqa: S108 - the folder made in it is private
-_ROUNDS: Final = 2
 
 
 class VirtualTime:
@@ -39,9 +34,8 @@ class VirtualTime:
         self._children: list[subprocess.Popen[bytes]] = []
         #: number of connections that the listener at the ports of `answer_ports` has accepted
         self.answered = 0
-        base = _MEMORY if os.path.isdir(_MEMORY) and os.access(_MEMORY, os.W_OK) else None
-        self._folder = tempfile.TemporaryDirectory(prefix="pipistrelle-clock-", dir=base, ignore_cleanup_errors=True)
-        clock = Path(self._folder.name) / "clock"
+        self._folder = PrivateFolder()
+        clock = self._folder.clock
         try:
             self._conductor = Conductor(self.tools.conductor, clock)
             self.environment = {"LD_PRELOAD": str(self.tools.preload), "PIPISTRELLE_CLOCK": str(clock)}
@@ -50,7 +44,7 @@ class VirtualTime:
             #: beginning of the abstract names of the Unix sockets that replace TCP, before a slash and the port
             self.network = b"pipistrelle-%x-%x" % (file.st_dev, file.st_ino)
         except BaseException:
-            self._folder.cleanup()
+            self._folder.remove()
             raise
 
     @property
@@ -71,7 +65,7 @@ class VirtualTime:
     @property
     def folder(self) -> Path:
         """The private folder, in memory where possible, which the conductor removes at its end."""
-        return Path(self._folder.name)
+        return self._folder.path
 
     def __enter__(self) -> "VirtualTime":
         return self
@@ -81,20 +75,10 @@ class VirtualTime:
     ) -> None:
         """Kill all processes and remove the clock."""
         self._conductor.close()
-        self._kill_left()
+        self._folder.remove()
         for child in self._children:
             child.kill()
             child.wait()
-        self._folder.cleanup()
-
-    def _kill_left(self) -> None:
-        """Kill the processes that a conductor left behind because it was itself killed."""
-        mark = f"PIPISTRELLE_CLOCK={self.environment['PIPISTRELLE_CLOCK']}\0".encode()
-        for _ in range(_ROUNDS):  # again, for what was forked meanwhile
-            for entry in Path("/proc").glob("[0-9]*/environ"):
-                with suppress(OSError):
-                    if mark in read_whole(entry):
-                        os.kill(int(entry.parent.name), signal.SIGKILL)
 
     def start(
         self, command: Sequence[str], env: Mapping[str, str], *, output: int | IO[bytes] = subprocess.DEVNULL

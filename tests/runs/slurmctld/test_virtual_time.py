@@ -3,11 +3,14 @@
 import os
 import shutil
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from loguru import logger
 
+from pipistrelle.runs.slurmctld import private_folder
 from pipistrelle.runs.slurmctld.build import BuildError, build_tools
 from pipistrelle.runs.slurmctld.conductor import VirtualTimeError
 from pipistrelle.runs.slurmctld.virtual_time import NANOSECONDS, VirtualTime
@@ -23,6 +26,16 @@ time.sleep(float(c.recv(9))); c.send(b"%.0f %s" % (time.time(), a[0].encode()))
 CLIENT = """
 import socket
 s = socket.create_connection(("127.0.0.1", 6817)); s.send(b"5000"); print(s.recv(99).decode(), s.getpeername())
+"""
+#: a program that starts another one in virtual time, and then waits to be killed
+KILLED = f"""
+import signal, sys
+from pipistrelle.runs.slurmctld import private_folder, virtual_time
+private_folder._MEMORY = sys.argv[1]
+time = virtual_time.VirtualTime({START})
+time.start(["setsid", "sleep", "1000"], {ENV})
+print(time._conductor.pid, time.environment["PIPISTRELLE_CLOCK"], flush=True)
+signal.pause()
 """
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler (cc)")
 needs_slurm = pytest.mark.skipif(
@@ -96,6 +109,31 @@ def test_killed_conductor_ends_the_run_with_one_error() -> None:
             time.run(START + HOUR)
     assert caught.value.exit_code == 4
     assert not left(clock)
+
+
+@needs_compiler
+def test_folder_of_a_run_killed_with_its_conductor_is_removed_by_the_next(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A warning names the folder; folders of living runs stay; processes that were left end."""
+    monkeypatch.setattr(private_folder, "_MEMORY", str(tmp_path))
+    warned: list[str] = []
+    number = logger.add(lambda line: warned.append(line.rstrip()), level="WARNING", format="{message}")
+    with VirtualTime(START) as living:
+        killed = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+        assert killed.stdout is not None
+        conductor, clock = killed.stdout.readline().split()
+        os.kill(int(conductor), signal.SIGSTOP)  # it must not act between the two kills
+        for one in (killed.pid, int(conductor)):
+            os.kill(one, signal.SIGKILL)
+        killed.communicate()
+        assert left(clock)
+        with VirtualTime(START) as last:
+            assert {*tmp_path.iterdir()} == {living.folder, last.folder}
+            assert not left(clock)
+    logger.remove(number)
+    assert warned == [f"removed {Path(clock).parent}, which a killed run had left"]
+    assert [*tmp_path.iterdir()] == []
 
 
 @needs_compiler
