@@ -5,7 +5,7 @@ The digests are SHA-256.
     python benchmarks/canonical.py [NAME ...] [--quick] [--jobs 2] [--python OLD/bin/python] [--keep FOLDER] [--update]
 
 `canonical.toml` describes the runs. Each run is a list of `pipistrelle` command lines, executed one after another in
-the run's own folder.
+the run's own folder. A line that begins with ``pipistrelle-batsim`` runs that program.
 
 - A line that ends with ``> FILE`` writes its output to FILE. Other output holds wall-clock times and is discarded.
 - A line that ends with ``&`` runs in the background; the run waits for it at the end.
@@ -140,6 +140,8 @@ def started(line: str, python: str, folder: Path) -> subprocess.Popen[bytes]:
     words = shlex.split(command)
     if words[0] == "tap":
         whole = [sys.executable, str(HERE), "--tap", *words[1:]]
+    elif words[0] == "pipistrelle-batsim":
+        whole = [python, "-c", "from pipistrelle.cli.__main__ import batsim; batsim()", *words[1:]]
     else:
         whole = [python, "-m", "pipistrelle.cli", *words]
     with (folder / (output.strip() or os.devnull)).open("w") as out, (folder / ".errors").open("a") as errors:

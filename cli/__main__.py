@@ -1,15 +1,29 @@
-"""Entry point of ``pipistrelle``; it can be interrupted from the first moment."""
+"""Entry points of ``pipistrelle`` and ``pipistrelle-batsim``, which can be interrupted from the first moment."""
 
 import signal
 
 
-def main() -> None:
-    """Run the command line; Ctrl-C while modules are still being imported exits without a traceback."""
+def _let_interrupts_end() -> None:
+    """Let Ctrl-C end this process without a traceback while modules are still being imported."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from pipistrelle.cli.main import main as command  # slow import
 
-    command()
+
+def main() -> None:
+    """Run ``pipistrelle``."""
+    _let_interrupts_end()
+    from pipistrelle.cli.main import main as run  # slow import
+
+    run()
+
+
+def batsim() -> None:
+    """Run ``pipistrelle-batsim``."""
+    _let_interrupts_end()
+    from pipistrelle.cli.main import main as run  # slow imports
+    from pipistrelle.cli.run.batsim import command
+
+    run(program=command)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,13 @@ from typing import Any, Final, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
+#: settings of both programs, ``pipistrelle`` and ``pipistrelle-batsim``
+SETTINGS: Final[Mapping[str, Any]] = {
+    "help_option_names": ["-h", "--help"],
+    "show_default": True,
+    "max_content_width": 100,
+}
+
 
 class Door(NamedTuple):
     """One command, or a group of commands, of ``pipistrelle``.
@@ -92,7 +99,6 @@ GROUPS: Final[Mapping[str, Mapping[str, Door]]] = {
         "schedule": Door("Run only the scheduler, for a server in another terminal.", "run.schedule"),
         "resume": Door("Continue a run from its last snapshot.", "run.resume"),
         "forecast": Door("Forecast when the pending jobs of a live Slurm cluster start.", "results.forecast"),
-        "batsim": Door("Simulate with Batsim 4's command-line options.", "run.batsim"),
     },
     "Look at results": {
         "compare": Door("Compare runs: waits, utilisation, first difference.", "results.compare"),
@@ -122,6 +128,7 @@ GROUPS: Final[Mapping[str, Mapping[str, Door]]] = {
 #: {name of a command before the first release: its name now}
 _FORMER: Final = {
     "list": "show",
+    "batsim": "pipistrelle-batsim",
     "diff": "compare",
     "convert": "workload convert",
     "outages": "failures",

@@ -1,4 +1,4 @@
-"""The command ``pipistrelle``: its global options, errors and exit codes."""
+"""The command ``pipistrelle``: its global options; errors and exit codes of all programs."""
 
 import atexit
 import io
@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TextIO
 
 import click
 
-from pipistrelle.cli.doors import GROUPS, LazyGroup
+from pipistrelle.cli.doors import GROUPS, SETTINGS, LazyGroup
 from pipistrelle.cli.terminal.exits import BUG, FULL, GONE, INTERRUPTED, NO_MEMORY, NOT_WRITTEN, exhausted
 
 
@@ -35,12 +35,7 @@ def _is_compiled() -> bool:
     return found is not None and found.origin is not None and not found.origin.endswith(".py")
 
 
-@click.command(
-    cls=LazyGroup,
-    sections=GROUPS,
-    context_settings={"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 100},
-    no_args_is_help=True,
-)
+@click.command("pipistrelle", cls=LazyGroup, sections=GROUPS, context_settings=SETTINGS, no_args_is_help=True)
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
 @click.option(
     "-v", "--verbose", count=True, show_default=False, help="Log more to standard error; -vv logs debugging details."
@@ -56,14 +51,19 @@ def cli(verbose: int) -> None:
     configure_log(verbose)
 
 
-def main(args: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and exit: see docs/reference/cli.md for the exit codes."""
+def main(args: Sequence[str] | None = None, program: click.Command = cli) -> NoReturn:
+    """Run a command line and exit; docs/reference/cli.md lists the exit codes.
+
+    Args:
+        args: the arguments without the program's name; by default those of this process.
+        program: the command of the program that was started.
+    """
     atexit.register(_ignore_interrupts)  # a late interrupt must not change the exit code
     try:
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         _open_streams()
-        code = _run(args)
+        code = _run(args, program)
     except (click.Abort, KeyboardInterrupt):
         code = INTERRUPTED
         with suppress(KeyboardInterrupt):
@@ -100,7 +100,7 @@ def _last_words(text: str) -> None:
         os.write(2, f"pipistrelle: {text}\n".encode())
 
 
-def _run(args: Sequence[str] | None) -> int:
+def _run(args: Sequence[str] | None, program: click.Command) -> int:
     from pipistrelle.protocol.base.errors import PipistrelleError
 
     for number in (signal.SIGTERM, signal.SIGHUP):  # termination keeps the outputs, like Ctrl-C
@@ -110,7 +110,7 @@ def _run(args: Sequence[str] | None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
-        code: Any = cli.main(args=args, prog_name="pipistrelle", standalone_mode=False)
+        code: Any = program.main(args=args, prog_name=program.name, standalone_mode=False)
         sys.stdout.flush()
     except PipistrelleError as error:
         if (lack := exhausted(error)) is not None:
@@ -136,7 +136,7 @@ def _run(args: Sequence[str] | None) -> int:
     except ImportError as error:
         if "failed to map segment" in str(error):  # no memory to load a library
             raise MemoryError from None
-        return _bug(error) if (lack := exhausted(error)) is None else _without(lack)
+        return _bug(error, program) if (lack := exhausted(error)) is None else _without(lack)
     except Exception as error:
         if (lack := exhausted(error)) is not None:
             return _without(lack)
@@ -147,7 +147,7 @@ def _run(args: Sequence[str] | None) -> int:
             _abandon(sys.stdout)
             say(f"cannot write to standard output ({error.strerror}).")
             return NOT_WRITTEN
-        return _bug(error)
+        return _bug(error, program)
     return code if isinstance(code, int) else 0
 
 
@@ -160,11 +160,11 @@ def _without(text: str) -> int:
     return NO_MEMORY
 
 
-def _bug(error: Exception) -> int:
+def _bug(error: Exception, program: click.Command) -> int:
     """Report an unexpected exception as a bug, without a traceback; return the exit code."""
     from pipistrelle.cli.terminal.console import print_bug
 
-    print_bug(error)
+    print_bug(error, f"{program.name} {'-vv' if program is cli else '-v debug'} ...")
     return BUG
 
 

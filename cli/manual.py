@@ -1,4 +1,6 @@
-"""``pipistrelle help``: documentation pages and the man page."""
+"""``pipistrelle help``: documentation pages, and the man page of both programs."""
+
+from collections.abc import Iterator
 
 import click
 from click.shell_completion import CompletionItem
@@ -25,7 +27,7 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 
 @click.command(cls=Command)
 @click.argument("topic", nargs=-1, shell_complete=_complete)
-@click.option("--man", is_flag=True, help="Print a man page of all commands, for 'man -l -'.")
+@click.option("--man", is_flag=True, help="Print the help of all commands as one man page (to read it: '| man -l -').")
 @click.pass_context
 def command(ctx: click.Context, topic: tuple[str, ...], man: bool) -> None:
     """Print a documentation page or the help of a command.
@@ -73,30 +75,40 @@ def command(ctx: click.Context, topic: tuple[str, ...], man: bool) -> None:
 
 
 def man_page(root: click.Context) -> str:
-    """Return the man page of all commands, in man(7) markup."""
+    """Return the man page of all commands and of ``pipistrelle-batsim``, in man(7) markup."""
+    from pipistrelle.cli.run.batsim import command as batsim  # only the man page needs it
+
     group = root.command
     assert isinstance(group, click.Group)
     lines = [f'.TH PIPISTRELLE 1 "" "{_escaped(_version())}" "User Commands"', ".SH NAME"]
     lines += [f"pipistrelle \\- {_escaped(group.get_short_help_str(200)).rstrip('.')}", ".SH SYNOPSIS"]
     lines += [".B pipistrelle", "COMMAND [OPTIONS]", ".SH DESCRIPTION", *_text(group)]
     lines += _options(root)
-    for name in group.list_commands(root):
-        lines += _command(group, root, name)
+    for context in _inner(root):
+        lines += _command(context)
+    lines += _command(click.Context(batsim, info_name=batsim.name, **batsim.context_settings))
     return "\n".join(lines) + "\n"
 
 
-def _command(group: click.Group, parent: click.Context, name: str) -> list[str]:
-    """Return the man page's lines about one command; for a group, also about its commands."""
-    command = group.get_command(parent, name)
-    assert command is not None
-    context = click.Context(command, parent, name)
+def _command(context: click.Context) -> list[str]:
+    """Return the man page's lines about a command; for a group, also about its commands."""
+    command = context.command
     pieces = " ".join(command.collect_usage_pieces(context))
     lines = [f".SH {_escaped(context.command_path.upper())}", f".B {_escaped(context.command_path)}", _escaped(pieces)]
     lines += [".PP", *_text(command), *_options(context)]
-    if isinstance(command, click.Group):
-        for inner in command.list_commands(context):
-            lines += _command(command, context, inner)
+    for inner in _inner(context):
+        lines += _command(inner)
     return lines
+
+
+def _inner(context: click.Context) -> Iterator[click.Context]:
+    """Yield the contexts of a group's commands, none for a command that is no group."""
+    group = context.command
+    if isinstance(group, click.Group):
+        for name in group.list_commands(context):
+            command = group.get_command(context, name)
+            assert command is not None
+            yield click.Context(command, context, name)
 
 
 def _options(context: click.Context) -> list[str]:

@@ -162,9 +162,13 @@ class Forks:
             request = b"\0".join(map(os.fsencode, parts))
             return Fork(request, [stream.fileno() for stream in (nothing, out, err)], self._connect())
 
-    def write_command(self, path: Path) -> None:
-        """Write an executable file that does the same as the environment's ``pipistrelle``."""
-        words = self.words(Path(sys.executable).with_name("pipistrelle"))
+    def write_commands(self, folder: Path) -> None:
+        """Write executable files that do the same as the environment's ``pipistrelle`` and ``pipistrelle-batsim``."""
+        self._write_command(folder / "pipistrelle", Path(sys.executable).with_name("pipistrelle"))
+        self._write_command(folder / "pipistrelle-batsim", self.SERVER.with_name("batsim.py"))
+
+    def _write_command(self, path: Path, script: Path) -> None:
+        words = self.words(script)
         path.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")
         path.chmod(0o755)
 

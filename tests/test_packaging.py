@@ -109,11 +109,13 @@ def test_the_wheel_takes_no_other_name(wheel: zipfile.ZipFile) -> None:
     assert not [name for name in wheel.namelist() if "__pycache__" in name or "/vectors/" in name]
 
 
-def test_the_wheel_has_the_command(wheel: zipfile.ZipFile) -> None:
-    """The command ``pipistrelle`` is an entry point of the wheel."""
+def test_the_wheel_has_the_programs(wheel: zipfile.ZipFile) -> None:
+    """``pipistrelle`` and ``pipistrelle-batsim`` are entry points of the wheel."""
     name = next(name for name in wheel.namelist() if name.endswith("entry_points.txt"))
 
-    assert "pipistrelle = pipistrelle.cli.__main__:main" in wheel.read(name).decode()
+    text = wheel.read(name).decode()
+    assert "pipistrelle = pipistrelle.cli.__main__:main" in text
+    assert "pipistrelle-batsim = pipistrelle.cli.__main__:batsim" in text
 
 
 def test_every_compiled_module_exists(listed: tuple[str, ...]) -> None:

@@ -29,12 +29,17 @@ def command(*words: str) -> str:
     return f"from pipistrelle.cli.main import main; main({list(words)!r})"
 
 
-@pytest.mark.parametrize(
-    "name", ["", "run", "serve", "schedule", "batsim", "explain job", "workload convert", "failures fit"]
-)
+@pytest.mark.parametrize("name", ["", "run", "serve", "schedule", "explain job", "workload convert", "failures fit"])
 def test_help_imports_nothing_heavy(name: str) -> None:
     """Help is printed without importing numpy, ZeroMQ, the log or the engine."""
     assert not imported_by(command(*name.split(), "--help")) & HEAVY
+
+
+def test_help_of_pipistrelle_batsim_imports_nothing_heavy() -> None:
+    """The program prints its help as fast as the commands do."""
+    program = "import sys; sys.argv[1:] = ['--help']; from pipistrelle.cli.__main__ import batsim; batsim()"
+
+    assert not imported_by(program) & HEAVY
 
 
 def test_a_policy_of_the_users_own_finds_the_log_set_up(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ def command(
 
     Args:
         home: the working directory of the command.
-        words: the command-line arguments, without the program name.
+        words: the command-line arguments of ``pipistrelle``; or ``pipistrelle-batsim`` and its arguments.
         before: called in the child process before the command begins.
         limit: longest duration (s); the command is then killed.
 
@@ -50,8 +50,11 @@ def _be(home: Path, said: Path, words: list[str], before: Callable[[], None]) ->
     code = 99
     try:
         from pipistrelle.cli.main import main
+        from pipistrelle.cli.run.batsim import command as batsim
 
         before()
+        if words[0] == batsim.name:
+            main(words[1:], batsim)
         main(words)
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0

@@ -101,12 +101,12 @@ READERS: dict[str, Reader] = {
     "classes": Reader("classes.toml", ("workload", "generate", "--classes", "classes.toml", "-o", "x.swf")),
     "SimGrid": _validated("cluster.xml"),
     "SimGrid run": Reader(
-        "cluster.xml", ("batsim", "-p", "cluster.xml", "-w", "jobs.json", "--no-sched", "-q", "-e", "b")
+        "cluster.xml", ("pipistrelle-batsim", "-p", "cluster.xml", "-w", "jobs.json", "--no-sched", "-q", "-e", "b")
     ),
     "Batsim events": Reader(
         "events.txt",
         (
-            "batsim",
+            "pipistrelle-batsim",
             "-p",
             "cluster.xml",
             "-w",

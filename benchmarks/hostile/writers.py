@@ -167,8 +167,8 @@ WRITERS: tuple[Writer, ...] = (
         "resume timings", ("resume", "kept", "--quiet", "--out", "t", "--timings", "t.json"), ("t.json",), valid=is_json
     ),
     Writer(
-        "batsim export",
-        ("batsim", "-p", "cluster.xml", "-w", "jobs.json", "--no-sched", "-q", "-e", "b/out"),
+        "pipistrelle-batsim export",
+        ("pipistrelle-batsim", "-p", "cluster.xml", "-w", "jobs.json", "--no-sched", "-q", "-e", "b/out"),
         ("b/out_schedule.csv",),
         ("b/out_jobs.csv", "b/out_machine_states.csv"),
     ),

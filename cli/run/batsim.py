@@ -1,4 +1,4 @@
-"""``pipistrelle batsim``: Batsim 4's command line, for scripts that call Batsim."""
+"""The program ``pipistrelle-batsim``: Batsim 4's command line, for scripts that call Batsim."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 from click.core import ParameterSource
 
+from pipistrelle.cli.doors import SETTINGS
 from pipistrelle.cli.options.fields import Choice, added, options_of
 from pipistrelle.cli.options.sections import CONNECTION, INPUTS, MACHINE, OUTPUTS, SCHEDULER, Command, in_section
 from pipistrelle.cli.options.shared import snapshot_options, timeout_option
@@ -116,7 +117,9 @@ def _own(*names: str) -> Callable[[_C], _C]:
 
 
 @click.command(
+    "pipistrelle-batsim",
     cls=BatsimCommand,
+    context_settings=SETTINGS,
     common=(
         *("workload", "platform", "events", "socket_endpoint", "export", "enable_dynamic_jobs"),
         *("enable_compute_sharing", "no_sched", "verbosity", "quiet"),
@@ -183,7 +186,7 @@ def command(ctx: click.Context, /, dump_execution_context: bool, quiet: bool, **
     """Simulate with Batsim 4's command-line options.
 
     \b
-    pipistrelle batsim -p cluster.xml -w jobs.json -e results/easy
+    pipistrelle-batsim -p cluster.xml -w jobs.json -e results/easy
     """
     if dump_execution_context:
         click.echo(_execution_context(options))
@@ -227,8 +230,7 @@ def _run(verbosity: str, options: dict[str, Any]) -> None:
     from pipistrelle.server.outputs.lock import sole_writer
 
     logs_messages = verbosity in ("network-only", "debug")
-    if logs_messages:
-        configure_log(1 if verbosity == "network-only" else 2)
+    configure_log({"network-only": 1, "debug": 2}.get(verbosity, 0))
     prefix = options["export"]
     spec = RunSpec(
         platform=options["platform"],

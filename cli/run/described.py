@@ -25,7 +25,7 @@ _C = TypeVar("_C", bound=Callable[..., Any])
 def _the_only(context: click.Context, param: click.Parameter, values: tuple[str, ...]) -> Any:
     """Return the value of an option that may be given only once.
 
-    For ``--workload``, return a tuple of at most one value, because ``pipistrelle batsim`` may have several workloads.
+    For ``--workload``, return a tuple of at most one value, because ``pipistrelle-batsim`` may have several workloads.
     """
     if len(values) > 1:
         raise click.BadParameter(f"given {len(values)} times, but only once is possible.", context, param)

@@ -78,7 +78,7 @@ def command(
 ) -> None:
     """Continue an interrupted run from its last snapshot.
 
-    FOLDER is the output folder of a run with --snapshot-every, or one of its snapshots. After 'pipistrelle batsim',
+    FOLDER is the output folder of a run with --snapshot-every, or one of its snapshots. After 'pipistrelle-batsim',
     FOLDER is the PREFIX of the outputs. The inputs must not have changed. The outputs are the same as without the
     interruption. If the scheduler ran in another terminal, start it again.
 

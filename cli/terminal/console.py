@@ -86,12 +86,12 @@ def print_usage_error(error: click.ClickException) -> None:
     say(f"{message}{'' if message.endswith(('.', '?', '!')) else '.'}{hint}")
 
 
-def print_bug(error: Exception) -> None:
-    """Print an unexpected exception; the traceback is in the log."""
+def print_bug(error: Exception, command: str) -> None:
+    """Print an unexpected exception, and the command that logs its traceback."""
     logger().opt(exception=error).debug("unexpected exception")
     say(
         f"a bug in pipistrelle itself, please report it: {type(error).__name__}: {error}. "
-        "'pipistrelle -vv ...' shows the traceback."
+        f"'{command}' shows the traceback."
     )
 
 

@@ -283,7 +283,9 @@ def load_inputs(spec: RunSpec, given: Inputs | None = None) -> "tuple[Workload, 
     if trace is None:
         if len(spec.workload) != 1:
             raise InputError(
-                "a run has one workload", expected="one (several in 'batsim')", found=str(len(spec.workload))
+                "a run has one workload",
+                expected="one ('pipistrelle-batsim' accepts several)",
+                found=str(len(spec.workload)),
             )
         (name,) = spec.workload
         trace = load_jobs(spec, name)

@@ -89,7 +89,7 @@ def load_machine(name: str, *, units: Units = "nodes") -> "Platform | SimGridPla
 def load_hosts(
     name: str, *, master: str = "master_host", roles: Mapping[str, str] | None = None, energy: bool = True
 ) -> "SimGridPlatform":
-    """Return the hosts of a SimGrid XML file, for `pipistrelle batsim`.
+    """Return the hosts of a SimGrid XML file, for `pipistrelle-batsim`.
 
     Args:
         name: the file's path.

@@ -269,7 +269,7 @@ def resume(kept: KeptRun, options: RunOptions, keeping: Keeping) -> Result:
     outputs = _batsim_outputs(folder, kept.prefix, kept.state)
     if outputs is not None and out is not None:
         raise SnapshotError(
-            "the outputs of 'pipistrelle batsim' can only be continued in place", where="--out", found=str(out)
+            "the outputs of 'pipistrelle-batsim' can only be continued in place", where="--out", found=str(out)
         )
     if out is not None:
         made_apart(folder, out)

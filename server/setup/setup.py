@@ -267,7 +267,7 @@ class Setup:
                         f"jobs of profile '{name}' communicate, but there is no bandwidth",
                         where=workload.source,
                         expected="a bandwidth, or profiles that only compute",
-                        hint="Run it with 'pipistrelle batsim --bandwidth BYTES'; links and routes are not simulated.",
+                        hint="Run it with 'pipistrelle-batsim --bandwidth BYTES'; links and routes are not simulated.",
                     )
             rows = np.flatnonzero(np.isnan(workload.runtime))
             if rows.size and self.machine is None:

@@ -141,7 +141,7 @@ def start(make_forks: Callable[..., Any], tmp_path_factory: pytest.TempPathFacto
     """Return what starts a shell command in a folder, with the environment's ``python`` and ``pipistrelle`` first."""
     commands = tmp_path_factory.mktemp("commands")
     if (forks := make_forks(**TERMINAL)) is not None:
-        forks.write_command(commands / "pipistrelle")
+        forks.write_commands(commands)
     path = os.pathsep.join([str(commands), str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     changed = {**os.environ, "PATH": path, **TERMINAL}
     environment = {name: value for name, value in changed.items() if value is not None}

@@ -21,7 +21,8 @@ from typing import Any, Final
 
 import pytest
 
-PEERS = Path(__file__).resolve().parent.parent / "peers"
+TESTS = Path(__file__).resolve().parent.parent
+PEERS = TESTS / "peers"
 MARK = "PIPISTRELLE_TEST_MARK"
 #: time limits of runs whose tests are not about limits; long enough for a slow machine
 PATIENCE = ("--hello-timeout", "600", "--decision-timeout", "600")
@@ -130,6 +131,8 @@ class Shell:
 
     #: the command `pipistrelle` of the interpreter that runs the tests
     command = (sys.executable, "-m", "pipistrelle.cli")
+    #: the program `pipistrelle-batsim` of this interpreter
+    batsim_command = (sys.executable, str(TESTS / "forks" / "batsim.py"))
 
     def __init__(self, folder: Path, temporary: Path, forks: Any) -> None:
         #: starts commands of Python fast; None: all start from nothing
@@ -155,6 +158,10 @@ class Shell:
     def run(self, *arguments: str | Path) -> Outcome:
         """Run the command `pipistrelle` to its end."""
         return self.start(*arguments).finish()
+
+    def batsim(self, *arguments: str | Path) -> Outcome:
+        """Run the program `pipistrelle-batsim` to its end."""
+        return self.spawn(*self.batsim_command, *arguments).finish()
 
     def simulate(self, peer: str, *arguments: str | Path, options: Sequence[str | Path] = ()) -> Outcome:
         """Run the small workload with a peer as the scheduler; outputs go to `out`."""

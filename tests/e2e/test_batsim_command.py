@@ -1,4 +1,4 @@
-"""`pipistrelle batsim` with a short scheduler that listens as Batsim's schedulers do, and without one."""
+"""`pipistrelle-batsim` with a short scheduler that listens as Batsim's schedulers do, and without one."""
 
 import csv
 import json
@@ -90,7 +90,7 @@ def simulate(shell, *options, way="fcfs", rest=(), patience=("--hello-timeout", 
     """Run the command with the scheduler; return how the command ended and the scheduler's exit code."""
     endpoint = "ipc://batsim.sock"  # relative: a Unix socket's path has at most 107 bytes
     peer = shell.spawn(sys.executable, "peer.py", endpoint, way, *rest)
-    outcome = shell.run("batsim", "-s", endpoint, *patience, *options)
+    outcome = shell.batsim("-s", endpoint, *patience, *options)
     if outcome.code == 0 or way == "dies":
         return outcome, peer.finish().code
     peer.kill()  # if the run failed, the peer may never have been notified
@@ -268,7 +268,7 @@ def value(text):
 
 def test_without_a_scheduler_all_jobs_start_at_once(shell, files):
     """Every job starts at time 0 on the first hosts, whatever its submit time and whichever jobs run there."""
-    outcome = shell.run("batsim", *files, "--no-sched", "-e", "alone").ok()
+    outcome = shell.batsim(*files, "--no-sched", "-e", "alone").ok()
 
     assert "no scheduler" in outcome.out
     rows = rows_of(shell, "alone")
@@ -286,10 +286,10 @@ def test_the_workload_may_be_changed_first(shell, files):
     """With the steps of `run`; each of several workloads is changed."""
     write_jobs(shell, "more.json")
     options = (*files, "-w", "more.json", "--no-sched")
-    shell.run("batsim", *options, "--transform", "filter --size 2: then filter --first 1").ok()
+    shell.batsim(*options, "--transform", "filter --size 2: then filter --first 1").ok()
 
     assert list(rows_of(shell)) == ["w0!2", "w1!2"]
-    shell.run("batsim", *options, "--transform", "filter -o x.json").failed(2, "a step of a run writes no file")
+    shell.batsim(*options, "--transform", "filter -o x.json").failed(2, "a step of a run writes no file")
 
 
 def test_progress_lines_without_a_terminal(shell, files, monkeypatch, capsys):
@@ -305,15 +305,15 @@ def test_without_a_scheduler_a_job_must_fit(shell, files):
     """No scheduler could reject it."""
     write_jobs(shell, "jobs.json", [*JOBS, ("5", 20, 90, 9, "d50")])
 
-    shell.run("batsim", *files, "--no-sched").failed(2, "job w0!5", "larger than the machine", "at most 4 hosts")
+    shell.batsim(*files, "--no-sched").failed(2, "job w0!5", "larger than the machine", "at most 4 hosts")
 
 
 def test_energy_has_files_of_its_own(shell, project_root):
     """With -E the hosts' energy is measured, and two more files are written."""
     folder = project_root / "docs" / "examples" / "batsim"
 
-    shell.run(
-        "batsim", "-p", folder / "cluster.xml", "-w", folder / "jobs.json", "-E", "--no-sched", "-e", "on/out"
+    shell.batsim(
+        "-p", folder / "cluster.xml", "-w", folder / "jobs.json", "-E", "--no-sched", "-e", "on/out"
     ).ok()  # fmt: skip
 
     written = {path.name.removeprefix("out_") for path in (shell.folder / "on").iterdir()}
@@ -368,7 +368,7 @@ def test_a_scheduler_that_is_silent(shell, files):
 def test_an_interrupt_keeps_the_outputs(shell, files, wait_until):
     """Ctrl-C while the scheduler computes its reply ends the run with the usual code."""
     peer = shell.spawn(sys.executable, "peer.py", "ipc://batsim.sock", "hangs")
-    command = shell.start("batsim", *files, "-s", "ipc://batsim.sock")
+    command = shell.spawn(*shell.batsim_command, *files, "-s", "ipc://batsim.sock")
     seen = shell.folder / "seen.jsonl"
     wait_until(lambda: seen.is_file() and "JOB_SUBMITTED" in seen.read_text())
 
@@ -381,7 +381,7 @@ def test_an_interrupt_keeps_the_outputs(shell, files, wait_until):
 
 def test_a_server_waits_a_limited_time_for_a_listener(shell, files):
     """The scheduler may start later than the server, but not too late."""
-    shell.run("batsim", *files, "-s", "ipc://nobody.sock", "--hello-timeout", "0.5").failed(4, "ipc://nobody.sock")
+    shell.batsim(*files, "-s", "ipc://nobody.sock", "--hello-timeout", "0.5").failed(4, "ipc://nobody.sock")
 
     assert not list(shell.folder.glob("out*"))
 

@@ -1,4 +1,4 @@
-"""`pipistrelle batsim`: Batsim 4's command line, and errors in it or in the files that it names."""
+"""`pipistrelle-batsim`: Batsim 4's command line, and errors in it or in the files that it names."""
 
 import json
 
@@ -19,7 +19,7 @@ def files(shell, project_root):
 @pytest.mark.parametrize("option", sorted(REFUSED))
 def test_unsupported_options_are_rejected_with_a_reason(shell, files, option):
     """No option of Batsim's is ignored."""
-    shell.run("batsim", *files, option, "x", "1").failed(2, f"{option} cannot be honoured", REFUSED[option])
+    shell.batsim(*files, option, "x", "1").failed(2, f"{option} cannot be honoured", REFUSED[option])
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_unsupported_options_are_rejected_with_a_reason(shell, files, option):
 )
 def test_wrong_options_are_one_message(shell, files, options, text):
     """A mistake on the command line is reported at once, in one line, before anything waits."""
-    outcome = shell.run("batsim", *files, *options)
+    outcome = shell.batsim(*files, *options)
 
     outcome.failed(6 if text.startswith("cannot write") else 2, text)
 
@@ -78,13 +78,13 @@ def test_wrong_files_are_one_message(shell, files, name, content, texts):
     shell.write("events.txt", "")
     shell.write(name, content)
 
-    shell.run("batsim", *files, "--events", "events.txt").failed(2, *texts)
+    shell.batsim(*files, "--events", "events.txt").failed(2, *texts)
 
 
 @pytest.mark.parametrize("option", ["-p", "-w", "--events"])
 def test_files_that_are_not_there(shell, files, option):
     """A missing file is named."""
-    shell.run("batsim", *files, option, "nowhere.txt").failed(2, "nowhere.txt")
+    shell.batsim(*files, option, "nowhere.txt").failed(2, "nowhere.txt")
 
 
 def test_an_input_is_not_written_over(shell, files):
@@ -92,21 +92,21 @@ def test_an_input_is_not_written_over(shell, files):
     before = (shell.folder / "jobs.json").read_bytes()
     shell.write("x_jobs.csv", before)
 
-    shell.run("batsim", "-p", "cluster.xml", "-w", "x_jobs.csv", "-e", "x").failed(2, "x_jobs.csv is also read")
+    shell.batsim("-p", "cluster.xml", "-w", "x_jobs.csv", "-e", "x").failed(2, "x_jobs.csv is also read")
 
     assert (shell.folder / "x_jobs.csv").read_bytes() == before
 
 
 def test_long_options_can_be_cut_short(shell, files):
     """The beginning of an option's name is enough, as with Batsim."""
-    shell.run("batsim", "--plat", "cluster.xml", "--workl=jobs.json", "--no-sch", "--exp=short", "--disable-m").ok()
+    shell.batsim("--plat", "cluster.xml", "--workl=jobs.json", "--no-sch", "--exp=short", "--disable-m").ok()
 
     assert sorted(path.name for path in shell.folder.glob("short*")) == ["short_jobs.csv", "short_schedule.csv"]
 
 
 def test_the_execution_context_can_be_asked_for(shell):
     """Tools that start Batsim and its scheduler get what they need, and nothing is read or simulated."""
-    outcome = shell.run("batsim", "-p", "nowhere.xml", "-e", "a/b", "-s", "ipc://x", "--dump-execution-context").ok()
+    outcome = shell.batsim("-p", "nowhere.xml", "-e", "a/b", "-s", "ipc://x", "--dump-execution-context").ok()
 
     assert json.loads(outcome.out) == {
         "socket_endpoint": "ipc://x",
@@ -117,4 +117,4 @@ def test_the_execution_context_can_be_asked_for(shell):
         "export_prefix": "a/b",
         "external_scheduler": True,
     }
-    assert "Batsim 4" in shell.run("batsim", "--version").ok().out
+    assert "Batsim 4" in shell.batsim("--version").ok().out

@@ -69,13 +69,13 @@ def decide(shell):
 def test_a_run_of_pipistrelle_batsim_resumes_to_the_same_bytes(shell, files):
     """From each of its snapshots, given by its name or by the prefix; the outputs have the same bytes."""
     scheduler = decide(shell)
-    shell.run("batsim", *files, "-e", "sub/whole", "-s", ENDPOINT, *PATIENCE).ok()
+    shell.batsim(*files, "-e", "sub/whole", "-s", ENDPOINT, *PATIENCE).ok()
     assert scheduler.finish().code == 0
     whole = outputs(shell, "sub/whole")
     assert len(whole) == 5
     scheduler = decide(shell)
     keep = ("--snapshot-every", "sim:500s", "--keep-snapshots", "3", "--leave-snapshots")
-    shell.run("batsim", *files, "-e", "sub/whole", "-s", ENDPOINT, *PATIENCE, *keep).ok()
+    shell.batsim(*files, "-e", "sub/whole", "-s", ENDPOINT, *PATIENCE, *keep).ok()
     scheduler.finish()
     assert outputs(shell, "sub/whole") == whole
     kept = snapshots(shell, "sub/whole")
@@ -99,14 +99,15 @@ def test_an_interrupted_run_goes_on(shell, files, wait_until, more):
     """SIGTERM ends it with a last snapshot, with a scheduler and without."""
     alone = "--no-sched" in more
     calls = ("-s", ENDPOINT, *PATIENCE)
-    words = ["batsim", *files, *more, *calls]
+    words = [*files, *more, *calls]
     if alone:  # there is no scheduler to notify of events
-        words = ["batsim", *files[:4], "--energy", "-q", *more, "--enable-compute-sharing"]
+        words = [*files[:4], "--energy", "-q", *more, "--enable-compute-sharing"]
     scheduler = None if alone else decide(shell)
-    shell.run(*words).ok()
+    shell.batsim(*words).ok()
     whole = outputs(shell)
     scheduler = None if alone else decide(shell)
-    run = shell.start(*words, "--snapshot-every", "sim:50s", "--leave-snapshots", "-v", "network-only")
+    kept = ("--snapshot-every", "sim:50s", "--leave-snapshots")
+    run = shell.spawn(*shell.batsim_command, *words, *kept, "-v", "network-only")
     wait_until(lambda: len(snapshots(shell)) == 2)
     run.signal(signal.SIGTERM)
     run.finish()
@@ -122,7 +123,7 @@ def test_an_interrupted_run_goes_on(shell, files, wait_until, more):
 def test_a_scheduler_that_decides_differently_is_rejected(shell, files):
     """Its replies are compared; the message says where they first differ."""
     scheduler = decide(shell)
-    shell.run("batsim", *files, "-s", ENDPOINT, *PATIENCE, "--snapshot-every", "sim:500s", "--leave-snapshots").ok()
+    shell.batsim(*files, "-s", ENDPOINT, *PATIENCE, "--snapshot-every", "sim:500s", "--leave-snapshots").ok()
     scheduler.finish()
     other = shell.start("schedule", "fcfs", "--dialect", "batsim", "--bind", ENDPOINT, "--quiet")
     shell.run("resume", "out", "--connect", ENDPOINT, "--quiet").failed(2, "decides differently than before")
@@ -153,13 +154,13 @@ def test_run_and_serve_resume_in_the_batsim_dialect(shell):
 def test_pybatsim_is_replayed_all_messages(shell, files, clients):
     """An unmodified client of Batsim is also brought back to its state."""
 
-    def play(*words):
+    def play(program, *words):
         client = shell.spawn(*clients.pybatsim("easyBackfill", ENDPOINT))
-        outcome = shell.run(*words)
+        outcome = program(*words)
         assert outcome.code == 0, (outcome, client.out, client.err)
         client.finish()
         return outputs(shell)
 
     keep = ("--snapshot-every", "sim:500s", "--leave-snapshots")
-    whole = play("batsim", *files[:4], "-q", "-s", ENDPOINT, *PATIENCE, *keep)
-    assert play("resume", snapshots(shell)[0], "--connect", ENDPOINT, "--quiet") == whole
+    whole = play(shell.batsim, *files[:4], "-q", "-s", ENDPOINT, *PATIENCE, *keep)
+    assert play(shell.run, "resume", snapshots(shell)[0], "--connect", ENDPOINT, "--quiet") == whole

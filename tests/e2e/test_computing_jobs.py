@@ -2,6 +2,7 @@
 
 import csv
 import json
+from functools import partial
 
 import pytest
 
@@ -32,7 +33,8 @@ def play(shell):
             for name, size, profile, walltime in jobs
         ]
         shell.write("workload.json", json.dumps({"nb_res": 2, "jobs": described, "profiles": PROFILES}))
-        outcome = shell.run(*words, "-p", "platform.xml", "-w", "workload.json")
+        simulate = shell.batsim if "--no-sched" in words else partial(shell.run, "run")
+        outcome = simulate(*words, "-p", "platform.xml", "-w", "workload.json")
         with (shell.folder / f"{folder}_jobs.csv").open() as lines:
             rows = {
                 row["job_id"]: (row["final_state"], float(row["starting_time"]), float(row["finish_time"]))
@@ -43,8 +45,8 @@ def play(shell):
     return play
 
 
-NATIVE = ("run", "--in-process", "--scheduler", "fcfs", "--out", "out")
-ALONE = ("batsim", "--no-sched", "-e", "alone")
+NATIVE = ("--in-process", "--scheduler", "fcfs", "--out", "out")
+ALONE = ("--no-sched", "-e", "alone")
 
 
 def test_the_slowest_host_counts(play):

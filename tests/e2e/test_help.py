@@ -14,24 +14,33 @@ from click.testing import CliRunner
 import pipistrelle
 from pipistrelle.cli.main import cli
 from pipistrelle.cli.options.names import pages
+from pipistrelle.cli.run.batsim import command as batsim
 from pipistrelle.protocol.fields import package_version
 
 ALL = ["Inputs", "Machine", "Failures and maintenance", "Scheduler and its parts", "Connection", "Outputs"]
 
 
 def commands(group: click.Group = cli, path: str = "pipistrelle") -> Iterator[tuple[str, click.Command]]:
-    """Yield each command with its whole name."""
+    """Yield each command with its whole name, last the program `pipistrelle-batsim`."""
     for name in group.list_commands(click.Context(group)):
         found = group.get_command(click.Context(group), name)
         assert found is not None
         yield f"{path} {name}", found
         if isinstance(found, click.Group):
             yield from commands(found, f"{path} {name}")
+    if group is cli:
+        yield "pipistrelle-batsim", batsim
+
+
+def named(name: str) -> tuple[str, click.Command]:
+    """Return the whole name and the command of `pipistrelle NAME`, or the program `pipistrelle-batsim` for `batsim`."""
+    whole = "pipistrelle-batsim" if name == "batsim" else f"pipistrelle {name}"
+    return whole, dict(commands())[whole]
 
 
 def help_of(name: str, command: click.Command) -> str:
     """Return what ``--help`` prints on a terminal of 80 columns."""
-    context = click.Context(cli, terminal_width=80)
+    context = click.Context(batsim if command is batsim else cli, info_name=name.partition(" ")[0], terminal_width=80)
     for word in name.split()[1:]:
         assert isinstance(context.command, click.Group)
         inner = context.command.get_command(context, word)
@@ -42,7 +51,8 @@ def help_of(name: str, command: click.Command) -> str:
 
 def all_help_of(name: str, command: click.Command) -> str:
     """Return what ``--help-all`` prints."""
-    return CliRunner(env={"COLUMNS": "82"}).invoke(cli, [*name.split()[1:], "--help-all"]).output
+    program = batsim if command is batsim else cli
+    return CliRunner(env={"COLUMNS": "82"}).invoke(program, [*name.split()[1:], "--help-all"]).output
 
 
 def titles(text: str) -> list[str]:
@@ -69,11 +79,11 @@ def test_texts_of_options_are_short() -> None:
     assert [text for text in texts if len(re.sub(r"[({].*?[)}]", "", text).split()) > 12 and ":" not in text] == []
 
 
-@pytest.mark.parametrize("name", ["run", "serve", "schedule", "resume", "batsim", "check replay", "study steps"])
+@pytest.mark.parametrize("name", ["run", "serve", "schedule", "resume", "check replay", "study steps", "batsim"])
 def test_long_help_is_in_two_parts(name: str) -> None:
     """``--help`` shows at most ten common options and names ``--help-all``, which shows all in sections."""
-    command = dict(commands())[f"pipistrelle {name}"]
-    text, everything = help_of(f"pipistrelle {name}", command), all_help_of(f"pipistrelle {name}", command)
+    whole, command = named(name)
+    text, everything = help_of(whole, command), all_help_of(whole, command)
 
     assert titles(text) == ["Common options"]
     assert len(getattr(command, "common", ())) <= 10
@@ -100,9 +110,9 @@ def test_long_help_is_in_two_parts(name: str) -> None:
 )
 def test_help_has_sections(name: str, expected: list[str]) -> None:
     """They have a fixed order; options without a section come last, and short helps have one list."""
-    command = dict(commands())[f"pipistrelle {name}"]
+    whole, command = named(name)
     text = all_help_of if getattr(command, "common", ()) else help_of
-    found = titles(text(f"pipistrelle {name}", command))
+    found = titles(text(whole, command))
 
     assert found == ([*expected, "Other options"] if expected else ["Options"])
 
@@ -259,3 +269,17 @@ def test_a_shell_completes_files(shell, kind):
     assert "file" in re.split(r"[,\n]", shell.run().ok().out)
     shell.environment["_PIPISTRELLE_COMPLETE"] = f"{kind}_source"
     assert "pipistrelle" in shell.run().ok().out
+
+
+@pytest.mark.parametrize("kind", ["bash", "zsh", "fish"])
+def test_a_shell_completes_options_of_pipistrelle_batsim(shell, kind):
+    """The program has its own completion, as it has its own name."""
+    shell.environment |= {
+        "_PIPISTRELLE_BATSIM_COMPLETE": f"{kind}_complete",
+        "COMP_WORDS": "pipistrelle-batsim --no-s",
+        "COMP_CWORD": "--no-s" if kind == "fish" else "1",
+    }
+
+    assert "--no-sched" in re.split(r"[,\t\n]", shell.batsim().ok().out)
+    shell.environment["_PIPISTRELLE_BATSIM_COMPLETE"] = f"{kind}_source"
+    assert "pipistrelle-batsim" in shell.batsim().ok().out

@@ -34,7 +34,7 @@ def serving(shell):
         (["run", "-p", "tiny", "--in-process", "--out", "out"], "--out"),
         (["run", "-p", "tiny", "-o", "./out/"], "--out"),
         (["serve", "-p", "tiny", "--out", "out"], "--out"),
-        (["batsim", "-p", "hosts.xml", "-e", "out/out", "--no-sched"], "--export"),
+        (["-p", "hosts.xml", "-e", "out/out", "--no-sched"], "--export"),
     ],
 )
 def test_a_second_writer_is_refused_by_name(shell, serving, words, option):
@@ -46,9 +46,9 @@ def test_a_second_writer_is_refused_by_name(shell, serving, words, option):
     )
     shell.write("jobs.json", json.dumps(JOBS))
     before = listing(shell.folder / "out")
-    workload = "jobs.json" if words[0] == "batsim" else shell.small()
+    batsim = option == "--export"
 
-    shell.run(*words, "-w", workload).failed(
+    (shell.batsim if batsim else shell.run)(*words, "-w", "jobs.json" if batsim else shell.small()).failed(
         6, "out: another run is writing outputs here", f"process {serving.pid} on ", "serve -p tiny", f"with {option}"
     )
 

@@ -52,13 +52,13 @@ def address() -> str:
 
 @pytest.fixture
 def batsim(shell: Any, clients: Any, address: str) -> Callable[..., str]:
-    """Return a function that lets one of pybatsim's schedulers decide under the command `pipistrelle batsim`."""
+    """Return a function that lets one of pybatsim's schedulers decide under `pipistrelle-batsim`."""
 
     def play(scheduler: str, platform: Path, workload: Path, *options: str) -> str:
         """Write outputs `SCHEDULER_...`; return what the client printed."""
         client = shell.spawn(*clients.pybatsim(scheduler, address))
         prefix = scheduler.removesuffix(".py")
-        outcome = shell.run("batsim", "-p", platform, "-w", workload, "-e", prefix, "-s", address, "-q", *options)
+        outcome = shell.batsim("-p", platform, "-w", workload, "-e", prefix, "-s", address, "-q", *options)
         assert outcome.code == 0, (outcome, client.out, client.err)
         ended = client.finish()
         assert ended.code == 0, ended
@@ -190,8 +190,8 @@ def test_jobs_split_into_tasks_by_a_scheduler_that_never_says_it_is_done(
     """It registers tasks and declares its jobs' states; under Batsim 4 it hangs at the end, here the run stalls."""
     (script,) = clients.folder.glob("lib/*/site-packages/schedulers/unMaintained/schedDelayProfilesAsTasks.py")
     shell.spawn(*clients.pybatsim(str(script), address))
-    outcome = shell.run(
-        "batsim", "-p", batsim4_dir / "nonet4.xml", "-w", batsim4_dir / "tiny.json", "-e", "tasks", "-s", address, "-q",
+    outcome = shell.batsim(
+        "-p", batsim4_dir / "nonet4.xml", "-w", batsim4_dir / "tiny.json", "-e", "tasks", "-s", address, "-q",
         "--enable-dynamic-jobs", "--acknowledge-dynamic-jobs",
     )  # fmt: skip
     outcome.failed(5, "registration_finished", "560.0")

@@ -111,7 +111,7 @@ def test_a_run_in_batsims_way_from_a_file(inputs):
         'platform = "hosts.xml"\nworkload = ["jobs.json", "jobs.json"]\ndialect = "batsim"\n[batsim]\nno-sched=true\n',
     )
     inputs.run("run", "run.toml", "--out", "file").ok()
-    inputs.run("batsim", "-p", "hosts.xml", "-w", "jobs.json", "-w", "jobs.json", "--no-sched", "-e", "b/out").ok()
+    inputs.batsim("-p", "hosts.xml", "-w", "jobs.json", "-w", "jobs.json", "--no-sched", "-e", "b/out").ok()
 
     assert outputs(inputs, "file")["out_jobs.csv"].count(b"COMPLETED_SUCCESSFULLY,0.000000") == 2
     assert outputs(inputs, "file")["out_jobs.csv"] == outputs(inputs, "b")["out_jobs.csv"]

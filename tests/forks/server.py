@@ -53,8 +53,6 @@ COLD: Final = frozenset(("matplotlib", "numba", "pyarrow", "scipy"))
 _LEFT_OUT: Final = ("pipistrelle.kernel.", "pipistrelle.schedulers.plan.compiled")
 #: the variable in /proc that tells which test a process belongs to (tests/e2e/conftest.py)
 MARK: Final = "PIPISTRELLE_TEST_MARK"
-#: commands that may start a scheduler as a child
-PARENTS: Final = frozenset(("run", "batsim"))
 _HEAD: Final = 9
 
 
@@ -86,7 +84,7 @@ class Start:
     @property
     def may_be_parent(self) -> bool:
         """Whether a scheduler may be started as its child."""
-        return not PARENTS.isdisjoint(self.words) and "--in-process" not in self.words
+        return "run" in self.words and "--in-process" not in self.words
 
     def enter(self) -> None:
         """Make this process look like one that has just been started."""

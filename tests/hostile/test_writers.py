@@ -11,6 +11,7 @@ import click
 import pytest
 
 from pipistrelle.cli.main import cli
+from pipistrelle.cli.run.batsim import command as batsim
 
 #: parameters that name files and folders to read
 READ = {
@@ -49,7 +50,7 @@ def test_every_parameter_that_names_a_file_is_known(writers: Any) -> None:
     """A new option that writes a file must come with a command that is killed while it writes."""
     parameters = {
         f"{name} {parameter.name}"
-        for name, command in commands(cli, "", click.Context(cli))
+        for name, command in [*commands(cli, "", click.Context(cli)), ("pipistrelle-batsim", batsim)]
         for parameter in command.params
         if isinstance(parameter.type, click.Path) and parameter.name not in READ
     }
