@@ -22,7 +22,7 @@ from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.studies.inference.ranking import Blocks, ranking
 from pipistrelle.studies.inference.reports import all_pairs, summary
 from pipistrelle.studies.inference.trials import TrialTable, label
-from pipistrelle.studies.inference.words import axis_words, words_of
+from pipistrelle.studies.pictures.categories import draw_bars
 from pipistrelle.studies.pictures.choices import Kind, PictureChoice, draw_study
 from pipistrelle.studies.pictures.style import PictureLook
 from pipistrelle.studies.trials.results import Results
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 Interval = Literal["t", "bootstrap"]
 Better = Literal["less", "more"]
-_WIDTH: Final = 0.8
 _SUFFIXES: Final = (".svg", ".pdf", ".png")
 
 
@@ -266,7 +265,8 @@ class StudyResults:
     ) -> "Axes":
         """Draw the means of a metric as bars with confidence intervals.
 
-        The matplotlib axes are returned. `picture` offers more kinds of pictures, and embeds fonts as papers need them.
+        The matplotlib axes are returned. Means of fewer trials are hatched and counted. `picture` offers more kinds of
+        pictures, and embeds fonts as papers need them.
 
         Args:
             metric: a column of `trials`.
@@ -280,31 +280,8 @@ class StudyResults:
         """
         _check_shares(level=level)
         over, groups = self._drawn(x, by)
-        rows = {
-            (row.cell.get(over), None if groups is None else row.cell.get(groups)): row.estimate
-            for row in summary(self._table, (metric,), level=level)
-        }
-        places = list(dict.fromkeys(place for place, _ in rows))
-        names = list(dict.fromkeys(name for _, name in rows))
         axes = axes_of(ax)
-        width = _WIDTH / len(names)
-        for number, name in enumerate(names):
-            for at, place in enumerate(places):
-                one = rows.get((place, name))
-                if one is None or one.value is None:
-                    continue
-                left = at + (number - (len(names) - 1) / 2) * width
-                told = label(name) if name is not None and at == 0 else None
-                axes.bar(left, one.value, width, color=f"C{number % 10}", label=told)
-                if one.low is not None and one.high is not None:
-                    error = [[one.value - one.low], [one.high - one.value]]
-                    axes.errorbar(left, one.value, error, color="black", capsize=3, linewidth=1)
-        axes.set_xticks(range(len(places)), [label(place) for place in places])
-        words = words_of(metric)
-        axes.set_xlabel(axis_words(over))
-        axes.set_ylabel(f"{words.name}, {words.unit}" if words.unit else words.name)
-        if groups is not None:
-            axes.legend(title=axis_words(groups))
+        draw_bars(axes, self._table, x=over, by=groups, metric=metric, level=level)
         return axes
 
     def picture(

@@ -95,7 +95,7 @@ def _size(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple
 @click.option("--log-scale", is_flag=True, help="Make the metric's axis logarithmic; not for ecdf and sizes.")
 @click.option("--font", type=Choice(["sans", "stix", "cm"]), default="sans", help="Font: stix or cm suit LaTeX.")
 @click.option("--size", metavar="WxH", callback=_size, help="Width and height: '3.5x2.5' (inches) or '9x6cm'.")
-@click.option("--title", metavar="TEXT", show_default="what varies", help="Title; '' for none.")
+@click.option("--title", metavar="TEXT", show_default="what varies and --where", help="Title; '' for none.")
 @picture_option
 def plot_command(
     place: Path,

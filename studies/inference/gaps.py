@@ -70,6 +70,11 @@ def _cause(trials: TrialTable, row: int, metric: str) -> str:
     return "the trial has no such metric" if reason is None else f"the trial has no such metric ({label(reason)})"
 
 
+def once(found: Iterable[Gap]) -> list[Gap]:
+    """Return one gap for each trial, such as the gaps of a trial that lacks several metrics."""
+    return list({(*gap.cell.values(), gap.replica): gap for gap in found}.values())
+
+
 def counted_causes(found: Iterable[Gap]) -> dict[str, int]:
     """Return {cause of a missing value: number of trials}, most frequent first."""
     counts: dict[str, int] = {}
@@ -92,16 +97,16 @@ def gap_remarks(metric: str, found: Iterable[Gap], total: int) -> list[str]:
         found: the gaps; a gap that occurs twice counts once.
         total: number of trials in the table.
     """
-    once = list({(*gap.cell.values(), gap.replica): gap for gap in found}.values())
-    if not once:
+    trials = once(found)
+    if not trials:
         return []
     lines = [
-        f"* {len(once):,} of {total:,} trials have no {metric}. A marked mean is over the others alone,",
+        f"* {len(trials):,} of {total:,} trials have no {metric}. A marked mean is over the others alone,",
         "  so a cell may look better than it is:",
     ]
-    causes = counted_causes(once)
+    causes = counted_causes(trials)
     for cause, count in list(causes.items())[:_MOST_CAUSES]:
-        cells = list(dict.fromkeys(_cell_text(gap.cell) for gap in once if gap.cause == cause))
+        cells = list(dict.fromkeys(_cell_text(gap.cell) for gap in trials if gap.cause == cause))
         where = ", ".join(cells[:_MOST_CELLS])
         where += f" and {len(cells) - _MOST_CELLS:,} other cells" if len(cells) > _MOST_CELLS else ""
         lines.append(f"  {count:,} {cause}" + (f" ({where})" if where else ""))

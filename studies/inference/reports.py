@@ -229,11 +229,15 @@ class SizeRow(msgspec.Struct, frozen=True, kw_only=True):
         name: the class: ``1``, ``2_15``, ``16_up``; ``all`` for all jobs.
         pair: statistics of the pairs; the ratio of means minus 1 is the normalised difference.
         share: the class's share of all jobs; None: unknown.
+        unpaired: number of replicas that have no value of the metric under one of the axis values, or under both.
+        gaps: the trials without a value.
     """
 
     name: str
     pair: Paired
     share: float | None
+    unpaired: int = 0
+    gaps: tuple[Gap, ...] = ()
 
     def plain(self) -> dict[str, Any]:
         """Return the row as JSON values."""
@@ -265,7 +269,10 @@ def by_size(
     counts = {name: sum(count or 0 for count in trials.columns.get(f"jobs_{name}", ())) for name in names}
     total = sum(counts.values())  # there is no column jobs_all
     shares = {name: count / total if total and name != "all" else None for name, count in counts.items()}
-    return [SizeRow(name=name, pair=row.pair, share=shares[name]) for name, row in zip(names, rows, strict=True)]
+    return [
+        SizeRow(name=name, pair=row.pair, share=shares[name], unpaired=row.unpaired, gaps=row.gaps)
+        for name, row in zip(names, rows, strict=True)
+    ]
 
 
 def more_axes(trials: TrialTable, rest: Sequence[str]) -> StatisticsError:

@@ -70,6 +70,7 @@ class TrialTable:
         where: the table's name in errors.
         leads: {column: axis of variants that sets it}. Such a column is not an axis, because its values follow from
             those of the axis of variants.
+        selection: {column: values} if the table has only the trials with these values.
 
     Raises:
         StatisticsError: there are no trials or no replicas, or a cell has a replica twice.
@@ -82,10 +83,12 @@ class TrialTable:
         axes: Sequence[str] | None = None,
         where: str = "the trials",
         leads: Mapping[str, str] | None = None,
+        selection: Mapping[str, Sequence[Value]] | None = None,
     ) -> None:
         self.columns = dict(columns)
         self.where = where
         self.leads = dict(leads or {})
+        self.selection = dict(selection or {})
         if REPLICA not in self.columns:
             raise StatisticsError(f"the column '{REPLICA}' is missing", where=where, hint="Is it a study's table?")
         if not len(self.columns[REPLICA]):
@@ -235,11 +238,11 @@ class TrialTable:
 
         If one axis has several conditions, a trial must meet one of them.
         """
-        wanted: dict[str, set[Value]] = {}
+        wanted: dict[str, list[Value]] = {}
         for name, text in conditions:
             axis = column_of(name)
             self.column(axis)
-            wanted.setdefault(axis, set()).add(self.value(axis, text))
+            wanted.setdefault(axis, []).append(self.value(axis, text))
         if not wanted:
             return self
         rows = [
@@ -248,7 +251,8 @@ class TrialTable:
         if not rows:
             raise StatisticsError("no trial is left", where=self.where)
         columns = {name: [values[row] for row in rows] for name, values in self.columns.items()}
-        return TrialTable(columns, axes=self.axes, where=self.where, leads=self.leads)
+        selection = {**self.selection, **{axis: list(dict.fromkeys(told)) for axis, told in wanted.items()}}
+        return TrialTable(columns, axes=self.axes, where=self.where, leads=self.leads, selection=selection)
 
     def sample(self, cell: Cell, metric: str) -> dict[int, float]:
         """Return {replica: metric} of a cell, without replicas that lack the metric."""

@@ -54,7 +54,7 @@ def categories_picture(
 
     Bars have confidence intervals. A box has the quartiles of the replicas, whiskers up to 1.5 times the box, and
     points beyond. If some replicas of a cell have no value of the metric, its bar is hatched, and a note says how many
-    replicas are shown.
+    replicas are shown. A category without any value keeps its place, its label and its colour in the legend.
 
     Args:
         x: the axis along the picture.
@@ -81,19 +81,49 @@ def categories_picture(
             words = words_of(metrics[row])
             scale = AxisScale.of(words, [bar.mean.value for bar in table.values()])
             shown = {key: bar for key, bar in table.items() if panels is None or key[-1] == parts[column]}
-            _draw_panel(axes, kind, shown, (across, colours), chosen, scale, by, look)
+            _draw_panel(axes, kind, shown, (across, colours), scale, by, log_scale=look.log_scale)
             axes.set_xticks(range(len(across)), short_labels(across), **_slant(across, len(parts)))
             axes.set_xlabel(axis_words(x))
             axes.set_ylabel(scale.text if row == 0 or len(metrics) > 1 else "")
             if panels is not None:
                 axes.set_title(f"{axis_words(panels)} {short_labels(parts)[column]}", parse_math=False, fontsize=8)
             if by is not None and (row, column) == (0, 0):
-                axes.legend(title=axis_words(by), fontsize=7, title_fontsize=7)
+                _add_legend(axes, kind, by, colours)
 
     width = max(3.4, 0.5 + 0.35 * len(across) * len(colours))
     size = size_of(len(metrics), len(parts), width=width, height=2.6)
-    mark = "hatched" if kind == "bars" else "boxes of fewer replicas"
+    some = any(0 < len(bar.values) < bar.every for table in tables for bar in table.values())
+    mark = "" if not some else "hatched" if kind == "bars" else "boxes of fewer replicas"
     return picture(look, draw, size=size, title=what_varies(metrics, chosen), gaps=gaps, mark=mark)
+
+
+def draw_bars(axes: "Axes", trials: TrialTable, *, x: str, by: str | None, metric: str, level: float = LEVEL) -> None:
+    """Draw the means of a metric on given axes, as `categories_picture` does.
+
+    Args:
+        x, by: the axes of the study; no other axis varies.
+    """
+    across, colours = _values(trials, x), _values(trials, by)
+    table = _bars(trials, [x] if by is None else [x, by], metric, level, "t")
+    scale = AxisScale.of(words_of(metric), [bar.mean.value for bar in table.values()])
+    _draw_panel(axes, "bars", table, (across, colours), scale, by, log_scale=False)
+    axes.set_xticks(range(len(across)), short_labels(across))
+    axes.set_xlabel(axis_words(x))
+    axes.set_ylabel(scale.text)
+    if by is not None:
+        _add_legend(axes, "bars", by, colours)
+
+
+def _add_legend(axes: "Axes", kind: str, by: str, colours: Sequence[Value]) -> None:
+    """Add a legend with all values of an axis, also with those that have no bar or box."""
+    from matplotlib.patches import Patch
+
+    alpha, edge = (None, None) if kind == "bars" else (0.6, "black")
+    handles = [
+        Patch(facecolor=f"C{number % 10}", label=name, alpha=alpha, edgecolor=edge)
+        for number, name in enumerate(short_labels(colours))
+    ]
+    axes.legend(handles=handles, title=axis_words(by), fontsize=7, title_fontsize=7)
 
 
 def _values(trials: TrialTable, axis: str | None) -> list[Value]:
@@ -125,13 +155,12 @@ def _draw_panel(
     kind: str,
     table: dict[tuple[Value, ...], _Bar],
     values: tuple[Sequence[Value], Sequence[Value]],
-    chosen: Sequence[str],
     scale: AxisScale,
     by: str | None,
-    look: PictureLook,
+    *,
+    log_scale: bool,
 ) -> None:
     across, colours = values
-    names = short_labels(colours)
     steps = offsets(len(colours))
     width = 0.8 / len(colours)
     for number, (colour, step) in enumerate(zip(colours, steps.tolist(), strict=True)):
@@ -140,13 +169,18 @@ def _draw_panel(
             if bar is None:
                 continue
             at = place + step
-            told = names[number] if place == 0 and by is not None else None
-            top = _draw_bar(axes, bar, at, width, f"C{number % 10}", scale, told) if kind == "bars" else _draw_box(
-                axes, bar, at, width, f"C{number % 10}", scale, told
-            )  # fmt: skip
+            draw = _draw_bar if kind == "bars" else _draw_box
+            top = draw(axes, bar, at, width, f"C{number % 10}", scale)
             mark_missing(axes, at, top, len(bar.values), bar.every)
     heights = [bar.mean.value for bar in table.values() if bar.mean.value is not None]
-    if look.log_scale or (kind == "boxes" and log_scaled(heights)):
+    axes.set_xlim(-0.5, len(across) - 0.5)
+    axes.margins(y=0.12)
+    axes.grid(visible=True, axis="y", alpha=0.3)
+    axes.set_axisbelow(True)
+    if not heights:
+        axes.set_yticks([])  # numbers would mean nothing
+        return
+    if log_scale or (kind == "boxes" and log_scaled(heights)):
         axes.set_yscale("log")
         if kind == "bars":
             lows = [bar.mean.low for bar in table.values() if bar.mean.low is not None]
@@ -154,23 +188,16 @@ def _draw_panel(
             axes.set_ylim(bottom=0.5 * min(shown, default=1.0) / scale.unit)
     elif kind == "bars":
         axes.axhline(0, color="black", linewidth=0.8)
-    axes.margins(y=0.12)
-    axes.grid(visible=True, axis="y", alpha=0.3)
-    axes.set_axisbelow(True)
 
 
-def _draw_bar(
-    axes: "Axes", bar: _Bar, at: float, width: float, colour: str, scale: AxisScale, told: str | None
-) -> float | None:
+def _draw_bar(axes: "Axes", bar: _Bar, at: float, width: float, colour: str, scale: AxisScale) -> float | None:
     """Draw the mean of a cell's replicas with its interval; return the height of the top, or None without a mean."""
     if bar.mean.value is None:
-        axes.bar([at], [0.0], width * 0.95, color=colour, label=told)
         return None
     hatch = "////" if len(bar.values) < bar.every else None
     height = bar.mean.value / scale.unit
     axes.bar(
-        [at], [height], width * 0.95, color=colour, label=told, hatch=hatch, edgecolor="white" if hatch else colour,
-        linewidth=0.5,
+        [at], [height], width * 0.95, color=colour, hatch=hatch, edgecolor="white" if hatch else colour, linewidth=0.5
     )  # fmt: skip
     if bar.mean.low is None or bar.mean.high is None:
         return height
@@ -179,9 +206,7 @@ def _draw_bar(
     return max(height, high)
 
 
-def _draw_box(
-    axes: "Axes", bar: _Bar, at: float, width: float, colour: str, scale: AxisScale, told: str | None
-) -> float | None:
+def _draw_box(axes: "Axes", bar: _Bar, at: float, width: float, colour: str, scale: AxisScale) -> float | None:
     """Draw the quartiles of a cell's replicas as a box; return the greatest value, or None without values."""
     if not bar.values:
         return None
@@ -193,6 +218,4 @@ def _draw_box(
     for box in drawn["boxes"]:
         box.set_facecolor(colour)
         box.set_alpha(0.6)
-        if told is not None:
-            box.set_label(told)
     return max(values)

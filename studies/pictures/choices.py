@@ -6,6 +6,8 @@ The command line and scripts use this.
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal, cast, get_args
 
+from msgspec.structs import replace
+
 from pipistrelle.models.samples.estimates import LEVEL, StatisticsError
 from pipistrelle.studies.inference.reports import by_size
 from pipistrelle.studies.inference.trials import TrialTable, Value
@@ -13,7 +15,7 @@ from pipistrelle.studies.pictures.categories import categories_picture
 from pipistrelle.studies.pictures.curves import curves_picture
 from pipistrelle.studies.pictures.distributions import default_distribution, ecdf_picture
 from pipistrelle.studies.pictures.sizes import sizes_picture
-from pipistrelle.studies.pictures.style import PictureLook
+from pipistrelle.studies.pictures.style import PictureLook, selection_text
 
 Kind = Literal["curves", "normalised", "bars", "boxes", "ecdf", "sizes"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
@@ -63,6 +65,7 @@ def draw_study(
     """
     if kind is None:
         kind = "curves" if targets or _is_numeric(trials, x) else "bars"
+    look = replace(look, selection=selection_text(trials.selection))
     options = {"x": x, "by": by, "panels": panels, "target": targets, "axis": axis, "values": values}
     check_kind(kind, metrics, {**options, "log-scale": look.log_scale})
     names = tuple(metrics) or _METRICS

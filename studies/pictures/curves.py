@@ -51,7 +51,7 @@ def curves_picture(
     axis is logarithmic if that spaces its numbers more evenly.
 
     A hollow point is a mean that leaves out replicas without a value of the metric. A note at the foot names cells
-    without any value.
+    without any value, which keep their place on the axis.
 
     Args:
         x: the numeric axis.
@@ -91,7 +91,9 @@ def curves_picture(
             numbers = [float(curves.x[place]) for place in places]
             axes.set_xticks(numbers, [_tick(curves, place, timed) for place in places])
             axes.minorticks_off()
-            if look.log_scale:
+            if np.isnan(curves.means[:, 0] if normalised else curves.means).all():
+                axes.set_yticks([])  # numbers would mean nothing
+            elif look.log_scale:
                 axes.set_yscale("log")
             axes.set_xlabel(axis_words(x))
             axes.set_ylabel(scale.text if column == 0 else "")
@@ -104,7 +106,8 @@ def curves_picture(
     over = f", over that of {_tick(found[0], 0, timed)}" if normalised else ""
     title = what_varies([metric], (x, by, panels)) + over
     size = (8.0, 5.0) if panels is None else size_of(1, len(parts), width=4.2, height=3.0)
-    return picture(look, draw, size=size, title=title, gaps=missing, mark="hollow")
+    some = any(0 < known < every for curves in found for known, every in curves.counts.reshape(-1, 2).tolist())
+    return picture(look, draw, size=size, title=title, gaps=missing, mark="hollow" if some else "")
 
 
 def _draw_curve(
@@ -134,8 +137,11 @@ def _draw_curve(
     if ends is not None:
         low, high = ends / scale.unit
         axes.fill_between(curves.x, low, high, color=colour, alpha=0.2, linewidth=0)
+    # the axis has the places of all values, also of those without a mean
+    axes.update_datalim(np.column_stack((curves.x, curves.x)), updatey=False)
+    aside = 7.0 * (number - (len(curves.names) - 1) / 2)
     for at, mean, some, of in zip(curves.x.tolist(), means.tolist(), known.tolist(), every.tolist(), strict=True):
-        mark_missing(axes, at, None if math.isnan(mean) else mean / scale.unit, some, of, colour)
+        mark_missing(axes, at, None if math.isnan(mean) else mean / scale.unit, some, of, colour, aside=aside)
 
 
 def _reached(axes: "Axes", curves: Curves, number: int, target: float, scale: AxisScale) -> None:

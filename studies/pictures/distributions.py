@@ -119,6 +119,8 @@ def ecdf_picture(
                     _draw_curve(axes, curves[key], number, texts[number] if by is not None else "", scale, of_jobs)
             if of_jobs:
                 _scale_of_jobs(axes, most, timed=_JOBS[metric][1])
+            elif not any(curve.x.size for curve in curves.values()):
+                axes.set_xticks([])  # numbers would mean nothing
             axes.set_ylim(0, 1.02)
             axes.set_xlabel(words.name if of_jobs else scale.text)
             axes.set_ylabel(f"share of {'jobs' if of_jobs else 'replicas'}" if column == 0 else "")

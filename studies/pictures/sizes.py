@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from pipistrelle.studies.inference.reports import SizeRow
 from pipistrelle.studies.inference.trials import Value, label
 from pipistrelle.studies.inference.words import words_of
-from pipistrelle.studies.pictures.style import PictureLook, picture
+from pipistrelle.studies.pictures.style import PictureLook, mark_missing, picture
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,7 +16,8 @@ def sizes_picture(rows: Sequence[SizeRow], look: PictureLook, *, first: Value, s
     """Return a picture of differences by size, as in figures 3 and 4 of Horace et al.
 
     The upper part shows the differences, (second - first) / first, with their intervals, and a line for all jobs. The
-    lower part shows each class's share of the jobs.
+    lower part shows each class's share of the jobs. If some replicas of a class have no value, their number is beside
+    its difference, or at the foot without a difference.
 
     Raises:
         PipistrelleError: matplotlib is not installed.
@@ -29,6 +30,8 @@ def sizes_picture(rows: Sequence[SizeRow], look: PictureLook, *, first: Value, s
         axes = figure.add_subplot(grid[0])
         for place, row in enumerate(classes):
             ratio = row.pair.ratio_of_means
+            top = None if ratio.value is None else 100 * ((ratio.high or ratio.value) - 1)
+            mark_missing(axes, place, top, row.pair.difference.count, row.pair.difference.count + row.unpaired)
             if ratio.value is None:
                 continue
             axes.plot([place], [100 * (ratio.value - 1)], "o", color="C0")
@@ -49,7 +52,8 @@ def sizes_picture(rows: Sequence[SizeRow], look: PictureLook, *, first: Value, s
         below.set_xlabel("units that a job asks for")
 
     title = f"{words_of(metric).name} by job size: {label(second)} less {label(first)}, % of {label(first)}"
-    return picture(look, draw, size=(8, 6), title=title)
+    gaps = [gap for row in rows for gap in row.gaps]
+    return picture(look, draw, size=(8, 6), title=title, gaps=gaps)
 
 
 def _class_text(name: str) -> str:

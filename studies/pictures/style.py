@@ -1,7 +1,7 @@
 """The common parts of a study's pictures: labels, panels and marks of gaps."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -10,7 +10,7 @@ from msgspec import Struct
 from pipistrelle.models.samples.estimates import StatisticsError
 from pipistrelle.models.workloads.pictures import Font, drawn_as
 from pipistrelle.protocol.base.errors import printable
-from pipistrelle.studies.inference.gaps import Gap, counted_causes
+from pipistrelle.studies.inference.gaps import Gap, counted_causes, once
 from pipistrelle.studies.inference.trials import Value, label
 from pipistrelle.studies.inference.words import MetricWords, axis_words, words_of
 from pipistrelle.traces.files import trace_name
@@ -34,6 +34,8 @@ _SCALES: Final = {
     "": ((0.0, 1.0, ""),),
 }
 _LONGEST_NOTE: Final = 140
+#: maximum number of selected values of an axis that a title names
+_MOST_SELECTED: Final = 4
 #: suffixes of file names that are shown without folder and suffix
 _FILES: Final = (".swf", ".json", ".gz", ".xz", ".toml")
 
@@ -46,6 +48,7 @@ class PictureLook(Struct, frozen=True, kw_only=True):
         font: ``sans``, ``stix`` or ``cm``.
         size: width and height in inches; None: as large as the panels need.
         title: the picture's title; "" for no title, None for a title that says what varies.
+        selection: a second line of a title that says what varies: the selected trials; "" if all trials are drawn.
         log_scale: the axis of the metric is logarithmic.
     """
 
@@ -53,6 +56,7 @@ class PictureLook(Struct, frozen=True, kw_only=True):
     font: Font = "sans"
     size: tuple[float, float] | None = None
     title: str | None = None
+    selection: str = ""
     log_scale: bool = False
 
 
@@ -88,6 +92,17 @@ def what_varies(metrics: Sequence[str], axes: Iterable[str | None]) -> str:
     return f"{what} {by}".strip()
 
 
+def selection_text(selection: Mapping[str, Sequence[Value]]) -> str:
+    """Return the values of axes to which trials are restricted, in words: ``log kth, policy fcfs or easy``."""
+    parts = []
+    for axis, values in selection.items():
+        texts = short_labels(values)
+        rest = len(texts) - _MOST_SELECTED
+        texts = texts if rest <= 0 else [*texts[:_MOST_SELECTED], f"{rest} more"]
+        parts.append(f"{axis_words(axis)} {' or '.join(texts)}")
+    return ", ".join(parts)
+
+
 def picture(
     look: PictureLook,
     draw: Callable[["Figure"], None],
@@ -103,17 +118,17 @@ def picture(
         size: width and height in inches, unless the look has one.
         title: the title, unless the look has one.
         gaps: the trials without a value of the metric, whose causes the note names.
-        mark: how the picture marks these trials, for the note.
+        mark: how the picture marks values of fewer trials, for the note; "" if there are none.
 
     Raises:
         PipistrelleError: matplotlib is not installed.
     """
-    text = title if look.title is None else look.title
+    text = f"{title}\n{look.selection}".strip() if look.title is None else look.title
 
     def whole(figure: "Figure") -> None:
         draw(figure)
         if text:
-            figure.suptitle(printable(text), parse_math=False, fontsize=9)
+            figure.suptitle("\n".join(map(printable, text.split("\n"))), parse_math=False, fontsize=9)
         if gaps:
             figure.supxlabel(_note(gaps, mark), parse_math=False, fontsize=6)
 
@@ -123,11 +138,12 @@ def picture(
 
 def _note(gaps: Sequence[Gap], mark: str) -> str:
     kinds: dict[str, int] = {}
-    for cause, count in counted_causes(gaps).items():
+    trials = once(gaps)
+    for cause, count in counted_causes(trials).items():
         kind = cause.partition(":")[0]
         kinds[kind] = kinds.get(kind, 0) + count
     causes = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
-    text = f"{mark}: {len(gaps):,} trials have no value ({causes})"
+    text = f"{mark}{': ' if mark else ''}{len(trials):,} trials have no value ({causes})"
     return text if len(text) <= _LONGEST_NOTE else f"{text[:_LONGEST_NOTE]}..."
 
 
@@ -167,21 +183,28 @@ def size_of(rows: int, columns: int, *, width: float, height: float) -> tuple[fl
     return (width if across == 1 else 0.5 + 0.62 * width * across, 0.4 + height * (1.0 if down == 1 else 0.8 * down))
 
 
-def mark_missing(axes: "Axes", x: float, y: float | None, known: int, every: int, colour: str = "C3") -> None:
+def mark_missing(
+    axes: "Axes", x: float, y: float | None, known: int, every: int, colour: str = "C3", *, aside: float = 0.0
+) -> None:
     """Write how many replicas of a cell have a value, if some lack one.
 
-    The text stands above the mean, or at the foot of the axes if no replica has a value.
+    The text stands above the mean, or at the foot of the axes if the cell has no mean.
 
     Args:
+        y: the mean; None: no replica has a value, or their mean cannot be drawn.
         known, every: number of replicas with a value, and of all replicas.
+        aside: how far (points) the text at the foot is moved to the right.
     """
-    if known == every:
+    if every == 0:
         return
     if y is None or known == 0:
         axes.annotate(
-            f"none of {every}", (x, 0.02), xycoords=("data", "axes fraction"), ha="center", va="bottom", rotation=90,
-            fontsize=6, color=colour,
+            f"none of {every}" if known == 0 else "no first value", (x, 0.02), xycoords=("data", "axes fraction"),
+            xytext=(aside, 0), textcoords="offset points", ha="center", va="bottom", rotation=90, fontsize=6,
+            color=colour,
         )  # fmt: skip
+    elif known == every:
+        return
     else:
         axes.annotate(
             f"{known} of {every}", (x, y), xytext=(0, 2), textcoords="offset points", ha="center", va="bottom",

@@ -134,7 +134,30 @@ def test_bars_are_grouped_by_the_second_axis(results: pp.StudyResults) -> None:
 
     assert len(axes.patches) == 6
     assert [text.get_text() for text in axes.get_xticklabels()] == ["a", "b"]
-    assert axes.get_ylabel() == "mean wait, s"
+    assert axes.get_ylabel() == "mean wait (seconds)"
+
+
+def test_bars_show_a_category_without_values() -> None:
+    """A policy whose trials all stalled keeps its place and its colour in the legend, and is counted."""
+    from matplotlib.figure import Figure
+
+    rows = [(log, policy, replica) for log in "ab" for policy in ("easy", "fcfs") for replica in range(2)]
+    found = pp.StudyResults.of(
+        {
+            "log": [log for log, _, _ in rows],
+            "policy": [policy for _, policy, _ in rows],
+            "replica": [replica for _, _, replica in rows],
+            "mean_wait": [None if policy == "easy" or log == "b" else 10 for log, policy, _ in rows],
+        }
+    )
+    axes = found.plot("mean_wait", Figure().add_subplot())
+    legend = axes.get_legend()
+
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["easy", "fcfs"]
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["a", "b"]
+    assert axes.get_xlim() == (-0.5, 1.5)
+    assert [text.get_text() for text in axes.texts] == ["none of 2"] * 3
 
 
 def test_a_study_calls_a_scheduler_by_its_own_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,10 +15,11 @@ from pipistrelle.studies.inference.words import words_of
 from pipistrelle.studies.measures.distributions import STEPS
 from pipistrelle.studies.pictures import style
 from pipistrelle.studies.pictures.categories import categories_picture
+from pipistrelle.studies.pictures.choices import draw_study
 from pipistrelle.studies.pictures.curves import curves_picture
 from pipistrelle.studies.pictures.distributions import default_distribution, ecdf_picture
 from pipistrelle.studies.pictures.sizes import sizes_picture
-from pipistrelle.studies.pictures.style import AxisScale, PictureLook, short_labels
+from pipistrelle.studies.pictures.style import AxisScale, PictureLook, selection_text, short_labels
 
 SVG = PictureLook(suffix=".svg")
 LOG = PictureLook(suffix=".svg", log_scale=True)
@@ -94,6 +95,56 @@ def test_bars_of_fewer_trials_are_hatched_and_counted(figure):
     assert "hatched: 5 trials have no value (5 stalled)" in said
     bars = [bar for one in axes.containers for bar in one if hasattr(bar, "get_hatch")]
     assert [bool(bar.get_hatch()) for bar in bars].count(True) == 1
+
+
+WHOLE_LOG = [("kth", policy, replica) for policy in ("fcfs", "easy", "sjf") for replica in range(4)]
+WHOLE_POLICY = [(log, "sjf", replica) for log in ("kth", "hpc2n") for replica in range(4)]
+
+
+@pytest.mark.parametrize("kind", ["bars", "boxes"])
+@pytest.mark.parametrize("lost", [WHOLE_LOG, WHOLE_POLICY], ids=["first log", "last policy"])
+@pytest.mark.parametrize(("x", "by"), [("log", "policy"), ("policy", "log")])
+def test_a_category_without_values_keeps_its_place(figure, kind, lost, x, by):
+    """A log or policy whose trials all stalled is labelled, in the legend, and counted inside the axes."""
+    categories_picture(study(lost), SVG, kind, x=x, by=by, panels=None, metrics=["mean_wait"])
+    (axes,) = figure.axes
+    categories = {"log": ["kth", "hpc2n"], "policy": ["fcfs", "easy", "sjf"]}
+    marks = [one for one in axes.texts if one.get_text() == "none of 4"]
+    low, high = axes.get_xlim()
+
+    assert [one.get_text() for one in axes.get_xticklabels()] == categories[x]
+    assert [one.get_text() for one in axes.get_legend().get_texts()] == categories[by]
+    assert len(marks) == len(lost) / 4
+    assert all(low < mark.xy[0] < high for mark in marks)
+    assert f"{len(lost)} trials have no value ({len(lost)} stalled)" in texts(figure)
+
+
+@pytest.mark.parametrize("kind", ["bars", "boxes"])
+def test_a_panel_without_values_stays(figure, kind):
+    """It has its title, its categories and their counts, but no numbers that would mean nothing."""
+    metrics = ["mean_wait", "utilisation"]
+    categories_picture(study(WHOLE_LOG), SVG, kind, x="policy", by=None, panels="log", metrics=metrics)
+    first = figure.axes[0]
+
+    assert [axes.get_title() for axes in figure.axes] == ["log kth", "log hpc2n"] * 2
+    assert [one.get_text() for one in first.get_xticklabels()] == ["fcfs", "easy", "sjf"]
+    assert [one.get_text() for one in first.texts] == ["none of 4"] * 3
+    assert not first.get_yticks().size
+    assert "12 trials have no value (12 stalled)" in texts(figure)  # each once, not once per metric
+
+
+@pytest.mark.parametrize("metric", ["wait", "mean_wait"])
+def test_a_curve_without_values_is_in_the_legend(figure, metric):
+    """The panel of a log whose trials all stalled names every policy and counts its trials."""
+    ecdf_picture(study(WHOLE_LOG), SVG, by="policy", panels="log", metric=metric)
+    first = figure.axes[0]
+
+    assert first.get_title() == "log kth"
+    assert [one.get_text() for one in first.get_legend().get_texts()] == [
+        "fcfs (0 of 4)",
+        "easy (0 of 4)",
+        "sjf (0 of 4)",
+    ]
 
 
 def test_boxes_in_panels(figure):
@@ -177,6 +228,62 @@ def test_curves_with_gaps(figure, make_trials):
     hollow = [line for line in axes.lines if line.get_markerfacecolor() == "white"]
     assert [len(line.get_xdata()) for line in hollow] == [2]
     assert sum(math.isnan(value) for value in hollow[0].get_ydata()) == 1
+
+
+@pytest.mark.parametrize("normalised", [False, True])
+def test_curves_keep_places_without_values(figure, make_trials, normalised):
+    """The first and last place of the axis stay if their trials have no value, and the marks of curves lie apart."""
+    trials = TrialTable.read(make_trials()).only([("policy", "easy")])
+    waits = trials.columns["mean_wait"]
+    ends = (trials.values("repair")[0], trials.values("repair")[-1])
+    for row, repair in enumerate(trials.columns["repair"]):
+        waits[row] = None if repair in ends else waits[row]
+    trials.columns["reason"] = ["stalled" if wait is None else "completed" for wait in waits]
+    curves_picture(trials, SVG, x="repair", by="reliability_factor", metric="mean_wait", normalised=normalised)
+    (axes,) = figure.axes
+    low, high = axes.get_xlim()
+    marks = [(one.xy[0], one.xyann[0]) for one in axes.texts if one.get_text() == "none of 8"]
+
+    assert {at for at, _ in marks} == {parse_seconds(text) for text in ends}
+    assert all(low < at < high for at, _ in marks)
+    assert len(marks) == len(set(marks)) == 2 * len(trials.values("reliability_factor"))
+    assert ("no first value" in texts(figure)) == normalised
+    assert bool(axes.get_yticks().size) != normalised
+
+
+def test_sizes_count_replicas_without_values(figure, make_trials):
+    """A class of sizes that no replica has under one of the policies keeps its place and is counted."""
+    trials = TrialTable.read(make_trials()).only([("repair", "1d"), ("reliability_factor", "4")])
+    for row, policy in enumerate(trials.columns["policy"]):
+        if policy == "easy":
+            trials.columns["mean_wait_1"][row] = None
+    rows = by_size(trials, "policy", "easy-slices", "easy", "mean_wait")
+    sizes_picture(rows, SVG, first="easy-slices", second="easy", metric="mean_wait")
+    axes = figure.axes[0]
+
+    assert axes.get_xticklabels()[0].get_text() == "1"
+    assert [one.get_text() for one in axes.texts] == ["none of 8"]
+    assert "8 trials have no value" in " ".join(texts(figure))
+
+
+@pytest.mark.parametrize("kind", ["bars", "ecdf"])
+def test_the_title_says_the_selection(figure, kind):
+    """A second line has the values of --where; a title of one's own replaces both lines."""
+    one = study().only([("log", "kth")])
+    some = study().only([("policy", "fcfs"), ("policy", "sjf"), ("policy", "sjf")])
+    found = []
+    for trials in (one, some, one.only([("policy", "easy")])):
+        if trials.axes:
+            draw_study(trials, SVG, kind)
+            found.append(figure.get_suptitle().partition("\n")[2])
+            figure.clear()
+    draw_study(one, PictureLook(suffix=".svg", title="Mine"), kind)
+
+    assert found == ["log kth", "policy fcfs or sjf"]
+    assert figure.get_suptitle() == "Mine"
+    assert selection_text({"log": ["x/a.swf", "b.swf", "c", "d", "e", "f"], "repair": ["1h"]}) == (
+        "log a or b or c or d or 2 more, repair time 1h"
+    )
 
 
 @pytest.mark.parametrize(
