@@ -26,15 +26,15 @@ def mask_of(units: NodeSet) -> int:
 def units_of(mask: int) -> NodeSet:
     """Return the set of units that the set bits represent."""
     edges = mask ^ (mask << 1)  # the first bit of each interval, and the bit after it
-    if edges.bit_count() > 2 * _FEW:
-        return unpacked(mask.to_bytes((mask.bit_length() + 7) // 8, "little"))
-    bounds = []
+    bounds: list[int] = []
     while edges:
+        if len(bounds) == 2 * _FEW:
+            return unpacked(mask.to_bytes((mask.bit_length() + 7) // 8, "little"))
         bounds.append(edges.bit_length() - 1)
         edges ^= 1 << bounds[-1]
     bounds.reverse()
     intervals = [(bounds[at], bounds[at + 1] - 1) for at in range(0, len(bounds), 2)]
-    return NodeSet._make(tuple(intervals), mask.bit_count())
+    return NodeSet._make(tuple(intervals), sum(bounds[1::2]) - sum(bounds[::2]))
 
 
 def lowest(mask: int, count: int) -> int:
