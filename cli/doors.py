@@ -36,8 +36,8 @@ class Door(NamedTuple):
 
 _STUDY: Final = {
     "run": Door("Run a study, or continue an interrupted one.", "study.run"),
-    "summary": Door("Print means with confidence intervals.", "study.tell:summary_command"),
-    "compare": Door("Compare and rank the values of an axis (varied parameter).", "study.compare:compare_command"),
+    "summary": Door("Print mean results with confidence intervals.", "study.tell:summary_command"),
+    "compare": Door("Compare and rank schedulers or other varied parameters.", "study.compare:compare_command"),
     "break-even": Door("Find the repair time at which a result meets a target.", "study.tell:break_even_command"),
     "plot": Door("Draw the results of a study.", "study.plot:plot_command"),
     "steps": Door("Measure the error of scheduling at fixed time steps.", "study.steps"),
@@ -47,7 +47,7 @@ _WORKLOAD: Final = {
     "generate": Door(
         "Generate random jobs: with daily cycles, by class, or like a log.", "workload.generate:generate_command"
     ),
-    "model": Door("Fit a model to a log.", "workload.generate:model_command"),
+    "model": Door("Fit a statistical model to a log.", "workload.generate:model_command"),
     "convert": Door("Convert a workload or log to another format.", "workload.convert:convert_command"),
     "describe": Door("Describe a workload: sizes, times, load, users, arrivals.", "workload.describe:describe_command"),
     "compare": Door("Compare two workloads: distributions, arrivals, users.", "workload.compare:compare_command"),
@@ -55,9 +55,9 @@ _WORKLOAD: Final = {
     "filter": Door("Keep the jobs that meet all conditions.", "workload.edit:filter_step"),
     "scale": Door("Change sizes, times, memory or arrivals.", "workload.edit:scale_step"),
     "merge": Door("Join several workloads into one.", "workload.edit:merge_step"),
-    "shuffle": Door("Redistribute submit times among the jobs.", "workload.edit:shuffle_step"),
+    "shuffle": Door("Exchange the submit times of jobs at random.", "workload.edit:shuffle_step"),
     "copy": Door("Repeat each job several times.", "workload.edit:copy_step"),
-    "redraw": Door("Draw new jobs from a model of the workload.", "workload.edit:redraw_step"),
+    "redraw": Door("Replace the jobs by random ones with similar statistics.", "workload.edit:redraw_step"),
 }
 _FAILURES: Final = {
     "generate": Door("Generate random failures from a failure model.", "inputs.outages:generate_command"),
@@ -74,13 +74,13 @@ _EXPLAIN: Final = {
     "queue": Door("Show the queue at one moment, with expected starts.", "results.explain:queue_command"),
     "slurm": Door("Show squeue, sprio, sshare and sdiag at one moment.", "results.explain:slurm_command"),
     "placement": Door("Report which nodes jobs used and which failures hit them.", "results.placement:report_command"),
-    "order": Door("Estimate what another node order would change.", "results.placement:order_command"),
+    "order": Door("Estimate which failures another node order would avoid.", "results.placement:order_command"),
     "accuracy": Door("Compare simulated waits with those in the log.", "results.accuracy"),
     "titan": Door("Compare failure statistics of Titan's GPUs with a paper's.", "results.placement:titan_command"),
 }
 _SLURM: Final = {
-    "record": Door("Record the real slurmctld in virtual time.", "run.slurm_record"),
-    "check": Door("Compare the scheduler slurm with a recording of slurmctld.", "results.slurm_check"),
+    "record": Door("Record what the real slurmctld decides, in virtual time.", "run.slurm_record"),
+    "check": Door("Compare the scheduler 'slurm' with a recording of slurmctld.", "results.slurm_check"),
 }
 _NEW: Final = {
     "scheduler": Door("Write a small working scheduler in one of five languages.", "schedulers.new"),
@@ -103,7 +103,7 @@ GROUPS: Final[Mapping[str, Mapping[str, Door]]] = {
     "Look at results": {
         "compare": Door("Compare runs: waits, utilisation, first difference.", "results.compare"),
         "report": Door("Write runs as one self-contained HTML page.", "results.report"),
-        "explain": Door("Explain waits, placement and accuracy of a run.", doors=_EXPLAIN),
+        "explain": Door("Explain a run: waits, nodes of jobs, distance from the log.", doors=_EXPLAIN),
     },
     "Study": {"study": Door("Run many simulations and summarise the results.", doors=_STUDY)},
     "Inputs": {
@@ -116,12 +116,12 @@ GROUPS: Final[Mapping[str, Mapping[str, Door]]] = {
             "To make several changes in one command, put 'then' between them: 'workload filter ... then scale ...'. "
             "This works with filter, scale, merge, shuffle, copy and redraw.",
         ),
-        "failures": Door("Generate, describe and fit failures; plan for them.", doors=_FAILURES),
+        "failures": Door("Generate and describe node failures, and plan for them.", doors=_FAILURES),
     },
     "Schedulers and protocol": {
         "new": Door("Create a scheduler to start from, or encryption keys.", doors=_NEW),
         "check": Door("Test a scheduler, or check results against recorded ones.", doors=_CHECK),
-        "slurm": Door("Compare the scheduler slurm with the real slurmctld.", doors=_SLURM),
+        "slurm": Door("Compare the scheduler 'slurm' with the real slurmctld.", doors=_SLURM),
     },
     "Help": {"help": Door("Print a documentation page or the help of a command.", "manual")},
 }

@@ -41,7 +41,7 @@ def _is_compiled() -> bool:
     "-v", "--verbose", count=True, show_default=False, help="Log more to standard error; -vv logs debugging details."
 )
 def cli(verbose: int) -> None:
-    """Simulate an HPC cluster with a real scheduler in the loop.
+    """Simulate an HPC cluster under a scheduler, bundled or your own.
 
     'pipistrelle run' simulates a bundled workload under EASY backfilling. 'pipistrelle COMMAND --help' shows the
     options of a command.

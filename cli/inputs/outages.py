@@ -20,32 +20,41 @@ if TYPE_CHECKING:
 _MODELS: Final = options_of(
     RunSpec,
     {
-        "failures": "MODEL\tFailure model: name, file, or 'weibull,mtbf=10250h,shape=0.7'; repeatable.\tthe platform's",
-        "repair": "TIME|MODEL\tRepair time or its distribution, such as '5d' or 'exponential,mttr=1h'.\tthe model's",
-        "seed": "Random seed.",
+        "failures": (
+            "MODEL\tFailure model: bundled name, file, or 'weibull,mtbf=10250h,shape=0.7'; repeatable."
+            "\tas in the platform"
+        ),
+        "repair": (
+            "TIME|MODEL\tHow long a failed node is down: 5d, or random as 'exponential,mttr=1h'."
+            "\tas in the failure model"
+        ),
+        "seed": "Random seed of the failures.",
         "reliability_factor": "Multiply all failure rates by this number.",
-        "platform": "NAME|FILE\tMachine, as for 'run'.",
+        "platform": "NAME|FILE\tMachine whose nodes fail: bundled name, TOML file or SimGrid XML.",
     },
     names={"platform": "-p"},
 )
 #: options that select part of a log, passed to `_part`
 _part_options: Final = together(
-    click.option("--class", "only", metavar="NAME", help="Use only the nodes of one class, such as one LANL system."),
-    click.option("--numbers", metavar="SET", help="Use only these nodes, such as '0-255 300'."),
+    click.option("--class", "only", metavar="NAME", help="Use only nodes of class NAME, such as one LANL system."),
+    click.option("--numbers", metavar="SET", help="Use only nodes with these numbers, such as '0-255 300'."),
     click.option(
-        "--begin", metavar="TIME", help="Ignore outages before TIME (a date, or a time in the log such as 30d)."
+        "--begin", metavar="TIME", help="Ignore the log before TIME (a date, or a time of the log such as 30d)."
     ),
-    click.option("--end", metavar="TIME", help="End the observation at TIME; ignore later outages."),
+    click.option("--end", metavar="TIME", help="Ignore the log after TIME."),
 )
 _nodes_option: Final = click.option(
-    "--nodes", type=click.IntRange(min=1), show_default="those in FILE", help="Number of nodes observed."
+    "--nodes",
+    type=click.IntRange(min=1),
+    show_default="as in FILE",
+    help="Number of nodes, including nodes without any failure.",
 )
 
 
 @click.command("generate", cls=Command)
 @added(_MODELS)
 @click.option("--nodes", type=click.IntRange(1, 10_000_000), help="Number of identical nodes, instead of --platform.")
-@click.option("--horizon", required=True, metavar="TIME", help="Time span to generate, such as 90d or 1y.")
+@click.option("--horizon", required=True, metavar="TIME", help="Time span of the failures, such as 90d or 1y.")
 @output_option("CSV file to write; .gz or .xz compresses.")
 def generate_command(
     failures: tuple[str, ...],
@@ -59,8 +68,8 @@ def generate_command(
 ) -> None:
     """Generate random failures from a failure model, and write them as CSV.
 
-    The columns are node, down and up (both in seconds), and cause. The first line gives the number of nodes and the
-    simulated time span, which 'failures show' and 'failures fit' read.
+    The CSV file has the columns node, down (when it fails, in seconds), up (when it is repaired) and cause. Its first
+    line gives the number of nodes and the time span, which 'failures show' and 'failures fit' read.
     """
     if (platform is None) == (nodes is None):
         raise click.UsageError("give either --platform or --nodes.")
@@ -125,12 +134,12 @@ def show_command(file: str, nodes: int | None, **part: str | None) -> None:
     "--model",
     default="auto",
     metavar=f"{{{'|'.join(MODELS)}}}",
-    help="Distribution of times between failures; auto: the one with the lowest AIC.",
+    help="Distribution of times between failures; auto: the one with the lower AIC (better fit).",
 )
 @click.option(
     "--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, help="Confidence level of the intervals."
 )
-@click.option("--age", metavar="TIME", show_default="new", help="Age of the nodes when the observation starts.")
+@click.option("--age", metavar="TIME", show_default="new nodes", help="Age of the nodes at the beginning of the log.")
 @click.option("--name", metavar="TEXT", show_default="name of FILE", help="Name of the model.")
 @click.option(
     "--description", metavar="TEXT", default="", show_default=False, help="One-line description of the model."

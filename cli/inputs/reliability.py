@@ -37,7 +37,7 @@ def _numbers(kind: type[float] | type[int]) -> Any:
     "--platform",
     metavar="NAME|FILE",
     shell_complete=completed("platform", or_file=True),
-    help="Machine (platform); its pools give the MTTF of the nodes.",
+    help="Machine with the MTTF (mean time to failure) of its nodes.",
 )
 @reading_options
 @strict_option
@@ -45,30 +45,30 @@ def _numbers(kind: type[float] | type[int]) -> Any:
     "--bins",
     metavar="SIZES",
     callback=_numbers(int),
-    help="Group jobs into classes with these largest sizes, such as 16,256.",
+    help="With a workload: largest job size of each class, such as 16,256.",
 )
-@click.option("--mttf", metavar="TIME", help="MTTF of nodes in pools without a MTTF, such as 10250h.")
+@click.option("--mttf", metavar="TIME", help="MTTF of nodes for which the platform gives none, such as 10250h.")
 @click.option(
     "--blocking",
-    metavar="CHANCES",
+    metavar="P,P,...",
     default="0,0.1,0.2",
     callback=_numbers(float),
-    help="Compute partition sizes for these probabilities of finding a partition full.",
+    help="Compute partition sizes for each probability P (of a job to find its partition full).",
 )
 @click.option(
     "--probability",
-    metavar="CHANCES",
+    metavar="P,P,...",
     callback=_numbers(float),
-    show_default="0.6 to 0.95 by 0.05, and 0.99",
-    help="Compute the MTTF needed for these probabilities of finishing without failure.",
+    show_default="0.6, 0.65, ... 0.95 and 0.99",
+    help="Compute the node MTTF needed for each probability P (of a job to end without failure).",
 )
 @click.option(
     "--beta",
     type=click.FloatRange(0.05, 50),
     default=0.7,
-    help="Weibull shape parameter of the nodes' times to failure.",
+    help="Shape parameter of the nodes' times to failure (Weibull); 1: exponential.",
 )
-@click.option("--dump", metavar="TIME", default="10min", help="How long a checkpoint takes to write.")
+@click.option("--dump", metavar="TIME", default="10min", help="Time that a job needs to write a checkpoint.")
 @json_option
 @click.option("--picture", type=SvgFile(), help="Also draw the plan as an .svg picture.")
 def plan_command(
@@ -84,10 +84,11 @@ def plan_command(
     picture: Path | None,
     **reading: Any,
 ) -> None:
-    """Compute the node reliability and the partition sizes that a set of jobs needs.
+    """Compute how reliable the nodes must be for a set of jobs, and how to partition them.
 
-    IN is a description of job classes (a bundled name or a TOML file) or a workload. A workload's jobs are grouped into
-    classes by size: by powers of two, or by --bins. Each partition gets nodes of similar reliability.
+    IN is a workload, or a description of job classes (a bundled name or a TOML file). A workload's jobs are grouped
+    into classes by size: by powers of two, or by --bins. Each class gets a partition of its own, with nodes of similar
+    reliability.
     """
     import_numpy()
     from pipistrelle.models.reliability.jobs import PROBABILITIES
@@ -125,23 +126,23 @@ def plan_command(
     metavar="NAME|FILE",
     required=True,
     shell_complete=completed("platform", or_file=True),
-    help="Machine (platform); its pools give the MTTF of each node.",
+    help="Machine with the MTTF (mean time to failure) of each node.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, help="Random seed.")
-@click.option("--duration", metavar="TIME", show_default="as in CLASSES", help="Simulated time.")
+@click.option("--duration", metavar="TIME", show_default="as in CLASSES", help="Time to simulate.")
 @click.option(
     "--blocking",
     type=click.FloatRange(0, 1),
     default=0.0,
-    help="Accepted probability that a job finds its partition full.",
+    help="Accepted probability that a job finds its partition full: more than 0 gives smaller partitions.",
 )
 @click.option(
     "--admission",
     type=Choice(("queue", "block")),
     default="block",
-    help="Queue or reject (block) jobs that cannot start at once.",
+    help="What happens to jobs that cannot start at once: they are queued, or rejected (block).",
 )
-@click.option("--every", metavar="TIME", default="1h", help="Time between failures.")
+@click.option("--every", metavar="TIME", default="1h", help="Time between two failures in the machine.")
 @click.option("--repair", metavar="TIME", default="1h", help="Duration of a repair.")
 @json_option
 def partitions_command(

@@ -16,12 +16,22 @@ from pipistrelle.traces.resilience import parse_resilience
 
 
 @click.command(cls=Command)
-@click.option("--nodes", required=True, type=click.IntRange(1, MOST_NODES), help="Number of nodes in the allocation.")
+@click.option(
+    "--nodes",
+    required=True,
+    type=click.IntRange(1, MOST_NODES),
+    help="Number of nodes that the application is allocated, including spares.",
+)
 @click.option("--mtbf", required=True, metavar="TIME", help="Mean time between failures of a node, such as 20y.")
 @click.option(
-    "--dump", required=True, metavar="TIME", help="How long all nodes take to write a checkpoint, such as 2min."
+    "--dump", required=True, metavar="TIME", help="Time that the application needs to write a checkpoint, such as 2min."
 )
-@click.option("--read", metavar="TIME", show_default="same as --dump", help="Time to read a checkpoint.")
+@click.option(
+    "--read",
+    metavar="TIME",
+    show_default="same as --dump",
+    help="Time that the application needs to read a checkpoint.",
+)
 @click.option(
     "--checkpoint",
     "optimum",
@@ -32,28 +42,28 @@ from pipistrelle.traces.resilience import parse_resilience
 @click.option(
     "--spares",
     metavar="N|SHARE%",
-    show_default="the best for each wait",
-    help="Number of spare nodes in the allocation.",
+    show_default="the number with the highest yield",
+    help="Number of spare nodes among the allocated ones, or percentage of them.",
 )
 @click.option(
     "--waits",
     metavar="TIMES",
     default="0.1h,1h,10h,24h,100h",
-    help="Queue waits for a new allocation to compute with, separated by commas.",
+    help="Times in the queue before a new allocation, separated by commas: one result for each.",
 )
 @click.option(
     "--target",
     "targets",
     multiple=True,
-    metavar="SHARE",
-    help="Find the longest wait that still gives the yield SHARE (such as 89%); repeatable.",
+    metavar="PERCENTAGE",
+    help="Print the longest time in the queue with this yield: 89%, for example; repeatable.",
 )
 @click.option("--exact", is_flag=True, help="Compute the exact expected yield, instead of a first-order approximation.")
 @click.option(
     "--simulate",
     metavar="N",
     type=click.IntRange(10, 100_000),
-    help="Check each computed yield by simulating N allocations.",
+    help="Also simulate N allocations, to check each computed yield.",
 )
 @click.option("--seed", type=click.IntRange(min=0), show_default="1", help="Random seed of the simulation.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (times in seconds) instead of tables.")

@@ -12,10 +12,10 @@ from pipistrelle.runs.description.spec import RunSpec
 _C = TypeVar("_C", bound=Callable[..., Any])
 
 _READING: Final = {
-    "sort": "Sort an SWF log whose submit times are not ascending.",
-    "units": "Unit of job sizes in PBS, Slurm and Maui logs.",
+    "sort": "Sort an SWF log by submit time; otherwise it must be sorted.",
+    "units": "Unit in which PBS, Slurm and Maui logs count job sizes.",
     "timezone": "ZONE\tTime zone of the log, such as Europe/Prague.\tUTC",
-    "columns": "NAMES\tColumns of sacct output that has no header, such as 'JobID,Submit,Elapsed'.",
+    "columns": "NAMES\tColumn names of sacct output without a header line, such as 'JobID,Submit,Elapsed'.",
 }
 reading_options: Final = added(options_of(RunSpec, _READING))
 strict_option: Final = added(options_of(RunSpec, {"strict": "Reject a PBS log with unreadable records."}))
@@ -28,6 +28,11 @@ reading_but_zone: Final = added(
 def output_option(text: str, *, required: bool = True, **settings: Any) -> Callable[[_C], _C]:
     """Return the option ``--output`` for a file; ``text`` is its help."""
     return click.option("-o", "--output", "--out", "output", type=FILE, required=required, help=text, **settings)
+
+
+def csv_option(text: str) -> Callable[[_C], _C]:
+    """Return the option ``--csv`` for the file of a table; ``text`` is its help."""
+    return click.option("--csv", "as_csv", type=FILE, metavar="FILE.csv", help=text)
 
 
 all_json_option: Final = click.option("--json", "as_json", is_flag=True, help="Print all results as JSON.")

@@ -17,13 +17,13 @@ listening_options: Final = together(
         "--curve",
         metavar="FILE",
         type=FILE_OR_FOLDER,
-        help="Encrypt with the private key in FILE, made by 'pipistrelle new keys'.",
+        help="Encrypt with the private key in FILE, which 'pipistrelle new keys' made.",
     ),
     click.option(
         "--clients",
         metavar="DIR",
         type=FILE_OR_FOLDER,
-        help="With --curve: accept only clients whose public keys are in DIR.",
+        help="With --curve: accept only connections with a public key in DIR.",
     ),
 )
 #: for a side that listens or connects, depending on its dialect

@@ -50,47 +50,62 @@ def _changes(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...])
 
 
 _TEXTS: Final = {
-    "order": f"NAME\tQueue order ({', '.join(PARTS['order'])}); replaces the scheduler's.",
-    "backfill": f"NAME\tBackfilling rule ({', '.join(PARTS['backfill'])}); replaces the scheduler's.",
-    "placement": f"NAME[,KEY=VALUE...]\tPlacement ({', '.join(PARTS['placement'])}); replaces the scheduler's.",
-    "node_order": "Order in which placement tries the nodes ('pipistrelle help placing').",
-    "age_aware": "Put stable nodes (those that fail rarely) first in the node order.",
-    "dual_ended": "CONDITION\tPlace jobs meeting CONDITION ('nodes<=16') at the end of the node order; repeatable.",
+    "order": f"NAME\tOrder of the queue, instead of the scheduler's own: {', '.join(PARTS['order'])}.",
+    "backfill": f"NAME\tBackfilling rule, instead of the scheduler's own: {', '.join(PARTS['backfill'])}.",
+    "placement": (
+        "NAME[,KEY=VALUE...]\tRule that chooses a job's nodes, instead of the scheduler's own: "
+        f"{', '.join(PARTS['placement'])}."
+    ),
+    "node_order": "Order in which nodes are tried for a job ('pipistrelle help placing').",
+    "age_aware": "Try stable nodes (those that fail rarely) first.",
+    "dual_ended": (
+        "CONDITION\tPlace jobs at the end of the node order if they meet this condition: 'nodes<=16'; repeatable."
+    ),
     "base_order": "CONDITION\tIgnore --age-aware for jobs that meet CONDITION ('nodes<=16'); repeatable.",
-    "reliability_target": "PROBABILITY\tUse only nodes on which a job finishes with this minimum probability.",
+    "reliability_target": "PROBABILITY\tLeast probability that a job ends without failure on its nodes.",
     "formula": "TEXT\tWith --order pbs: formula that sorts the queue, highest value first ('pipistrelle help pbs').",
     "queue_priority": "QUEUE=NUMBER\tWith --order pbs: priority of a queue; repeatable.\t0",
-    "fairshare_entity": "With --order pbs: charge a job's usage to its user, group, account, queue or qos.",
-    "fairshare_shares": "ENTITY=SHARES\tWith --order pbs: fair shares of an entity (a user, group, ...); repeatable.",
-    "unknown_shares": "SHARES\tWith --order pbs: total shares of all entities that --fairshare-shares does not name.",
-    "fairshare_decay_time": "TIME\tWith --order pbs: interval at which recorded usage decays, such as 24h; 0: never.",
-    "fairshare_decay_factor": "FACTOR\tWith --order pbs: factor by which recorded usage is multiplied at each decay.",
+    "fairshare_entity": "With --order pbs: kind of entity whose past usage counts for fair share.",
+    "fairshare_shares": "ENTITY=SHARES\tWith --order pbs: fair share of one user, group or other entity; repeatable.",
+    "unknown_shares": "SHARES\tWith --order pbs: fair share, in total, of all entities without --fairshare-shares.",
+    "fairshare_decay_time": "TIME\tWith --order pbs: interval between decays of past usage, such as 24h; 0: no decay.",
+    "fairshare_decay_factor": "FACTOR\tWith --order pbs: multiply past usage by FACTOR at each decay.",
     "backfill_depth": "JOBS\tWith --backfill depth: number of jobs that get a reservation.",
-    "strict_ordering": "With --backfill depth: make reservations; if off, start every job that fits.",
+    "strict_ordering": (
+        "With --backfill depth: reserve nodes for the first queued jobs; if off, start every job that fits."
+    ),
     "reliability": (
-        "NAME|FILE|auto\tJob classes; each gets its own nodes, the most reliable for large, long jobs. "
-        "auto: classes by size."
+        "NAME|FILE|auto\tGive each job class its own nodes, the most reliable ones to large, long jobs: "
+        "bundled classes, TOML file, or auto (classes by job size)."
     ),
-    "blocking": "PROBABILITY\tWith --reliability: accepted probability that a job finds its partition full.\t0",
+    "blocking": "PROBABILITY\tWith --reliability: accepted probability that all nodes of a job's class are busy.\t0",
     "admission": "\tWith --reliability: queue a job that cannot start at once, or reject it (block).\tqueue",
-    "preempt_type": "Preempt by QOS lists (--preempt) or tiers (--priority-tier).",
+    "preempt_type": "What decides which jobs preempt others: their QOS (--preempt) or their tier (--priority-tier).",
     "preempt_mode": (
-        "MODE|NAME=MODE\tWhat happens to preempted jobs: requeue, checkpoint, cancel or off (no preemption). "
-        "NAME: only for jobs of this QOS or queue; repeatable.\trequeue"
+        "MODE|NAME=MODE\tWhat happens to preempted jobs: requeue, checkpoint, cancel, or off (never preempt them). "
+        "NAME: only jobs of this QOS or queue; repeatable.\trequeue"
     ),
-    "preempt": "QOS=QOS[|QOS...]\tLet jobs of the QOS before '=' preempt those after it; repeatable.",
-    "priority_tier": "NAME=NUMBER\tTier of a queue or QOS; higher tiers preempt lower tiers; repeatable.",
-    "preempt_grace": "TIME|NAME=TIME\tGrace period of preempted jobs (of the QOS or queue NAME); repeatable.\tnone",
-    "preempt_exempt_time": "TIME\tMinimum run time before a job can be preempted.\tnone",
+    "preempt": "QOS=QOS[|QOS...]\tLet jobs of the first QOS preempt jobs of the others; repeatable.",
+    "priority_tier": (
+        "NAME=NUMBER\tPreemption tier of the queue or QOS NAME: higher tiers preempt lower ones; repeatable."
+    ),
+    "preempt_grace": (
+        "TIME|NAME=TIME\tTime that a preempted job may still run (NAME: only this QOS or queue); repeatable.\tnone"
+    ),
+    "preempt_exempt_time": "TIME\tTime after its start during which a job cannot be preempted.\tnone",
     "preempt_youngest_first": "Preempt the most recently started jobs first, instead of the largest jobs.",
-    "config": "FILE\tScheduler configuration: maui.cfg, or slurm.conf ('pipistrelle help slurm').\tMaui's defaults",
+    "config": (
+        "FILE\tConfiguration of the schedulers maui (maui.cfg) and slurm (slurm.conf).\tfor maui: its built-in values"
+    ),
     "strict_config": "Reject unknown or unsupported settings in --config; if off, only warn.",
-    "accounting": "FILE\tWith slurm: sacctmgr output (dump or listing) or commands; repeatable.",
+    "accounting": "FILE\tWith slurm: accounts and QOS, as sacctmgr output or commands; repeatable.",
     "reservations": (
         "FILE[,zero=DATE]\tWith slurm: file of 'scontrol create reservation' commands; "
-        "DATE: date of simulated time 0; repeatable."
+        "DATE: when the simulation begins; repeatable."
     ),
-    "slurm": "KEY=VALUE\tWith slurm: change a setting of its files, such as bf_window=7200; repeatable.",
+    "slurm": (
+        "KEY=VALUE\tWith slurm: override a setting of its files, such as bf_window=7200 (in slurm.conf); repeatable."
+    ),
     "poll": "TIME\tLet the scheduler decide only at multiples of TIME, such as 5s.\tat every event",
 }
 part_options: Final = in_section(

@@ -34,7 +34,7 @@ def timeout_option(what: str, whom: str) -> Callable[[_C], _C]:
 
 
 _DIALECT: Final = {
-    "dialect": "Protocol: native or Batsim's (versions 3 and 4). With batsim, the server connects to the scheduler."
+    "dialect": "Protocol of the scheduler: Pipistrelle's own, or that of Batsim 3 and 4 (the scheduler then listens)."
 }
 dialect_option: Final = added(options_of(RunSpec, _DIALECT))
 
@@ -43,13 +43,13 @@ progress_option: Final = click.option(
     "--progress/--no-progress",
     default=None,
     show_default="a bar on a terminal, otherwise a line per minute",
-    help="Show progress.",
+    help="Show progress on standard error.",
 )
 #: how results and progress are shown
 form_options: Final = together(
-    click.option("--timings", type=FILE, help="Write wall-clock times to this JSON file."),
+    click.option("--timings", type=FILE, help="Write how long the simulation took to this JSON file."),
     progress_option,
-    click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table."),
+    click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),
     click.option("-q", "--quiet", is_flag=True, help="Print errors only."),
 )
 
@@ -61,7 +61,7 @@ live_options: Final = together(
         "--page",
         type=click.IntRange(0, 65535),
         metavar="PORT",
-        help="Show the run at http://127.0.0.1:PORT/; 0: any free port.",
+        help="Show the running simulation in a browser, at http://127.0.0.1:PORT/; 0: any free port.",
     ),
 )
 
@@ -79,7 +79,7 @@ def other_scheduler(what: str, default: str) -> Callable[[_C], _C]:
         what: words for the new scheduler in the help.
         default: words in the help for the scheduler that is used without the option.
     """
-    return scheduler_option(f"{what}, as for 'run'.", metavar="NAME|CMD...", show_default=default)
+    return scheduler_option(f"{what}, as for 'pipistrelle run'.", metavar="NAME|CMD...", show_default=default)
 
 
 #: address of the server
@@ -88,9 +88,9 @@ endpoint_options: Final = together(
         "--endpoint",
         metavar="ADDRESS",
         show_default="a private Unix socket",
-        help="Address to listen on: ipc://PATH or tcp://127.0.0.1:PORT ('*' is any free port).",
+        help="Address to which the scheduler connects: ipc://PATH or tcp://127.0.0.1:PORT (PORT '*': any free one).",
     ),
-    click.option("--insecure", is_flag=True, help="Allow connections from other machines without encryption."),
+    click.option("--insecure", is_flag=True, help="Allow unencrypted connections from other machines."),
 )
 
 
@@ -102,7 +102,7 @@ def folder_option(text: str, **settings: Any) -> Callable[[_C], _C]:
 def overwrite_option(what: str) -> Callable[[_C], _C]:
     """Return the option ``--overwrite``; its help says that the results of ``what`` are replaced."""
     return in_section(
-        OUTPUTS, click.option("--overwrite", is_flag=True, help=f"Replace the results of {what} in the folder.")
+        OUTPUTS, click.option("--overwrite", is_flag=True, help=f"Replace the results of {what} in the output folder.")
     )
 
 
@@ -112,7 +112,10 @@ record_option: Final = in_section(
         "--record",
         metavar="FILE",
         type=FILE,
-        help="Record all protocol messages in FILE (.jsonl, .jsonl.gz) for 'pipistrelle check replay'.",
+        help=(
+            "Record the messages between simulator and scheduler in FILE (.jsonl, .jsonl.gz; "
+            "'pipistrelle check replay' reads it)."
+        ),
     ),
 )
 
@@ -121,12 +124,18 @@ snapshot_options: Final = together(
     click.option(
         "--snapshot-every",
         metavar="TIME",
-        help="Save a snapshot for 'resume' at this interval of wall-clock ('10m') or simulated time ('sim:7d').",
+        help="Save the run's state for 'pipistrelle resume' every TIME: wall-clock ('10m') or simulated ('sim:7d').",
     ),
     click.option(
-        "--keep-snapshots", type=click.IntRange(min=1), default=2, metavar="NUMBER", help="Number of snapshots to keep."
+        "--keep-snapshots",
+        type=click.IntRange(min=1),
+        default=2,
+        metavar="NUMBER",
+        help="With --snapshot-every: number of saved states to keep.",
     ),
-    click.option("--leave-snapshots", is_flag=True, help="Keep snapshots after the run completes."),
+    click.option(
+        "--leave-snapshots", is_flag=True, help="With --snapshot-every: keep the saved states after the run completes."
+    ),
 )
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from pipistrelle.cli.options.files import all_json_option, reading_options
+from pipistrelle.cli.options.files import all_json_option, csv_option, reading_options
 from pipistrelle.cli.options.sections import Command
 from pipistrelle.cli.terminal.console import import_numpy, print_json, print_table, show
 from pipistrelle.cli.terminal.guard import FILE, FILE_OR_FOLDER, refuse_overwriting
@@ -21,18 +21,29 @@ _MEASURES: Final = ("jobs", "mean", "median", "deviation", "mean_absolute", "p05
 @click.argument("log")
 @reading_options
 @click.option(
-    "--warm-up", default="7d", metavar="TIME", help="Ignore jobs submitted less than TIME after the first job."
+    "--warm-up", default="7d", metavar="TIME", help="Ignore jobs submitted less than TIME after the first one."
 )
-@click.option("--until", metavar="TIME", help="Ignore jobs submitted more than TIME after the first job.")
-@click.option("--by", multiple=True, metavar="WHAT", help="Group by week, size, runtime or job label; repeatable.")
-@all_json_option
+@click.option("--until", metavar="TIME", help="Ignore jobs submitted more than TIME after the first one.")
 @click.option(
-    "--csv", "as_csv", type=FILE, metavar="FILE.csv", help="Write the errors of waits, one line per group of jobs."
+    "--by",
+    multiple=True,
+    metavar="WHAT",
+    help="Also show groups of jobs: by week, size, runtime, user, queue, ...; repeatable.",
 )
-@click.option("--cdf", type=FILE, metavar="FILE.csv", help="Write the distributions of real and simulated waits.")
-@click.option("--curves", type=FILE, metavar="FILE.csv", help="Write utilisation and queue length over time.")
-@click.option("--step", default="1h", metavar="TIME", help="Averaging interval of --curves.")
-@click.option("--jobs", type=FILE, metavar="FILE.csv", help="Write the waits of each job.")
+@all_json_option
+@csv_option("Also write a CSV file: the errors of waits, one line per group of jobs.")
+@click.option(
+    "--cdf", type=FILE, metavar="FILE.csv", help="Also write a CSV file: the distributions of real and simulated waits."
+)
+@click.option(
+    "--curves", type=FILE, metavar="FILE.csv", help="Also write a CSV file: utilisation and queue length over time."
+)
+@click.option(
+    "--step", default="1h", metavar="TIME", help="Interval over which utilisation and queue length are averaged."
+)
+@click.option(
+    "--jobs", type=FILE, metavar="FILE.csv", help="Also write a CSV file: the real and the simulated wait of each job."
+)
 def command(
     run: Path,
     log: str,
@@ -49,8 +60,8 @@ def command(
 ) -> None:
     """Compare the simulated waits of a run with the waits in the log.
 
-    RUN is the output folder of a run; LOG is the log that was simulated. The report shows the errors of
-    waits (simulated - real), the distributions of waits, and the errors of utilisation and queue length.
+    RUN is the output folder of a run; LOG is the log that was simulated. The report shows the errors of waits
+    (simulated wait - real wait), both distributions of waits, and real and simulated utilisation and queue length.
 
     \b
     pipistrelle explain accuracy pipistrelle-out/KTH-easy-1 KTH-SP2-1996-2.1-cln.swf.gz

@@ -31,14 +31,16 @@ _JOB_COLUMNS: Final = "job_id,submission_time,size"
     "--by",
     multiple=True,
     metavar="WHAT",
-    show_default="size, and queue if the log has queues",
-    help="Group by size, runtime, user, group, account, queue or qos; repeatable.",
+    show_default="size, and queue if jobs have queues",
+    help="Also compare groups of jobs: by size, runtime, user, group, account, queue or qos; repeatable.",
 )
 @all_json_option
-@click.option("--jobs", type=FILE, metavar="FILE.csv", help="Write each job's wait and end in every run.")
+@click.option(
+    "--jobs", type=FILE, metavar="FILE.csv", help="Also write a CSV file: the wait and end of each job in every run."
+)
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 even if the runs differ.")
 def command(runs: tuple[Path, ...], by: tuple[str, ...], as_json: bool, jobs: Path | None, exit_zero: bool) -> int:
-    """Compare the first run with each other run, job by job.
+    """Compare the first run with each of the other runs, job by job.
 
     Each RUN is the output folder of a run, or a test case with its expected results ('pipistrelle help ci'). The exit
     code is 0 if the runs are equal, 1 if they differ and 2 for errors.

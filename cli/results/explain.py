@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from pipistrelle.cli.options.fields import MomentOfRun, together
-from pipistrelle.cli.options.files import all_json_option
+from pipistrelle.cli.options.files import all_json_option, csv_option
 from pipistrelle.cli.options.sections import Command
 from pipistrelle.cli.terminal.console import print_json
-from pipistrelle.cli.terminal.guard import FILE, FILE_OR_FOLDER, refuse_overwriting
+from pipistrelle.cli.terminal.guard import FILE_OR_FOLDER, refuse_overwriting
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -25,7 +25,7 @@ _labels: Final = together(
     )
 )
 _trust_option: Final = click.option(
-    "--trust", is_flag=True, help="Allow running the Python scheduler that is named in RUN's files."
+    "--trust", is_flag=True, help="Allow running the user's own Python scheduler that RUN's files name."
 )
 
 
@@ -34,7 +34,10 @@ _trust_option: Final = click.option(
 @click.argument("job", required=False)
 @_labels
 @click.option(
-    "--at", type=MomentOfRun(), metavar="TIME", help="Show the job at TIME: seconds, 36h, 12:30:00 or a date."
+    "--at",
+    type=MomentOfRun(),
+    metavar="TIME",
+    help="Also show the job's situation at this simulated time: seconds, 36h, 12:30:00 or a date.",
 )
 @all_json_option
 @click.option("--no-replay", is_flag=True, help="Use only the output files; do not simulate the run again.")
@@ -89,13 +92,15 @@ def job_command(
 @click.command("queue", cls=Command)
 @click.argument("run", type=FILE_OR_FOLDER)
 @click.option(
-    "--at", type=MomentOfRun(), metavar="TIME", required=True, help="Simulated time: seconds, 36h, 12:30:00 or a date."
+    "--at",
+    type=MomentOfRun(),
+    metavar="TIME",
+    required=True,
+    help="Simulated time to show: seconds, 36h, 12:30:00 or a date.",
 )
 @_labels
 @all_json_option
-@click.option(
-    "--csv", "as_csv", type=FILE, metavar="FILE.csv", help="Also write a CSV file with one line per queued job."
-)
+@csv_option("Also write a CSV file with one line per queued job.")
 @_trust_option
 def queue_command(
     run: Path, at: "float | datetime", as_json: bool, as_csv: Path | None, trust: bool, **labels: str | None
@@ -114,7 +119,7 @@ def queue_command(
 @click.command("slurm", cls=Command)
 @click.argument("run", type=FILE_OR_FOLDER)
 @click.option(
-    "--at", type=MomentOfRun(), metavar="TIME", required=True, help="Moment: seconds, 36h, 12:30:00 or a date."
+    "--at", type=MomentOfRun(), metavar="TIME", required=True, help="Simulated time: seconds, 36h, 12:30:00 or a date."
 )
 @click.option(
     "--table",

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import click
 
-from pipistrelle.cli.options.files import json_option
+from pipistrelle.cli.options.files import csv_option, json_option
 from pipistrelle.cli.options.sections import INPUTS, OUTPUTS, Command, in_section
 from pipistrelle.cli.terminal.console import import_numpy, print_json, show
 from pipistrelle.cli.terminal.guard import FILE, refuse_overwriting
@@ -22,24 +22,28 @@ def _files(name: str, text: str) -> Callable[[Any], Any]:
 @click.command(cls=Command)
 @in_section(
     INPUTS,
-    _files("--squeue", "File with jobs: output of squeue, 'scontrol show job' or sacct; repeatable."),
-    _files("--scontrol", "Output of 'scontrol show job', 'node' or 'reservation'; repeatable."),
+    _files("--squeue", "Jobs: output of squeue, 'scontrol show job' or sacct; repeatable."),
+    _files(
+        "--scontrol", "Jobs, nodes or reservations: output of 'scontrol show job', 'node' or 'reservation'; repeatable."
+    ),
     _files("--sinfo", "Nodes: output of sinfo; repeatable."),
-    _files("--sshare", "Usage for fair share: output of 'sshare -a -l'; repeatable."),
+    _files("--sshare", "Past usage, for fair share: output of 'sshare -a -l'; repeatable."),
     click.option("--config", required=True, metavar="FILE", help="slurm.conf of the cluster."),
-    _files("--accounting", "Accounts and QOS: dump or listing of sacctmgr; repeatable."),
-    _files("--history", "Past jobs: output of sacct -P; repeatable."),
+    _files("--accounting", "Accounts and QOS: output of 'sacctmgr dump' or 'sacctmgr -P show'; repeatable."),
+    _files("--history", "Past jobs, to draw run times from: output of 'sacct -P'; repeatable."),
     click.option(
         "--what-if",
         multiple=True,
         metavar="'sbatch ...'",
-        help="Add a job submitted with these sbatch options; repeatable.",
+        help="Also forecast a job submitted by this sbatch command; repeatable.",
     ),
-    click.option("--at", metavar="DATE", show_default="date in the files", help="Date at which the files were made."),
+    click.option(
+        "--at", metavar="DATE", show_default="as in the files", help="Date and time at which Slurm printed the files."
+    ),
     click.option(
         "--timezone", metavar="ZONE", show_default="UTC", help="Time zone of the cluster, such as Europe/Prague."
     ),
-    click.option("--lenient-config", is_flag=True, help="Ignore keys of slurm.conf that Slurm does not have."),
+    click.option("--lenient-config", is_flag=True, help="Only warn about slurm.conf keys that Slurm does not have."),
 )
 @click.option(
     "--replicas",
@@ -47,13 +51,22 @@ def _files(name: str, text: str) -> Callable[[Any], Any]:
     default=100,
     show_default=True,
     metavar="N",
-    help="Simulate N times with run times drawn from --history.",
+    help="With --history: number of simulations, each with other random run times.",
 )
 @click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, metavar="S", help="Random seed of the run times."
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    metavar="S",
+    help="With --history: random seed of the run times.",
 )
 @click.option(
-    "--horizon", default="14d", show_default=True, metavar="TIME", help="Ignore starts later than TIME from now."
+    "--horizon",
+    default="14d",
+    show_default=True,
+    metavar="TIME",
+    help="Simulate this long; jobs that start later get no forecast.",
 )
 @click.option(
     "-j", "--jobs", type=click.IntRange(min=1), show_default="one per processor", help="Number of worker processes."
@@ -61,7 +74,7 @@ def _files(name: str, text: str) -> Callable[[Any], Any]:
 @in_section(
     OUTPUTS,
     json_option,
-    click.option("--csv", "as_csv", type=FILE, metavar="FILE.csv", help="Also write a CSV file, one line per job."),
+    csv_option("Also write a CSV file, one line per job."),
     click.option("-o", "--out", "page", type=FILE, metavar="FILE.html", help="Also write an HTML page."),
 )
 def command(

@@ -22,13 +22,13 @@ _NO_STABLE: Final = (
 _run_argument: Final = click.argument("run", metavar="RUN", type=FILE_OR_FOLDER)
 _own_list: Final = together(
     click.option(
-        "--run-order", type=Choice(_ORDERS), show_default="as in the run", help="Node order that the run used."
+        "--run-order", type=Choice(_ORDERS), show_default="as RUN recorded", help="Order in which RUN tried the nodes."
     ),
     click.option(
         "--run-age-aware/--no-run-age-aware",
         default=None,
-        show_default="as in the run",
-        help="Whether the run had --age-aware (nodes that rarely fail first).",
+        show_default="as RUN recorded",
+        help="Whether RUN tried stable nodes (those that fail rarely) first.",
     ),
 )
 
@@ -38,13 +38,13 @@ _own_list: Final = together(
 @_own_list
 @all_json_option
 @click.option("--jobs", type=FILE, help="Also write a CSV file with one line per job.")
-@click.option("--picture", type=FILE, help="Draw the machine as .svg or .png.")
+@click.option("--picture", type=FILE, help="Draw the nodes and the jobs on them, as .svg or .png.")
 @click.option("--links", is_flag=True, help="Estimate the load of each network link (torus or mesh only).")
 @click.option(
     "--at",
     type=TimeOfRun(),
     metavar="TIME",
-    show_default="when most jobs run",
+    show_default="when the most jobs run",
     help="Simulated time that --picture and --links show.",
 )
 def report_command(
@@ -60,8 +60,8 @@ def report_command(
     """Report which nodes the jobs used, and which failures hit them.
 
     RUN is the output folder of a run. The report shows the mean number of network hops between two nodes of a job, and
-    how many of the nodes are stable (fail rarely). It also splits the node order into parts, and
-    shows how long jobs used the nodes of each part.
+    how many of its nodes are stable (fail rarely). It also shows how long jobs used the nodes, for twenty equal parts
+    of the order in which the run tried the nodes.
     """
     import_numpy()
     from pipistrelle.reports.placement.pictures import busiest_time, is_picture
@@ -105,16 +105,17 @@ def report_command(
 
 @click.command("order", cls=Command)
 @_run_argument
-@click.option("--node-order", type=Choice(_ORDERS), required=True, help="Node order to evaluate instead of the run's.")
-@click.option(
-    "--age-aware", is_flag=True, help="Evaluate a node order that puts stable nodes (those that fail rarely) first."
-)
+@click.option("--node-order", type=Choice(_ORDERS), required=True, help="Other order of trying the nodes.")
+@click.option("--age-aware", is_flag=True, help="In the other order, try stable nodes (those that fail rarely) first.")
 @_own_list
 @all_json_option
 def order_command(
     run: Path, node_order: str, age_aware: bool, run_order: str | None, run_age_aware: bool | None, as_json: bool
 ) -> None:
-    """Estimate which jobs RUN's failures would have hit under another node order."""
+    """Estimate which jobs the failures of RUN would have hit if nodes had been tried in another order.
+
+    RUN is the output folder of a run with failures. 'pipistrelle help placing' explains the orders.
+    """
     import_numpy()
     from pipistrelle.reports.placement.report import whatif
     from pipistrelle.reports.placement.run import read_placed_run
@@ -139,13 +140,21 @@ def order_command(
     "--lives",
     metavar="FILE",
     type=FilledPath(),
-    help="Compute failure rates from this file of Titan's GPU log (TitanGPULife).",
+    help="Also compute failure rates from this file of Titan's GPU log (TitanGPULife).",
 )
-@click.option("--begin", default="2017-08-01", metavar="DATE", help="Start of the period for failure rates.")
-@click.option("--end", default="2017-12-01", metavar="DATE", help="End of the period for failure rates.")
+@click.option(
+    "--begin",
+    default="2017-08-01",
+    metavar="DATE",
+    help="With --lives: date at which the period for failure rates begins.",
+)
+@click.option("--end", default="2017-12-01", metavar="DATE", help="With --lives: date at which this period ends.")
 @all_json_option
 def titan_command(lives: str | None, begin: str, end: str, as_json: bool) -> None:
-    """Compute failure statistics of Titan's GPUs, and compare them with the published values."""
+    """Compute failure statistics of Titan's GPUs, and compare them with a paper.
+
+    The paper is Zimmer et al. (2018).
+    """
     import_numpy()
     from pipistrelle.reports.placement.stability import (
         LEADERSHIP_HOURS,

@@ -18,15 +18,15 @@ _MOST_MOMENTS: Final = 1000
 @click.argument("runs", nargs=-1, required=True, type=FILE_OR_FOLDER, metavar="RUN [RUN...]")
 @click.option("-o", "--out", "page", type=FILE, default="page.html", metavar="FILE.html", help="File to write.")
 @click.option(
-    "--explain", "repeat", is_flag=True, help="Simulate the runs again, to explain their longest waits in full."
+    "--explain", "repeat", is_flag=True, help="Simulate the runs again, to explain their longest waits in detail."
 )
 @click.option(
     "--estimates",
     type=click.IntRange(1, _MOST_MOMENTS),
     metavar="N",
-    help="Simulate again, to show the starts expected at N points in time.",
+    help="Simulate again: at N times of the run, show the expected starts of queued jobs.",
 )
-@click.option("--trust", is_flag=True, help="Allow running the Python scheduler that is named in RUN's files.")
+@click.option("--trust", is_flag=True, help="Allow running the user's own Python scheduler that RUN's files name.")
 def command(runs: tuple[Path, ...], page: Path, repeat: bool, estimates: int | None, trust: bool) -> None:
     """Write one or more runs as one HTML page.
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from pipistrelle.cli.options.files import json_option
+from pipistrelle.cli.options.files import csv_option, json_option
 from pipistrelle.cli.options.sections import OUTPUTS, Command, in_section
 from pipistrelle.cli.terminal.console import import_numpy, print_json, print_table, show
 from pipistrelle.cli.terminal.guard import FILE, refuse_overwriting
@@ -18,15 +18,22 @@ _MOST = 5
 @in_section(
     OUTPUTS,
     json_option,
-    click.option("--csv", "as_csv", type=FILE, metavar="FILE.csv", help="Also write a CSV file, one line per start."),
-    click.option("--page", type=FILE, metavar="FILE.html", help="Also write an HTML page."),
+    csv_option("Also write a CSV file, one line per start of a job."),
+    click.option("--page", type=FILE, metavar="FILE.html", help="Also write the comparison as an HTML page."),
 )
 def command(folder: Path, as_json: bool, as_csv: Path | None, page: Path | None) -> None:
-    """Compare the scheduler slurm with a recording of the real slurmctld.
+    """Compare Pipistrelle's scheduler 'slurm' with a recording of the real slurmctld.
 
-    FOLDER is a recording. The command first compares each scheduling pass, from the recorded state before it. Then
-    it simulates all jobs from an empty machine, and compares each start: once with the recorded delays of nodes, and
-    once with modelled delays, as 'pipistrelle run' has them.
+    FOLDER is a recording that 'pipistrelle slurm record' wrote. The comparison has three parts:
+
+    \b
+    1. Each scheduling pass (main loop or backfill) is repeated from the
+       recorded queue and nodes. Started jobs, reservations and
+       priorities are compared.
+    2. All jobs are simulated, beginning with an empty machine, and their
+       starts are compared. How long nodes stay busy after the end of
+       each job is taken from the recording.
+    3. As 2, but this time is modelled, as in 'pipistrelle run'.
 
     \b
     pipistrelle slurm check recording --page check.html

@@ -100,12 +100,12 @@ _TEXTS: Final = {
     "forward_profiles_on_submission": "Send each job's profile to the scheduler.",
     "enable_dynamic_jobs": "Let the scheduler register jobs and profiles.",
     "acknowledge_dynamic_jobs": "Answer the scheduler's REGISTER_JOB with JOB_SUBMITTED.",
-    "enable_profile_reuse": "Keep a profile after its jobs have ended, for jobs registered later.",
+    "enable_profile_reuse": "Keep profiles after their jobs end, for jobs registered later.",
     "forward_unknown_events": "Send events of unknown types to the scheduler.",
-    "enable_compute_sharing": "Allow several jobs on a host at a time.",
+    "enable_compute_sharing": "Allow several jobs to run on a host at the same time.",
     "no_sched": "Run without a scheduler: start all jobs at time 0.",
     "sched_cfg": "TEXT\tConfiguration text that the scheduler receives in its first message.",
-    "sched_cfg_file": "FILE\tFile with the configuration text that the scheduler receives.",
+    "sched_cfg_file": "FILE\tFile with configuration text that the scheduler receives in its first message.",
     "bandwidth": "BYTES/S\tNetwork bandwidth of a host, for jobs that communicate (not a Batsim option).",
 }
 
@@ -132,7 +132,7 @@ def _own(*names: str) -> Callable[[_C], _C]:
         "--workload",
         metavar="FILE",
         multiple=True,
-        help="Jobs as Batsim JSON; repeatable. Job ids begin with w0!, w1!, ...",
+        help="Jobs as Batsim JSON; repeatable: ids of jobs begin with w0!, w1!, ...",
     ),
     transform_option,
     _own("events"),
@@ -150,10 +150,14 @@ def _own(*names: str) -> Callable[[_C], _C]:
 @in_section(
     CONNECTION,
     click.option(
-        "-s", "--socket-endpoint", metavar="ADDRESS", default=BATSIM_ENDPOINT, help="Address of the scheduler."
+        "-s",
+        "--socket-endpoint",
+        metavar="ADDRESS",
+        default=BATSIM_ENDPOINT,
+        help="Address at which the scheduler listens.",
     ),
-    timeout_option("hello", "the scheduler; Batsim has no such option"),
-    timeout_option("decision", "each reply; Batsim has no such option"),
+    timeout_option("hello", "the scheduler to listen (not a Batsim option)"),
+    timeout_option("decision", "each reply of the scheduler (not a Batsim option)"),
 )
 @in_section(
     OUTPUTS,
@@ -163,7 +167,7 @@ def _own(*names: str) -> Callable[[_C], _C]:
         metavar="PREFIX",
         type=FilledPath(),
         default="out",
-        help="Start of the path of every output file.",
+        help="Beginning of the path of every output file, such as results/easy.",
     ),
     click.option(
         "--disable-schedule-tracing", is_flag=True, help="No effect, because Pipistrelle never writes Pajé traces."

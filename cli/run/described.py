@@ -55,48 +55,60 @@ def spec_file(*kinds: str) -> Callable[[_C], _C]:
     )
 
 
-_CHANGES: Final = "STEP\tApply this change to the workload, such as 'scale --load 0.9'; repeatable."
+_CHANGES: Final = (
+    "STEP\tChange the jobs before the run: 'scale --load 0.9' or another step "
+    "('pipistrelle help workload'); repeatable."
+)
 transform_option: Final = added(options_of(RunSpec, {"transform": _CHANGES}, {"transform": _steps}))
 _UNTIL: Final = {
-    "from_": "TIME\tStart the run at TIME in the log: '30d' or a date.\tbegin of the log",
-    "warm": "With --from: also load the jobs that were running or queued at TIME.",
-    "until": "TIME\tStop at TIME, even if jobs are running or queued.",
+    "from_": "TIME\tSkip the part of the log before TIME: '30d' (from its beginning) or a date.\tskip nothing",
+    "warm": "With --from: begin with the jobs that were running or queued then.",
+    "until": "TIME\tStop at this simulated time or date, even before all jobs end.",
 }
 _POOLS: Final = {
-    "partition_pools": "PARTITION=POOL\tRun jobs of PARTITION only in these pools, such as '2=gpu|old'; repeatable.",
-    "cancellations": "Keep or drop jobs that were cancelled while queued.",
-    "ignore_constraints": "Ignore node constraints: every job can run on any node.",
+    "partition_pools": (
+        "PARTITION=POOL\tRun jobs of PARTITION only on nodes of POOL ('2=gpu|old': two pools); repeatable."
+    ),
+    "cancellations": "Jobs that were cancelled while queued: queue them until then (keep), or leave them out (drop).",
+    "ignore_constraints": "Ignore which nodes jobs request: every job can run on any node.",
 }
 _STRICT: Final = {"strict": "Stop at the first illegal decision (exit code 3); reject logs with unreadable lines."}
 _MACHINE: Final = {
-    "scale_platform": "FACTOR\tMultiply the number of nodes of each pool: 120% or 1.2 adds a fifth.",
-    "node_table": "FILE[,at=DATE]\tTable of node classes, ages or MTTFs, as on DATE: CSV, TOML or Titan's GPU log.",
+    "scale_platform": "FACTOR\tMultiply the number of nodes of each pool (group of equal nodes): 120% adds a fifth.",
+    "node_table": "FILE[,at=DATE]\tTable with class, age or MTTF of each node (on DATE): CSV, TOML or Titan's GPU log.",
 }
 _DISPERSION: Final = {
-    "dispersion": "SHARE\tLengthen jobs whose nodes are far apart: by SHARE if spread over the whole machine.\tnone"
+    "dispersion": (
+        "NUMBER\tMake jobs run longer if their nodes are far apart in the network: "
+        "0.2 adds 20% if a job is spread over the whole machine, less if its nodes are closer.\tnone"
+    )
 }
 _QUEUE: Final = {
-    "queue_lengths": "Also write out_queue.csv: queue length over time.",
-    "format": "Format of the tables: CSV only, or CSV and Parquet (needs pyarrow).",
+    "queue_lengths": "Also write the queue length over time, to out_queue.csv.",
+    "format": "Write output tables as CSV only, or also as Parquet (needs pyarrow).",
 }
 _FAILURES: Final = {
-    "failures": "MODEL\tFailure model: a name, a TOML file, 'weibull,mtbf=10250h,shape=0.7', or 'none'.",
-    "repair": "TIME|MODEL\tRepair time or distribution: 5d or 'exponential,mttr=1h'.\tthe model's or platform's",
-    "seed": "Random seed of failures.",
+    "failures": "MODEL\tRandom node failures: bundled model, TOML file, 'weibull,mtbf=10250h,shape=0.7', or 'none'.",
+    "repair": (
+        "TIME|MODEL\tHow long a failed node is down: 5d, or random as 'exponential,mttr=1h'.\tas in the failure model"
+    ),
+    "seed": "Random seed of node failures and repairs.",
     "reliability_factor": "Multiply all failure rates by this number.",
-    "outages": "FILE\tReplay recorded outages: CSV, LANL, Titan, Batsim, Slurm or PBS file.",
-    "outages_class": "NAME\tUse only the outages of nodes of class NAME.",
-    "outages_start": "TIME\tStart the run at this time or date of the outage file.",
-    "outages_shortest": "TIME\tIgnore outages shorter than TIME.",
-    "maintenance": "RULE|FILE\tPlan maintenance (start, length, nodes): '2017-01-29 08:00 +20000s all'; repeatable.",
+    "outages": "FILE\tTake nodes down as in this record of outages: CSV, LANL, Titan, Batsim, Slurm or PBS file.",
+    "outages_class": "NAME\tWith --outages: use only nodes of class NAME, such as one LANL system.",
+    "outages_start": "TIME\tWith --outages: time or date in the file at which the run starts.",
+    "outages_shortest": "TIME\tWith --outages: ignore outages shorter than TIME.",
+    "maintenance": (
+        "RULE|FILE\tTake nodes down for maintenance (start, length, nodes): '2017-01-29 08:00 +20000s all'; repeatable."
+    ),
     "checkpoint": "daly|young|SECONDS\tCheckpoint jobs at this interval: Daly's or Young's formula, or SECONDS.",
     "dump": "TIME\tTime that a job needs to write a checkpoint.\t0",
     "read": "TIME\tTime that a job needs to read a checkpoint when it restarts.\t0",
-    "spares": "N|SHARE%\tNumber of spare nodes per job; they replace failed nodes.",
-    "resilience": "After a failure, continue on fewer nodes: any number, or a smaller grid.",
-    "requeue": "Requeue failed jobs at their original position, at the back, or never.",
-    "max_attempts": "Maximum number of starts per job.",
-    "expected_attempts": "End the run if a job is expected to need more than NUMBER starts; 0: never.",
+    "spares": "N|SHARE%\tSpare nodes of each job, which replace failed nodes: number, or percentage of its nodes.",
+    "resilience": "After a failure, continue the job on fewer nodes: any number (moldable), or a rectangle (grid).",
+    "requeue": "Requeue jobs that lost a node: at their original position, at the back, or never.",
+    "max_attempts": "Maximum number of starts per job, including the first.",
+    "expected_attempts": "Stop if failures would make some job need more than NUMBER starts on average; 0: never.",
     "restart_walltime": "Walltime of a restarted job: as requested (full), or minus the saved work (rest).",
     "checkpoint_walltime": (
         "Time spent on checkpoints: part of the requested walltime (asked), or added to it (extended)."
@@ -120,7 +132,7 @@ simulation_options: Final = together(
             callback=_the_only,
             default=["demo"],
             shell_complete=completed("workload", or_file=True),
-            help="Workload: bundled name, SWF, Batsim JSON or accounting log.",
+            help="Jobs to simulate: bundled name, SWF, Batsim JSON or accounting log.",
         ),
         reading_options,
         transform_option,
@@ -135,7 +147,7 @@ simulation_options: Final = together(
             multiple=True,
             callback=_the_only,
             shell_complete=completed("platform", or_file=True),
-            show_default="for the workload",
+            show_default="machine of the workload",
             help="Machine: bundled name, TOML file, SimGrid XML or Maui resource trace.",
         ),
         added(options_of(RunSpec, _MACHINE)),
@@ -148,7 +160,7 @@ simulation_options: Final = together(
         dialect_option,
         endpoint_options,
         timeout_option("hello", "the scheduler to connect"),
-        timeout_option("decision", "each reply"),
+        timeout_option("decision", "each reply of the scheduler"),
     ),
     in_section(OUTPUTS, added(options_of(RunSpec, _QUEUE)), form_options),
 )

@@ -46,16 +46,22 @@ _REACHED: Final = (
 @in_section(
     CONNECTION,
     click.option(
-        "--trust", is_flag=True, help="Allow running the scheduler program or Python code that the snapshot names."
+        "--trust", is_flag=True, help="Allow running the scheduler program or Python code named in the snapshot."
     ),
-    click.option("--serve", is_flag=True, help="Wait until a scheduler connects, as 'pipistrelle serve' does."),
+    click.option(
+        "--serve", is_flag=True, help="Wait for a scheduler that you start yourself, as 'pipistrelle serve' does."
+    ),
     endpoint_options,
-    click.option("--connect", metavar="ADDRESS", help="Address of a Batsim scheduler that you start yourself."),
+    click.option(
+        "--connect",
+        metavar="ADDRESS",
+        help="After a run in Batsim's protocol: address at which its scheduler, which you start, listens.",
+    ),
     curve_options,
     timeout_option("hello", "the scheduler to connect"),
-    timeout_option("decision", "each reply"),
+    timeout_option("decision", "each reply of the scheduler"),
 )
-@folder_option("With another scheduler: output folder of the new run.")
+@folder_option("New output folder; required to continue with another scheduler.")
 @overwrite_option("another run")
 @in_section(OUTPUTS, snapshot_options, form_options)
 @click.pass_context
@@ -78,9 +84,10 @@ def command(
 ) -> None:
     """Continue an interrupted run from its last snapshot.
 
-    FOLDER is the output folder of a run with --snapshot-every, or one of its snapshots. After 'pipistrelle-batsim',
-    FOLDER is the PREFIX of the outputs. The inputs must not have changed. The outputs are the same as without the
-    interruption. If the scheduler ran in another terminal, start it again.
+    A snapshot is the saved state of a run; 'pipistrelle run --snapshot-every TIME' saves some. FOLDER is the output
+    folder of the run, or one of the snapshots in it. After 'pipistrelle-batsim --export PREFIX', it is PREFIX. The
+    inputs must not have changed. The outputs are the same as without the interruption. If the scheduler ran in another
+    terminal, start it again.
 
     To continue with another scheduler, give --scheduler or options for its parts, and a new folder with --out.
     With --serve, the run waits until a scheduler connects.

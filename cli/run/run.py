@@ -84,15 +84,17 @@ class RunCommand(Command):
 @simulation_options
 @reliability_options
 @scheduler_option(
-    f"Scheduler: bundled name, file.toml, file.py:CLASS, folder, or program ({PLACEHOLDER}: server's address).",
+    f"Scheduler: bundled name, file.toml, file.py:CLASS, folder, or program; {PLACEHOLDER} is replaced by an address.",
     default="easy",
     metavar="NAME|CMD...",
 )
 @part_options
 @in_section(
     CONNECTION,
-    click.option("--in-process", is_flag=True, help="Run the scheduler inside the server process."),
-    click.option("--pin/--no-pin", default=True, help="Keep server and bundled scheduler on one core (Linux)."),
+    click.option("--in-process", is_flag=True, help="Run scheduler and simulator in one process, which is faster."),
+    click.option(
+        "--pin/--no-pin", default=True, help="Run simulator and bundled scheduler on the same processor core (Linux)."
+    ),
 )
 @folder_option("Output folder.", show_default=f"a new one in {_OUTPUTS}/")
 @overwrite_option("another run")
@@ -103,9 +105,11 @@ def command(ctx: click.Context, /, spec_file: Path | None, in_process: bool, out
     """Simulate a workload under a scheduler.
 
     Without options, this simulates the bundled workload 'demo' under EASY backfilling. SPEC is the name of a scheduler,
-    a TOML file that describes a run, or the out_command.json of an earlier run. Options override the values of SPEC. If
-    --scheduler is a program, the words after it are its arguments; {endpoint} stands for the server's address.
-    'pipistrelle show' lists the bundled names.
+    a TOML file that describes a run, or the out_command.json of an earlier run. Options override the values of SPEC.
+    'pipistrelle show' lists the bundled workloads, machines and schedulers.
+
+    If --scheduler is a program, the words after it are its arguments. Pipistrelle replaces {endpoint} in them by the
+    address to which the program connects.
 
     \b
     pipistrelle run -w KTH-SP2-1996-2.1-cln.swf.gz -p kth-sp2

@@ -35,7 +35,9 @@ _SHOWN: Final = 1000
     CONNECTION,
     dialect_option,
     click.option(
-        "--connect", metavar="ADDRESS|FILE", help="Server address, its connection.json, or the folder that holds it."
+        "--connect",
+        metavar="ADDRESS|FILE",
+        help="Server: its address, its output folder, or the connection.json in that folder.",
     ),
     click.option(
         "--bind", metavar="ADDRESS", help="With --dialect batsim: address to listen on, such as tcp://*:28000."
@@ -43,7 +45,9 @@ _SHOWN: Final = 1000
     curve_options,
     click.option("--insecure", is_flag=True, help="Allow unencrypted connections with other machines."),
     timeout_option("hello", "the server to answer"),
-    click.option("--cancellations", is_flag=True, help="Receive notices of jobs cancelled while queued."),
+    click.option(
+        "--cancellations", is_flag=True, help="Ask the server to report jobs that are cancelled while queued."
+    ),
 )
 @part_options
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
@@ -66,8 +70,9 @@ def command(
 ) -> None:
     """Run only the scheduler; the server is started in another terminal or on another machine.
 
-    NAME is a bundled scheduler, file.toml or file.py:CLASS. Server and scheduler may start in any order. With --dialect
-    batsim the scheduler listens, and Batsim or 'pipistrelle serve --dialect batsim' connects to it.
+    NAME is a bundled scheduler ('pipistrelle show scheduler'), file.toml or file.py:CLASS. Server and scheduler may
+    start in any order. With --dialect batsim the scheduler listens, and Batsim or 'pipistrelle serve --dialect batsim'
+    connects to it.
 
     \b
     pipistrelle schedule easy --connect pipistrelle-out

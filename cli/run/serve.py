@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     click.option("--connect", metavar="ADDRESS", help="With --dialect batsim: address of the scheduler."),
     curve_options,
     click.option(
-        "--await-reconnect", metavar="TIME", help="Time to wait for a new connection if the scheduler disconnects."
+        "--await-reconnect",
+        metavar="TIME",
+        help="If the scheduler disconnects, wait this long for it to connect again.",
     ),
 )
 @click.pass_context
@@ -59,7 +61,8 @@ def command(
 ) -> None:
     """Run only the server; the scheduler is started in another terminal or on another machine.
 
-    The server prints its address, writes it to OUT/connection.json and waits. In another terminal:
+    The server prints its address, writes it to connection.json in the output folder OUT, and waits. In another
+    terminal:
 
     \b
     pipistrelle schedule easy --connect OUT/connection.json

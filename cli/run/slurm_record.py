@@ -16,25 +16,46 @@ from pipistrelle.protocol.base.log import logger
 @click.command(cls=Command)
 @in_section(
     INPUTS,
-    click.option("--config", type=FOLDER, required=True, metavar="DIR", help="Folder of slurm.conf and gres.conf."),
-    click.option("-w", "--workload", required=True, metavar="NAME|FILE", help="Jobs to submit."),
+    click.option(
+        "--config",
+        type=FOLDER,
+        required=True,
+        metavar="DIR",
+        help="Folder with the cluster's slurm.conf, and gres.conf and topology.conf if used.",
+    ),
+    click.option(
+        "-w",
+        "--workload",
+        required=True,
+        metavar="NAME|FILE",
+        help="Jobs to submit: bundled name, file of recorded events, SWF or accounting log.",
+    ),
     reading_options,
-    click.option("--reservations", type=FILE, metavar="FILE", help="CSV with columns t (s) and command."),
+    click.option(
+        "--reservations",
+        type=FILE,
+        metavar="FILE",
+        help="Reservations to create: CSV with columns t (seconds) and command (scontrol ...).",
+    ),
     click.option(
         "--until",
         default="30d",
         show_default=True,
         metavar="TIME",
-        help="Stop at TIME after the last submission.",
+        help="Stop at this time after the last submission.",
     ),
 )
-@in_section(OUTPUTS, click.option("-o", "--out", type=FOLDER, required=True, metavar="FOLDER", help="New folder."))
+@in_section(
+    OUTPUTS,
+    click.option("-o", "--out", type=FOLDER, required=True, metavar="FOLDER", help="New folder for the recording."),
+)
 def command(config: Path, workload: str, reservations: Path | None, until: str, out: Path, **reading: Any) -> None:
-    """Record an unmodified slurmctld in virtual time.
+    """Record what the installed slurmctld decides, in virtual time.
 
-    The installed slurmctld, and one slurmd per node, run with the scheduling keys of DIR/slurm.conf, but in private
-    folders and without the network. Each job is submitted at its time and sleeps for its runtime. The recording has no
-    secrets: other keys of slurm.conf are left out, and the command lists them.
+    The command starts the installed slurmctld, and one slurmd per node, in private folders and without the network.
+    Their clock jumps from event to event, so days take minutes. Each job is submitted at its time and sleeps for its
+    runtime. Only the keys of DIR/slurm.conf that concern scheduling are used. The recording has no secrets: all other
+    keys are left out or replaced, and the command lists them.
 
     \b
     pipistrelle slurm record --config /etc/slurm -w jobs.events -o recording

@@ -41,9 +41,7 @@ def _names(ctx: click.Context) -> list[str]:
 
 @click.command(cls=Command)
 @click.argument("folder", required=False, type=FILE_OR_FOLDER)
-@click.option(
-    "--update", is_flag=True, help="Replace FOLDER's expected results with the new results; print the changes."
-)
+@click.option("--update", is_flag=True, help="Replace the expected results by the new ones; print the changes.")
 @junit_option("case")
 @name_option("cases", "easy-*", _names)
 @click.option("--list", "as_list", is_flag=True, help="List the cases and what each checks; run none.")
@@ -51,8 +49,8 @@ def command(folder: Path | None, update: bool, junit: Path | None, names: tuple[
     """Rerun test cases and compare their results with the expected results.
 
     A case is a folder with a run's inputs and its expected results ('pipistrelle help ci'). FOLDER is a case or holds
-    several; without it, the bundled cases are run. The exit code is 0 if all results are equal or within the tolerances
-    of their case, 1 if some differ and 2 if a case could not run.
+    several. Without FOLDER, the bundled cases are run. The exit code is 0 if all results are equal or within the
+    tolerances of their case, 1 if some differ and 2 if a case could not run.
 
     \b
     pipistrelle check cases

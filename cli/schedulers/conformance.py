@@ -47,7 +47,7 @@ def _names(ctx: click.Context) -> list[str]:
     "--dialect",
     type=click.Choice(["native", "batsim"]),
     default="native",
-    help="Protocol of the scheduler; with batsim, the scheduler listens.",
+    help="Protocol of the scheduler: Pipistrelle's own, or Batsim's (the scheduler then listens).",
 )
 @name_option("tests", "*node*", _names)
 @click.option("--list", "as_list", is_flag=True, help="List the tests and the situation of each; run none.")
@@ -55,12 +55,15 @@ def _names(ctx: click.Context) -> list[str]:
     "--limit",
     type=click.FloatRange(min=0, min_open=True),
     default=_LIMIT,
-    help="Seconds to wait for the scheduler: to connect, to send each reply, and to exit.",
+    help="Seconds to wait for the scheduler: until it connects, for each reply, and until it exits.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, with the protocol messages of failed tests.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with all messages of failed tests.")
 @junit_option("test")
 @click.option(
-    "--logs", type=FOLDER, metavar="FOLDER", help="Write the messages and output of failed tests to this folder."
+    "--logs",
+    type=FOLDER,
+    metavar="FOLDER",
+    help="Write the scheduler's messages and output in failed tests to FOLDER.",
 )
 def command(
     words: tuple[str, ...],

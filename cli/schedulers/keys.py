@@ -17,7 +17,7 @@ from pipistrelle.cli.options.sections import OUTPUTS, Command, in_section
         multiple=True,
         default=("server", "scheduler"),
         show_default="server and scheduler",
-        help="File name of a key pair, without suffix; repeatable.",
+        help="Name of a key pair: NAME.key is private, NAME.pub public; repeatable.",
     ),
 )
 def command(folder: Path, names: tuple[str, ...]) -> None:

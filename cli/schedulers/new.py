@@ -56,7 +56,7 @@ class AlreadyThere(PipistrelleError):
         "--language",
         type=Choice(list(_LANGUAGES)),
         default="python",
-        help="Programming language. Only the Python scheduler needs a package (pyzmq).",
+        help="Programming language (only python needs a package: pyzmq).",
     ),
 )
 @in_section(OUTPUTS, output_option("File to write, instead of NAME and the language's suffix.", required=False))

@@ -29,11 +29,13 @@ _MOST_JOBS: Final = 20
 @in_section(
     CONNECTION,
     click.option(
-        "--server", is_flag=True, help="Test the server: send it the recorded replies and compare its notices."
+        "--server", is_flag=True, help="Test Pipistrelle's server instead of a scheduler, with the recorded replies."
     ),
-    click.option("--in-process", is_flag=True, help="Run the scheduler inside this process."),
+    click.option(
+        "--in-process", is_flag=True, help="Run the scheduler in the process of this command, which is faster."
+    ),
     timeout_option("hello", "the scheduler to connect"),
-    timeout_option("decision", "each reply"),
+    timeout_option("decision", "each reply of the scheduler"),
 )
 @click.pass_context
 def command(
@@ -47,13 +49,13 @@ def command(
     decision_timeout: float,
     **parts: Any,
 ) -> None:
-    """Replay a recorded session to a scheduler, and report the first decision that differs.
+    """Send a scheduler the messages of a recorded run, and report its first other decision.
 
     SESSION is a file written by 'pipistrelle run --record FILE'. Nothing is simulated: the command sends the recorded
-    notices (the server's messages) to the scheduler, and compares its replies with the recorded replies.
+    messages of the server (the simulator) to the scheduler, and compares its replies with the recorded replies.
 
     With --server, the command tests the server instead: it repeats the run with the recorded replies, and compares the
-    server's notices with the recorded notices. This needs the run's input files. The exit code is 0 if all messages are
+    server's messages with the recorded ones. This needs the run's input files. The exit code is 0 if all messages are
     equal, and 1 if one differs.
 
     \b

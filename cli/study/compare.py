@@ -42,29 +42,34 @@ _BLOCKS: Final = ("replicas", "cells")
 @click.command("compare", cls=Command)
 @trials_argument
 @click.option(
-    "--axis", metavar="AXIS", required=True, help="Axis (parameter that the study varies) whose values are compared."
+    "--axis",
+    metavar="AXIS",
+    required=True,
+    help="Axis (parameter that the study varies) whose values to compare, such as policy.",
 )
-@click.option("--values", metavar="A,B,...", show_default="all", help="Two or more values of --axis to compare.")
+@click.option("--values", metavar="A,B,...", show_default="all", help="Values of --axis to compare, at least two.")
 @where_option
 @metrics_option
-@click.option("--ratios", is_flag=True, help="Print ratios B / A instead of differences.")
+@click.option(
+    "--ratios", is_flag=True, help="For values A and B: print the ratio of results B / A, not the difference B - A."
+)
 @click.option(
     "--test",
     type=Choice(list(_TESTS)),
     default="t",
-    help="Test that compares each pair; t and wilcoxon get Holm's correction.",
+    help="Significance test for each pair of values (t and wilcoxon: with Holm's correction).",
 )
 @click.option(
     "--blocks",
     type=Choice(_BLOCKS),
     default="replicas",
-    help="Rank the values in each replica, or by means over replicas (cells).",
+    help="What to rank: results of every repetition (replicas), or means over repetitions (cells).",
 )
 @click.option(
     "--best",
     type=Choice(["less", "more"]),
-    show_default="as usual for the metric",
-    help="Whether a lower (less) or higher (more) metric ranks first.",
+    show_default="more for utilisation, availability and completed jobs, otherwise less",
+    help="Whether the lowest (less) or the highest (more) result ranks first.",
 )
 @level_option
 @method_option
@@ -83,12 +88,11 @@ def compare_command(
     method: Literal["t", "bootstrap"],
     form: str | None,
 ) -> None:
-    """Compare and rank the values of an axis by their results.
+    """Compare the values of a parameter that the study varies, such as schedulers.
 
-    An axis is a parameter that the study varies. DIR is the folder of a study, or its Parquet file. Replicas are
-    repetitions with other random numbers. Replica 1 of value A and replica 1 of value B have the same workload and
-    failures, so the difference between A and B varies less than the results themselves. Three or more values are
-    compared in all pairs, and ranked with Friedman's test.
+    DIR is the folder of a study, or its Parquet file. A study repeats each simulation with different random numbers.
+    Two values A and B are compared repetition by repetition, because repetitions with the same number have the same
+    workload and failures. Three or more values are compared in all pairs, and ranked with Friedman's test.
     """
     from pipistrelle.studies.inference.gaps import gap_remarks
     from pipistrelle.studies.inference.ranking import ranking

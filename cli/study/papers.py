@@ -37,7 +37,7 @@ _COLUMNS: Final = ("paper", "entry", "outcome", "agree", "what it shows")
     "--size",
     type=Choice(["small", "full"]),
     default="small",
-    help="Amount of simulation: about a minute per paper (small), or as much as in the paper (full).",
+    help="How much to simulate: about a minute per paper (small), or as much as the paper (full).",
 )
 @click.option(
     "-o",
@@ -53,7 +53,7 @@ _COLUMNS: Final = ("paper", "entry", "outcome", "agree", "what it shows")
     metavar="DIR",
     envvar="PIPISTRELLE_TRACES",
     show_envvar=True,
-    help="Folder of real logs; tables and figures without their log are skipped.",
+    help="Folder with real logs; tables and figures without their log are skipped.",
 )
 @jobs_option
 @click.option("--list", "as_list", is_flag=True, help="List the tables and figures; compute nothing.")
@@ -72,9 +72,15 @@ def command(
 ) -> None:
     """Reproduce the tables and figures of five papers.
 
-    000: repair time and reliability at LANL; 001: reliability partitions; 002: Maui as a simulator; 003: spares and
-    moldable applications; 004: stable GPUs on Titan. Without a number, all papers are reproduced. DIR gets one page per
-    paper with the printed and the computed values, and all values in papers.json and papers.csv.
+    \b
+    000  repair time and reliability at LANL
+    001  partitions of nodes by reliability
+    002  Maui as a simulator
+    003  spare nodes and moldable applications
+    004  stable GPUs on Titan
+
+    Without a number, all papers are reproduced. DIR gets one page per paper, with the printed and the computed values.
+    All values are also in papers.json and papers.csv.
 
     \b
     pipistrelle study papers --list

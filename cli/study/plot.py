@@ -56,7 +56,7 @@ def _size(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple
     "--x",
     metavar="AXIS",
     show_default="repair, or the last axis except policy",
-    help="Axis (parameter that the study varies) to draw along x.",
+    help="Axis (parameter that the study varies) for the horizontal axis of the picture.",
 )
 @click.option(
     "--by",
@@ -76,7 +76,7 @@ def _size(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple
     metavar="COLUMN",
     multiple=True,
     show_default="mean_wait",
-    help="Column of the results to draw; repeatable for bars and boxes.",
+    help="Column of the study's results to draw (repeatable with --kind bars or boxes).",
 )
 @target_option
 @click.option(
@@ -92,10 +92,22 @@ def _size(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple
 )
 @where_option
 @level_option
-@click.option("--log-scale", is_flag=True, help="Make the metric's axis logarithmic; not for ecdf and sizes.")
-@click.option("--font", type=Choice(["sans", "stix", "cm"]), default="sans", help="Font: stix or cm suit LaTeX.")
-@click.option("--size", metavar="WxH", callback=_size, help="Width and height: '3.5x2.5' (inches) or '9x6cm'.")
-@click.option("--title", metavar="TEXT", show_default="what varies and --where", help="Title; '' for none.")
+@click.option(
+    "--log-scale", is_flag=True, help="Draw the metric on a logarithmic scale (not with --kind ecdf or sizes)."
+)
+@click.option(
+    "--font",
+    type=Choice(["sans", "stix", "cm"]),
+    default="sans",
+    help="Font; stix (like Times) and cm (Computer Modern) match LaTeX documents.",
+)
+@click.option("--size", metavar="WxH", callback=_size, help="Size of the picture: '3.5x2.5' (inches) or '9x6cm'.")
+@click.option(
+    "--title",
+    metavar="TEXT",
+    show_default="the varied parameters and --where",
+    help="Title of the picture; '' draws none.",
+)
 @picture_option
 def plot_command(
     place: Path,
@@ -117,8 +129,8 @@ def plot_command(
 ) -> None:
     """Draw the results of a study with confidence intervals.
 
-    DIR is the folder of a study, or its Parquet file. The picture marks simulations whose metric has no value; the
-    command prints why.
+    DIR is the folder of a study, or its Parquet file. Simulations that stalled have no metrics: the picture marks where
+    they are missing, and the command prints why they stalled.
     """
     from pipistrelle.studies.inference.gaps import gap_remarks, gaps
     from pipistrelle.studies.pictures.choices import PictureChoice, check_kind, draw_study

@@ -31,18 +31,25 @@ if TYPE_CHECKING:
 )
 @click.option("--overwrite", is_flag=True, help="Replace the results of another study in DIR.")
 @jobs_option
-@click.option("--dask", metavar="ADDRESS", help="Use the workers of this Dask scheduler, such as tcp://host:8786.")
 @click.option(
-    "--slurm", metavar="NUMBER", type=click.IntRange(min=1), help="Submit this many Slurm jobs and use them as workers."
+    "--dask",
+    metavar="ADDRESS",
+    help="Run the simulations on the workers of this Dask scheduler, such as tcp://host:8786.",
+)
+@click.option(
+    "--slurm",
+    metavar="NUMBER",
+    type=click.IntRange(min=1),
+    help="Submit this many jobs to Slurm, which then run the simulations.",
 )
 @click.option(
     "--slurm-option",
     "slurm_options",
     metavar="KEY=VALUE",
     multiple=True,
-    help="Setting of the jobs of --slurm: queue=..., account=..., memory=..., walltime=...; repeatable.",
+    help="Request of each job of --slurm: queue=..., account=..., memory=..., walltime=...; repeatable.",
 )
-@click.option("--dry-run", is_flag=True, help="Check the study and estimate its duration.")
+@click.option("--dry-run", is_flag=True, help="Check the study and estimate its duration, without running it.")
 @progress_option
 def command(
     study: Path,
@@ -57,8 +64,8 @@ def command(
 ) -> None:
     """Run a study, or continue an interrupted one.
 
-    A study simulates every combination of the option values that its TOML file lists. DIR/trials.parquet gets one row
-    per simulation.
+    STUDY is a TOML file ('pipistrelle help studies') that lists values for options of 'pipistrelle run'. The study
+    simulates every combination of them. DIR/trials.parquet gets one row per simulation.
     """
     import_numpy()
     verbose = click.get_current_context().find_root().params.get("verbose", 0)

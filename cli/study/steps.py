@@ -5,13 +5,13 @@ from typing import Any, Final
 
 import click
 
-from pipistrelle.cli.options.files import all_json_option, reading_options
+from pipistrelle.cli.options.files import all_json_option, csv_option, reading_options
 from pipistrelle.cli.options.parts import part_options
 from pipistrelle.cli.options.sections import INPUTS, Command, in_section
 from pipistrelle.cli.options.shared import scheduler_option
 from pipistrelle.cli.run.described import blamed, described, spec_file, transform_option
 from pipistrelle.cli.terminal.console import import_numpy, print_json, print_table, say
-from pipistrelle.cli.terminal.guard import FILE, refuse_overwriting
+from pipistrelle.cli.terminal.guard import refuse_overwriting
 
 _MEASURES: Final = ("mean", "median", "deviation", "mean_absolute")
 
@@ -23,10 +23,12 @@ _MEASURES: Final = ("mean", "median", "deviation", "mean_absolute")
 @spec_file("scheduler")
 @in_section(
     INPUTS,
-    click.option("-w", "--workload", multiple=True, default=["demo"], help="Log to simulate: bundled name or file."),
+    click.option("-w", "--workload", metavar="NAME|FILE", multiple=True, default=["demo"], help="Log to simulate."),
     reading_options,
     transform_option,
-    click.option("-p", "--platform", show_default="for the workload", help="Machine: bundled name or file."),
+    click.option(
+        "-p", "--platform", metavar="NAME|FILE", show_default="machine of the workload", help="Machine to simulate."
+    ),
 )
 @scheduler_option("Scheduler: bundled name, file.toml or file.py:CLASS.", default="easy")
 @part_options
@@ -36,7 +38,7 @@ _MEASURES: Final = ("mean", "median", "deviation", "mean_absolute")
     type=click.IntRange(1),
     multiple=True,
     show_default="2",
-    help="Number of a week of the log to simulate, from 1; repeatable.",
+    help="Week of the log to simulate: 1 is the first; repeatable.",
 )
 @click.option(
     "--step",
@@ -44,11 +46,13 @@ _MEASURES: Final = ("mean", "median", "deviation", "mean_absolute")
     multiple=True,
     metavar="TIME",
     show_default="60s, 30s, 10s, 5s, 1s",
-    help="Interval at which the scheduler decides, such as 60s; repeatable.",
+    help="Time step: interval at which the scheduler decides, such as 60s; repeatable.",
 )
-@click.option("--warm-up", default="7d", metavar="TIME", help="Time simulated before each week.")
+@click.option(
+    "--warm-up", default="7d", metavar="TIME", help="Time before each week that is simulated, too, but not reported."
+)
 @all_json_option
-@click.option("--csv", "as_csv", type=FILE, metavar="FILE.csv", help="Write the errors of waits, one line per run.")
+@csv_option("Also write a CSV file: the errors of waits, one line per simulation.")
 @click.option("-q", "--quiet", is_flag=True, help="Do not show progress.")
 @click.pass_context
 def command(

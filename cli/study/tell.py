@@ -40,9 +40,9 @@ Method = Literal["t", "bootstrap"]
 @metrics_option
 @click.option(
     "--quantile",
-    metavar="SHARE",
+    metavar="PERCENTAGE",
     type=ShareNumber(),
-    help="Print this quantile of the replicas' results, instead of their mean.",
+    help="Print this quantile over repetitions, such as 90%, instead of the mean.",
 )
 @level_option
 @method_option
@@ -56,9 +56,10 @@ def summary_command(
     method: Method,
     form: str | None,
 ) -> None:
-    """Print means with confidence intervals for each combination of the axes' values.
+    """Print mean results, with confidence intervals, for each combination of varied parameters.
 
-    An axis is a parameter that the study varies. DIR is the folder of a study, or its Parquet file.
+    DIR is the folder of a study, or its Parquet file. The means are over the repetitions of a simulation with different
+    random numbers.
     """
     from pipistrelle.studies.inference.gaps import gap_remarks
     from pipistrelle.studies.inference.reports import summary
@@ -110,13 +111,13 @@ target_option = click.option(
     metavar="VALUE",
     multiple=True,
     callback=_targets,
-    help="Value that --metric must reach, such as 2h or 0.8; repeatable.",
+    help="Value of --metric to reach, such as 2h or 0.8; repeatable.",
 )
 x_option = click.option(
     "--x",
     metavar="AXIS",
     show_default="repair, or the last axis",
-    help="Axis (parameter that the study varies) to search along; values are numbers.",
+    help="Axis (parameter that the study varies) on which to find the value.",
 )
 by_option = click.option(
     "--by",
@@ -135,8 +136,8 @@ by_option = click.option(
 @click.option(
     "--at",
     metavar="VALUE",
-    show_default="the smallest",
-    help="Find where curves equal the metric of another curve at this --x.",
+    show_default="the smallest value of --x",
+    help="Where to read the metric that the other curves must reach: a value of --x.",
 )
 @where_option
 @level_option
@@ -154,9 +155,10 @@ def break_even_command(
 ) -> None:
     """Find the repair time at which a metric reaches a given value.
 
-    DIR is the folder of a study, or its Parquet file. The command compares curves of the metric over the repair time,
-    one curve per failure rate. It finds where a curve reaches a --target, and where it reaches the value that another
-    curve has at the repair time --at. Choose other axes (parameters that the study varies) with --x and --by.
+    DIR is the folder of a study, or its Parquet file. For each failure rate, a curve gives the metric over the
+    repair time. The command prints the repair times at which a curve reaches --target, and those at which it reaches
+    the value that another curve has at the repair time --at. --x and --by replace repair time and failure rate by
+    other parameters that the study varies.
     """
     from pipistrelle.studies.inference.crossing import Curves, break_even
     from pipistrelle.studies.inference.trials import label

@@ -39,7 +39,11 @@ def _picture(ctx: click.Context, param: click.Parameter, path: Path) -> Path:
 
 
 jobs_option: Final = click.option(
-    "-j", "--jobs", type=click.IntRange(min=1), show_default="one per processor", help="Number of worker processes."
+    "-j",
+    "--jobs",
+    type=click.IntRange(min=1),
+    show_default="one per processor core",
+    help="Number of processes that simulate at the same time.",
 )
 trials_argument: Final = click.argument("place", metavar="DIR", type=FILE_OR_FOLDER)
 where_option: Final = click.option(
@@ -48,21 +52,21 @@ where_option: Final = click.option(
     metavar="AXIS=VALUE",
     multiple=True,
     callback=_conditions,
-    help="Use only simulations with this value of an axis (varied parameter); repeatable.",
+    help="Use only simulations with this value: AXIS is a varied parameter, as in policy=easy; repeatable.",
 )
 metrics_option: Final = click.option(
     "--metric",
     "metrics",
     metavar="COLUMN",
     multiple=True,
-    show_default="the usual ones",
-    help="Column of the results to print, such as mean_wait; repeatable.",
+    show_default="mean_wait, mean_bounded_slowdown and utilisation",
+    help="Column of the study's results to use, such as mean_wait; repeatable.",
 )
 metric_option: Final = click.option(
-    "--metric", metavar="COLUMN", default="mean_wait", help="Column of the results to use."
+    "--metric", metavar="COLUMN", default="mean_wait", help="Column of the study's results to use."
 )
 level_option: Final = click.option(
-    "--level", metavar="SHARE", type=ShareNumber(), default="95%", help="Confidence level of the intervals."
+    "--level", metavar="PERCENTAGE", type=ShareNumber(), default="95%", help="Confidence level of the intervals."
 )
 method_option: Final = click.option(
     "--interval",

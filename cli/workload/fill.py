@@ -34,8 +34,10 @@ class _Percent(_PercentType):
 
 
 @click.command("fill", cls=Command)
-@click.option("--platform", type=FILE, required=True, help="Nodes: CSV with columns sn, cpu_milli, memory_mib, gpu.")
-@click.option("--workload", type=FILE, required=True, help="Pods: CSV with columns cpu_milli, memory_mib, num_gpu.")
+@click.option(
+    "--platform", type=FILE, required=True, help="Nodes: CSV with columns sn (name), cpu_milli, memory_mib and gpu."
+)
+@click.option("--workload", type=FILE, required=True, help="Pods: CSV with columns cpu_milli, memory_mib and num_gpu.")
 @click.option(
     "--placement",
     "placements",
@@ -50,7 +52,7 @@ class _Percent(_PercentType):
     type=_Percent(),
     default="130%",
     show_default=True,
-    help="Stop when the pods' requests reach this share of the GPUs.",
+    help="Stop when the pods so far requested this percentage of all GPUs.",
 )
 @click.option(
     "--seed",
@@ -64,7 +66,7 @@ class _Percent(_PercentType):
     type=click.IntRange(1, 10_000),
     default=1,
     show_default=True,
-    help="Number of repetitions, with the seeds SEED, SEED + 1, ...",
+    help="Number of repetitions: with random seed --seed, --seed + 1, ...",
 )
 @json_option
 @click.option("--picture", type=SvgFile(), help="Also draw the results as an .svg picture.")

@@ -22,38 +22,41 @@ _serial_option: Final = click.option(
     metavar="SHARE",
     type=ShareNumber(),
     show_default="as in the model",
-    help="Share of one-unit jobs, such as 47.5%.",
+    help="Share of jobs that use one node or processor, such as 47.5%.",
 )
 
 
 @click.command("generate", cls=Command)
 @click.option(
-    "--jobs", type=click.IntRange(min=1), show_default="5000, or as in the model", help="Number of jobs to draw."
+    "--jobs",
+    type=click.IntRange(min=1),
+    show_default="5000; with --like: as in the model",
+    help="Number of jobs to draw.",
 )
 @click.option(
     "--machine-size",
     type=click.IntRange(min=1),
-    show_default="256, or as in the log",
+    show_default="256; with --like: as in the log",
     help="Size of the machine in units (nodes or processors).",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, help="Random seed.")
 @click.option(
     "--load",
     type=PositiveNumber(),
-    show_default="0.85, or as in classes or model",
+    show_default="0.85; with --classes or --like: as there",
     help="Offered load: requested node time / available node time, such as 0.9.",
 )
 @click.option(
     "--classes",
     metavar="NAME|FILE",
     shell_complete=completed("classes", or_file=True),
-    help="Draw jobs of these classes: 'intrepid-classes' or a TOML file.",
+    help="Draw jobs by classes, each with own sizes and run times: 'intrepid-classes' or a TOML file.",
 )
 @click.option(
     "--like",
     metavar="NAME|FILE",
     shell_complete=completed("model", or_file=True),
-    help="Draw jobs whose statistics match this log or model.",
+    help="Draw jobs with the statistics of this log or fitted model.",
 )
 @_serial_option
 @click.option("--duration", metavar="TIME", help="With --classes or --like: length of the workload, such as '7d'.")
@@ -161,17 +164,27 @@ def _model(name: str, machine_size: int | None) -> "tuple[WorkloadModel, Workloa
     show_default="as in the log",
     help="Size of the machine in units (nodes or processors).",
 )
-@click.option("--jobs", type=click.IntRange(min=1), show_default="as in the log", help="Number of jobs to draw.")
-@click.option("--duration", metavar="TIME", show_default="as in the log", help="Length of the workload, such as '1y'.")
 @click.option(
-    "--load", type=PositiveNumber(), help="Offered load: requested node time / available node time, such as 0.9."
+    "--jobs", type=click.IntRange(min=1), show_default="as in the log", help="Number of jobs that the model draws."
+)
+@click.option(
+    "--duration",
+    metavar="TIME",
+    show_default="as in the log",
+    help="Time span of the jobs that the model draws, such as '1y'.",
+)
+@click.option(
+    "--load",
+    type=PositiveNumber(),
+    show_default="as in the log",
+    help="Offered load of the drawn jobs: requested node time / available node time, such as 0.9.",
 )
 @_serial_option
 @output_option("TOML file to write.")
 def model_command(source: str, machine_size: int | None, output: Path, serial: float | None, **wanted: Any) -> None:
     """Fit a statistical model to a log, and write it as TOML.
 
-    LOG is a bundled name or a file.
+    LOG is a bundled name or a file. 'workload generate --like' draws jobs from the model.
     """
     from pipistrelle.models.likeness.fitting import planned, with_serial
     from pipistrelle.models.likeness.model import model_text
