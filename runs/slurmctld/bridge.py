@@ -202,10 +202,9 @@ class Bridge:
                 heapq.heappop(self._timers)[2]()
                 self._quiet_since = clock.now
                 continue
-            if self._decisions or clock.now >= limit:
-                break
-            if until is None and self._is_stuck():
+            if until is None and not self._decisions and self._is_stuck():
                 self._give_up()
+            if self._decisions or clock.now >= limit:
                 break
         found = self._time(clock.now)
         if until is not None and limit == clock.now and found >= until - _ROUNDING_S:

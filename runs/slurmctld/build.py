@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.protocol.base.whole import read_whole
 
-_SOURCES: Final = ("clock.h", "preload.c", "conductor.c", "job.c")
+_PRELOAD: Final = ("threads.c", "processes.c", "files.c", "time.c", "users.c")
+_SOURCES: Final = ("clock.h", "preload.h", "conductor.c", *_PRELOAD)
 _FLAGS: Final = ("-O2", "-w")
 _LONGEST_S: Final = 120.0
 
@@ -28,12 +29,10 @@ class Tools(NamedTuple):
     Attributes:
         preload: library for ``LD_PRELOAD`` that puts a program into virtual time.
         conductor: program that moves the clock.
-        job: program that a batch script runs; it ends when it is told to.
     """
 
     preload: Path
     conductor: Path
-    job: Path
 
 
 def build_tools() -> Tools:
@@ -51,7 +50,7 @@ def build_tools() -> Tools:
     ).hexdigest()[:16]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pipistrelle"
     folder = cache / f"virtual-time-{key}"
-    tools = Tools(folder / "preload.so", folder / "conductor", folder / "job")
+    tools = Tools(folder / "preload.so", folder / "conductor")
     if all(map(Path.is_file, tools)):
         return tools
     if shutil.which(compiler[0]) is None:
@@ -63,10 +62,12 @@ def build_tools() -> Tools:
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache) as made:
-            for tool, more in ((tools.preload, ("-shared", "-fPIC")), (tools.conductor, ()), (tools.job, ())):
-                last = ("-ldl", "-lpthread") if more else ()
-                words = [*compiler, *_FLAGS, *more, "-o", tool.name, str(native / f"{tool.stem}.c"), *last]
-                _compile(words, made)
+            sources = [str(native / name) for name in _PRELOAD]
+            for tool, words in (
+                (tools.preload, ["-shared", "-fPIC", *sources, "-ldl", "-lpthread"]),
+                (tools.conductor, [str(native / "conductor.c")]),
+            ):
+                _compile([*compiler, *_FLAGS, "-o", tool.name, *words], made)
             folder.mkdir(exist_ok=True)
             for tool in tools:  # whole files only: another process may compile at the same time
                 os.replace(Path(made) / tool.name, tool)

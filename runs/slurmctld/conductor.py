@@ -3,7 +3,7 @@
 import subprocess
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from pipistrelle.protocol.base.errors import PipistrelleError
 
@@ -11,28 +11,9 @@ _PATIENCE_S: Final = 5.0
 
 
 class VirtualTimeError(PipistrelleError):
-    """Virtual time has ended: the conductor is gone, or a thread never sleeps."""
+    """Virtual time has ended: the conductor is gone, or a thread never waits."""
 
     exit_code = 4
-
-
-class JobNews(NamedTuple):
-    """A report that a job's process has begun (``struck`` is False) or was ended by a signal.
-
-    Attributes:
-        place: number of the process, for `VirtualTime.end_job`.
-        job_id: Slurm's number of the job.
-        restarts: how often Slurm has restarted the job.
-        begun: the virtual time (ns) at which the process began.
-        nodes: Slurm's list of the job's nodes.
-    """
-
-    begun: int
-    job_id: int
-    place: int
-    restarts: int
-    struck: bool
-    nodes: str
 
 
 class Conductor:
@@ -53,17 +34,11 @@ class Conductor:
         self.calls = 0
         #: whether nothing is left to do up to this time
         self.reached = True
-        self._news: list[JobNews] = []
 
     @property
     def pid(self) -> int:
         """Process number of the conductor."""
         return self._process.pid
-
-    def take_news(self) -> list[JobNews]:
-        """Return reports of the jobs that began or were ended by a signal since the last call, by time and number."""
-        news, self._news = sorted(self._news), []
-        return news
 
     def close(self) -> None:
         """End the conductor, which kills all processes in virtual time."""
@@ -98,14 +73,10 @@ class Conductor:
             if words[0] == "now":
                 self.now, self.calls, self.reached = int(words[1]), int(words[2]), words[3] == "1"
                 return
-            if words[0] == "stuck":
-                raise VirtualTimeError(
-                    "a thread never sleeps, so virtual time cannot pass",
-                    found=f"thread {words[2]} of process {words[1]}",
-                )
-            _, place, state, job_id, restarts, begun, nodes = words
-            news = JobNews(int(begun), int(job_id), int(place), int(restarts), state == "struck", nodes)
-            self._news.append(news)
+            raise VirtualTimeError(
+                "a thread neither waits nor ends, so virtual time cannot pass",
+                found=f"thread {words[2]} of process {words[1]}",
+            )
 
     def _gone(self) -> VirtualTimeError:
         return VirtualTimeError("the conductor of virtual time ended", hint="It was killed, or memory ran out.")

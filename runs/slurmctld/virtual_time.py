@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import IO, Final
 
 from pipistrelle.runs.slurmctld.build import Tools, build_tools
-from pipistrelle.runs.slurmctld.conductor import Conductor, JobNews, VirtualTimeError
+from pipistrelle.runs.slurmctld.conductor import Conductor, VirtualTimeError
 from pipistrelle.runs.slurmctld.private_folder import PrivateFolder
 
 NANOSECONDS: Final = 1_000_000_000
@@ -54,7 +54,7 @@ class VirtualTime:
 
     @property
     def reached(self) -> bool:
-        """Whether the last `run` reached its end time; False if a job or a connection stopped it earlier."""
+        """Whether the last `run` reached its end time; False if a connection stopped it earlier."""
         return self._conductor.reached
 
     @property
@@ -143,10 +143,9 @@ class VirtualTime:
             printed.seek(0)
             return code, printed.read().decode("utf-8", "replace")
 
-    def run(self, to: int) -> list[JobNews]:
-        """Move the clock to ``to`` (ns), or to the first begin or ending by a signal of jobs; return these jobs."""
+    def run(self, to: int) -> None:
+        """Move the clock to ``to`` (ns), or to the first connection to the ports of `answer_ports`."""
         self._conductor.ask(f"run {to} {self.answered}")
-        return self._conductor.take_news()
 
     def answer_ports(self, first: int, last: int) -> None:
         """Let `run` and `finish` return when a program connects to a port in this range.
@@ -157,9 +156,4 @@ class VirtualTime:
 
     def settle(self) -> None:
         """Wait until all programs are idle."""
-        self._conductor.ask("settle")
-
-    def end_job(self, place: int, code: int = 0) -> None:
-        """Let the process with number ``place`` end with this exit code; wait until all programs are idle."""
-        self._conductor.tell(f"end {place} {code}")
         self._conductor.ask("settle")

@@ -1,17 +1,14 @@
-/* The conductor: moves the clock in shared memory from deadline to deadline, only while no thread can run.
+/* The conductor: lets threads run in turns, and the clock pass, up to a time that a command gives.
 
    conductor FOLDER/FILE, which removes FOLDER at its end; then one command a line on standard input:
      set NS          set the clock before any process begins
-     watch PID       a process without the preload that has to be idle, too
-     run NS CALLS    move the clock towards NS; stop early when a job began or was struck, or when there have been more
-                     calls than CALLS
      ports A B       connections to these ports are calls: whoever gave this command answers them
-     enter PID       a process with the preload, which may not have run yet
-     until PID NS CALLS   enter PID and move the clock as run does, but only until PID has ended
-     settle          wait for calm at the present time
-     end PLACE CODE  tell the job at PLACE of the table to end, and wait for calm
-   Each command but watch, enter and end is answered by lines "job PLACE STATE ID RESTARTS BEGUN NODES" for news, then
-   "now NS CALLS REACHED"; REACHED is 0 if `run` stopped early. "stuck PID TID STATE" says that calm did not come, and ends the conductor. */
+     enter PID       a process with the preload, which was just started
+     run NS CALLS    let time pass until NS; stop early when there have been other than CALLS calls, and all threads wait
+     until PID NS CALLS   enter PID and do as run, but only until PID has ended
+     settle          let all threads run at the present time until they wait
+   Each command but ports and enter is answered by a line "now NS CALLS REACHED"; REACHED is 0 if `run` stopped early.
+   "stuck PID TID STATE" says that a thread keeps its turn, and ends the conductor. */
 #define _GNU_SOURCE
 #include "clock.h"
 #include <dirent.h>
@@ -20,8 +17,7 @@
 #include <ftw.h>
 #include <libgen.h>
 #include <limits.h>
-#include <sched.h>
-#include <linux/futex.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,29 +25,21 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { CALM_S = 60 }; /* real seconds after which a thread that never sleeps counts as stuck */
+/* A thread that keeps its turn is stuck after so many looks of LOOK_MS during which it sleeps, or after so much time of
+   the processor. Looks come later on a busy computer, so that they allow for more time there. */
+enum { LOOK_MS = 50, STUCK_LOOKS = 1200, STUCK_CPU_S = 60 };
 
 static struct shared *S;
 static char clock_text[4200]; /* the variable in the environment of each process of this run */
 static const char *folder;
-static int others[64], count_others, busy_pid, busy_tid;
-static char busy_state;
-static uint32_t told; /* jobs whose news were reported: states in reported */
-static unsigned char reported[JOBS];
 
 static void pause_us(long us) {
     struct timespec t = {0, us * 1000};
     nanosleep(&t, 0);
-}
-static double real_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec + t.tv_nsec / 1e9;
 }
 /* Whether a process belongs to this run: its number may have been given to another one. */
 static int is_ours(int pid) {
@@ -75,8 +63,8 @@ static int remove_one(const char *path, const struct stat *s, int kind, struct F
 /* End every process of the run and remove the clock's folder. A second round finds what was forked during the first. */
 static void finish(int code) {
     for (int round = 0; round < 3; round++) {
-        for (uint32_t i = 0; i < S->processes; i++) {
-            int pid = S->process[i].pid;
+        for (uint32_t i = 0; i < S->top; i++) {
+            int pid = S->thread[i].pid; /* of those that have ended, too: their processes may be about to */
             if (pid > 0 && is_ours(pid)) kill(pid, SIGKILL);
         }
         usleep(2000);
@@ -85,11 +73,8 @@ static void finish(int code) {
     _exit(code);
 }
 static void ended(int number) { finish(128 + number); }
-static void wake(volatile uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, 0, 0, 0); }
 
-/* Changes whenever a thread has run: made of the threads' numbers and of how often each has gone to sleep. */
-static uint64_t trace;
-
+/* -- what the kernel knows ----------------------------------------------------------------------------------------- */
 /* Whether a thread that seems to sleep waits for a processor: it was interrupted just before it would have looked for
    the last time whether it has to sleep. The kernel names no place in which such a thread sleeps. */
 static int is_queued(int folder, const char *thread) {
@@ -119,170 +104,166 @@ static void try_queues(void) {
     waitpid(child, 0, 0);
 }
 
-/* 1: a thread of the process can run, 0: all sleep, -1: the process is gone */
-static int process_state(int pid) {
-    char path[300], text[4096];
-    snprintf(path, sizeof path, "/proc/%d/task", pid);
-    DIR *folder = opendir(path);
-    if (!folder) return -1;
-    int result = 0, threads = 0, zombies = 0;
-    struct dirent *entry;
-    while (!result && (entry = readdir(folder))) {
-        if (entry->d_name[0] == '.') continue;
-        snprintf(path, sizeof path, "%s/status", entry->d_name);
-        int fd = openat(dirfd(folder), path, O_RDONLY);
-        if (fd < 0) continue;
-        ssize_t n = read(fd, text, sizeof text - 1);
-        close(fd);
-        if (n <= 0) continue;
-        text[n] = 0;
-        char *state = strstr(text, "\nState:\t"), *sleeps = strstr(text, "\nvoluntary_ctxt_switches:\t");
-        if (!state) continue;
-        char letter = state[8];
-        if (letter == 'S' && sees_queues && is_queued(dirfd(folder), entry->d_name)) letter = 'R';
-        trace = (trace ^ atoi(entry->d_name)) * 0x9E3779B97F4A7C15u;
-        if (sleeps) trace = (trace ^ strtoull(sleeps + 26, 0, 10)) * 0x9E3779B97F4A7C15u;
-        threads++;
-        if (letter == 'Z' || letter == 'X') zombies++;
-        if (letter == 'R' || letter == 'D') {
-            result = 1;
-            busy_pid = pid;
-            busy_tid = atoi(entry->d_name);
-            busy_state = letter;
-        }
-    }
-    closedir(folder);
-    return !result && threads == zombies ? -1 : result;
-}
-static int any_runs(void) {
-    for (int i = 0; i < count_others; i++)
-        if (process_state(others[i]) == 1) return 1;
-    for (uint32_t i = 0; i < S->processes; i++) {
-        int pid = S->process[i].pid;
-        if (!pid) continue;
-        int state = process_state(pid);
-        if (state == 1) return 1;
-        if (state < 0) {
-            for (uint32_t k = 0; k < S->sleepers; k++)
-                if (S->sleeper[k].state > CLAIMED && S->sleeper[k].pid == pid) S->sleeper[k].state = FREE;
-            __sync_bool_compare_and_swap(&S->process[i].pid, pid, 0);
-        }
-    }
-    return 0;
-}
-static int any_woken(void) {
-    for (uint32_t i = 0; i < S->sleepers; i++)
-        if (S->sleeper[i].state == WOKEN) return 1;
-    return 0;
-}
-/* Wait until nothing runs and each woken thread has left its entry. While acts stays equal to `acts`, looking at `only`
-   is enough. Looking at all threads takes time, in which one may wake another and go to sleep. So calm needs two looks
-   between which no thread has run. */
-static void settle(int only, uint64_t acts) {
-    int calm = 0;
-    uint64_t quiet = 0, before = 0; /* acts and trace at the first of two looks */
-    double limit = 0;
-    for (long round = 0;; round++) {
-        if (only && S->acts != acts) only = calm = 0;
-        trace = 0;
-        uint64_t now = S->acts;
-        int state = only ? process_state(only) : any_runs();
-        if (state < 0) { /* its end woke the parent, without an act */
-            only = calm = 0;
-            continue;
-        }
-        if (state || any_woken())
-            calm = 0;
-        else if (calm && trace == before && now == quiet && S->acts == quiet)
-            return;
-        else
-            calm = 1, before = trace, quiet = now;
-        if (round % 64 == 63) {
-            if (!limit) limit = real_now() + CALM_S;
-            if (real_now() > limit) {
-                printf("stuck %d %d %c\n", busy_pid, busy_tid, busy_state);
-                fflush(stdout);
-                finish(4);
-            }
-        }
-        pause_us(round < 50 ? 10 : 50);
-    }
-}
-/* Wake one sleeper and wait for calm. */
-static void wake_one(struct sleeper *s) {
-    uint64_t acts = S->acts;
-    int32_t tid = s->tid, pid = s->pid;
-    uint32_t process = s->process;
-    if (__sync_bool_compare_and_swap(&s->state, ASLEEP, WOKEN)) {
-        __atomic_store_n(&s->word, 1, __ATOMIC_SEQ_CST);
-        wake(&s->word);
-        for (int round = 0; round < 200 && S->acts == acts; round++) {
-            for (uint32_t i = 0; i < S->sleepers; i++)
-                if (S->sleeper[i].state == ASLEEP && S->sleeper[i].tid == tid && S->acts == acts)
-                    return; /* the thread sleeps again and woke nobody */
-            if (round < 50)
-                sched_yield();
-            else
-                pause_us(5);
-        }
-    } else if (__sync_bool_compare_and_swap(&s->state, HELPED, WOKEN)) {
-        __atomic_fetch_add(&S->process[process].word, 1, __ATOMIC_SEQ_CST);
-        wake(&S->process[process].word);
-    } else
-        return;
-    settle(pid, acts);
-}
-/* Whether something has to be told before more threads are woken. */
-static uint32_t seen_news, seen_calls;
-static void look(unsigned calls) {
-    seen_news = S->news;
-    seen_calls = calls;
-}
-static int any_change(void) { return S->news != seen_news || S->calls != seen_calls; }
-/* Wake what is due, and move the clock to the next deadline, at most to `to`: one thread after the other, so that
-   threads do not race. Threads with the same deadline wake in the order in which they were created. Return 0 if nothing is due by
-   then; the clock is then at `to`. */
-static int step(int64_t to) {
-    struct sleeper *first = 0;
-    for (uint32_t i = 0; i < S->sleepers; i++) {
-        struct sleeper *s = &S->sleeper[i];
-        if (s->state != ASLEEP && s->state != HELPED) continue;
-        if (!first || s->deadline < first->deadline || (s->deadline == first->deadline && s->thread < first->thread)) first = s;
-    }
-    if (!first || first->deadline > to) {
-        if (S->now < to) S->now = to;
-        return 0;
-    }
-    if (S->now < first->deadline) S->now = first->deadline;
-    wake_one(first);
+
+/* Read the state of a thread, its time of the processor (ticks) and its parent; return 0 if it does not exist. */
+struct looked {
+    char state;
+    long ticks, parent;
+};
+static int look(int pid, int tid, struct looked *found) {
+    char path[64], text[1024], *rest;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/stat", pid, tid);
+    int fd = open(path, O_RDONLY);
+    if (fd < 0) return 0;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (n <= 0) return 0;
+    text[n] = 0;
+    long user, system;
+    if (!(rest = strrchr(text, ')'))) return 0;
+    if (sscanf(rest + 1, " %c %ld %*d %*d %*d %*d %*u %*u %*u %*u %*u %ld %ld", &found->state, &found->parent, &user, &system) != 4) return 0;
+    found->ticks = user + system;
     return 1;
 }
-static int tell_news(void) {
-    int any = 0;
-    uint32_t jobs = S->jobs < JOBS ? S->jobs : JOBS;
-    for (uint32_t i = told; i < jobs; i++) {
-        struct job *j = &S->job[i];
-        if (j->state == JOB_RUNS && kill(j->pid, 0) && errno == ESRCH) j->state = JOB_STRUCK;
-        if (j->state >= JOB_RUNS && j->state != reported[i]) {
-            if (j->state == JOB_RUNS || j->state == JOB_STRUCK) {
-                printf("job %u %s %u %u %lld %s\n", i, j->state == JOB_RUNS ? "begun" : "struck", j->id, j->restarts, (long long)j->begun, j->nodes);
-                any = 1;
-            }
-            reported[i] = j->state;
-        }
-        if (i == told && j->state > JOB_RUNS) told++;
-    }
-    return any;
+/* Return whether a process has ended, even if its parent does not know yet. */
+static int is_dead(int pid) {
+    struct looked one;
+    char path[64];
+    if (!look(pid, pid, &one)) return 1;
+    if (one.state != 'Z' && one.state != 'X') return 0;
+    snprintf(path, sizeof path, "/proc/%d/task", pid); /* its other threads may still run */
+    DIR *threads = opendir(path);
+    if (!threads) return 1;
+    int lives = 0;
+    for (struct dirent *entry; !lives && (entry = readdir(threads));)
+        if (entry->d_name[0] != '.' && atoi(entry->d_name) != pid && look(pid, atoi(entry->d_name), &one)) lives = one.state != 'Z' && one.state != 'X';
+    closedir(threads);
+    return !lives;
 }
-static void enter(int pid) {
-    for (int i = 0; i < PROCESSES; i++)
-        if (S->process[i].pid == pid) return;
-    for (int i = 0; i < PROCESSES; i++)
-        if (__sync_bool_compare_and_swap(&S->process[i].pid, 0, pid)) {
-            uint32_t top = S->processes;
-            while (top < (uint32_t)i + 1 && !__sync_bool_compare_and_swap(&S->processes, top, i + 1)) top = S->processes;
+static void stuck(int pid, int tid, char state) {
+    printf("stuck %d %d %c\n", pid, tid, state);
+    fflush(stdout);
+    finish(4);
+}
+static int is_member(int pid) {
+    for (uint32_t i = 0; i < S->top; i++)
+        if (S->thread[i].state != FREE && S->thread[i].pid == pid) return 1;
+    return 0;
+}
+/* Forget the threads of a process that has ended. Its descriptors are closed, and its parent may get a signal. */
+static void forget(int pid) {
+    struct looked one;
+    for (uint32_t i = 0; i < S->top; i++)
+        if (S->thread[i].pid == pid) S->thread[i].state = FREE;
+    S->changes++;
+    if (look(pid, pid, &one) && is_member(one.parent)) S->signals++;
+}
+/* Wait until a process that is about to end has ended. */
+static void await_end(int pid) {
+    int handle = syscall(SYS_pidfd_open, pid, 0);
+    struct pollfd one = {handle, POLLIN, 0};
+    for (int looks = 0; handle >= 0 && poll(&one, 1, LOOK_MS) == 0 && !is_dead(pid);)
+        if (++looks > STUCK_LOOKS) stuck(pid, pid, 'S');
+    if (handle >= 0) close(handle);
+    while (handle < 0 && !is_dead(pid)) pause_us(20); /* an old kernel */
+    forget(pid);
+}
+/* Wait until no thread handles a signal: none can run, and none has run between two looks. */
+static void await_handlers(void) {
+    uint64_t before = 0;
+    for (long round = 0;; round++) {
+        uint64_t trace = 1;
+        int busy = 0, pid = 0, tid = 0;
+        for (uint32_t i = 0; i < S->top && !busy; i++) {
+            struct thread *t = &S->thread[i];
+            struct looked one;
+            pid = t->pid, tid = t->tid;
+            if (t->state == FREE || pid <= 0) continue;
+            if (!look(pid, tid, &one) || one.state == 'Z' || one.state == 'X') {
+                if (is_dead(pid))
+                    forget(pid);
+                else if (t->pid == pid && t->tid == tid)
+                    t->state = FREE;
+                busy = 1;
+            } else
+                busy = one.state == 'R' || one.state == 'D';
+            char path[64];
+            snprintf(path, sizeof path, "/proc/%d/task/%d", pid, tid);
+            if (!busy && sees_queues && is_queued(AT_FDCWD, path)) busy = 1;
+            trace = (trace ^ one.ticks ^ (uint64_t)t->state << 32 ^ i) * 0x9E3779B97F4A7C15u;
+        }
+        if (!busy && trace == before) break;
+        before = busy ? 0 : trace;
+        if (round > 50L * STUCK_LOOKS * LOOK_MS) stuck(pid, tid, 'R');
+        pause_us(20);
+    }
+}
+
+/* -- turns --------------------------------------------------------------------------------------------------------- */
+static double cpu_spent; /* by threads that kept their turn at the present time (s) */
+static int64_t cpu_at;
+
+/* Wait until the turn comes back, or its holder has ended without giving it. */
+static void await_turn(void) {
+    struct timespec t = {0, LOOK_MS * 1000000L};
+    uint64_t turns = 0;
+    long ticks = 0;
+    for (int looks = 0; !__atomic_exchange_n(&S->word, 0, __ATOMIC_SEQ_CST);) {
+        if (!syscall(SYS_futex, &S->word, FUTEX_WAIT, 0, &t, 0, 0) || errno != ETIMEDOUT) continue;
+        int holder = S->holder;
+        if (holder < 0) continue;
+        struct thread *h = &S->thread[holder];
+        struct looked one;
+        int pid = h->pid, tid = h->tid;
+        if (pid <= 0) continue;
+        if (!look(pid, tid, &one) || one.state == 'Z' || one.state == 'X') {
+            if (S->holder != holder || S->turns != turns) { /* a look later, to be sure */
+                turns = S->turns;
+                continue;
+            }
+            if (is_dead(pid))
+                forget(pid);
+            else
+                h->state = FREE;
+            S->holder = CONDUCTOR;
             return;
         }
+        int same = S->turns == turns;
+        if (cpu_at != S->now) cpu_at = S->now, cpu_spent = 0;
+        if (same) cpu_spent += (double)(one.ticks - ticks) / sysconf(_SC_CLK_TCK);
+        looks = same && one.state == 'S' ? looks + 1 : 0;
+        if (looks > STUCK_LOOKS || cpu_spent > STUCK_CPU_S) stuck(pid, tid, one.state);
+        turns = S->turns, ticks = one.ticks;
+    }
+}
+/* Let threads run, and time pass, as far as S->limit and S->stop_calls allow; stop when the process `only` has ended. */
+static void let_run(int only) {
+    S->changes++; /* from outside, too */
+    for (;;) {
+        if (S->leaving) {
+            int pid = S->leaving;
+            await_end(pid);
+            S->leaving = 0;
+        }
+        while (S->seen_signals != S->signals) {
+            uint32_t signals = S->signals;
+            await_handlers();
+            S->seen_signals = signals;
+        }
+        if (only && !is_member(only)) return;
+        int next = next_thread(S);
+        if (next < 0) {
+            if (S->leaving || S->signals != S->seen_signals) continue;
+            return;
+        }
+        give_turn(S, next);
+        await_turn();
+    }
+}
+static int enter(int pid) {
+    if (enter_thread(S, pid) >= 0) return 1;
+    fprintf(stderr, "pipistrelle: too many threads in virtual time\n");
+    return 0;
 }
 static void answer(int reached) {
     printf("now %lld %u %d\n", (long long)S->now, S->calls, reached);
@@ -301,45 +282,35 @@ int main(int argc, char **argv) {
     signal(SIGPIPE, ended);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     try_queues();
+    S->holder = CONDUCTOR;
     char line[256];
     while (fgets(line, sizeof line, stdin)) {
         long long value;
         unsigned place, last;
-        int code;
         if (sscanf(line, "set %lld", &value) == 1)
             S->now = value, answer(1);
         else if (sscanf(line, "ports %u %u", &place, &last) == 2)
             S->first_port = place, S->last_port = last;
-        else if (sscanf(line, "enter %u", &place) == 1)
-            enter(place);
-        else if (sscanf(line, "watch %lld", &value) == 1 && count_others < 64)
-            others[count_others++] = value;
-        else if (sscanf(line, "end %u %d", &place, &code) == 2 && place < JOBS) {
-            struct job *j = &S->job[place];
-            if (__sync_bool_compare_and_swap(&j->state, JOB_RUNS, JOB_TOLD)) {
-                j->code = code;
-                __atomic_store_n(&j->word, 1, __ATOMIC_SEQ_CST);
-                wake(&j->word);
-            }
-            settle(0, 0);
+        else if (sscanf(line, "enter %u", &place) == 1) {
+            if (!enter(place)) break;
         } else if (!strncmp(line, "settle", 6)) {
-            settle(0, 0);
-            tell_news();
+            S->limit = INT64_MIN;
+            S->stop_calls = S->calls;
+            let_run(0);
             answer(1);
         } else if (sscanf(line, "until %u %lld %u", &place, &value, &last) == 3) {
-            look(last);
-            enter(place);
-            settle(0, 0);
-            while (S->now < value && !any_change() && process_state(place) >= 0) step(value);
-            tell_news();
+            if (!is_member(place) && !is_dead(place) && !enter(place)) break;
+            S->limit = value;
+            S->stop_calls = last;
+            let_run(place);
+            if (is_member(place) && S->calls == last && S->now < value) S->now = value;
             answer(1);
         } else if (sscanf(line, "run %lld %u", &value, &last) == 2) {
-            look(last);
-            settle(0, 0);
-            int reached = 0;
-            if (!tell_news())
-                while (!any_change() && !reached) reached = !step(value);
-            tell_news();
+            S->limit = value;
+            S->stop_calls = last;
+            let_run(0);
+            int reached = S->calls == last;
+            if (reached && S->now < value) S->now = value;
             answer(reached);
         }
     }

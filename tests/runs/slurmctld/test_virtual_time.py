@@ -70,7 +70,7 @@ def test_clock_stops_at_the_time_asked_for() -> None:
     """`run` wakes only what is due, and leaves the clock exactly there."""
     with VirtualTime(START) as time:
         program = time.start(["sleep", "100"], ENV)
-        assert time.run(START + 99 * NANOSECONDS) == []
+        time.run(START + 99 * NANOSECONDS)
         assert program.poll() is None
         time.run(START + 101 * NANOSECONDS)
         assert time.now == START + 101 * NANOSECONDS
@@ -203,22 +203,13 @@ def test_slurmctld_starts_jobs_and_kills_one_at_its_limit(tmp_path: Path) -> Non
         for node in ("n1", "n2"):
             time.start(["slurmd", "-D", "-N", node], env)
         time.run(START + 60 * NANOSECONDS)
-        for _ in range(2):
-            words = ["sbatch", "-D", "/", "-o", "/dev/null", "-N", "2", "-t", "10", "--wrap", f"exec {time.tools.job}"]
+        for script in ("exec sleep 300", "exec sleep 3000"):
+            words = ["sbatch", "-D", "/", "-o", "/dev/null", "-N", "2", "-t", "10", "--wrap", script]
             code, text = time.finish(words, env, within=HOUR)
             assert code == 0, text
-        (first,) = time.run(START + HOUR)
-        assert (first.job_id, first.struck, first.nodes) == (1, False, "n[1-2]")
-        assert first.begun <= START + 64 * NANOSECONDS
-        time.run(first.begun + 300 * NANOSECONDS)
-        time.end_job(first.place)
-        (second,) = time.run(START + HOUR)
-        assert (second.job_id, second.struck) == (2, False)
-        assert second.begun <= first.begun + 304 * NANOSECONDS
-        (killed,) = time.run(START + HOUR)
-        assert (killed.job_id, killed.struck) == (2, True)
-        assert 600 <= (time.now - second.begun) / NANOSECONDS <= 632
-        time.run(time.now + 60 * NANOSECONDS)
-        states = time.finish(["squeue", "-h", "-t", "all", "-o", "%i %T"], env, within=HOUR)[1]
-        assert sorted(states.splitlines()) == ["1 COMPLETED", "2 TIMEOUT"]
+        time.run(START + HOUR)
+        states = time.finish(["squeue", "-h", "-t", "all", "-o", "%i %T %M"], env, within=HOUR)[1]
+        first, second = sorted(states.splitlines())
+        assert first.startswith("1 COMPLETED 5:0")
+        assert second.startswith("2 TIMEOUT 10:")
     assert not left(clock)
