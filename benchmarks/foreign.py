@@ -21,7 +21,7 @@ FOREIGN = Path(__file__).resolve().parent.parent / "schedulers" / "foreign"
 
 
 def measured(log: str, platform: str, scheduler: str, folder: Path) -> tuple[float, float, bytes]:
-    """Run a simulation and return its figures.
+    """Run a simulation and return its times and its jobs.
 
     Returns:
         The mean time of a round trip (µs), the server's mean wait for the scheduler in it (µs), and the content of

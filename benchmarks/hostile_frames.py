@@ -30,7 +30,7 @@ GROWTH_KB = 24 * 1024
 
 
 def main() -> int:
-    """Fuzz each requested side and print the finds; return the exit code."""
+    """Fuzz each requested program, and print the frames that it handled badly; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--frames", type=int, default=100_000, help="frames per side")
     parser.add_argument("--seed", type=int, default=1)
@@ -50,7 +50,7 @@ def main() -> int:
 
 
 def tried(side: str, frames: int, seed: int) -> Tally:
-    """Send ``frames`` hostile frames to one side and return the counts and finds."""
+    """Send ``frames`` malformed or unexpected frames to one program; return the counts and the badly handled ones."""
     return carry_out(Tally(side, frames), (SIDES | SOCKETS)[side](seed))
 
 

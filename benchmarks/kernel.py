@@ -4,7 +4,7 @@ Prints three ratios of processor times, each from medians over the repetitions:
 
 - the kernel over the same EASY loop in C++ (easy_loop.cpp, compiled with -O3 if there is a C++ compiler), at each
   offered load; once with nodes assigned to jobs and once with counts of nodes only; all start times must be equal;
-- a year with failures, repairs and dumps over one without, for the kernel alone and for a whole trial, which also
+- a year with failures, repairs and checkpoints over one without, for the kernel alone and for a whole trial, which also
   computes metrics;
 - with --reference: the reference engine, in process and without output files, over the kernel.
 

@@ -81,7 +81,7 @@ class Run:
 class _Scheduler:
     """A scheduler process with the interface of `subprocess.Popen`.
 
-    The process is forked early and waits on a pipe for the command line that it shall run.
+    The process is forked early and waits on a pipe for the command line that it will run.
     """
 
     def __init__(self, hook: Callable[[], None]) -> None:

@@ -5,7 +5,7 @@ Prints:
 - the size of the page, and the processor time to generate it, without imports; also relative to the processor time of
   the runs themselves, including their outputs;
 - the time until a headless Chromium has drawn the first screens and the whole page, the processor time of the
-  browser's processes, and the browser's own figures;
+  browser's processes, and the times that the browser itself measures;
 - the median time of one zoom step until it is drawn.
 
     python benchmarks/page.py RUN [RUN...] [--repeat 3] [--made-only]
@@ -89,10 +89,7 @@ def run_again(folder: Path) -> float:
 
 
 def counted(driver: webdriver.Chrome) -> str:
-    """Return the browser's own figures for the page as text.
-
-    The figures are the times of scripts and of all tasks.
-    """
+    """Return as text what the browser itself measured: the times of scripts and of all tasks."""
     told = driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
     found = {one["name"]: one["value"] for one in told}
     return f"scripts {found['ScriptDuration']:.2f} s, tasks {found['TaskDuration']:.2f} s"

@@ -1,4 +1,4 @@
-"""Compare our Slurm scheduling passes with recordings of the real slurmctld.
+"""Compare the scheduling passes of our scheduler ``slurm`` with recordings of the real slurmctld.
 
     python benchmarks/slurm_passes.py [FOLDER ...] [--verbose N]
 

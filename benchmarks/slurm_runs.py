@@ -1,8 +1,8 @@
-"""Simulate recordings of slurmctld with our decisions, and compare every start.
+"""Simulate the jobs of slurmctld recordings with our scheduler ``slurm``, and compare every start.
 
     python benchmarks/slurm_runs.py [FOLDER ...] [--model | --engine | --spread N] [--verbose N]
 
-Submissions and runtimes come from the recording. Without ``--model``, the details of `Timing` are also taken from the
+Submissions and runtimes come from the recording. Without ``--model``, the delays in `Timing` are also taken from the
 recording, because they depend on polling inside slurmctld and on the recording's clock. With ``--engine``, the
 simulation is ``pipistrelle run --scheduler slurm`` with the recording's files and modelled delays.
 
@@ -77,7 +77,7 @@ def spread(recording: Recording, count: int) -> None:
 
 
 def compare(recording: Recording, ours: list[JobStart], verbose: int) -> None:
-    """Print how the starts in our simulation compare with a recording's."""
+    """Print how many starts of our simulation equal those of a recording, and the mean waits."""
     both = pairs(recording.starts, ours)
     same_time = sum(other is not None and int(one.time) == int(other.time) for one, other in both)
     real, own = mean_waits(recording, recording.starts), mean_waits(recording, ours)

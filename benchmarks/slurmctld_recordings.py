@@ -1,10 +1,10 @@
-"""Let the real slurmctld decide again on the jobs of recordings, and compare the starts.
+"""Simulate recorded jobs with the real slurmctld as scheduler, and compare the starts with the recording.
 
     python benchmarks/slurmctld_recordings.py FOLDER...
 
-FOLDER is a recording (docs/reference/slurm-recordings.md) without slurmdbd. Nodes answer such that slurmctld notices
-the end of a job in the recorded second. This needs slurmctld 22.05 and a C compiler. Prints for each recording how many
-starts are in the recorded second on the recorded nodes, and the jobs of the first ten others.
+FOLDER is a recording (docs/reference/slurm-recordings.md) without slurmdbd. The simulated nodes report the end of a
+job so late that slurmctld notices it in the recorded second. This needs slurmctld 22.05 and a C compiler. Prints for
+each recording how many starts are in the recorded second on the recorded nodes, and the jobs of the first ten others.
 """
 
 import argparse
@@ -27,7 +27,10 @@ LOOKS = (0, 0.005, 0.015, 0.035, 0.075, 0.155, 0.315, 0.635, 1.275, 2.275, 3.275
 
 
 def recorded_delays(folder: Path) -> dict[int, float]:
-    """Return how long nodes took to answer in a recording: such that slurmctld notices in the recorded second."""
+    """Return {job: how late its nodes must report its end (s)}.
+
+    With these delays slurmctld notices the end in the recorded second. Jobs without a delay are left out.
+    """
     ended: dict[int, float] = {}
     delays = {}
     with (folder / "events.csv").open() as file:

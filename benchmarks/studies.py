@@ -4,11 +4,11 @@ The study runs on one process, on two processes and on a local Dask cluster.
 
     python benchmarks/studies.py [--jobs 130000] [--trials 40] [--engine auto] [--log FILE] [--no-dask]
 
-A trial simulates a year of a machine of 1490 nodes under EASY. The machine has a failure every 12 h on average, repairs
-take a day, and jobs write dumps at Daly's interval. Times are measured from the end of the first quarter of the trials,
-so starting workers, compiling and reading the workload are not counted. Also printed are the peak memory of a worker
-and the extrapolated time of a paper's 138,000 trials. For the comparison with Dask, the generated workload is extended
-until a trial takes about one second. Everything takes about three minutes on an idle machine.
+A trial simulates a year of a machine of 1490 nodes under EASY. The machine has a failure every 12 h on average,
+repairs take a day, and jobs write checkpoints at Daly's interval. Times are measured from the end of the first quarter
+of the trials, so starting workers, compiling and reading the workload are not counted. Also printed are the peak
+memory of a worker and the extrapolated time of a paper's 138,000 trials. For the comparison with Dask, the generated
+workload is extended until a trial takes about one second. Everything takes about three minutes on an idle machine.
 """
 
 import argparse
@@ -83,7 +83,7 @@ def written(home: Path, jobs: int) -> str:
 
 
 def study_of(log: str, told: argparse.Namespace) -> Study:
-    """Return the study of a log: replicas of one run with failures and dumps."""
+    """Return a study of a log: repetitions of one simulation with failures and checkpoints."""
     options = {
         "workload": log,
         "failures": "exponential,smtbf=12h",

@@ -1,4 +1,4 @@
-"""Simulate a month of Titan under a paper's policies, and compare the figures.
+"""Simulate a month of Titan under a paper's policies, and compare the results with the paper's.
 
 The paper is Zimmer et al., GPU Age-Aware Scheduling to Improve the Reliability of Leadership Jobs on Titan, 2018; see
 docs/reference/placing.md. Jobs are drawn from the model ``titan-month``, the platform is ``titan``, and the scheduler

@@ -332,7 +332,7 @@ def compare_sockets(trips: int, repeat: int) -> None:
 def command(arguments: argparse.Namespace, endpoint: str | None, folder: Path) -> tuple[float, dict[str, float]]:
     """Run `pipistrelle run` and return its times.
 
-    Returns the wall time (s) and the figures of the ``--timings`` file.
+    Returns the wall time (s), and the times (s) in the file of ``--timings``, by name.
     """
     timings = folder / "timings.json"
     words = [sys.executable, "-m", "pipistrelle.cli", "run", "-w", arguments.log, "-p", arguments.platform]
@@ -353,7 +353,11 @@ def command(arguments: argparse.Namespace, endpoint: str | None, folder: Path) -
 
 
 def print_floor(trips: int, loops: list[float], bares: list[float], parsed: list[float], works: list[float]) -> None:
-    """Print the times (s) of the event loop and of the parts of the floor, and the ratios between them."""
+    """Print the times (s) of the event loop and of the least possible work, and their ratio.
+
+    The least possible work (the floor) has three parts: a bare exchange of messages, the JSON, and the work of both
+    sides.
+    """
     loop, bare_time, read, work = map(statistics.median, (loops, bares, parsed, works))
     floors = [one + other for one, other in zip(parsed, works, strict=True)]
     floor = statistics.median(floors)

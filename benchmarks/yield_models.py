@@ -1,8 +1,8 @@
 """Compare theory and simulation of the yield of failure-tolerant applications.
 
 An application has spare nodes, or is moldable or grid-shaped. The yield is the share of node time that becomes useful
-work. The setting is that of the paper: 22,500 nodes that each fail once in 20 years, and dumps and reads of two
-minutes. Prints:
+work. The setting is that of a paper: 22,500 nodes that each fail once in 20 years, and checkpoints that take two
+minutes to write or read. Prints:
 
 - yields by formula and by simulation, with 95 % intervals;
 - whether 1 % of spare nodes keeps the yield above 89 % if the wait for an allocation is a day;
@@ -144,7 +144,7 @@ def claim(failures: int, seed: int) -> None:
 
 
 def completion_time(work: float, interval: float, dump: float, read: float, mtbf: float) -> float:
-    """Return the expected duration (s) of a job with dumps and restarts.
+    """Return the expected duration (s) of a job that writes checkpoints (dumps) and restarts after failures.
 
     The formula differs from `daly_time` (equation 20 of J. T. Daly, "A higher order estimate of the optimum checkpoint
     interval for restart dumps", 2006) in two ways: the last interval may be shorter and has no dump, and nothing is
@@ -180,7 +180,7 @@ def completion_times(
     resilience
         what the job does at a failure; of kind "checkpoint", or another kind that tolerates no failure.
     work
-        duration of the job without dumps and failures (s).
+        duration of the job without checkpoints and failures (s).
     mtbf
         mean time between failures of the allocation (s).
     runs

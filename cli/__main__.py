@@ -1,4 +1,4 @@
-"""Entry points of ``pipistrelle`` and ``pipistrelle-batsim``, which can be interrupted from the first moment."""
+"""Entry points of ``pipistrelle`` and ``pipistrelle-batsim``; Ctrl-C ends both without a traceback at any time."""
 
 import signal
 

@@ -154,7 +154,7 @@ class LazyGroup(click.Group):
         self.doors = {name: door for doors in sections.values() for name, door in doors.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the commands, in the order of ``doors``."""
+        """Return the names of the commands, in the order of the help."""
         return list(self.doors)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

@@ -12,7 +12,7 @@ from pipistrelle.protocol.base.errors import did_you_mean
 
 
 def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return the completions of a topic: pages, commands, and subcommands of a group already typed."""
+    """Return the completions of TOPIC: pages and commands, or the commands of a group that is already typed."""
     context = ctx.find_root()
     before = ctx.params.get("topic") or ()
     for word in before:
@@ -102,7 +102,7 @@ def _command(context: click.Context) -> list[str]:
 
 
 def _inner(context: click.Context) -> Iterator[click.Context]:
-    """Yield the contexts of a group's commands, none for a command that is no group."""
+    """Yield the click context of each command in a group; nothing if the command is not a group."""
     group = context.command
     if isinstance(group, click.Group):
         for name in group.list_commands(context):

@@ -170,7 +170,7 @@ def digest(source: str) -> str:
 
 
 def diagram(name: str, source: str) -> str:
-    """Return a drawn diagram; stop the build if its source has changed since."""
+    """Return a drawn diagram; stop the build if its source has changed since it was drawn."""
     path = DIAGRAMS / f"{name}.svg"
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     head, _, svg = text.partition("\n")

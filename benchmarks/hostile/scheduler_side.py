@@ -147,7 +147,7 @@ def heard(scheduler: str, setup: Setup, *, taken_over_at: float = inf) -> Talk:
 
 
 class Victim:
-    """A scheduler under test, which receives genuine notices and hostile frames.
+    """A scheduler under test, which receives genuine notices and hostile (malformed or unexpected) frames.
 
     Args:
         talk: the genuine messages of the run.
@@ -170,9 +170,9 @@ class Victim:
         return runtime
 
     def greet(self) -> None:
-        """Try some hostile greetings, then receive the genuine WELCOME.
+        """Receive some malformed or unexpected greetings, then the genuine WELCOME.
 
-        Each hostile greeting is tried in a new session.
+        Each of these greetings is tried in a new session.
         """
         hello, pick = self.talk.hello, self.mutator.random
         good = codec.encode(Welcome(self.talk.welcome))
@@ -201,7 +201,7 @@ class Victim:
             self.session.send_reply(reply)
 
     def hear(self, at: int) -> None:
-        """Receive some hostile frames, then the genuine notice number ``at`` (from 0)."""
+        """Receive some malformed or unexpected frames, then the genuine notice number ``at`` (from 0)."""
         frames, pick = self.talk.frames, self.mutator.random
         good, notice = frames[at], self.talk.notices[at]
         self.mutator.words = Words(
@@ -256,7 +256,7 @@ class Victim:
         return [] if view is None else [*view.waiting, *view.running]
 
     def _goes_on(self, told: Notice, at: int) -> None:
-        """Give a hostile notice that the session accepted to a copy of this scheduler.
+        """Give a malformed or unexpected notice that the session accepted to a copy of this scheduler.
 
         Some genuine notices follow. The copy may report an error of the server; every other exception is recorded as a
         `Find`.

@@ -46,7 +46,7 @@ _TURN = 6
 
 
 class _HostilePeer(Peer[Any]):
-    """The server's connection to a simulated scheduler that sends hostile replies.
+    """The server's connection to a simulated scheduler that sends malformed or unexpected (hostile) replies.
 
     For each notice it tries some hostile replies, then a valid one. The first reply that the session accepts counts.
     """
@@ -69,7 +69,7 @@ class _HostilePeer(Peer[Any]):
         self._owed_reply = True
 
     def receive(self) -> Reply:
-        """Return the first accepted reply among some hostile ones and a valid one.
+        """Return the first reply that the session accepts: some are malformed or unexpected, the last is valid.
 
         A few hostile frames go through the real `Peer.receive`, where a refusal ends the run.
         """
@@ -180,7 +180,10 @@ def _text(units: list[int]) -> str:
 
 
 class NativePeer(_HostilePeer):
-    """A hostile scheduler in the native dialect; ``features`` are those of its HELLO."""
+    """A scheduler that sends malformed or unexpected messages in the native dialect.
+
+    ``features`` are those of its HELLO.
+    """
 
     KINDS = (*DECISIONS, "JOB_COMPLETED", *STRANGE_KINDS)
 
@@ -190,7 +193,7 @@ class NativePeer(_HostilePeer):
         self._features = features
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """Try some hostile HELLOs and first replies, then complete a valid handshake."""
+        """Try some malformed or unexpected HELLOs and first replies, then complete a valid handshake."""
         frame = json.dumps({"type": "HELLO", "data": {"name": "hostile", "version": "1", "features": self._features}})
         for _ in range(self.pick.choice((0, 0, 1, 2))):
             good = frame.encode() if self.pick.random() < 0.7 else self.pick.choice(vectors("hello"))
@@ -275,7 +278,7 @@ class NativePeer(_HostilePeer):
 
 
 class BatsimPeer(_HostilePeer):
-    """A hostile scheduler in Batsim's dialect.
+    """A scheduler that sends malformed or unexpected messages in Batsim's dialect.
 
     ``rich`` enables registrations and queries.
     """
@@ -307,7 +310,7 @@ class BatsimPeer(_HostilePeer):
         """Do nothing, because Batsim's dialect has no message for a protocol error."""
 
     def farewell(self, notice: Notice) -> None:
-        """Send the last notice, and try one hostile reply to it.
+        """Send the last notice, and try one malformed or unexpected reply to it.
 
         If it is not the server's turn, do nothing.
         """

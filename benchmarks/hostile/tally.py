@@ -62,7 +62,7 @@ class Find:
 
 @dataclass
 class Tally:
-    """Counts and finds for one program under test.
+    """Counts of the frames that one program under test received, and those that it handled badly (finds).
 
     Attributes:
         side: the program under test, and the dialect.
@@ -99,7 +99,7 @@ class Tally:
 
     @contextmanager
     def trial(self, frame: bytes) -> Iterator[None]:
-        """Count a hostile frame, and measure how it is processed.
+        """Count a malformed or unexpected frame, and measure how it is processed.
 
         The ``with`` body processes the frame; its time and memory are measured.
         """
@@ -170,7 +170,7 @@ def _hang(*_: object) -> None:
 def carry_out(tally: Tally, once: Callable[[Tally, int], None], give_up: int = 20) -> Tally:
     """Call ``once`` with run numbers from 0 until enough frames are tried.
 
-    Stop early after ``give_up`` finds.
+    Stop early after ``give_up`` badly handled frames.
     """
     before = signal.signal(signal.SIGALRM, _hang)
     began = time.process_time()

@@ -1,4 +1,4 @@
-"""Errors for files that are not of any kind that `pipistrelle validate` reads."""
+"""Errors for files of kinds that ``pipistrelle validate`` does not read."""
 
 from pathlib import Path
 from typing import Any, Final

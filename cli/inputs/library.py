@@ -29,7 +29,7 @@ def _complete_name(ctx: click.Context, param: click.Parameter, incomplete: str) 
 
 
 def _kind(text: str) -> str:
-    """Return the kind of bundled input, such as "platform", that a word names in the singular or plural."""
+    """Return the kind of bundled file that a word names: "platform" for "platform" or "platforms"."""
     return text if text in KINDS else text.removesuffix("s")
 
 

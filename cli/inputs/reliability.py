@@ -1,4 +1,4 @@
-"""``pipistrelle failures plan`` and ``partitions``: reliability partitions."""
+"""``pipistrelle failures plan`` and ``partitions``: partitions of nodes of similar reliability."""
 
 from pathlib import Path
 from typing import Any, Literal

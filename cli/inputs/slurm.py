@@ -37,8 +37,8 @@ class SlurmReport:
 
     Attributes:
         facts: (heading, text) pairs.
-        platform: the machine of a slurm.conf.
-        findings: in the order of the lines.
+        platform: the machine that a slurm.conf describes; None for other files.
+        findings: how Pipistrelle treats each key, in the order of the lines.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Terminal screen that shows a run, restored at the end."""
+"""Show a run on the whole terminal, and restore the terminal's content at the end."""
 
 import os
 import shutil
@@ -62,13 +62,13 @@ class TerminalView:
             self._draw(self._live, state)
 
     def over(self, state: LiveState) -> None:
-        """Draw the last state and leave the screen."""
+        """Draw the last state, and restore what the terminal showed before."""
         if self._live is not None:
             self.show(state)
         self.close()
 
     def close(self) -> None:
-        """Leave the screen, if it was entered."""
+        """Restore what the terminal showed before, if something was drawn."""
         live, self._live = self._live, None
         if live is not None:
             with self._gone_if_broken():

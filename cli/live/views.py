@@ -40,7 +40,7 @@ def shown(
         progress: whether to show progress; None: a bar on a terminal, elsewhere a line about once a minute.
         live: whether to draw on the terminal; without a terminal, progress lines are written instead.
         page: port of the browser view; None: no view.
-        form: form of the printed results.
+        form: how the results are printed: as a table, as JSON, or not at all ("quiet").
         launches: whether the run starts a scheduler process, which inherits the standard streams.
 
     Raises:

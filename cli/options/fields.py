@@ -29,7 +29,10 @@ else:
 
 
 class PositiveNumber(click.FloatRange):
-    """A finite number above zero; click's own range lets NaN and infinity pass."""
+    """Type of options whose value is a finite number above zero.
+
+    click's own type accepts NaN and infinity.
+    """
 
     name = "number"
 
@@ -45,7 +48,7 @@ class PositiveNumber(click.FloatRange):
 
 
 class TimeOfRun(_TimeType):
-    """A simulated time in seconds, as a number with a unit or as HH:MM:SS."""
+    """Type of options whose value is a simulated time, such as 3600 (s), 36h or 12:30:00."""
 
     name = "time"
 
@@ -58,7 +61,7 @@ class TimeOfRun(_TimeType):
 
 
 class MomentOfRun(_TimeType):
-    """A simulated time (see `TimeOfRun`), or a date in the time zone of the log."""
+    """Type of options whose value is a simulated time, as in `TimeOfRun`, or a date in the log's time zone."""
 
     name = "time or date"
 
@@ -77,7 +80,7 @@ class MomentOfRun(_TimeType):
 
 
 class ShareNumber(_TimeType):
-    """A share between 0 and 1, as a percentage or a number."""
+    """Type of options whose value is a share between 0 and 1, such as 12.5% or 0.125."""
 
     name = "share"
 
@@ -94,7 +97,7 @@ class ShareNumber(_TimeType):
 
 
 class SvgFile(FilledPath):
-    """Output path of a picture: an .svg file."""
+    """Type of options that name the .svg file to which a picture is written."""
 
     def __init__(self) -> None:
         super().__init__(path_type=Path, dir_okay=False)
@@ -110,7 +113,10 @@ class SvgFile(FilledPath):
 
 
 class Choice(_Choice):
-    """A choice from several words; the error for a misspelt word suggests the closest one."""
+    """Type of options whose value is one of several words.
+
+    The error for a misspelt word suggests the closest one.
+    """
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the word; raise a usage error for an unknown one."""
@@ -168,7 +174,10 @@ def added(options: list[click.Option]) -> Callable[[_C], _C]:
 
 
 def together(*adders: Callable[[Any], Any]) -> Callable[[_C], _C]:
-    """Return a decorator that applies all ``adders``; a command's help lists their options in this order."""
+    """Return a decorator that applies several decorators, each of which adds options.
+
+    The help of the command lists the options in the order of ``adders``.
+    """
 
     def add(function: _C) -> _C:
         for one in reversed(adders):

@@ -61,7 +61,7 @@ def names(kind: str) -> list[str]:
 
 
 def completed(*kinds: str, or_file: bool = False) -> Complete:
-    """Return a completion function for names of these kinds and for files."""
+    """Return a function that completes names of these kinds, and file names if ``or_file`` is true."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         found = [CompletionItem(name) for kind in kinds for name in names(kind) if name.startswith(incomplete)]

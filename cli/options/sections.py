@@ -24,7 +24,10 @@ _ALL: Final = "pipistrelle.help_all"
 
 
 def in_section(title: str, *adders: Callable[[Any], Any]) -> Callable[[_C], _C]:
-    """Return a decorator that adds the options of ``adders`` to a command; its help lists them under ``title``."""
+    """Return a decorator that adds options to a command; its help lists them under ``title``.
+
+    ``adders`` are decorators, each of which adds some options.
+    """
 
     def add(function: _C) -> _C:
         before = len(getattr(function, "__click_params__", ()))

@@ -41,7 +41,7 @@ def print_tables(found: SlurmThen, tables: Sequence[str]) -> None:
 
 
 def _of(table: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row with the columns that are printed."""
+    """Return the printed cells of a row, by column, for one of Slurm's tables, such as squeue."""
     if table == "squeue":
         kept = {key: value for key, value in row.items() if key not in ("NODELIST", "REASON")}
         kept["NODELIST(REASON)"] = f"({row['REASON']})" if row["STATE"] == "PENDING" else row["NODELIST"]
@@ -60,7 +60,7 @@ def _cell(key: str, value: Any, dates: Dates) -> str:
 
 
 def _number(value: float) -> str:
-    """Return a number as sprio prints it: weighted factors are whole."""
+    """Return a number as sprio prints it: rounded to a whole number."""
     return f"{value:.0f}"
 
 

@@ -135,7 +135,7 @@ def command(
 
 
 def _slurmctld(spec: PolicySpec, connect: str, hello_timeout: float, *, cancellations: bool) -> None:
-    """Serve one simulation with an unmodified slurmctld."""
+    """Connect to a server, and let an unmodified slurmctld decide in its simulation."""
     from pipistrelle.runs.slurmctld.bridge import Bridge  # rarely needed
     from pipistrelle.schedulers.wire.native import ServerAddress, serve_simulation
 

@@ -126,7 +126,7 @@ def announcing(out: Path, form: "Form", *, connects: bool = False) -> Callable[[
 
 @contextmanager
 def _connection_file(out: Path, endpoint: str) -> Iterator[None]:
-    """Keep connection.json while the server can be reached."""
+    """Write connection.json, and remove it when the server can no longer be reached."""
     from pipistrelle.protocol.fields import PROTOCOL_VERSION
     from pipistrelle.server.outputs.once import to_json, write_output
 

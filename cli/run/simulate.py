@@ -24,7 +24,7 @@ class Ways(NamedTuple):
         progress: whether to show progress; None: a bar on a terminal, elsewhere a line about once a minute.
         live: whether to draw the run on the terminal.
         page: port of the browser view; None: no view.
-        form: form of the printed results.
+        form: how the results are printed: as a table, as JSON, or not at all ("quiet").
         timings: file for wall-clock times; None: not written.
         record: file for all protocol messages; None: not recorded.
         keeping: (time between snapshots, such as "10m"; number of snapshots to keep; whether to keep them after the
@@ -115,7 +115,7 @@ def simulate(
 
 
 def form_of(*, as_json: bool, quiet: bool) -> "Form":
-    """Return the form of the printed results."""
+    """Return how the results are printed: as a table, as JSON, or not at all."""
     if as_json and quiet:
         raise click.UsageError("--json and --quiet exclude each other.")
     return "json" if as_json else "quiet" if quiet else "table"

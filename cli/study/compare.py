@@ -1,4 +1,4 @@
-"""``pipistrelle study compare``: compare and rank the values of a varied option."""
+"""``pipistrelle study compare``: compare and rank the values of a parameter that a study varies."""
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations
@@ -145,7 +145,7 @@ def compare_command(
 
 
 def chosen_values(trials: "TrialTable", axis: str, text: str | None) -> "list[Value]":
-    """Return the values of a varied option to compare: all, or those in ``text``."""
+    """Return the values of an axis (varied parameter) to compare: all, or those that ``text`` lists."""
     if text is None:
         return trials.values(axis)
     parts = [part.strip() for part in text.split(",")]

@@ -201,7 +201,7 @@ def break_even_command(
 
 
 def _axis_text(least: float, greatest: float, timed: bool) -> Any:
-    """Return a function that formats a value of a varied option.
+    """Return a function that formats a value of an axis (varied parameter).
 
     A value outside the studied range becomes "< LEAST" or "> GREATEST". ``timed``: values are durations (s).
     """

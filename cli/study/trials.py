@@ -93,7 +93,7 @@ picture_option: Final = click.option(
 
 
 def read_trials(place: Path, conditions: Sequence[tuple[str, str]]) -> "TrialTable":
-    """Return the trials of a study that meet all ``conditions``, pairs (axis, value)."""
+    """Return the trials (simulations) of a study that meet all ``conditions``, pairs (axis, value)."""
     from pipistrelle.cli.terminal.console import import_numpy
 
     import_numpy()
@@ -120,7 +120,7 @@ def chosen_axes(
 
 
 def is_timed(trials: "TrialTable", axis: str) -> bool:
-    """Return whether the values of a varied option are durations."""
+    """Return whether the values of an axis (varied parameter) are durations."""
     return all(isinstance(value, str) for value in trials.values(axis))
 
 
@@ -137,10 +137,10 @@ def number_text(value: float | None) -> str:
 
 
 def marked(count: int, missing: int, value: str) -> list[str]:
-    """Return the table cells for a mean: the number of replicas, and the mean.
+    """Return the table cells for a mean over replicas (repetitions): their number, and the mean.
 
-    ``count`` replicas have a value, ``missing`` have none, and ``value`` is the mean as text. If replicas have no
-    value, the cells are such as "3 of 5" and the mean with a star.
+    ``count`` replicas have a value, ``missing`` have none, and ``value`` is the mean as text. If some have none, the
+    number is, for example, "3 of 5", and the mean has a star.
     """
     if not missing:
         return [str(count), value]
@@ -148,7 +148,7 @@ def marked(count: int, missing: int, value: str) -> list[str]:
 
 
 def probability_text(p: float | None) -> str:
-    """Return a p-value for a table."""
+    """Return a p-value as text for a table."""
     return "-" if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
 
 

@@ -1,4 +1,4 @@
-"""Pipistrelle, a scheduler-in-the-loop simulator of HPC clusters.
+"""Pipistrelle simulates HPC clusters under batch schedulers in any language.
 
 ``import pipistrelle as pp`` offers everything that a notebook needs; each name is imported when it is first used.
 docs/reference/api.md lists the names.

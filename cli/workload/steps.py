@@ -29,7 +29,10 @@ _ALIGNED: Final = {"date": "equal dates", "zero": "their times 0", "first": "the
 
 
 class StepCommand(Command):
-    """A command that applies one kind of change to a workload; it has one option per field of the change."""
+    """A command that changes a workload in one way.
+
+    Its options are the fields of the class that describes the change, such as `Filter`.
+    """
 
     def __init__(self, form: type[AnyStep], text: str, texts: Mapping[str, str], **names: str) -> None:
         name = form.__name__.lower()
