@@ -13,8 +13,10 @@ from pipistrelle.platforms.naming.hostlists import NameLists, compressed
 from pipistrelle.platforms.naming.node_names import NodeNames
 from pipistrelle.platforms.slurm.conf import ConfEntry, SlurmConf, SlurmConfigError
 from pipistrelle.platforms.slurm.gres import GresLine
+from pipistrelle.platforms.slurm.lines import WORD
 from pipistrelle.platforms.slurm.nodes import UNUSABLE, SlurmNode, node_sets, nodes_named, nodes_of
-from pipistrelle.platforms.slurm.values import SlurmValueError, read_count, read_names
+from pipistrelle.platforms.slurm.values import SlurmValueError, read_licenses
+from pipistrelle.protocol.base.errors import legible
 from pipistrelle.protocol.resources.amounts import CORES, GPU, MEMORY, NAME
 
 _ODD: Final = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -84,26 +86,16 @@ def counts_memory(conf: SlurmConf) -> bool:
 
 def licenses_of(conf: SlurmConf) -> dict[str, int]:
     """Return {licence: number}, from the key ``Licenses`` of slurm.conf."""
-    found: dict[str, int] = {}
-    for part in read_names(conf.text("Licenses")):
-        name, _, count = part.replace("=", ":").partition(":")
-        if "*" in name:
-            raise SlurmConfigError(
-                "the value of Licenses is wrong",
-                where=conf.where("Licenses"),
-                expected="NAME:NUMBER,... such as matlab:20",
-                found=f"'{part}'",
-            )
-        try:
-            found[name] = read_count(count or "1") or 0
-        except SlurmValueError as error:
-            raise SlurmConfigError(
-                "the value of Licenses is wrong",
-                where=conf.where("Licenses"),
-                expected=error.expected,
-                found=f"'{part}'",
-            ) from None
-    return found
+    text = conf.text("Licenses")
+    try:
+        return read_licenses(text)
+    except SlurmValueError as error:
+        raise SlurmConfigError(
+            "the value of Licenses is wrong",
+            where=conf.where("Licenses"),
+            expected=error.expected,
+            found=f"'{legible(text, WORD)}'",
+        ) from None
 
 
 def default_partition(conf: SlurmConf) -> str:

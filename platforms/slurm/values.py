@@ -6,10 +6,11 @@ Source: manuals of slurm.conf and sacctmgr, Slurm 22.05.
 import re
 from collections.abc import Callable
 from math import inf
-from typing import Final
+from typing import Final, cast
 
 _TIME: Final = re.compile(r"(?:(\d{1,9})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?")
 _ENDLESS: Final = ("INFINITE", "UNLIMITED", "-1")
+_UNITS: Final = {"minutes": 60.0, "seconds": 1.0}
 _NUMBER: Final = re.compile(r"[-+]?\d{1,15}")
 _DECIMAL: Final = re.compile(r"(\d{1,15}(?:\.\d{0,9})?|\.\d{1,9})([KMGTP]?)", re.IGNORECASE)
 _SCALES: Final = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4, "P": 1024**5}
@@ -83,6 +84,20 @@ def read_names(text: str) -> tuple[str, ...]:
     return tuple(name for name in (part.strip() for part in text.split(",")) if name)
 
 
+def read_licenses(text: str) -> dict[str, int]:
+    """Parse a list such as ``matlab:20,abaqus``; return {licence: number}.
+
+    Slurm adds the numbers of a licence that is named twice.
+    """
+    found: dict[str, int] = {}
+    for part in read_names(text):
+        name, _, count = part.replace("=", ":").partition(":")
+        if not name or "*" in name:
+            raise SlurmValueError("NAME:NUMBER,... such as matlab:20")
+        found[name] = found.get(name, 0) + (read_count(count or "1") or 0)
+    return found
+
+
 def read_megabytes(text: str) -> int | None:
     """Parse an amount of memory; return MiB, or None for INFINITE, UNLIMITED and -1."""
     try:
@@ -102,6 +117,14 @@ def read_value(kind: str, text: str) -> Value:
         if not text.isdecimal() or not text.isascii() or len(text) > 15 or not low <= int(text) <= high:
             raise SlurmValueError(f"a whole number from {low:,} to {high:,}")
         return int(text)
+    if kind.startswith(("minutes:", "seconds:")):
+        unit, bounds = kind.split(":")
+        if text.upper() in _ENDLESS[:2]:
+            return inf
+        try:
+            return cast(int, read_value(f"whole:{bounds}", text)) * _UNITS[unit]
+        except SlurmValueError as error:
+            raise SlurmValueError(f"{error.expected} ({unit}), or UNLIMITED") from None
     if kind.startswith("choice:"):
         choices = kind.removeprefix("choice:").split("|")
         found = next((choice for choice in choices if choice.upper() == text.upper()), None)
@@ -143,10 +166,14 @@ def read_tres(text: str, *, memory: bool = True) -> dict[str, float]:
     for part in read_names(text):
         name, mark, amount = part.partition("=")
         match = _DECIMAL.fullmatch(amount)
-        if amount == "-1" and mark:
+        if amount == "-1" and mark and memory:
             continue
         if match is None or not mark or not name:
-            raise SlurmValueError("TRES=NUMBER,... such as cpu=32,mem=256G,gres/gpu=4")
+            raise SlurmValueError(
+                "TRES=NUMBER,... such as cpu=32,mem=256G,gres/gpu=4"
+                if memory
+                else "TRES=WEIGHT,... such as cpu=1.0,mem=0.25G, with weights of at least 0"
+            )
         value, unit = float(match[1]), match[2].upper()
         key = name.strip().lower()
         if key in ("mem", "vmem", "bb") and unit:

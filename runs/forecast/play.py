@@ -54,8 +54,8 @@ def play(start: Primed, now: int, runtimes: Runtimes, wanted: Collection[str], u
     for job in controller.running_jobs():
         begin(job)
     parameters, answers = daemon.parameters, controller.config.answers
-    interval = max(parameters.bf_interval, daemon.interval or 0, 30.0)
-    first = now + parameters.bf_interval + 1
+    interval = max(every for every in (parameters.bf_interval, daemon.interval or 0, 30.0) if every < inf)
+    first = now + min(parameters.bf_interval, interval) + 1
     left = set(wanted)
     played = ForecastRun({}, {})
     last_event = checked = float(now)

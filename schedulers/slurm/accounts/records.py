@@ -236,13 +236,14 @@ class Accounts:
 
     def default_qos(self, index: int) -> str:
         """Return the QOS of a job that names none; "" if there is none."""
-        for one in self.line(index):
-            if one.settings.default_qos:
-                return one.settings.default_qos
         allowed = self.allowed_qos(index) if index >= 0 else ()
-        if "normal" in self.qos_index and (not allowed or "normal" in allowed):
-            return "normal"
-        return allowed[0] if len(allowed) == 1 else ""
+        for one in self.line(index):
+            name = one.settings.default_qos
+            if name and (not allowed or name in allowed):
+                return name
+        if len(allowed) == 1:
+            return allowed[0]
+        return "normal" if "normal" in self.qos_index else ""
 
     def state(self) -> dict[str, Any]:
         """Return all usage as values that JSON can hold."""

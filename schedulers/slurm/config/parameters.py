@@ -18,7 +18,7 @@ class SchedulerParameters(Struct, frozen=True, kw_only=True):
             off.
         sched_min_interval: microseconds between two passes.
         batch_sched_delay: least s between the last pass and a requested pass.
-        bf_window: minutes. ``bf_resolution``, ``bf_interval`` and ``bf_min_age_reserve`` are s.
+        bf_window: minutes. ``bf_resolution``, ``bf_interval`` (inf: no passes) and ``bf_min_age_reserve`` are s.
         bf_node_space_size: most records of the backfill table; 0: ``bf_max_job_test``.
         bf_min_prio_reserve: no reservations for jobs of lower priority.
         bf_job_part_count_reserve: most jobs per partition that get a reservation; 0: no limit.

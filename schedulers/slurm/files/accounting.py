@@ -6,7 +6,7 @@ files of commands such as ``add account bio Fairshare=20``.
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice, pairwise
 from typing import Any, Final
 
@@ -15,11 +15,12 @@ from msgspec import Struct
 from pipistrelle.platforms.slurm.conf import KeyFinding, SlurmConfigError
 from pipistrelle.platforms.slurm.keys import KeySupport
 from pipistrelle.platforms.slurm.lines import WORD
-from pipistrelle.protocol.base.errors import did_you_mean, legible, shown
+from pipistrelle.protocol.base.errors import did_you_mean, legible, printable, shown
 from pipistrelle.schedulers.slurm.config.accounts import AssociationSettings, QosSettings
 from pipistrelle.schedulers.slurm.files.limits import ASSOCIATION, QOS, LimitOptions, plain_name
 
 ROOT: Final = "root"
+NORMAL: Final = "normal"
 _DUMP: Final = re.compile(r"\s*(Cluster|Parent|Account|User|QOS)\s+-\s+(.*)", re.IGNORECASE)
 #: most characters of a file; a million characters of commands take two seconds
 _LONGEST: Final = 4_000_000
@@ -49,11 +50,15 @@ class Accounting(Struct, frozen=True):
     """The content of accounting files.
 
     For each option, it says whether the option is honoured or ignored.
+
+    Attributes:
+        places: {(account, user, partition): file and line} of the associations with a partition.
     """
 
     associations: tuple[AssociationSettings, ...] = ()
     qos: tuple[QosSettings, ...] = ()
     findings: tuple[KeyFinding, ...] = ()
+    places: Mapping[tuple[str, str, str], str] = {}
 
 
 def is_accounting(text: str) -> bool:
@@ -102,10 +107,15 @@ class _Reader:
         #: {association: file and line}, {QOS: file and line}
         self._places: dict[tuple[str, str, str], str] = {}
         self._qos_places: dict[str, str] = {}
+        #: whether the QOS ``normal``, which every cluster has at first, still exists
+        self._normal = True
 
     def made(self) -> Accounting:
         self._check_accounts()
         self._check_qos()
+        for key, own in self._associations.items():
+            if own.get("qos") is not None:
+                own["qos"] = self._allowed(*key)
         found = dict(self._associations)
         if found:
             root: dict[tuple[str, str, str], dict[str, Any]] = {(ROOT, "", ""): {}, (ROOT, ROOT, ""): {}}
@@ -115,15 +125,46 @@ class _Reader:
             for (account, user, partition), values in found.items()
         )
         named = {name for one in associations for name in (*(one.qos or ()), one.default_qos) if name}
-        qos = {"normal": {}, **self._qos} if found or self._qos else dict(self._qos)
+        qos = {NORMAL: {}, **self._qos} if self._normal and (found or self._qos) else dict(self._qos)
         missing = sorted(named - qos.keys())
         if missing:
             why = f"no file describes the QOS {', '.join(missing[:5])}: they have no limits and the priority 0"
             where = "the files of accounting"
             self._options.findings.append(KeyFinding(where, "QOS", KeySupport.WARNED, why))
             qos |= {name: {} for name in missing}
+        self._check_default_qos()
         settings = tuple(QosSettings(**{**values, "name": name}) for name, values in qos.items())
-        return Accounting(associations, settings, tuple(self._options.findings))
+        places = {key: self._places[key] for key in self._associations if key[2]}
+        return Accounting(associations, settings, tuple(self._options.findings), places)
+
+    def _allowed(self, account: str, user: str, partition: str) -> tuple[str, ...] | None:
+        """Return the QOS that an association may use; None: all.
+
+        A list of names with signs, such as ``+high``, changes the list of the account above.
+        """
+        own = self._associations.get((account, user, partition), {})
+        names = own.get("qos")
+        if names is not None and not all(name[:1] in "+-" for name in names):
+            return tuple(names)
+        if account == ROOT and not user:
+            return None if names is None else tuple(name[1:] for name in names if name[0] == "+")
+        above = self._allowed(account if user else own.get("parent", ROOT), "", "")
+        if above is None or not names:
+            return above
+        gone = {name[1:] for name in names}
+        more = [name[1:] for name in names if name[0] == "+"]
+        return (*(name for name in above if name not in gone), *more)
+
+    def _check_default_qos(self) -> None:
+        """Warn about each default QOS that its association may not use."""
+        for key, settings in self._associations.items():
+            default, allowed = settings.get("default_qos"), self._allowed(*key)
+            if default and allowed and default not in allowed:
+                why = f"{_owner(*key)} may not use its default QOS {default}: jobs get another one, or are rejected"
+                self._warn("DefaultQOS", why, self._places[key])
+
+    def _warn(self, key: str, why: str, where: str) -> None:
+        self._options.findings.append(KeyFinding(where, legible(key, WORD), KeySupport.WARNED, printable(why)))
 
     def _check_accounts(self) -> None:
         """Raise SlurmConfigError if an account does not exist, or is below itself."""
@@ -152,7 +193,7 @@ class _Reader:
 
     def _check_qos(self) -> None:
         """Raise SlurmConfigError if a QOS may preempt one that does not exist."""
-        known = {"normal", *self._qos}
+        known = {NORMAL, *self._qos} if self._normal else {*self._qos}
         for name, settings in self._qos.items():
             strange = next((one for one in settings.get("preempt", ()) if one not in known), None)
             if strange is not None:
@@ -231,12 +272,20 @@ class _Reader:
         found = _DUMP.match(line)
         return found is not None and found[1].lower() == "cluster" and self._cluster in found[2].lower()
 
-    def _user(self, name: str, accounts: Sequence[str], pairs: list[tuple[str, str]], where: str) -> None:
+    def _user(
+        self, name: str, accounts: Sequence[str], pairs: list[tuple[str, str]], where: str, *, new: bool = False
+    ) -> None:
+        """Set options of a user in accounts; ``new``: only where the user is not in the account yet."""
         named = {plain_name(key): value for key, value in pairs}
         partitions = (named.get("partition") or named.get("partitions") or "").split(",")
         default = named.get("defaultaccount") or named.get("defacct") or ""
         for account in accounts:
             for partition in partitions:
+                known = (account, name, partition) in self._associations
+                if new and known:
+                    what = f"{_owner(account, name, partition)} exists already, so sacctmgr changes nothing: use modify"
+                    self._warn("add user", what, where)
+                    continue
                 settings = self._association(where, account, name, partition)
                 if default and default == account:
                     settings["is_default"] = True
@@ -331,11 +380,19 @@ class _Reader:
             raise SlurmConfigError(f"add {kind} has no name", where=where, expected=f"add {kind} NAME OPTION=VALUE")
         if kind not in ("cluster", "user"):
             self._require(verb, kind, names, where)
-        accounts = conditions.get("account") or conditions.get("accounts") or conditions.get("defaultaccount") or []
+        accounts = conditions.get("account") or conditions.get("accounts") or []
+        default = conditions.get("defaultaccount") or conditions.get("defacct") or []
+        if verb in ("add", "create") and kind != "qos":
+            new = (ROOT, "", "") not in self._associations
+            root = self._association(where, ROOT)
+            if new and self._normal:
+                root["qos"] = (NORMAL,)  # as slurmdbd creates a cluster
         if verb in ("delete", "remove"):
             self._remove(kind, names, accounts, where)
         elif kind == "qos":
-            for name in names or list(self._qos):
+            if verb != "modify":
+                names = self._new(kind, names, lambda name: name.lower() in self._qos or self._is_normal(name), where)
+            for name in names or (list(self._qos) if verb == "modify" else []):
                 self._take(QOS, self._one_qos(name, where), pairs, where)
         elif kind == "cluster":
             self._take(ASSOCIATION, self._association(where, ROOT), pairs, where)
@@ -344,16 +401,16 @@ class _Reader:
         elif verb == "modify":
             self._modified_users(names, accounts, pairs, where)
         else:
-            if not accounts:
+            if not accounts and not default:
                 raise SlurmConfigError("a new user has no account", where=where, expected="Account=NAME")
             for name in names:
-                self._user(name, accounts, pairs, where)
+                self._user(name, list(dict.fromkeys([*accounts, *default])), pairs, where, new=True)
 
     def _require(self, verb: str, kind: str, names: Sequence[str], where: str) -> None:
         """Raise SlurmConfigError if a command changes an account or a QOS that does not exist."""
         if verb not in ("modify", "delete", "remove"):
             return
-        known = {"normal", *self._qos} if kind == "qos" else {account for account, _, _ in self._associations} | {ROOT}
+        known = {NORMAL, *self._qos} if kind == "qos" else {account for account, _, _ in self._associations} | {ROOT}
         strange = next((name for name in names if (name.lower() if kind == "qos" else name) not in known), None)
         if strange is not None:
             hint = did_you_mean(strange, sorted(known)[:1000])
@@ -369,6 +426,7 @@ class _Reader:
             )
         if kind == "qos":
             gone = {name.lower() for name in names}
+            self._normal = self._normal and NORMAL not in gone
             for name in gone:
                 self._qos.pop(name, None)
             for settings in (*self._associations.values(), *self._qos.values()):
@@ -387,12 +445,23 @@ class _Reader:
             if key[0] in below or (kind == "user" and mine):
                 del self._associations[key]
 
+    def _is_normal(self, name: str) -> bool:
+        return self._normal and name.lower() == NORMAL
+
+    def _new(self, kind: str, names: Sequence[str], exists: Callable[[str], bool], where: str) -> list[str]:
+        """Return the names that do not exist yet; warn that sacctmgr adds no existing ones and changes nothing."""
+        for name in filter(exists, names):
+            self._warn(f"add {kind}", f"{name} exists already, so sacctmgr changes nothing: use modify", where)
+        return [name for name in names if not exists(name)]
+
     def _accounts(self, verb: str, names: list[str], pairs: list[tuple[str, str]], where: str) -> None:
         known = [account for account, user, _ in self._associations if not user and account != ROOT]
+        if verb != "modify":
+            names = self._new("account", names, lambda name: (name, "", "") in self._associations, where)
         for name in names or (known if verb == "modify" else []):
             settings = self._association(where, name)
-            if verb != "modify" and name != ROOT:
-                settings.setdefault("parent", ROOT)
+            if verb != "modify":
+                settings["parent"] = ROOT
             self._take(ASSOCIATION, settings, pairs, where)
 
     def _modified_users(self, names: list[str], accounts: list[str], pairs: list[tuple[str, str]], where: str) -> None:
@@ -430,6 +499,12 @@ class _Reader:
                 "an option has no value", where=where, expected="OPTION=VALUE", found=f"'{legible(option, WORD)}'"
             )
         return name.strip(), value.strip().strip("'\"")
+
+
+def _owner(account: str, user: str, partition: str) -> str:
+    """Return an association in words."""
+    owner = f"user {user} in account {account}" if user else f"account {account}"
+    return f"{owner} for partition {partition}" if partition else owner
 
 
 def _parts(text: str) -> Iterator[str]:

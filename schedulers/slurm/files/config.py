@@ -3,7 +3,7 @@
 The files beside it and accounting files are used, too.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 from typing import Any, Final, cast
 
@@ -18,7 +18,7 @@ from pipistrelle.platforms.slurm.lines import WORD
 from pipistrelle.platforms.slurm.machine import licenses_of
 from pipistrelle.platforms.slurm.nodes import SlurmNode, node_sets, nodes_named, nodes_of
 from pipistrelle.platforms.slurm.values import SlurmValueError, read_names, read_whole
-from pipistrelle.protocol.base.errors import legible, shown
+from pipistrelle.protocol.base.errors import legible, printable, shown
 from pipistrelle.schedulers.slurm.config.machine import (
     NodeSettings,
     PartitionSettings,
@@ -80,6 +80,7 @@ def slurm_config(conf: SlurmConf, beside: FilesBeside | None = None) -> tuple[Sl
     qos = {one.name for one in beside.accounting.qos}
     partitions = _partitions(conf, nodes, qos)
     findings += _unknown_names(conf, beside.accounting)
+    findings += _unused(conf, partitions, beside.accounting)
     if not qos:
         partitions, more = _without_qos(conf, partitions)
         findings += more
@@ -145,6 +146,21 @@ def _unknown_names(conf: SlurmConf, accounting: Accounting) -> list[KeyFinding]:
                 why = f"no file of accounting describes {legible(', '.join(names), WORD)}"
                 found.append(KeyFinding(setting.where, key, KeySupport.WARNED, why))
     return found
+
+
+def _unused(conf: SlurmConf, partitions: Sequence[PartitionSettings], accounting: Accounting) -> Iterator[KeyFinding]:
+    """Yield a warning for each partition that is too small for its jobs, and each association without its partition."""
+    entries = {entry.name: entry for entry in conf.entries.get("partitions", [])}
+    for one in partitions:
+        setting = entries[one.name].get("MinNodes")
+        if setting is not None and one.min_nodes > len(one.nodes):
+            why = f"partition {one.name} has only {len(one.nodes):,} nodes, so no job can run in it"
+            yield KeyFinding(setting.where, "MinNodes", KeySupport.WARNED, why)
+    for (account, user, partition), where in accounting.places.items():
+        if partition not in entries:
+            what = f"slurm.conf has no partition {partition}, so no job uses this association of user {user} "
+            why = printable(f"{what}in account {account}")
+            yield KeyFinding(where, "Partition", KeySupport.WARNED, why)
 
 
 def _seconds(of: SlurmConf | ConfEntry, key: str, default: float) -> float:

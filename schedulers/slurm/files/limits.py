@@ -149,7 +149,10 @@ class LimitOptions:
         if field in ("qos", "preempt"):
             names = read_names(text.lower())
             old = settings.get(field) or ()
-            if mode == "+":
+            if mode and field == "qos" and all(one[:1] in "+-" for one in old):  # a change of the inherited list
+                signs = dict.fromkeys(names, mode)
+                names = tuple(sign + one for one, sign in ({name[1:]: name[0] for name in old} | signs).items())
+            elif mode == "+":
                 names = (*old, *(one for one in names if one not in old))
             elif mode == "-":
                 names = tuple(one for one in old if one not in names)

@@ -1,6 +1,8 @@
 """Turn the parameters of a slurm.conf into settings of the scheduler."""
 
 import re
+from collections.abc import Iterator, Mapping
+from math import inf
 from typing import Any, Final, cast
 
 from msgspec.structs import fields
@@ -62,6 +64,8 @@ _DOUBTFUL: Final = {
         "CR_PACK_NODES": "tasks are placed as without it",
     },
 }
+#: {key of SchedulerParameters: its value for -1, which switches off the passes}
+_OFF: Final = {"sched_interval": None, "bf_interval": inf}
 _OPTION: Final = re.compile(r"([A-Za-z0-9_]+)(?:=(.*))?")
 
 
@@ -84,18 +88,31 @@ def scheduler_parameters(conf: SlurmConf) -> tuple[SchedulerParameters, list[Key
         findings.append(KeyFinding(where, shown, key.support, key.meaning))
         if key.support is not KeySupport.HONOURED or key.name not in kinds:
             continue
+        if key.name in _OFF and text == "-1":
+            values[key.name] = _OFF[key.name]
+            continue
         try:
             if key.kind == "flag":
                 values[key.name] = True if text is None else bool(read_value("flag", text))
                 continue
-            value = read_value(key.kind if key.kind.startswith("whole") else "whole", text or "")
+            value = cast(int, read_value(key.kind, text or ""))
         except SlurmValueError as error:
-            raise _wrong(shown, where, error.expected, text or "") from None
+            expected = f"{error.expected}, or -1 for none" if key.name in _OFF else error.expected
+            raise _wrong(shown, where, expected, text or "") from None
         if key.name == "sched_interval":
-            values[key.name] = None if value is None else float(cast(int, value))
-        elif value is not None:
-            values[key.name] = float(cast(int, value)) if kinds[key.name] is float else value
-    return SchedulerParameters(**values), findings
+            value = max(1, value)  # the main loop ticks once a second
+        values[key.name] = value if kinds[key.name] is int else float(value)
+    made = SchedulerParameters(**values)
+    return made, [*findings, *_useless(made, values, where)]
+
+
+def _useless(made: SchedulerParameters, values: Mapping[str, Any], where: str) -> Iterator[KeyFinding]:
+    """Yield a warning for each number of jobs that a pass never reaches, as slurmctld does."""
+    for name in ("bf_max_job_part", "bf_max_job_user", "bf_max_job_user_part", "bf_max_job_assoc"):
+        most = made.bf_max_job_test - (name == "bf_max_job_part")
+        if values.get(name, 0) > most:
+            why = f"it is not below bf_max_job_test ({made.bf_max_job_test:,}), so it limits nothing"
+            yield KeyFinding(where, f"SchedulerParameters {name}", KeySupport.WARNED, why)
 
 
 def priority_settings(conf: SlurmConf) -> PrioritySettings:

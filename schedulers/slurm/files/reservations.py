@@ -6,7 +6,7 @@ Slurm 22.05.
 
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from math import inf
 from typing import Final
 
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from pipistrelle.platforms.naming.hostlists import NameLists
 from pipistrelle.platforms.slurm.conf import SlurmConfigError
 from pipistrelle.platforms.slurm.lines import WORD
-from pipistrelle.platforms.slurm.values import SlurmValueError, read_count, read_names, read_time
+from pipistrelle.platforms.slurm.values import SlurmValueError, read_count, read_licenses, read_names, read_time
 from pipistrelle.protocol.base.errors import did_you_mean, legible, shown
 from pipistrelle.schedulers.slurm.config.machine import ReservationSettings
 
@@ -247,12 +247,7 @@ def _node_count(text: str, where: str) -> int:
 
 
 def _licenses(text: str, where: str) -> dict[str, int]:
-    found: dict[str, int] = {}
-    parts: Sequence[str] = read_names(text)
-    for part in parts:
-        name, _, count = part.replace("=", ":").partition(":")
-        try:
-            found[name] = read_count(count or "1") or 0
-        except SlurmValueError as error:
-            raise SlurmConfigError("the licences are malformed", where=where, expected=error.expected) from None
-    return found
+    try:
+        return read_licenses(text)
+    except SlurmValueError as error:
+        raise SlurmConfigError("the licences are malformed", where=where, expected=error.expected) from None

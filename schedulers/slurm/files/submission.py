@@ -8,7 +8,7 @@ from pipistrelle.platforms.errors import PlatformError
 from pipistrelle.platforms.naming.hostlists import expanded
 from pipistrelle.platforms.slurm.conf import SlurmConfigError
 from pipistrelle.platforms.slurm.gres import read_gres
-from pipistrelle.platforms.slurm.values import SlurmValueError, read_names, read_time
+from pipistrelle.platforms.slurm.values import SlurmValueError, read_licenses, read_names, read_time
 from pipistrelle.protocol.events import JobDescription
 from pipistrelle.protocol.resources.amounts import AmountError, parse_memory
 from pipistrelle.protocol.resources.request import Request
@@ -95,10 +95,6 @@ def _taken(options: Mapping[str, str], where: str) -> dict[str, Any]:
     gres = read_gres(options["gres"], where) if options.get("gres", "none").lower() != "none" else {}
     for model, count in _typed(options.get("gpus-per-node", "")):
         gres[f"{_GPU}:{model}" if model else _GPU] = count
-    licenses: dict[str, int] = {}
-    for part in read_names(options.get("licenses", "").replace(";", ",")):
-        name, _, number = part.replace("=", ":").partition(":")
-        licenses[name] = int(number or 1)
     return {
         "nodes": int(found[1]) if found else None,
         "max_nodes": int(found[2] or found[1]) if found else None,
@@ -113,7 +109,7 @@ def _taken(options: Mapping[str, str], where: str) -> dict[str, Any]:
         "mem_per_cpu": parse_memory(options["mem-per-cpu"]) if "mem-per-cpu" in options else None,
         "mem_per_gpu": parse_memory(options["mem-per-gpu"]) if "mem-per-gpu" in options else None,
         "gres": gres,
-        "licenses": licenses,
+        "licenses": read_licenses(options.get("licenses", "").replace(";", ",")),
         "exclusive": options.get("exclusive") == "",
     }
 
