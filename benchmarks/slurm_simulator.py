@@ -35,7 +35,7 @@ SHAPES = (
     ("-N 1 -n 32 --mem=187000M --exclusive", 0.14),
     ("-N 2 -n 64", 0.09),
     ("-N 4 -n 128", 0.05),
-    ("-N 1 -n 32 --mem=500G", 0.04),
+    ("-N 1 -n 32 --mem=500G", 0.01),
     ("-N 1 -n 8 --gres=gpu:1 --mem=32G", 0.04),
     ("-N 1 -n 4 --constraint=CPU-Gold-6130", 0.02),
 )
@@ -56,7 +56,7 @@ def generated(accounts: str, count: int) -> Iterator[str]:
         user = users[int(rng.zipf(1.6) - 1) % len(users)]
         begin, at = rng.uniform(0, SPAN), 0.0
         limit = int(rng.integers(len(LIMITS)))
-        typical = HOURS[limit] * 3600 * rng.uniform(0.05, 0.6)
+        typical = HOURS[limit] * 3600 * rng.uniform(0.02, 0.14)
         if rng.random() < TESTS:
             options = f"-t {LIMITS[0]} -N 1 -n 4 --mem=8G -p debug -q debug"
             typical, length = 300.0, int(rng.integers(1, 4))
