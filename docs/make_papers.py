@@ -15,8 +15,9 @@ PAGE = Path(__file__).resolve().parent / "explanation" / "papers.md"
 LOGS = """
 ## With real logs
 
-These entries of the papers need real logs: LANL's January 2018 of Grizzly, KTH-SP2 of the Parallel Workloads Archive,
-and the GPU log of Titan (TitanGPULife). They were computed with `--size small`:
+These entries of the papers need real logs: LANL's log of Grizzly of January 2018, the log KTH-SP2 of the Parallel
+Workloads Archive, and the record of Titan's GPUs (TitanGPULife). They were computed with `--size small`. A dash in the
+column "paper" means that the paper gives no number:
 
 """
 

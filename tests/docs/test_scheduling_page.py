@@ -26,7 +26,7 @@ def test_every_preset_is_documented(section, table):
     """The table of presets has the parts of each, and each is registered."""
     rows = {
         row[0].partition("]")[0].strip("`["): [cell.strip("`") for cell in row[1:]]
-        for row in table(section(PAGE, "Presets"))
+        for row in table(section(PAGE, "Schedulers"))
     }
 
     assert rows == {name: [preset.order, preset.backfill, preset.placement] for name, preset in library().items()}
