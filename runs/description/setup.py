@@ -371,8 +371,12 @@ def _remarks_of(spec: RunSpec, trace: Workload, setup: Setup) -> list[str]:
         remarks += options_remarks(setup.workloads, USED_OPTIONS)
     elif spec.program is None and spec.code is None:
         remarks += options_remarks(setup.workloads)
-    if UNMET in setup.dropped and not setup.platform.shares_nodes:
-        remarks.append("--ignore-constraints: jobs may get any nodes, whatever they request")
+    if (left := setup.dropped.get(UNMET, 0)) and not setup.platform.shares_nodes:
+        jobs = "1 job does" if left == 1 else f"{left:,} jobs do"
+        remarks.append(
+            f"{jobs} not run, because no nodes are as requested. To let all jobs run on any nodes, add "
+            "--ignore-constraints"
+        )
     if spec.cancellations == "keep" and not setup.cancels:
         remarks.append(f"--cancellations keep: no job of {trace.name} is known to have been cancelled while queued")
     options = None if not isinstance(spec.scheduler, str) or spec.program is not None else preemption_of(spec.scheduler)

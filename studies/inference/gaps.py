@@ -16,7 +16,7 @@ _LONGEST: Final = 240
 _MOST_CAUSES: Final = 3
 _MOST_CELLS: Final = 3
 #: metrics of classes of jobs: ``mean_wait_queue_batch`` has the number of its jobs in ``jobs_queue_batch``
-_STEMS: Final = ("mean_wait_", "mean_turnaround_", "mean_bounded_slowdown_")
+_STEMS: Final = ("mean_wait_", "mean_turnaround_", "mean_bounded_slowdown_", "jobs_")
 _ENDED: Final = ("completed", "killed_at_walltime", "killed")
 
 

@@ -4,11 +4,14 @@ They are the money for node-hours and for the energy that nodes use in each stat
 """
 
 from collections.abc import Mapping
+from math import inf, isfinite
 from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
 from pipistrelle.protocol.base.errors import did_you_mean, printable
+from pipistrelle.protocol.base.lengths import length_text
+from pipistrelle.server.setup.setup import Setup
 from pipistrelle.studies.errors import StudyError
 
 #: states of a node, as in the summary's ``node_seconds``
@@ -16,6 +19,8 @@ NODE_STATES: Final = ("busy", "idle", "down", "maintenance")
 _HOUR: Final = 3600.0
 #: joules per kilowatt-hour
 _KWH: Final = 3.6e6
+#: time before the first job that is worth a warning, as a share of the time to the last submission
+_EARLY: Final = 0.01
 
 Price = Annotated[float, Meta(ge=0)]
 
@@ -74,3 +79,17 @@ class Costs(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, renam
             if self.kwh is not None:
                 found["energy_cost"] = self.kwh * found["energy"]
         return found
+
+
+def costs_remark(setup: Setup) -> str | None:
+    """Return a warning if nodes cost much before the first job of a run; None if not."""
+    ends = [(float(one.submit[0]), float(one.submit[-1])) for one in setup.workloads.values() if len(one)]
+    first = min((begin for begin, _ in ends), default=inf)
+    span = setup.until if isfinite(setup.until) else max((end for _, end in ends), default=0.0)
+    if not _EARLY * span < first < inf:
+        return None
+    names = ", ".join(one.name for one in setup.workloads.values())
+    return (
+        f"costs include the time before the first job of {names}: {length_text(first)} of idle nodes. To leave it out, "
+        "set from in [run], or rebase = true in a filter step"
+    )

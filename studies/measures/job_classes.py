@@ -41,18 +41,16 @@ def check_labels(by: By, where: str) -> None:
 def class_names(by: By, workloads: Mapping[str, Workload], where: str) -> dict[str, list[str]]:
     """Return {label: the values in a run's workloads that get their own metrics}.
 
-    Values that the study names but no job has are left out. If the study gives a number of values instead, the values
-    with the most jobs are taken. If two values have equally many jobs, the first in text order is taken.
+    Values that the study names but no job has are left out, and so are all values if the workloads lack the label. If
+    the study gives a number of values instead, the values with the most jobs are taken. If two values have equally many
+    jobs, the first in text order is taken.
 
     Raises:
-        StudyError: the workloads have no such label, or too many values of it.
+        StudyError: the workloads have too many values of a label.
     """
     found = {}
     for label, told in by.items():
         counts = Counter(name for names in _labels(workloads, label).values() for name in names if name)
-        if not counts:
-            text = f"no job has a {label}"
-            raise StudyError(text, where=f"{where}.{label}", hint="Remove the line, or use a log that records it.")
         ordered = sorted(counts, key=lambda name: (-counts[name], name))
         if isinstance(told, int):
             found[label] = ordered[:told]

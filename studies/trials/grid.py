@@ -14,14 +14,17 @@ from msgspec.structs import replace
 from pipistrelle.models.samples.estimates import t_quantile
 from pipistrelle.platforms.resources.shared_nodes import shared_nodes_of
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable, shown
+from pipistrelle.protocol.base.log import logger
 from pipistrelle.protocol.resources.amounts import GPU
 from pipistrelle.runs.description.spec import Decides, RunSpec
 from pipistrelle.runs.description.spec_file import with_digests
 from pipistrelle.schedulers.plan.machine_code import has_compiler
 from pipistrelle.server.setup.setup import Setup
 from pipistrelle.studies.errors import StudyError
+from pipistrelle.studies.measures.costs import costs_remark
 from pipistrelle.studies.measures.figures import figure_names
 from pipistrelle.studies.measures.job_classes import ALL, class_names
+from pipistrelle.studies.measures.measures import Measures
 from pipistrelle.studies.measures.window import WindowError
 from pipistrelle.studies.trials.axes import column_of
 from pipistrelle.studies.trials.fills import check_fill
@@ -41,12 +44,14 @@ class Prepared:
         seeded: whether the run's failures are random.
         engine: ``reference``, ``kernel`` or ``fill``.
         why: why the engine is not the kernel; empty if it is.
+        measures: the metrics of the point's trials. Labels that the study gives a number of values have these values.
     """
 
     point: Point
     seeded: bool
     engine: str
     why: str
+    measures: Measures
 
 
 def prepared(study: Study) -> tuple[Prepared, ...]:
@@ -81,7 +86,8 @@ def prepared(study: Study) -> tuple[Prepared, ...]:
             expected="failures, or a random transformation",
             hint="Remove [replicas].",
         )
-    return tuple(_named(found, reader.own_names))
+    measures = _with_names(study.metrics, reader.names)
+    return tuple(dataclasses.replace(one, measures=measures) for one in _named(found, reader.own_names))
 
 
 class TrialMaker:
@@ -104,7 +110,7 @@ class TrialMaker:
             replica=replica,
             spec=self._study.spec_of(one.point, replica, seeded=one.seeded),
             engine=one.engine,
-            measures=self._study.metrics,
+            measures=one.measures,
             folder=self._folder,
         )
 
@@ -118,6 +124,7 @@ class _Reader:
         self.own_names: dict[str, str] = {}
         #: {label: values in any point's workload that get their own metrics}
         self.names: dict[str, set[str]] = {}
+        self._said: set[str] = set()
         #: names of the resources of shared nodes, at any point
         self.resources: set[str] = set()
 
@@ -131,7 +138,7 @@ class _Reader:
             known = check_fill(spec)
             if self._study.rule is not None:
                 _check_metric(self._study, known)
-            return Prepared(point, seeded=True, engine="fill", why="")
+            return Prepared(point, seeded=True, engine="fill", why="", measures=self._study.metrics)
         objects = self._study.objects
         setup = objects.setup(spec)
         policy = spec.key(Decides.POLICY)
@@ -141,6 +148,9 @@ class _Reader:
             if spec.code is not None and spec.code not in objects:
                 self.own_names[spec.code] = printable(made.name)
         _check_window(self._study, setup)
+        if self._study.metrics.costs is not None and (said := costs_remark(setup)) and said not in self._said:
+            self._said.add(said)
+            logger().warning("{}", said)
         nodes = shared_nodes_of(setup.platform.info)
         self.resources.update(() if nodes is None else (*nodes.resources, *((GPU,) if nodes.gpus.any() else ())))
         where = f"{self._study.where}: metrics.by"
@@ -151,7 +161,7 @@ class _Reader:
             happens.failures is not None or (spec.outages is not None and spec.repair is not None)
         )
         engine, why = self._engine(spec, setup)
-        return Prepared(point, drawn, engine, why)
+        return Prepared(point, drawn, engine, why, self._study.metrics)
 
     def _engine(self, spec: RunSpec, setup: Setup) -> tuple[str, str]:
         if self._study.engine == "reference":
@@ -168,6 +178,18 @@ class _Reader:
                 f"the kernel cannot run it: {why}", hint='With engine = "auto" the reference engine runs it.'
             )
         return "reference", why
+
+
+def _with_names(measures: Measures, known: Mapping[str, set[str]]) -> Measures:
+    """Return the metrics with the values of labels of which the study gives a number.
+
+    Every trial then has the figures of the same values, also if its own jobs have others more often.
+
+    Args:
+        known: {label: the values with the most jobs in any point's workload}.
+    """
+    by = {label: tuple(sorted(known[label])) if isinstance(told, int) else told for label, told in measures.by.items()}
+    return replace(measures, by=by)
 
 
 def _named(grid: list[Prepared], own_names: dict[str, str]) -> list[Prepared]:
@@ -197,11 +219,17 @@ def _check_metric(study: Study, known: set[str]) -> None:
 
 
 def _check_names(study: Study, known: Mapping[str, set[str]]) -> None:
-    """Raise StudyError if the study's metrics name a value of a label that no job has.
+    """Raise StudyError if no job of the study has a label that metrics name, or a named value of the label.
 
     A label is, for example, the queue.
     """
     for label, told in study.metrics.by.items():
+        if not known[label]:
+            raise StudyError(
+                f"no job of the study has the label '{label}'",
+                where=f"{study.where}: metrics.by.{label}",
+                hint="Remove the line, or use a log that records it.",
+            )
         names = [told] if isinstance(told, str) else [] if isinstance(told, int) else list(map(str, told))
         for name in names:
             if name not in (ALL, *known[label]):

@@ -49,7 +49,8 @@ def test_what_cannot_be_is_said_by_name(shell):
     assert outcome.code == 0
     assert "no pool meets its constraint 'gpu_model=h100': '6'" in outcome.err
     assert "it asks for 8 units a node" in outcome.err
-    assert "--ignore-constraints: jobs may get any nodes" in outcome.err
+    assert "2 jobs do not run, because no nodes are as requested" in outcome.err
+    assert "To let all jobs run on any nodes, add --ignore-constraints" in outcome.err
     summary = json.loads((shell.folder / "out" / "out_summary.json").read_text())
     assert summary["dropped"] == {"no nodes are as it asks": 2}
     shell.run(*command, "--partition-pools", "1=gpus").failed(

@@ -8,10 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.protocol.base.log import logger
 from pipistrelle.runs.description.setup import load_setup
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.inputs.steps import Filter
 from pipistrelle.studies.errors import StudyError
+from pipistrelle.studies.inference.gaps import gaps
+from pipistrelle.studies.inference.trials import TrialTable
 from pipistrelle.studies.inference.words import axis_words, words_of
 from pipistrelle.studies.measures.costs import Costs
 from pipistrelle.studies.measures.distributions import STEPS, quantiles_of
@@ -99,6 +102,78 @@ def test_quantiles_tell_the_share_below_any_value(waits):
         assert abs(true - known) <= 1 / STEPS + 1e-12
 
 
+LOGS = {
+    "queues": "; MaxJobs: 4\n; Queue: 1 batch\n; Queue: 2 debug\n",
+    "other": "; MaxJobs: 4\n; Queue: 1 batch\n; Queue: 2 long\n",
+    "none": "; MaxJobs: 4\n",
+}
+
+
+def write_log(path, head, queues):
+    """Write an SWF log of a job per queue number."""
+    rows = [f"{n} {n * 50} 0 100 1 -1 -1 1 100 -1 1 1 1 -1 {queue} -1 -1 -1" for n, queue in enumerate(queues, 1)]
+    path.write_text(head + "\n".join(rows) + "\n")
+
+
+@pytest.fixture
+def logs(tmp_path, monkeypatch):
+    """Return a study of three logs with different queues; the last has none."""
+    monkeypatch.chdir(tmp_path)
+    for name, queues in (("queues", [1, 1, 2, 1]), ("other", [2, 2, 1, 2]), ("none", [-1] * 4)):
+        write_log(tmp_path / f"{name}.swf", LOGS[name], queues)
+    return {"run": {"platform": "demo"}, "axes": {"workload": [f"{name}.swf" for name in LOGS]}}
+
+
+@pytest.mark.parametrize("told", [1, "all"])
+def test_logs_of_a_study_may_have_different_queues(logs, told):
+    """Every log has the figures of its own queues, also of those that only another log has most often."""
+    table = run(logs | {"metrics": {"by": {"queue": told}}}, jobs=1).table
+    columns = {name: table.column(name).to_pylist() for name in table.column_names if name.startswith("jobs_queue")}
+    trials = TrialTable.of(table)
+
+    assert columns["jobs_queue_batch"] == [3, 1, None]
+    assert columns["jobs_queue_long"] == [None, 3, None]
+    assert columns.get("jobs_queue_debug", [1, None, None]) == [1, None, None]
+    assert ("jobs_queue_debug" in columns) == (told == "all")
+    assert None not in table.column("mean_wait").to_pylist()
+    for metric in ("mean_wait_queue_long", "jobs_queue_long"):
+        missing = gaps(trials, metric)
+        assert {gap.cell["workload"]: gap.cause for gap in missing} == dict.fromkeys(
+            ("queues.swf", "none.swf"), "the workload has no such jobs"
+        )
+
+
+def test_a_label_that_no_log_has_is_refused(logs):
+    """If no log of the study has accounts, the error says so before the first trial."""
+    with pytest.raises(StudyError, match=r"metrics\.by\.account: no job of the study has the label 'account'"):
+        run(logs | {"metrics": {"by": {"account": 2}}}, jobs=1)
+
+
+@pytest.mark.parametrize(
+    ("transform", "warned"),
+    [
+        ([{"step": "filter", "begin": "1d"}], True),
+        ([{"step": "filter", "begin": "1d", "rebase": True}], False),
+        ([], False),
+    ],
+)
+def test_costs_before_the_first_job_give_a_warning(transform, warned):
+    """Idle nodes before the first job cost money; a log that begins late is named once, with what to do."""
+    study = {"run": {"platform": "demo", "transform": [*transform, {"step": "filter", "first": 50}]}}
+    study |= {"axes": {"scheduler": ["fcfs", "easy"]}, "metrics": {"costs": {"node-hour": 1}}}
+    told = []
+    sink = logger().add(lambda message: told.append(str(message)), format="{message}")
+    try:
+        table = run(study, jobs=1).table
+    finally:
+        logger().remove(sink)
+    said = [text for text in told if "before the first job of demo" in text]
+
+    assert len(said) == warned
+    assert all("1 d of idle nodes" in text and "rebase = true" in text for text in said)
+    assert all(begin >= 86400 for begin in table.column("counted_from").to_pylist()) == warned
+
+
 def test_a_study_has_the_columns_that_it_asks_for(tmp_path):
     """Figures by user, costs and distributions are columns; a precision can judge a user's mean wait."""
     study = {
@@ -120,7 +195,7 @@ def test_a_study_has_the_columns_that_it_asks_for(tmp_path):
     [
         ({"by": {"quue": "all"}}, r"metrics\.by: jobs cannot be classed by 'quue'.*Did you mean 'queue'"),
         ({"by": {"user": []}}, r"metrics\.by\.user: there are no names"),
-        ({"by": {"queue": "all"}}, r"metrics\.by\.queue: no job has a queue"),
+        ({"by": {"queue": "all"}}, r"metrics\.by\.queue: no job of the study has the label 'queue'"),
         ({"by": {"user": ["1", "nobody"]}}, r"no job of the study has the user 'nobody'"),
         ({"by": {"user": 0}}, r"by"),
         ({"costs": {}}, "there is no price"),
