@@ -4,7 +4,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Literal, Unpack, get_args
 
-from pipistrelle.api.options import Name, OptionError, StepTable, path_text, spec_of
+from pipistrelle.api.options import Name, OptionError, StepLike, path_text, spec_of
 from pipistrelle.platforms import catalogue as platforms
 from pipistrelle.platforms.description import Platform
 from pipistrelle.protocol.base.errors import did_you_mean
@@ -83,12 +83,13 @@ def generate_workload(jobs: int, units: int, *, seed: int = 1, load: float = 0.8
     return generator.generate(jobs=jobs, units=units, seed=seed, load=load, name=name)
 
 
-def transform_workload(workload: Workload, *steps: StepTable) -> Workload:
+def transform_workload(workload: Workload, *steps: StepLike) -> Workload:
     """Return a changed copy of a workload.
 
     Args:
-        steps: the changes, such as ``{"step": "scale", "load": 0.9}``; the same tables as ``[[transform]]`` in a run's
-            TOML file. docs/how-to/workload-tools.md lists them.
+        steps: the changes, such as ``scale --load 0.9``, as in the option ``--transform`` of ``pipistrelle run``; or
+            tables such as ``{"step": "scale", "load": 0.9}``, as ``[[transform]]`` in a run's TOML file.
+            docs/how-to/workload-tools.md lists them.
 
     Raises:
         PipistrelleError: a step is wrong, or does not suit the workload.

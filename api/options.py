@@ -10,11 +10,12 @@ from os import PathLike, fspath
 from typing import Any, Final, Literal, TypedDict
 
 import msgspec
-from msgspec.structs import fields
+from msgspec.structs import FieldInfo, fields
 
 from pipistrelle.protocol.base.errors import PipistrelleError, did_you_mean, printable
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.description.spec_file import convert_spec, read_spec
+from pipistrelle.runs.inputs.step_texts import parse_steps
 from pipistrelle.runs.inputs.steps import Step
 from pipistrelle.traces.logs.kinds import Units
 from pipistrelle.traces.workload import decimal_text
@@ -23,8 +24,9 @@ from pipistrelle.traces.workload import decimal_text
 Name = str | PathLike[str]
 #: a length of time: text such as ``36h``, a number of seconds, or a timedelta
 Length = str | float | timedelta
-#: a step that changes a workload: a table such as ``{"step": "scale", "load": 0.9}``
-StepTable = Mapping[str, Any] | Step
+#: a step that changes a workload: text such as ``scale --load 0.9``, or a table such as ``{"step": "scale", "load":
+#: 0.9}``; a text may have several steps, separated by ``then``
+StepLike = str | Mapping[str, Any] | Step
 #: arguments of `run` that are not fields of `RunKeywords`
 _OWN: Final = ("workload", "platform", "scheduler", "out", "overwrite", "progress", "record", "description")
 #: fields of `RunSpec` that a run fills in itself
@@ -49,7 +51,7 @@ class RunKeywords(TypedDict, total=False):
     units: Units
     timezone: str
     columns: str
-    transform: StepTable | Sequence[StepTable]
+    transform: StepLike | Sequence[StepLike]
     ignore_constraints: bool
     partition_pools: str | Sequence[str]
     from_: str
@@ -149,11 +151,32 @@ def spec_of(options: Mapping[str, Any], description: Name | None, where: str) ->
             names = sorted({*known, *_OWN})
             raise OptionError(f"there is no option '{printable(name)}'", where=where, hint=did_you_mean(name, names))
     told = [(known[name], value) for name, value in options.items() if value is not None]
-    given = {one.encode_name: plain(value, one.type) for one, value in told}
+    given = {one.encode_name: keyword(one, value, where) for one, value in told}
     if description is None:
         return convert_spec(given, where)
     return convert_spec(
         {**msgspec.to_builtins(read_spec(path_text(description, "description", where))), **given}, where
+    )
+
+
+def keyword(field: FieldInfo, value: Any, where: str) -> Any:
+    """Convert a keyword's value as `plain` does; steps that change a workload may be texts."""
+    return plain(_steps(value, where) if field.name == "transform" else value, field.type)
+
+
+def _steps(value: Any, where: str) -> list[Any]:
+    """Return the steps that a value of ``transform`` describes, as tables and `Step` objects."""
+    if isinstance(value, str):
+        return list(parse_steps(value, f"{where}: transform"))
+    if isinstance(value, Mapping | Step):
+        return [value]
+    if isinstance(value, Sequence):
+        return [step for one in value for step in _steps(one, where)]
+    raise OptionError(
+        "transform: not a change of the workload",
+        where=where,
+        expected="'scale --load 0.9', or {'step': 'scale', 'load': 0.9}",
+        found=printable(repr(value)),
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from msgspec.structs import fields
 
-from pipistrelle.api.options import Name, OptionError, path_text, plain
+from pipistrelle.api.options import Name, OptionError, keyword, path_text, plain
 from pipistrelle.api.plots import axes_of
 from pipistrelle.api.progress import study_progress
 from pipistrelle.api.tables import Table, imported
@@ -445,8 +445,10 @@ def _options(values: Mapping[str, Any] | None) -> dict[str, Any]:
     found = {}
     for name, value in (values or {}).items():
         one = known.get(name.replace("-", "_"))
-        kind = None if one is None or one.name == "scheduler" else one.type
-        found[_dashed(name) if one is None else one.encode_name] = plain(value, kind)
+        if one is None or one.name == "scheduler":
+            found[_dashed(name)] = plain(value)
+        else:
+            found[one.encode_name] = keyword(one, value, "study")
     return found
 
 

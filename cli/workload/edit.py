@@ -4,6 +4,7 @@ from typing import Final
 
 from pipistrelle.cli.workload.steps import StepCommand
 from pipistrelle.models.workloads import FIELDS
+from pipistrelle.runs.inputs.step_texts import WALLCLOCK_LIMIT
 from pipistrelle.runs.inputs.steps import Copy, Filter, Merge, Redraw, Scale, Shuffle
 
 _NAMED: Final = {
@@ -57,7 +58,7 @@ scale_step = StepCommand(
         "machine_size": "\tWith --load: size of the machine in units (nodes or processors).\tas in IN",
         "seed": _SEED,
     },
-    walltime="--wallclock-limit",
+    walltime=f"--{WALLCLOCK_LIMIT}",
 )
 merge_step = StepCommand(
     Merge,

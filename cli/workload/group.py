@@ -5,9 +5,8 @@ from typing import Final
 import click
 
 from pipistrelle.cli.doors import LazyGroup
+from pipistrelle.runs.inputs.step_texts import THEN, split_steps
 
-#: word between two steps
-THEN: Final = "then"
 #: key of the later steps in the context
 LATER: Final = "pipistrelle.workload.later"
 
@@ -24,14 +23,3 @@ class StepGroup(LazyGroup):
                 ctx.fail(f"'{THEN}' follows only {', '.join(steps)}, not '{first[0]}'.")
             ctx.meta[LATER] = later
         return super().parse_args(ctx, first)
-
-
-def split_steps(words: list[str]) -> list[list[str]]:
-    """Split the words of a command line at each ``then``; return the words of each step."""
-    steps: list[list[str]] = [[]]
-    for word in words:
-        if word == THEN:
-            steps.append([])
-        else:
-            steps[-1].append(word)
-    return steps

@@ -12,9 +12,10 @@ from pipistrelle.cli.options.files import output_option, reading_but_zone, readi
 from pipistrelle.cli.options.names import completed
 from pipistrelle.cli.options.sections import Command
 from pipistrelle.cli.terminal.guard import refuse_overwriting
-from pipistrelle.cli.workload.group import LATER, THEN, split_steps
+from pipistrelle.cli.workload.group import LATER
 from pipistrelle.protocol.base.errors import did_you_mean, printable
 from pipistrelle.runs.inputs.named import clock_zone, load_workload, reading_for
+from pipistrelle.runs.inputs.step_texts import THEN, split_steps
 from pipistrelle.runs.inputs.steps import AnyStep, Filter, Merge
 from pipistrelle.traces.clean import faults_text
 from pipistrelle.traces.errors import counted

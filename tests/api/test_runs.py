@@ -91,6 +91,19 @@ def test_changes_also_apply_to_objects(jobs: pp.Workload, machine: pp.Platform) 
     assert busy.summary.jobs < 80
 
 
+def test_changes_may_be_texts_of_the_command_line(jobs: pp.Workload, machine: pp.Platform) -> None:
+    """A text, a list of texts and tables, and a table give equal runs; a wrong text gets an example."""
+    text = pp.run(jobs, machine, transform="filter --first 50 then scale --load 3.0")
+    mixed = pp.run(jobs, machine, transform=["filter --first 50", {"step": "scale", "load": 3.0}])
+
+    assert len(text.jobs) == 50
+    assert pp.compare(text, mixed).same
+    assert len(pp.transform_workload(jobs, "filter --first 5", "copy --times 2")) == 10
+    for wrong in ("scaled --load 3", 3):
+        with pytest.raises(pp.PipistrelleError, match=r"transform: .*'scale --load 0\.9'"):
+            pp.run(jobs, machine, transform=wrong)  # type: ignore[arg-type]
+
+
 def test_results_without_a_folder_are_deleted_with_the_run(jobs: pp.Workload, machine: pp.Platform) -> None:
     """The temporary folder is there as long as the run is."""
     found = pp.run(jobs, machine)

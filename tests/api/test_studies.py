@@ -214,7 +214,7 @@ def test_variants_name_objects_of_one_class() -> None:
     """A table with a name tells two objects apart that have the same name; each trial begins with a fresh copy."""
     scheduler = ShortestFirst()
     found = pp.study(
-        run={"workload": small(), "transform": {"step": "shuffle"}},
+        run={"workload": small(), "transform": "shuffle"},
         axes={"policy": [{"name": "a", "scheduler": scheduler}, {"name": "b", "scheduler": ShortestFirst}]},
         replicas=2,
         engine="reference",
