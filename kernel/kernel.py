@@ -28,6 +28,7 @@ from pipistrelle.platforms.failures.outage import Outages
 from pipistrelle.platforms.maintenance.plan import Maintenance
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.runs.description.spec import RunSpec
+from pipistrelle.schedulers.plan.machine_code import is_cached
 from pipistrelle.schedulers.policy.interfaces import Policy
 from pipistrelle.server.attempts.accounting import CHECKED_AT, give_up_fruitless, give_up_hopeless
 from pipistrelle.server.engine.stalls import MAX_FRUITLESS
@@ -54,6 +55,11 @@ _STALLS: Final = {
         "The jobs need more units than are ever up together.",
     ),
 }
+
+
+def is_compiled() -> bool:
+    """Return whether the machine code of the kernel is in the cache, so that a run need not wait for a minute."""
+    return is_cached(loop.advance)
 
 
 class KernelRun(NamedTuple):

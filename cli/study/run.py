@@ -103,17 +103,19 @@ def _print_estimate(found: "StudyEstimate", workers: int | None) -> None:
 
     left = found.trials - found.done
     replicas = found.trials // found.points
+    most = "at most " if found.uncompiled else ""
     facts = [
         ("points", f"{found.points:,}"),
         ("trials", f"{found.trials:,}, {replicas:,} of each point"),
         ("done", f"{found.done:,}"),
         ("start", f"{time_text(found.start)} in each worker"),
-        ("a trial", f"{time_text(found.seconds)}, the mean of {found.measured}"),
+        ("a trial", f"{most}{time_text(found.seconds)}, the mean of {found.measured}"),
     ]
     if workers is None:
-        facts.append(("in all", f"{time_text(found.seconds * left)} of workers' time"))
+        facts.append(("in all", f"{most}{time_text(found.seconds * left)} of workers' time"))
     else:
-        facts.append(
-            ("in all", f"{time_text(bool(left) * found.start + found.seconds * left / workers)} on {workers} workers")
-        )
+        whole = bool(left) * found.start + found.seconds * left / workers
+        facts.append(("in all", f"{most}{time_text(whole)} on {workers} workers"))
+    if found.uncompiled:
+        facts.append(("kernel", "not compiled yet: the first trial takes about a minute longer"))
     print_facts(facts)

@@ -61,6 +61,18 @@ def compiled_by_numba(function: Callable[..., Any], files: Iterable[Path], **opt
         config.CACHE_DIR = wanted
 
 
+def is_cached(function: Callable[..., Any]) -> bool:
+    """Return whether a function that numba compiles has its machine code in the cache.
+
+    A plain function needs none.
+    """
+    stats = getattr(function, "stats", None)
+    if stats is None:
+        return True
+    folder = stats.cache_path
+    return folder is not None and any(Path(folder).glob(f"*.{function.__name__}-*.nbi"))
+
+
 @cache
 def replaced(function: Callable[..., Any], by: Callable[..., Any]) -> None:
     """Make compiled code call ``by`` instead of ``function``."""

@@ -6,15 +6,18 @@ import os
 import signal
 import subprocess
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pipistrelle.protocol.base.errors import PipistrelleError
+from pipistrelle.schedulers.plan.machine_code import compiled_by_numba, is_cached
 from pipistrelle.studies.trials.journal import JOURNAL, Journal
 from pipistrelle.studies.trials.results import TRIALS
 from pipistrelle.studies.trials.study import Study
+from pipistrelle.studies.workers import campaign
 from pipistrelle.studies.workers.campaign import estimate, run
 
 STUDY = {
@@ -258,6 +261,38 @@ def test_an_estimate_runs_a_trial_or_two_and_writes_nothing(tmp_path):
 
     run(study(replicas=1), tmp_path, jobs=1)
     assert estimate(study(), tmp_path).done == 4
+
+
+def test_an_estimate_does_not_compile_the_kernel(monkeypatch):
+    """If the kernel is not compiled, the reference engine runs the measured trials, and the estimate says so."""
+    pytest.importorskip("numba")
+    engines = []
+    monkeypatch.setattr(campaign, "carry_out", lambda trial, objects: engines.append(trial.engine))
+    found = {}
+    for compiled in (False, True):
+        monkeypatch.setattr(campaign, "_is_compiled", lambda compiled=compiled: compiled)
+        found[compiled] = estimate(study(engine="auto")).uncompiled, set(engines)
+        engines.clear()
+
+    assert found == {False: (True, {"reference"}), True: (False, {"kernel"})}
+
+
+def test_machine_code_in_the_cache_is_found(monkeypatch, tmp_path):
+    """A compiled function is in the cache after its first call; a plain function needs no machine code."""
+    numba = pytest.importorskip("numba")
+    if numba.config.DISABLE_JIT:
+        pytest.skip("numba compiles nothing")
+    source = tmp_path / "twice.py"
+    source.write_text("def twice(number):\n    return 2 * number\n")
+    spec = spec_from_file_location("twice", source)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    made = compiled_by_numba(module.twice, (source,))
+
+    assert is_cached(module.twice)
+    assert not is_cached(made)
+    assert made(4) == 8
+    assert is_cached(made)
 
 
 def test_the_kernel_has_the_same_figures(tmp_path):
