@@ -181,9 +181,9 @@ class _Reader:
 
 
 def _with_names(measures: Measures, known: Mapping[str, set[str]]) -> Measures:
-    """Return the metrics with the values of labels of which the study gives a number.
+    """Return the metrics with names instead of numbers of values.
 
-    Every trial then has the figures of the same values, also if its own jobs have others more often.
+    So every trial has the figures of the same queues or users, even if its own jobs use different ones most.
 
     Args:
         known: {label: the values with the most jobs in any point's workload}.
