@@ -72,9 +72,11 @@ def generate_command(
     line gives the number of nodes and the time span, which 'failures show' and 'failures fit' read.
     """
     if (platform is None) == (nodes is None):
-        raise click.UsageError("give either --platform or --nodes.")
+        raise click.UsageError("give exactly one of --platform and --nodes.")
     if not failures and platform is None:
-        raise click.UsageError("give --failures, or a platform with [[failures]].")
+        raise click.UsageError(
+            "there is no failure model: give --failures, or a --platform whose file has [[failures]]."
+        )
     import_numpy()
     # Imported late, here and below, so that help starts fast.
     from pipistrelle.platforms.description import homogeneous

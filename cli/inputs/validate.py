@@ -88,7 +88,7 @@ def command(files: Sequence[str], sort: bool, **reading: Any) -> int:
         if report is not None:
             report.print_table()
     if any(value not in (None, False, "nodes") for value in reading.values()) and not logs and not wrong:
-        raise click.UsageError("--units, --timezone, --columns and --strict apply to logs of centres only.")
+        raise click.UsageError("--units, --timezone, --columns and --strict apply only to logs of PBS, Slurm and Maui.")
     return PipistrelleError.exit_code if wrong else 0
 
 

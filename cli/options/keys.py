@@ -49,7 +49,9 @@ def listening_keys(
     """
     _check(curve, clients, server_key, insecure=insecure)
     if server_key is not None:
-        raise click.UsageError("--server-key is for the side that connects: this one listens, with --clients DIR.")
+        raise click.UsageError(
+            "--server-key is for the side that connects. This side listens: give --clients DIR instead."
+        )
     if curve is None:
         return None
     from pipistrelle.runs.inputs.keys import listener_keys  # most runs need none
@@ -66,7 +68,9 @@ def calling_keys(
     """
     _check(curve, clients, server_key, insecure=insecure)
     if clients is not None:
-        raise click.UsageError("--clients is for the side that listens: this one connects, with --server-key FILE.")
+        raise click.UsageError(
+            "--clients is for the side that listens. This side connects: give --server-key FILE instead."
+        )
     if curve is None:
         return None
     if server_key is None:
@@ -80,4 +84,4 @@ def _check(curve: Path | None, clients: Path | None, server_key: Path | None, *,
     if curve is None and (clients or server_key):
         raise click.UsageError("--clients and --server-key need --curve.")
     if curve is not None and insecure:
-        raise click.UsageError("--insecure and --curve exclude each other.")
+        raise click.UsageError("--insecure and --curve exclude each other: omit one of them.")

@@ -63,9 +63,11 @@ def job_command(
     """
     of = {name: value for name, value in labels.items() if value is not None}
     if (job is None) != bool(of):
-        raise click.UsageError("name either a JOB, or its owner with --user, --group, --account, --queue or --qos.")
+        raise click.UsageError("give either a JOB, or all jobs of a --user, --group, --account, --queue or --qos.")
     if of and at is not None:
-        raise click.UsageError("--at needs a JOB; 'explain queue' shows all jobs that waited at a time.")
+        raise click.UsageError(
+            "--at needs a JOB. 'pipistrelle explain queue' shows all jobs that were queued at a time."
+        )
     # Imported late, so that help starts fast.
     from pipistrelle.reports.explain.index import open_index
 

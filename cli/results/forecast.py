@@ -110,7 +110,7 @@ def command(
     """
     live = [*squeue, *scontrol, *sinfo, *sshare]
     if not (squeue or scontrol):
-        raise click.UsageError("give the queue with --squeue or --scontrol.")
+        raise click.UsageError("the queued jobs are missing: give --squeue FILE or --scontrol FILE.")
     refuse_overwriting([*live, config, *accounting, *history], [as_csv, page])
     import_numpy()
     from pipistrelle.cli.results.explain_text import print_columns
@@ -143,7 +143,7 @@ def command(
     for remark in found.remarks:
         logger().warning("{}", remark)
     if found.faults:
-        logger().warning("rows that cannot be read, skipped: {:,}; the first: {}", len(found.faults), found.faults[0])
+        logger().warning("{:,} rows cannot be read and are left out; the first: {}", len(found.faults), found.faults[0])
     if as_csv is not None:
         write_output(as_csv, texts.csv(), "--csv")
     if page is not None:

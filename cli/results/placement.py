@@ -73,7 +73,7 @@ def report_command(
     if picture is not None and not is_picture(picture):
         raise click.UsageError(f"--picture draws SVG or PNG: name an .svg or .png file, not '{picture.name}'.")
     if at is not None and picture is None and not links:
-        raise click.UsageError("--at needs --picture or --links: it is the simulated time that they show.")
+        raise click.UsageError("--at needs --picture or --links, which show this simulated time.")
     files = [path for path in (jobs, picture) if path is not None]
     refuse_overwriting([str(path) for path in run.glob("out_*")] if run.is_dir() else [], files)
     placed = read_placed_run(run)

@@ -37,7 +37,7 @@ def command(runs: tuple[Path, ...], page: Path, repeat: bool, estimates: int | N
     pipistrelle report pipistrelle-out/demo-easy-1 -o easy.html
     """
     if trust and not repeat and estimates is None:
-        raise click.UsageError("--trust goes with --explain or --estimates.")
+        raise click.UsageError("--trust needs --explain or --estimates.")
     files = [str(path) for run in runs if run.is_dir() for path in run.iterdir() if path.name.startswith("out_")]
     refuse_overwriting(files, [page])
     import_numpy()

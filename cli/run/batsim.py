@@ -63,7 +63,7 @@ class BatsimCommand(Command):
                 given = error.option_name
                 name = self._whole(ctx, given)
                 if name in REFUSED:
-                    raise click.UsageError(f"{given} cannot be honoured: {REFUSED[name]}.", ctx) from None
+                    raise click.UsageError(f"{given} is not supported: {REFUSED[name]}.", ctx) from None
                 if name is None:
                     raise
                 words = [name + word[len(given) :] if word.partition("=")[0] == given else word for word in words]
@@ -220,7 +220,9 @@ def _check(ctx: click.Context, options: dict[str, Any]) -> None:
     if options["no_sched"]:
         for name in _FOR_A_SCHEDULER:
             if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-                raise click.UsageError(f"--no-sched uses no --{name.replace('_', '-')}: omit one of them.")
+                raise click.UsageError(
+                    f"--no-sched runs without a scheduler, and --{name.replace('_', '-')} needs one: omit one of them."
+                )
 
 
 def _run(verbosity: str, options: dict[str, Any]) -> None:

@@ -28,7 +28,7 @@ def _the_only(context: click.Context, param: click.Parameter, values: tuple[str,
     For ``--workload``, return a tuple of at most one value, because ``pipistrelle-batsim`` may have several workloads.
     """
     if len(values) > 1:
-        raise click.BadParameter(f"given {len(values)} times, but only once is possible.", context, param)
+        raise click.BadParameter(f"given {len(values)} times, but possible only once.", context, param)
     if param.name == "workload":  # a Batsim run may have several
         return values
     return values[0] if values else None

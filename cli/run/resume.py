@@ -107,7 +107,7 @@ def command(
     if words is not None and not any(PLACEHOLDER in word for word in words):
         raise unknown_scheduler(words[0])
     if overwrite and out is None:
-        raise click.UsageError("--overwrite goes with --out: without it the run continues in its own folder.")
+        raise click.UsageError("--overwrite needs --out: without --out, the run continues in its own folder.")
     if other and out is None:
         raise click.UsageError("another scheduler needs a new output folder: give --out FOLDER.")
     import_numpy()
@@ -133,7 +133,7 @@ def command(
         check_scheduler(spec)
     foreign = spec.code if spec.program is None else " ".join(spec.program)
     if foreign and not (trust or words is not None or "scheduler" in given):
-        raise click.UsageError(f"the run's scheduler is code, {foreign}, which needs --trust.")
+        raise click.UsageError(f"the run's scheduler is a program or code of its own, which needs --trust: {foreign}.")
     inside = kept.header.in_process and not (other and spec.program is not None)
     announce = announcing(out or kept.folder, form, connects=spec.dialect == "batsim")
     connection = _connection(spec, reached, announce, ctx.find_root().params["verbose"], inside=inside)
@@ -178,10 +178,14 @@ def _connection(
     curve, clients, server_key = reached["curve"], reached["clients"], reached["server_key"]
     calls = spec.dialect == "batsim" and spec.program == () and not inside
     if connect is not None and not calls:
-        raise click.UsageError("--connect is for a scheduler in Batsim's dialect that you start yourself.")
+        raise click.UsageError(
+            "--connect is only for a scheduler in Batsim's dialect that you start yourself: omit it."
+        )
     if inside:
         if endpoint or curve or clients or server_key:
-            raise click.UsageError("the run's scheduler runs in the server: omit --endpoint, --curve and its keys.")
+            raise click.UsageError(
+                "the run's scheduler runs in the server's process: omit --endpoint, --curve and its keys."
+            )
         return None
     ways = {"allow_remote": insecure, **{name: reached[name] for name in ("hello_timeout", "decision_timeout")}}
     if calls:

@@ -119,7 +119,7 @@ def command(ctx: click.Context, /, spec_file: Path | None, in_process: bool, out
     words: list[str] | None = ctx.obj
     how = Ways.taken(options)
     if how.overwrite and out is None:
-        raise click.UsageError("--overwrite goes with --out: without it each run has a new folder.")
+        raise click.UsageError("--overwrite needs --out: without --out, each run gets a new folder.")
     own = words is None and not (spec_file is None and is_ours(options["scheduler"]))
     if not (in_process and own):  # a user's policy may need threads
         import_numpy()
@@ -141,7 +141,7 @@ def command(ctx: click.Context, /, spec_file: Path | None, in_process: bool, out
             _check_in_process(ctx, spec, options)
         policy = None if alone or spec.program is not None else spec.make_policy()
     if options["insecure"] and options["endpoint"] is None:
-        raise click.UsageError("--insecure goes with --endpoint: a private socket is never remote.")
+        raise click.UsageError("--insecure needs --endpoint: without it, other machines cannot connect anyway.")
     spec, setup = read_inputs(
         spec, spec_file, [*(output_files(out) if out is not None else ()), how.timings, how.record]
     )
@@ -169,10 +169,10 @@ def command(ctx: click.Context, /, spec_file: Path | None, in_process: bool, out
 def _check_in_process(ctx: click.Context, spec: "RunSpec", connection: dict[str, Any]) -> None:
     """Raise a usage error for options that have no effect in one process."""
     if spec.program is not None:
-        raise click.UsageError("a program cannot run inside the server: omit --in-process.")
+        raise click.UsageError("a scheduler that is a program cannot run inside the server: omit --in-process.")
     for name in connection:
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"--in-process uses no --{name.replace('_', '-')}: omit one of them.")
+            raise click.UsageError(f"--in-process and --{name.replace('_', '-')} exclude each other: omit one of them.")
     if spec.dialect == "batsim":
         raise click.UsageError("--in-process uses no protocol: omit --dialect batsim.")
 
@@ -180,7 +180,9 @@ def _check_in_process(ctx: click.Context, spec: "RunSpec", connection: dict[str,
 def unknown_scheduler(scheduler: str) -> click.UsageError:
     """Return the error for an unknown scheduler."""
     if os.path.isdir(scheduler):
-        return click.UsageError(f"the folder '{scheduler}' has no {FOREIGN_FILE}, which says how its scheduler is run.")
+        return click.UsageError(
+            f"the folder '{scheduler}' has no {FOREIGN_FILE}, which says how to start its scheduler."
+        )
     if hint := classes_in(scheduler):
         return click.UsageError(f"there is no scheduler '{scheduler}'. {hint}")
     return click.UsageError(

@@ -81,7 +81,7 @@ def command(
     if dialect == "batsim" and (bind is None or connect is not None):
         raise click.UsageError("--dialect batsim needs --bind ADDRESS, not --connect: the scheduler listens.")
     if dialect == "batsim" and cancellations:
-        raise click.UsageError("--cancellations has no effect with --dialect batsim.")
+        raise click.UsageError("--cancellations has no effect with --dialect batsim: omit it.")
     if dialect == "native" and bind is not None:
         raise click.UsageError("--bind needs --dialect batsim. Otherwise give the server's address with --connect.")
     if is_ours(name):  # a policy of the user's own may want threads

@@ -72,7 +72,7 @@ def command(
     """
     how = Ways.taken(options)
     if how.record is not None and await_reconnect is not None:
-        raise click.UsageError("--await-reconnect records its own session: omit --record.")
+        raise click.UsageError("--await-reconnect already records the messages, for the next scheduler: omit --record.")
     import_numpy()
     # Imported late, so that help starts fast.
     from pipistrelle.protocol.base.lengths import parse_seconds
@@ -85,14 +85,16 @@ def command(
         if connect is None:
             raise click.UsageError("--dialect batsim needs --connect ADDRESS, because the scheduler listens.")
         if awaits is not None:
-            raise click.UsageError("--await-reconnect needs the native dialect; use snapshots and 'resume' instead.")
+            raise click.UsageError(
+                "--await-reconnect needs the native dialect; use --snapshot-every and 'pipistrelle resume' instead."
+            )
         if endpoint is not None:
             raise click.UsageError("with --dialect batsim the server does not listen: omit --endpoint.")
     elif connect is not None:
         raise click.UsageError("--connect needs --dialect batsim. Otherwise the server listens, at --endpoint.")
     elif (insecure or curve) and endpoint is None:
         option = "--curve" if curve else "--insecure"
-        raise click.UsageError(f"{option} goes with --endpoint: a private socket is never remote.")
+        raise click.UsageError(f"{option} needs --endpoint: without it, other machines cannot connect anyway.")
     spec, setup = read_inputs(spec, spec_file, [*output_files(out), how.timings, how.record])
 
     connection: Connection

@@ -52,10 +52,10 @@ class Ways(NamedTuple):
         )
         every, most, leave = (options.pop(name) for name in ("snapshot_every", "keep_snapshots", "leave_snapshots"))
         if record is not None and every is not None:
-            raise click.UsageError("--snapshot-every records its own session: omit --record.")
+            raise click.UsageError("--snapshot-every already records the messages, for its snapshots: omit --record.")
         form = form_of(as_json=options.pop("as_json"), quiet=options.pop("quiet"))
         if live and progress is False:
-            raise click.UsageError("--live and --no-progress exclude each other.")
+            raise click.UsageError("--live and --no-progress exclude each other: omit one of them.")
         keeping = None if every is None else (every, most, leave)
         return cls(progress, live, page, form, timings, record, keeping, options.pop("overwrite"))
 
@@ -117,5 +117,5 @@ def simulate(
 def form_of(*, as_json: bool, quiet: bool) -> "Form":
     """Return how the results are printed: as a table, as JSON, or not at all."""
     if as_json and quiet:
-        raise click.UsageError("--json and --quiet exclude each other.")
+        raise click.UsageError("--json and --quiet exclude each other: omit one of them.")
     return "json" if as_json else "quiet" if quiet else "table"

@@ -76,7 +76,7 @@ def command(config: Path, workload: str, reservations: Path | None, until: str, 
     for remark in found.remarks:
         logger().warning("{}", remark)
     if found.left:
-        logger().warning("jobs still wait or run at the end of the recording")
+        logger().warning("the recording ended before all jobs did; raise --until to record all")
     if found.changes:
         show(f"keys replaced or left out: {', '.join(found.changes)}")
     show(

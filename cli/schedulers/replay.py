@@ -81,9 +81,11 @@ def command(
     if scheduler is None and words is None:
         spec = convert_spec(reader.header.spec, f"{session}")
         if spec.code is not None:
-            raise click.UsageError(f"the session's scheduler is code, {spec.code}: name it with --scheduler.")
+            raise click.UsageError(f"the recorded run used the scheduler code {spec.code}: give it with --scheduler.")
         if spec.program:
-            raise click.UsageError("the session's scheduler was a program: name a program with --scheduler.")
+            raise click.UsageError(
+                "the recorded run used a scheduler program: give it with --scheduler CMD... {endpoint}."
+            )
     else:
         spec = RunSpec(scheduler=tuple(words) if words is not None else str(scheduler), **parts)
     check_scheduler(spec)

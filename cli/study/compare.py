@@ -153,7 +153,7 @@ def chosen_values(trials: "TrialTable", axis: str, text: str | None) -> "list[Va
         raise click.UsageError(f"--values takes two or more values separated by commas, not '{text}'.")
     found = [trials.value(axis, part) for part in parts]
     if len(set(found)) < len(found):
-        raise click.UsageError("--values needs different values.")
+        raise click.UsageError("--values names a value twice: give different values.")
     return found
 
 

@@ -169,7 +169,7 @@ def break_even_command(
     where = 0 if at is None else curves.labels.index(trials.value(x, at))
     reached, met = break_even(curves, targets, where)
     if by is None and not targets:
-        raise click.UsageError("there is only one curve: give a --target.")
+        raise click.UsageError("there is only one curve, so none to compare it with: give --target VALUE.")
     # a result beyond the axis in every resample is shown only if there is no other
     shown = [one for one in met if len({one["at"], one["low"], one["high"]}) > 1] or met
     text = _axis_text(curves.x[0], curves.x[-1], is_timed(trials, x))

@@ -72,7 +72,7 @@ def _read(sources: Sequence[str], *, sort: bool, **reading: Any) -> "Workload":
 
     if len(sources) > 1:
         if sort:
-            raise click.UsageError("--sort goes with a single SWF log.")
+            raise click.UsageError("--sort needs a single SWF log.")
         for name in sources:
             require_text(name)
         return load_parts([Path(name) for name in sources], **reading)

@@ -78,9 +78,9 @@ def generate_command(
     from pipistrelle.traces.load import not_kept, save
 
     if classes is not None and like is not None:
-        raise click.UsageError("give either --classes or --like.")
+        raise click.UsageError("--classes and --like exclude each other: omit one of them.")
     if like is None and (given := [name for name in ("serial", "page") if others[name] is not None]):
-        raise click.UsageError(f"--{given[0]} goes with --like.")
+        raise click.UsageError(f"--{given[0]} needs --like.")
     if like is not None:
         workload = _like(like, output, seed, machine_size, jobs=jobs, load=load, **others)
     elif classes is not None:
@@ -108,7 +108,9 @@ def _by_classes(
     from pipistrelle.models.workloads.classes import load_classes
 
     if sizes != (None, None):
-        raise click.UsageError("the file of --classes sets these values: omit --jobs and --machine-size.")
+        raise click.UsageError(
+            "--classes sets the number of jobs and the machine's size: omit --jobs and --machine-size."
+        )
     refuse_overwriting([classes], [output])
     found = load_classes(classes)
     workload = generate_jobs(found, seed, **wanted)
@@ -133,7 +135,9 @@ def _like(
     refuse_overwriting([like], [output, page])
     if is_model(like) and (page is not None or machine_size is not None):
         option, hint = ("--page", "; 'workload compare' takes any two workloads") if page else ("--machine-size", "")
-        raise click.UsageError(f"{option} needs a log in --like: a model has no jobs, and has its own machine{hint}.")
+        raise click.UsageError(
+            f"{option} needs a log in --like, because a model has no jobs and sets the machine size itself{hint}."
+        )
     model, log = _model(like, machine_size)
     workload = generate_like(model, seed, **wanted)
     if page is not None and log is not None:

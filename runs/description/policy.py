@@ -158,7 +158,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
                 "the scheduler slurmctld needs the configuration of a cluster",
                 where="--config",
                 expected="--config slurm.conf",
-                hint="'pipistrelle help slurmctld' tells more.",
+                hint="'pipistrelle help slurmctld' describes its needs.",
             )
         own = (sys.executable, "-m", "pipistrelle.cli", "schedule", SLURMCTLD, "--quiet")
         return (*own, "--config", self.config, "--connect", PLACEHOLDER)
@@ -282,7 +282,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         assert isinstance(name, str), "a program"
         if self.folder is not None:
             raise SchedulerChoice(
-                "a folder's scheduler runs as a program of its own",
+                "the scheduler in a folder can only run as a program of its own",
                 where=printable(self.folder),
                 hint=f"Start it with 'pipistrelle run --scheduler {printable(self.folder)}'.",
             )

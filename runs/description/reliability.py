@@ -50,7 +50,7 @@ def load_reliability(spec: RunSpec, machine: "Platform | SimGridPlatform", workl
         checkpoint=spec.checkpoint, dump=spec.dump, read=spec.read, spares=spec.spares, resilience=spec.resilience
     )
     if not math.isfinite(spec.reliability_factor):
-        raise InputError("a factor of the rates is not finite", where="--reliability-factor")
+        raise InputError("the factor of the failure rates is not a finite number", where="--reliability-factor")
     repair = None
     if spec.repair is not None:
         from pipistrelle.platforms.failures.text import parse_durations
@@ -131,7 +131,7 @@ def _outages(
     """
     if spec.outages is None:
         if (spec.outages_class, spec.outages_start, spec.outages_shortest) != (None, None, None):
-            raise InputError("--outages-class, --outages-start and --outages-shortest choose a part of --outages FILE")
+            raise InputError("--outages-class, --outages-start and --outages-shortest need --outages FILE")
         return None, None, False
     from pipistrelle.models.reliability.outage_summary import clock_text
     from pipistrelle.platforms.failures.outage import csv_chunks

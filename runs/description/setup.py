@@ -216,7 +216,7 @@ def _dispersion(share: float, setup: Setup) -> Dispersion:
     """
     if setup.has_work:
         raise InputError(
-            "--dispersion does not apply to jobs with run times that depend on hosts", where="--dispersion"
+            "--dispersion does not support jobs whose run times depend on their hosts", where="--dispersion"
         )
     return Dispersion(setup.platform, share)
 
@@ -232,7 +232,9 @@ def _horizon(text: str, setup: Setup) -> float:
         calendar = Calendar(setup.epoch, setup.timezone)
         moment, used = calendar.read(words, "time")
         if used < len(words) or moment.seconds <= 0:
-            raise InputError("the end must be one time after time 0", expected=f"after {calendar.zero()}", found=text)
+            raise InputError(
+                "the end of the run is not a single date after time 0", expected=f"after {calendar.zero()}", found=text
+            )
     return moment.seconds
 
 
@@ -251,9 +253,9 @@ def _scaled(machine: "Platform | SimGridPlatform", text: str) -> Platform:
                 hint=f"For {times:g} times the nodes write {times:g} or {100 * times:g}%; for so few write {factor:g}.",
             )
         if not isinstance(machine, Platform):
-            raise InputError("single hosts cannot be multiplied", found="a platform in SimGrid's XML")
+            raise InputError("a platform of single hosts cannot be scaled", found="a platform in SimGrid's XML")
         if any(pool.names for pool in machine.pools):
-            logger().warning("the nodes of {} x {:g} have no names", machine.name, factor)
+            logger().warning("the platform {}, scaled by {:g}, has no names of nodes", machine.name, factor)
         if machine.topology or machine.groups:
             text = "the nodes of {} x {:g} have no locations, and all nodes of a pool are equal"
             logger().warning(text, machine.name, factor)

@@ -233,7 +233,7 @@ def check_scheduler(spec: RunSpec) -> None:
     """Raise PipistrelleError if the scheduler is missing or its options do not apply."""
     if spec.scheduler in ((), ""):
         raise InputError(
-            "the run does not say which scheduler decides, because it was started elsewhere",
+            "the run description names no scheduler, because the scheduler was started separately",
             expected='scheduler = "NAME"',
             hint="Add it, or --scheduler NAME on the command line; 'pipistrelle show scheduler' names them.",
         )

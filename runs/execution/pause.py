@@ -151,8 +151,8 @@ class Pause:
             )
         if "recorded" in self.simulation.welcome.features and "recorded" not in state["features"]:
             raise StateError(
-                f"{who}: it uses recorded times, which the run's earlier jobs were submitted without",
-                hint="Start a new run under this scheduler; another scheduler can then take that over.",
+                f"{who}: it needs the log's recorded times, and this run's earlier jobs were submitted without them",
+                hint="Start a new run under this scheduler. Another scheduler can later take over that run.",
             )
         told, wanted = ("preemption" in some for some in (state["features"], self.simulation.welcome.features))
         if told != wanted:

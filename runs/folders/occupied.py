@@ -33,7 +33,9 @@ def check_unoccupied(folder: Path, spec: RunSpec) -> None:
     mine: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(spec))
     if found is None:
         raise FolderOccupied(
-            "the folder has the results of a run that no command describes", where=printable(str(folder)), hint=_HINT
+            "the folder has the results of a run, but no out_command.json that describes it",
+            where=printable(str(folder)),
+            hint=_HINT,
         )
     others = [key for key in sorted(found.keys() | mine.keys()) if found.get(key) != mine.get(key)]
     others = [key for key in others if key not in _MAY_CHANGE]

@@ -50,7 +50,7 @@ def forecast_files(
     if at is not None:
         moment = Clock(zone).iso(at)
         if moment is None:
-            raise InputError("the moment is no date", where="--at", expected="2026-01-05T08:00:00", found=quoted(at))
+            raise InputError("this is not a date", where="--at", expected="2026-01-05T08:00:00", found=quoted(at))
     cluster = load_cluster(config, accounting, strict=not lenient)
     state = read_state(live, timezone)
     if not state.jobs:

@@ -128,9 +128,9 @@ class Forecaster:
         moment = state.now if at is None else at
         if moment is None:
             raise InputError(
-                "the files do not tell when they were made",
+                "the files do not say when Slurm printed them",
                 expected="a running job with its start and its run time, or a date in the first line",
-                hint="Give the moment with --at DATE.",
+                hint="Give this date with --at DATE.",
             )
         self.state = state
         self._ignored: Counter[str] = Counter()

@@ -159,7 +159,7 @@ def tried_jobs(
             words = shlex.split(text.replace("\n", " "))
         except ValueError as error:
             raise InputError(
-                f"the call cannot be split into words ({error})", where=_OPTION, found=quoted(text)
+                f"the sbatch command cannot be split into words ({error})", where=_OPTION, found=quoted(text)
             ) from None
         if words and words[0].rpartition("/")[2] in ("sbatch", "salloc", "srun"):
             words = words[1:]

@@ -126,7 +126,7 @@ def _table_beside(platform: str, text: str) -> "list[NodeRow]":
     folder = os.path.dirname(platform)
     if not is_inside(os.path.join(folder, file_of(text)), folder):
         raise InputError(
-            "the table of nodes is no file in the folder of the platform",
+            "the table of nodes is not a file in the platform's folder",
             where=f"{platform}: node_table",
             expected="the name of a file beside the platform; links may not lead out of its folder",
             found=shown(text),
@@ -167,7 +167,7 @@ def load_workload(name: str, *, sort: bool = False, **reading: Unpack[LogReading
     else:
         raise InputError(
             f"there is no workload '{name}'",
-            expected="a bundled workload or a file (SWF, Batsim's JSON, a centre's log; also .gz or .xz)",
+            expected="a bundled workload or a file (SWF, Batsim's JSON, a batch system's log; also .gz or .xz)",
             hint=did_you_mean(name, list(workloads.names())),
         )
     _refuse_idle_options(workload, LogOptions(**reading))
@@ -215,7 +215,7 @@ def _refuse_idle_options(workload: Workload, options: LogOptions) -> None:
         expected = "a log of PBS, Slurm, Maui or Haizea"
     if said:
         raise InputError(
-            f"{' and '.join(said)} {'apply' if len(said) > 1 else 'applies'} to a centre's log, and this is none",
+            f"{' and '.join(said)} {'apply' if len(said) > 1 else 'applies'} only to the log of a batch system",
             where=workload.source,
             expected=expected,
             found=workload.format or None,

@@ -136,7 +136,9 @@ def _time(value: Any, where: str) -> float | str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     if not isinstance(value, str):
-        raise PlatformError("a time is malformed", where=where, expected="seconds, or such as 3y", found=shown(value))
+        raise PlatformError(
+            "a time is malformed", where=where, expected="seconds, or a time such as 3y", found=shown(value)
+        )
     try:
         return float(value)
     except ValueError:

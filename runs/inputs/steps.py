@@ -202,7 +202,9 @@ class Scale(Step, frozen=True, kw_only=True):
 
             workload, unknown = scale_memory(workload, parse_factor(self.memory))
             if unknown:
-                logger().warning("{:,} of {:,} jobs name no memory and ask for none", unknown, len(workload))
+                logger().warning(
+                    "the memory of {:,} of {:,} jobs is unknown, so they request none", unknown, len(workload)
+                )
         if self.arrivals is not None:
             workload = scale.scale_arrivals(workload, parse_factor(self.arrivals))
         if self.load is None:

@@ -183,7 +183,7 @@ class Daemons:
         """Run a command of Slurm and return what it prints; raise CommandFailed if it fails."""
         code, text = self.time.finish([self._programs[name], *words], self._env, within=_COMMAND * NANOSECONDS)
         if self._controller.poll() is not None:
-            raise RecorderError("slurmctld ended", found=self.last_error(), hint="It was killed, or it has a fault.")
+            raise RecorderError("slurmctld ended", found=self.last_error(), hint="It was killed, or it crashed.")
         if code != 0:
             raise CommandFailed(f"{name} failed with exit code {code}", found=text.strip()[-200:] or self.last_error())
         return text

@@ -195,7 +195,9 @@ class ReplayTransport:
         else:
             where = f"{where}, $.events[{place}]"
             expected, found = _shown(recorded.events, place), _shown(notice.events, place)
-        raise ServerDiffers("the server sends something else now", where=where, expected=expected, found=found)
+        raise ServerDiffers(
+            "the server sends another message than the recorded one", where=where, expected=expected, found=found
+        )
 
     def receive(self) -> Reply:
         """Return the recorded reply; raise ServerDiffers if the session ends without one."""

@@ -136,4 +136,4 @@ def _require_names(commands: Sequence[tuple[str, str]], people: Accounting) -> N
     for where, command in commands:
         _, kind, name, *_ = command.split(" ")
         if name.strip("'") not in known[kind]:
-            raise SlurmConfigError(f"no file of accounting describes the {kind} {name}", where=where)
+            raise SlurmConfigError(f"the files of --accounting do not contain the {kind} {name}", where=where)

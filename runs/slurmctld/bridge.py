@@ -441,7 +441,7 @@ class Bridge:
         names = compressed(self._names[unit] for unit in units)
         code, said = self.slurm.command(["scontrol", "update", f"NodeName={names}", *words])
         if code:
-            raise PolicyFailed("Slurm does not change the state of nodes", where=names, found=said.strip())
+            raise PolicyFailed("slurmctld refused to change the state of nodes", where=names, found=said.strip())
 
     def _may_requeue(self, number: int) -> bool:
         """Return whether Slurm requeues a job if its nodes fail."""
@@ -459,7 +459,7 @@ class Bridge:
             ]
         )
         if code:
-            raise PolicyFailed("Slurm does not reserve nodes for maintenance", where=data.id, found=said.strip())
+            raise PolicyFailed("slurmctld refused to reserve nodes for maintenance", where=data.id, found=said.strip())
 
     def _rejected(self, event: DecisionRejected) -> None:
         data = event.data

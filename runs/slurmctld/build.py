@@ -84,7 +84,7 @@ def _compile(words: list[str], folder: str) -> None:
     try:
         done = subprocess.run(words, cwd=folder, capture_output=True, timeout=_LONGEST_S, check=False)  # noqa: S603
     except subprocess.TimeoutExpired:
-        raise BuildError("the C compiler did not end", where=shlex.join(words)) from None
+        raise BuildError("the C compiler did not end in time", where=shlex.join(words)) from None
     if done.returncode:
         text = done.stderr.decode("utf-8", "replace").strip()
         raise BuildError("the C compiler failed", where=shlex.join(words), found=text[-400:])

@@ -79,4 +79,6 @@ class Conductor:
             )
 
     def _gone(self) -> VirtualTimeError:
-        return VirtualTimeError("the conductor of virtual time ended", hint="It was killed, or memory ran out.")
+        return VirtualTimeError(
+            "the process that controls virtual time ended", hint="It was killed, or memory ran out."
+        )

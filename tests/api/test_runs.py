@@ -281,7 +281,7 @@ def test_doubtful_input_is_a_warning_of_python(tmp_path: Path) -> None:
 
     told, error = done.stdout.splitlines()
     assert told == "[('PipistrelleWarning', True, 9)]"
-    assert "the nodes of n x 2 have no names" in error
+    assert "the platform n, scaled by 2, has no names of nodes" in error
     assert done.stderr == ""
 
 

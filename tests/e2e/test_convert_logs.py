@@ -103,7 +103,7 @@ def test_validate(shell, log):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["20170301", "20170302", "out.swf", "--sort"], "--sort goes with a single SWF log"),
+        (["20170301", "20170302", "out.swf", "--sort"], "--sort needs a single SWF log"),
         (["20170301", "missing", "out.swf"], "missing: no such file"),
         (["20170301", "demo", "out.swf"], "demo: no such file"),
         (["20170301", "out.toml"], "the file's suffix names no format"),
@@ -174,13 +174,17 @@ def test_a_log_without_header(shell):
     shell.run("run", "-w", "jobs.txt", "-p", "tiny", *columns, "--in-process", "--out", "out").ok()
     assert json.loads((shell.folder / "out" / "out_command.json").read_text())["columns"] == columns[1]
     assert "1" in shell.run("explain", "job", "out", "1").ok().out
-    shell.run("run", *columns, "--in-process").failed(2, "--columns applies to a centre's log", "sacct printed")
+    shell.run("run", *columns, "--in-process").failed(
+        2, "--columns applies only to the log of a batch system", "sacct printed"
+    )
 
 
 @pytest.mark.parametrize("command", ["run", "serve"])
 def test_options_for_reading_logs_need_a_log(shell, command):
     """Nothing is written for a workload that is not a log."""
-    shell.run(command, "--timezone", "Europe/Prague", "--out", "out").failed(2, "applies to a centre's log", "SWF")
+    shell.run(command, "--timezone", "Europe/Prague", "--out", "out").failed(
+        2, "applies only to the log of a batch system", "SWF"
+    )
     assert not (shell.folder / "out").exists()
 
 
@@ -189,7 +193,9 @@ def test_validate_needs_a_log_for_how_to_read_it(shell, log):
     shell.write("resources", NODE.format("AVAILABLE", "n1", "[NONE]"))
     shell.run("validate", log[0], "demo", "--timezone", "Europe/Prague").ok()
     assert "24 cores" in shell.run("validate", "resources", "--units", "processors").ok().out
-    shell.run("validate", "demo", "salomon", "--units", "processors").failed(2, "apply to logs of centres only")
+    shell.run("validate", "demo", "salomon", "--units", "processors").failed(
+        2, "apply only to logs of PBS, Slurm and Maui"
+    )
 
 
 @pytest.mark.parametrize(

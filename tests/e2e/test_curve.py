@@ -155,7 +155,7 @@ def test_a_private_key_that_others_can_read_is_refused(shell, keys):
 @pytest.mark.parametrize(
     ("words", "fragments"),
     [
-        (["serve", "--curve", "k/server.key"], ["--curve goes with --endpoint"]),
+        (["serve", "--curve", "k/server.key"], ["--curve needs --endpoint"]),
         (["serve", "--endpoint", "tcp://*:*", "--clients", "k"], ["need --curve"]),
         (["serve", "--endpoint", "tcp://*:*", *SERVER, "--insecure"], ["--insecure and --curve exclude each other"]),
         (["serve", "--endpoint", "tcp://*:*", *SCHEDULER], ["--server-key is for the side that connects"]),

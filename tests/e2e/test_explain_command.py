@@ -214,8 +214,8 @@ def test_the_jobs_of_a_user(ran):
             (["out", "--user", "7"], "no job of this run has the user '7'", "Known: 1."),
             (["out", "--queue", "x"], "no job of this run has the queue 'x'"),
             (["out", "--user", "1", "--no-replay"], "do not name the jobs' users"),
-            (["out", "1", "--user", "1"], "either a JOB, or its owner"),
-            (["out"], "either a JOB, or its owner"),
+            (["out", "1", "--user", "1"], "either a JOB, or all jobs of a --user"),
+            (["out"], "either a JOB, or all jobs of a --user"),
             (["out", "--user", "1", "--at", "5"], "--at needs a JOB"),
         ],
     )

@@ -28,7 +28,7 @@ def test_table_json_csv_and_page_have_the_same_starts(shell):
     told = json.loads(found.out)
     assert told["now"] == "2026-01-05T08:00:00+01:00"
     assert len(told["faults"]) == 1
-    assert "rows that cannot be read, skipped: 1" in found.err
+    assert "1 rows cannot be read and are left out" in found.err
     with open(shell.folder / "starts.csv", newline="") as file:
         rows = {row["id"]: row for row in csv.DictReader(file)}
     jobs = {job["id"]: job for job in told["jobs"]}

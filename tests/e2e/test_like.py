@@ -51,9 +51,9 @@ def test_the_table_is_narrow(shell):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--like", "grizzly", "--classes", "intrepid-classes"], "either --classes or --like"),
-        (["--serial", "50%"], "--serial goes with --like"),
-        (["--page", "x.svg"], "--page goes with --like"),
+        (["--like", "grizzly", "--classes", "intrepid-classes"], "--classes and --like exclude each other"),
+        (["--serial", "50%"], "--serial needs --like"),
+        (["--page", "x.svg"], "--page needs --like"),
         (["--like", "grizzly", "--page", "x.svg"], "'workload compare' takes any two workloads"),
         (["--like", "grizzly", "--page", "x.png"], "name an .html or .svg file"),
         (["--like", "grizzly", "--machine-size", "5"], "--machine-size needs a log in --like"),

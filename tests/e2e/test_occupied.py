@@ -64,7 +64,9 @@ def test_an_unfinished_run_may_be_replaced(finished):
 def test_a_run_without_a_description_is_another(finished):
     """Such as a run from Python, whose workload may be an object."""
     run_in_process(policy="fcfs", options=RunOptions(out=finished.folder / "made"))
-    finished.run(*RUN[:-1], "made").failed(2, "made: the folder has the results of a run that no command describes")
+    finished.run(*RUN[:-1], "made").failed(
+        2, "made: the folder has the results of a run, but no out_command.json that describes it"
+    )
 
 
 def test_resume_refuses_too(finished):
@@ -80,8 +82,8 @@ def test_resume_refuses_too(finished):
 
 def test_overwrite_needs_a_folder(finished):
     """--overwrite without --out is an error, not ignored."""
-    finished.run(*RUN[:-2], "--overwrite").failed(2, "--overwrite goes with --out")
-    finished.run("resume", "out", "--overwrite").failed(2, "--overwrite goes with --out")
+    finished.run(*RUN[:-2], "--overwrite").failed(2, "--overwrite needs --out")
+    finished.run("resume", "out", "--overwrite").failed(2, "--overwrite needs --out")
 
 
 @pytest.mark.slow

@@ -92,8 +92,8 @@ def test_comments_before_the_header_are_ignored(shell):
 @pytest.mark.parametrize(
     ("words", "fragments"),
     [
-        ([*GENERATE, "--horizon", "1y", "-o", "x.csv"], ["either --platform or --nodes"]),
-        ([*GENERATE, "-p", "demo", *SHORT, "-o", "x.csv"], ["either --platform or --nodes"]),
+        ([*GENERATE, "--horizon", "1y", "-o", "x.csv"], ["exactly one of --platform and --nodes"]),
+        ([*GENERATE, "-p", "demo", *SHORT, "-o", "x.csv"], ["exactly one of --platform and --nodes"]),
         ([*GENERATE, "--nodes", "4", "--horizon", "10min", "-o", "x.csv"], ["a repair takes longer than the horizon"]),
         ([*GENERATE, "--nodes", "4", "--horizon", "-1d", "-o", "x.csv"], ["a horizon is not above zero", "'-1d'"]),
         ([*GENERATE[:3], "lanl-21", *SHORT, "-o", "x.csv"], ["Did you mean 'lanl-2"]),

@@ -101,7 +101,7 @@ def test_loads_of_links(ran):
         assert one["busiest_load"] == max(each["busiest_load"] for each in one["dimensions"])
         assert one["rate"] is None
     told = ran.run("explain", "placement", "out", "--at", "40")
-    assert "--at needs --picture or --links: it is the simulated time that they show" in told.err
+    assert "--at needs --picture or --links, which show this simulated time" in told.err
 
 
 def test_links_of_a_machine_without_places(shell):

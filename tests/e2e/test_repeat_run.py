@@ -138,7 +138,7 @@ def test_what_serve_wrote_needs_a_scheduler(inputs):
     assert outputs(inputs, "one") == outputs(inputs, "two")
 
     outcome = inputs.run("run", "one/out_command.json", "--out", "three")
-    outcome.failed(2, "does not say which scheduler decides", "--scheduler NAME")
+    outcome.failed(2, "names no scheduler", "--scheduler NAME")
     inputs.run("run", "one/out_command.json", "--scheduler", "easy", "--out", "three").ok()
     assert outputs(inputs, "three")["out_jobs.csv"] == outputs(inputs, "one")["out_jobs.csv"]
 

@@ -47,7 +47,7 @@ def test_estimates_for_those_who_waited(ran):
         ([], 2, "Missing argument"),
         (["nowhere"], 2, "there is no such folder"),
         (["."], 2, "the folder has no out_config.json"),
-        (["fcfs", "--trust"], 2, "--trust goes with --explain or --estimates"),
+        (["fcfs", "--trust"], 2, "--trust needs --explain or --estimates"),
         (["fcfs", "--estimates", "0"], 2, "--estimates"),
         (["fcfs", "-o", "fcfs/out_jobs.csv"], 2, "nothing was overwritten"),
         (["fcfs", "-o", "none/page.html"], 6, "cannot write the output"),

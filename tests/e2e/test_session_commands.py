@@ -34,7 +34,7 @@ def test_serve_records_too_and_sessions_are_equal(shell):
     lines = [[json.loads(line) for line in text.splitlines()] for text in texts]
     frames = [[{**line, "chain": ""} for line in some[1:]] for some in lines]
     assert frames[0] == frames[1]
-    shell.run("check", "replay", "two.jsonl").failed(2, "the run does not say which scheduler decides")
+    shell.run("check", "replay", "two.jsonl").failed(2, "the run description names no scheduler")
 
 
 @pytest.mark.slow

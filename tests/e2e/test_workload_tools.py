@@ -326,8 +326,14 @@ def test_a_workload_without_jobs_that_can_run_is_described(shell):
         (["generate", "-o", "x.swf", "then", "shuffle"], ["only", "generate"]),
         (["describe", "log.swf", "--picture", "p.png"], ["draws SVG", "p.png"]),
         (["describe", "log.swf", "--timezone", "../x"], ["unknown time zone"]),
-        (["shuffle", "log.swf", "--units", "processors", "-o", "x.swf"], ["--units applies to a centre's log"]),
-        (["merge", "log.swf", "demo", "--columns", "JobID", "-o", "x.swf"], ["--columns applies to a centre's log"]),
+        (
+            ["shuffle", "log.swf", "--units", "processors", "-o", "x.swf"],
+            ["--units applies only to the log of a batch system"],
+        ),
+        (
+            ["merge", "log.swf", "demo", "--columns", "JobID", "-o", "x.swf"],
+            ["--columns applies only to the log of a batch system"],
+        ),
         (
             ["copy", "log.swf", "--times", "2", "then", "shuffle", "--strict", "-o", "x.swf"],
             ["changes the previous step's workload"],

@@ -157,7 +157,7 @@ def test_files_are_those_of_the_description(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        (RunSpec(scheduler=()), "does not say which scheduler decides"),
+        (RunSpec(scheduler=()), "names no scheduler"),
         (RunSpec(scheduler=("./prog",)), "does not name the endpoint"),
         (RunSpec(scheduler=("./prog", "{endpoint}"), order="sjf"), "--order applies to built-in schedulers"),
         (RunSpec(scheduler="./prog {endpoint}", poll="5s"), "--poll applies to built-in schedulers"),

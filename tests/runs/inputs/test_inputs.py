@@ -76,7 +76,7 @@ def test_an_unknown_workload_brings_the_closest(name: str, hint: str) -> None:
     text = refused(lambda: load_workload(name))
 
     assert f"there is no workload '{name}'" in text
-    assert "SWF, Batsim's JSON, a centre's log" in text
+    assert "SWF, Batsim's JSON, a batch system's log" in text
     assert hint in text
 
 
@@ -222,9 +222,9 @@ def test_a_centres_log_is_read_as_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"units": "processors"}, "--units applies to a centre's log, and this is none"),
-        ({"timezone": "UTC"}, "--timezone applies to a centre's log, and this is none"),
-        ({"units": "processors", "timezone": "UTC"}, "--units and --timezone apply to a centre's log"),
+        ({"units": "processors"}, "--units applies only to the log of a batch system"),
+        ({"timezone": "UTC"}, "--timezone applies only to the log of a batch system"),
+        ({"units": "processors", "timezone": "UTC"}, "--units and --timezone apply only to the log of a batch system"),
     ],
 )
 def test_how_to_read_a_log_is_refused_for_what_is_none(tmp_path: Path, options: dict[str, Any], says: str) -> None:

@@ -50,7 +50,7 @@ def test_a_platform_cannot_name_a_file_elsewhere(machine, tmp_path, table):
     (folder / "sub").mkdir()
     os.mkfifo(folder / "fifo")
 
-    with pytest.raises(PipistrelleError, match="no file in the folder of the platform") as error:
+    with pytest.raises(PipistrelleError, match="not a file in the platform's folder") as error:
         load_platform(machine(table.format(tmp_path=tmp_path)))
     assert "line" not in str(error.value)
 

@@ -194,7 +194,9 @@ def test_a_changed_server_is_found_out(session: Path, tmp_path: Path) -> None:
             writer.reply(other)
     writer.close()
     assert changed
-    with pytest.raises(ServerDiffers, match=r"the server sends something else now: expected .* found ") as caught:
+    with pytest.raises(
+        ServerDiffers, match=r"the server sends another message than the recorded one: expected .* found "
+    ) as caught:
         replay_server(SessionReader(path))
     assert caught.value.exit_code == 1
 

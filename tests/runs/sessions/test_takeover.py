@@ -178,7 +178,7 @@ def goes_on_strictly(path: Path, out: Path, listener: Listening) -> None:
         (Listening(("takeover",)), "nodes fail in this run, and only one of the two schedulers"),
         (Listening(("takeover", "failures"), early=True), "its reply to notice 1 has decisions"),
         (Listening(("takeover", "failures", "preemption")), "only one of the two schedulers may preempt"),
-        (Listening(("takeover", "failures", "recorded")), "it uses recorded times, which the run's earlier"),
+        (Listening(("takeover", "failures", "recorded")), "it needs the log's recorded times, and this run's earlier"),
     ],
     ids=["no feature", "not told of failures", "decides too early", "preempts", "recorded"],
 )

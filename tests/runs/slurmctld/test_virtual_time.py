@@ -105,7 +105,7 @@ def test_killed_conductor_ends_the_run_with_one_error() -> None:
         clock = time.environment["PIPISTRELLE_CLOCK"]
         time.start(["setsid", "sleep", "1000"], ENV)
         os.kill(time._conductor.pid, signal.SIGKILL)
-        with pytest.raises(VirtualTimeError, match="conductor of virtual time ended") as caught:
+        with pytest.raises(VirtualTimeError, match="process that controls virtual time ended") as caught:
             time.run(START + HOUR)
     assert caught.value.exit_code == 4
     assert not left(clock)

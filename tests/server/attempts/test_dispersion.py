@@ -199,5 +199,5 @@ def test_hosts_that_decide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     jobs = [{"id": "1", "subtime": 0, "res": 2, "walltime": 99, "profile": "a"}]
     work = {"a": {"type": "parallel_homogeneous", "cpu": 1e9, "com": 0}}
     Path("w.json").write_text(json.dumps({"nb_res": 2, "jobs": jobs, "profiles": work}))
-    with pytest.raises(PipistrelleError, match="--dispersion does not apply"):
+    with pytest.raises(PipistrelleError, match="--dispersion does not support"):
         run(RunSpec(workload=("w.json",), platform="h.xml", dispersion=0.1))
