@@ -142,8 +142,12 @@ def _run(args: Sequence[str] | None, program: click.Command) -> int:
             return _without(lack)
         from pipistrelle.cli.terminal.console import say
 
-        if isinstance(error, OSError) and error.errno in FULL and error.filename is None:
-            # Our files raise their own errors, so this is standard output.
+        if isinstance(error, OSError) and error.errno in FULL:
+            if error.filename is not None:  # outputs raise their own errors, so this is a temporary file
+                from pipistrelle.protocol.base.errors import printable
+
+                say(f"{printable(str(error.filename))}: cannot be written ({error.strerror}). Free space there.")
+                return NOT_WRITTEN
             _abandon(sys.stdout)
             say(f"cannot write to standard output ({error.strerror}).")
             return NOT_WRITTEN

@@ -11,6 +11,8 @@ from pathlib import Path
 
 #: default time limit of a command (s); long enough for the first study, which compiles the kernel
 LIMIT_S = 400.0
+#: first word of a command that is a Python script, given as the second word
+PYTHON = "python"
 
 
 def command(
@@ -20,14 +22,15 @@ def command(
 
     Args:
         home: the working directory of the command.
-        words: the command-line arguments of ``pipistrelle``; or ``pipistrelle-batsim`` and its arguments.
+        words: the command-line arguments of ``pipistrelle``; or ``pipistrelle-batsim`` and its arguments; or `PYTHON`
+            and a script that uses the Python API.
         before: called in the child process before the command begins.
         limit: longest duration (s); the command is then killed.
 
     Returns:
         The exit code, or None if the command was killed at the limit; and stdout and stderr together.
     """
-    said = home / "said"
+    said = os.memfd_create("said")  # no file in the folder, whose disk may be full
     pid = os.fork()
     if pid == 0:
         _be(home, said, words, before)
@@ -37,26 +40,46 @@ def command(
         os.kill(pid, signal.SIGKILL)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     os.close(pidfd)
-    return code if over else None, said.read_text(errors="replace")
+    with open(said, "rb") as file:
+        file.seek(0)
+        return code if over else None, file.read().decode(errors="replace")
 
 
-def _be(home: Path, said: Path, words: list[str], before: Callable[[], None]) -> None:
+def _be(home: Path, said: int, words: list[str], before: Callable[[], None]) -> None:
     os.setsid()
     os.chdir(home)
-    output = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
-    os.close(output)
+    os.dup2(said, 1)
+    os.dup2(said, 2)
+    os.close(said)
     code = 99
     try:
         from pipistrelle.cli.main import main
         from pipistrelle.cli.run.batsim import command as batsim
 
         before()
-        if words[0] == batsim.name:
+        if words[0] == PYTHON:
+            code = _script(words[1])
+        elif words[0] == batsim.name:
             main(words[1:], batsim)
-        main(words)
+        else:
+            main(words)
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0
     finally:
         os._exit(code)
+
+
+def _script(text: str) -> int:
+    """Execute a script; return the exit code that the command line has for the same error."""
+    from pipistrelle.cli.terminal.exits import NO_MEMORY, exhausted
+    from pipistrelle.protocol.base.errors import PipistrelleError
+
+    try:
+        exec(text, {"__name__": "__main__"})  # noqa: S102 - a script of ours
+    except Exception as error:
+        lack = exhausted(error)
+        os.write(2, f"pipistrelle: {lack or error}\n".encode())
+        if lack is not None:
+            return NO_MEMORY
+        return error.exit_code if isinstance(error, PipistrelleError) else 99
+    return 0

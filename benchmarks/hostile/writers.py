@@ -1,5 +1,6 @@
 """Every command that writes files, and the files that it writes."""
 
+import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -7,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from hostile.child import PYTHON
 
 _EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 _LIVE = _EXAMPLES / "live"
@@ -33,6 +35,11 @@ MADE: tuple[tuple[str, ...], ...] = (
     (
         *("run", "-w", "made.swf", "-p", "tiny", "--in-process", "--quiet", "--out", "kept"),
         *("--snapshot-every", "sim:1h", "--leave-snapshots"),
+    ),
+    ("run", "-w", "made.swf", "-p", "tiny", "--in-process", "--quiet", "--out", "r", "--record", "session.jsonl"),
+    (
+        *("run", "-w", "small.events", "-p", "recording/slurm.conf", "--config", "recording/slurm.conf"),
+        *("--scheduler", "slurm", "--in-process", "--quiet", "--out", "slurm"),
     ),
     ("study", "run", "study.toml", "-o", "study", "--jobs", "1"),
     (
@@ -70,6 +77,7 @@ def prepare(home: Path) -> None:
         shutil.copyfile(_EXAMPLES / "batsim" / name, home / name)
     shutil.copytree(_EXAMPLES / "cases", home / "cases")
     shutil.copytree(_EXAMPLES / "recording", home / "recording")
+    shutil.copyfile(_EXAMPLES / "recording" / "jobs.events", home / "small.events")
 
 
 def is_json(content: bytes) -> bool:
@@ -83,6 +91,11 @@ def is_json(content: bytes) -> bool:
 def is_junit(content: bytes) -> bool:
     """Return whether the content is a complete JUnit file, whose test durations vary."""
     return content.startswith(b"<?xml") and content.endswith(b"</testsuites>\n")
+
+
+def is_recorded(content: bytes) -> bool:
+    """Return whether the content is a complete file of a recording, which varies between recordings."""
+    return (content.startswith(b"\xfd7zXZ") and content.endswith(b"YZ")) or content.endswith((b"\n", b"}"))
 
 
 def is_key(content: bytes) -> bool:
@@ -102,6 +115,9 @@ class Writer:
         valid: returns whether a file is complete; needed if its bytes vary between runs.
         code: the expected exit code.
         fresh: whether the command refuses to overwrite files.
+        optional: whether the command also succeeds without writing its files, such as an index that saves time.
+        also: folders with outputs that other commands of this list write, too.
+        needs: names of programs; without them, or without root's rights, the command cannot run.
     """
 
     option: str
@@ -111,11 +127,21 @@ class Writer:
     valid: Callable[[bytes], bool] | None = None
     code: int = 0
     fresh: bool = False
+    optional: bool = False
+    also: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
 
     @property
     def command(self) -> str:
         """The name of the command, such as ``study run``."""
         return self.option.rpartition(" ")[0]
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether this machine has what the command needs."""
+        path = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
+        found = all(shutil.which(name, path=path) for name in self.needs)
+        return found and (not self.needs or os.geteuid() == 0)
 
 
 def _one(option: str, *words: str, file: str) -> Writer:
@@ -126,6 +152,11 @@ def _one(option: str, *words: str, file: str) -> Writer:
     return Writer(option, (*option.split()[:-1], *words), (file,))
 
 
+def _script(name: str, text: str, *files: str, tables: tuple[str, ...] = ()) -> Writer:
+    """Return a `Writer` for a call of the Python API; ``name`` is the function and the argument that names the file."""
+    return Writer(f"{PYTHON} {name}", (PYTHON, f"import pipistrelle as pp\n{text}"), files, tables)
+
+
 def _out(*names: str) -> tuple[str, ...]:
     return tuple(f"new/out_{name}" for name in names)
 
@@ -133,6 +164,17 @@ def _out(*names: str) -> tuple[str, ...]:
 _RUN = ("-w", "made.swf", "-p", "tiny", "--quiet", "--in-process")
 _WHOLE = _out("config.json", "labels.csv", "command.json", "schedule.csv", "summary.json")
 _TABLES = _out("jobs.csv", "decisions.csv", "machine_states.csv")
+#: files of a recording, apart from its log
+_RECORDED = (
+    "alloc.csv",
+    "events.csv",
+    "jobs.csv",
+    "jobs.events",
+    "passes.csv",
+    "result.csv",
+    "slurm.conf",
+    "starts.csv",
+)
 _STEPS = ("--week", "1", "--step", "60s", "--warm-up", "0s", "--quiet")
 
 WRITERS: tuple[Writer, ...] = (
@@ -146,12 +188,29 @@ WRITERS: tuple[Writer, ...] = (
     Writer(
         "run out",
         ("run", *_RUN, "--out", "new", "--format", "parquet"),
-        (*_WHOLE, *_out("jobs.parquet", "decisions.parquet", "machine_states.parquet")),
+        (
+            *_WHOLE,
+            *(f"{name.removesuffix('.csv')}.parquet" for name in (*_TABLES, *_out("labels.csv", "schedule.csv"))),
+        ),
         _TABLES,
     ),
-    Writer("run timings", ("run", *_RUN, "--out", "t", "--timings", "t.json"), ("t.json",), valid=is_json),
-    Writer("run record", ("run", *_RUN, "--out", "t", "--record", "s.jsonl"), ("s.jsonl",)),
-    Writer("run record", ("run", *_RUN, "--out", "t", "--record", "s.jsonl.gz"), ("s.jsonl.gz",)),
+    Writer("run out", ("run", *_RUN, "--out", "new", "--queue-lengths"), _WHOLE, (*_TABLES, *_out("queue.csv"))),
+    Writer("run out", ("run", *_RUN, "--out", "new", "--page", "0"), _WHOLE, _TABLES),
+    Writer("run out", ("run", "-w", "made.swf", "-p", "tiny", "--quiet", "--out", "new"), _WHOLE, _TABLES),
+    Writer(
+        "run out",
+        (
+            *("run", "-w", "small.events", "-p", "recording/slurm.conf", "--config", "recording/slurm.conf"),
+            *("--scheduler", "slurmctld", "--quiet", "--out", "new"),
+        ),
+        _WHOLE,
+        (*_TABLES, *_out("attempts.csv", "nodes.csv", "outages.csv")),
+        needs=("slurmctld", "sbatch", "cc"),
+    ),
+    Writer("run out", ("run", *_RUN, "--out", "new", "--snapshot-every", "sim:1h"), _WHOLE, _TABLES),
+    Writer("run timings", ("run", *_RUN, "--out", "t", "--timings", "t.json"), ("t.json",), valid=is_json, also=("t",)),
+    Writer("run record", ("run", *_RUN, "--out", "t", "--record", "s.jsonl"), ("s.jsonl",), also=("t",)),
+    Writer("run record", ("run", *_RUN, "--out", "t", "--record", "s.jsonl.gz"), ("s.jsonl.gz",), also=("t",)),
     Writer(
         "serve out",
         ("serve", "-w", "made.swf", "-p", "tiny", "--out", "new", "--hello-timeout", "0.3"),
@@ -161,10 +220,17 @@ WRITERS: tuple[Writer, ...] = (
     ),
     Writer("resume out", ("resume", "kept", "--quiet", "--out", "new"), _WHOLE, _TABLES),
     Writer(
-        "resume out", ("resume", "kept", "--quiet", "--scheduler", "easy", "--order", "sjf", "--out", "new"), _WHOLE
+        "resume out",
+        ("resume", "kept", "--quiet", "--scheduler", "easy", "--order", "sjf", "--out", "new"),
+        _WHOLE,
+        _TABLES,
     ),
     Writer(
-        "resume timings", ("resume", "kept", "--quiet", "--out", "t", "--timings", "t.json"), ("t.json",), valid=is_json
+        "resume timings",
+        ("resume", "kept", "--quiet", "--out", "t", "--timings", "t.json"),
+        ("t.json",),
+        valid=is_json,
+        also=("t",),
     ),
     Writer(
         "pipistrelle-batsim export",
@@ -172,9 +238,15 @@ WRITERS: tuple[Writer, ...] = (
         ("b/out_schedule.csv",),
         ("b/out_jobs.csv", "b/out_machine_states.csv"),
     ),
+    Writer(
+        "pipistrelle-batsim export",
+        ("pipistrelle-batsim", "-p", "cluster.xml", "-w", "jobs.json", "--no-sched", "-q", "-e", "b/out", "--energy"),
+        ("b/out_schedule.csv",),
+        tuple(f"b/out_{name}.csv" for name in ("jobs", "machine_states", "consumed_energy", "pstate_changes")),
+    ),
     Writer("compare jobs", ("compare", "one", "two", "--jobs", "x.csv"), ("x.csv",), code=1),
     _one("report page", "one", "two", "-o", "x.html", file="x.html"),
-    _one("explain job run", "one", "9", file="one/out_explain.index"),
+    Writer("explain job run", ("explain", "job", "one", "9"), ("one/out_explain.index",), optional=True),
     _one("explain queue as_csv", "one", "--at", "1h", "--csv", "x.csv", file="x.csv"),
     _one("explain placement jobs", "one", "--jobs", "x.csv", file="x.csv"),
     _one("explain placement picture", "one", "--picture", "x.svg", file="x.svg"),
@@ -206,6 +278,7 @@ WRITERS: tuple[Writer, ...] = (
         "study papers out",
         ("study", "papers", "002", "--only", "equations", "-q", "-j", "1", "-o", "new"),
         ("new/002-equations.json", "new/002-equations.csv", "new/002-equations.html"),
+        ("new/kept/small/parts.jsonl",),
     ),
     _one(
         "workload fill picture",
@@ -213,10 +286,22 @@ WRITERS: tuple[Writer, ...] = (
         file="fill.svg",
     ),
     _one("forecast as_csv", *_FORECAST, "--csv", "starts.csv", file="starts.csv"),
+    Writer(
+        "slurm record out",
+        ("slurm", "record", "--config", "recording", "-w", "small.events", "-o", "rec", "--until", "1h"),
+        tuple(f"rec/{name}" for name in (*_RECORDED, "decisions.log.xz", "sdiag.txt", "manifest.json")),
+        valid=is_recorded,
+        fresh=True,
+        needs=("slurmctld", "slurmd", "sbatch", "cc"),
+    ),
     _one("slurm check as_csv", "recording", "--csv", "x.csv", file="x.csv"),
     _one("slurm check page", "recording", "--page", "x.html", file="x.html"),
     _one("forecast page", *_FORECAST, "--out", "starts.html", file="starts.html"),
-    _one("workload generate page", "--like", "made.swf", "-o", "l.swf", "--page", "x.html", file="x.html"),
+    Writer(
+        "workload generate page",
+        ("workload", "generate", "--like", "made.swf", "-o", "l.swf", "--page", "x.html"),
+        ("x.html", "l.swf"),
+    ),
     _one("workload generate output", "--jobs", "900", "-o", "x.swf", file="x.swf"),
     _one("workload generate output", "--jobs", "900", "-o", "x.swf.gz", file="x.swf.gz"),
     _one("workload generate output", "--jobs", "900", "-o", "x.json.xz", file="x.json.xz"),
@@ -271,7 +356,65 @@ WRITERS: tuple[Writer, ...] = (
     Writer(
         "check cases folder",
         ("check", "cases", "cases", "--update"),
-        tuple(f"cases/short-job-first/golden/out_{name}" for name in ("config.json", "jobs.csv", "summary.json")),
+        tuple(
+            f"cases/short-job-first/golden/out_{name}"
+            for name in ("config.json", "decisions.csv", "jobs.csv", "summary.json")
+        ),
     ),
     Writer("check cases junit", ("check", "cases", "-k", "kill-race", "--junit", "x.xml"), ("x.xml",), valid=is_junit),
+    _script(
+        "run out",
+        "pp.run('made.swf', platform='tiny', out='new')",
+        *_WHOLE,
+        tables=(*_TABLES, *_out("queue.csv")),
+    ),
+    Writer(
+        "python run record",
+        (PYTHON, "import pipistrelle as pp; pp.run('made.swf', platform='tiny', out='t', record='s.jsonl')"),
+        ("s.jsonl",),
+        also=("t",),
+    ),
+    _script("save_workload path", "pp.save_workload(pp.load_workload('made.swf'), 'x.json.gz')", "x.json.gz"),
+    _script("Run.report path", "pp.open('one').report('x.html')", "x.html"),
+    _script(
+        "study out",
+        "pp.study('study.toml', out='new', jobs=1)",
+        *("new/study.json", "new/trials.parquet"),
+        tables=("new/journal.jsonl",),
+    ),
+    _script(
+        "Picture.save path",
+        "pp.open_study('study').picture(x='until', by='scheduler').save('x.svg')",
+        "x.svg",
+    ),
+    _script(
+        "run_spec options",
+        "from pathlib import Path\n"
+        "pp.run_spec(pp.RunSpec(workload=('made.swf',), platform='tiny'), pp.RunOptions(out=Path('new')))",
+        *_WHOLE,
+        tables=_TABLES,
+    ),
 )
+#: {command that writes no file: (its words, its exit code)}
+SILENT: dict[str, tuple[tuple[str, ...], int]] = {
+    "schedule": (("schedule", "easy", "--connect", "ipc://nobody", "--hello-timeout", "0.1"), 4),
+    "explain slurm": (("explain", "slurm", "slurm", "--at", "130"), 0),
+    "explain order": (("explain", "order", "one", "--node-order", "snake"), 0),
+    "explain titan": (("explain", "titan"), 0),
+    "study summary": (("study", "summary", "study"), 0),
+    "study compare": (("study", "compare", "study", "--axis", "scheduler", "--latex"), 0),
+    "study break-even": (
+        ("study", "break-even", "study", "--x", "until", "--metric", "mean_wait", "--target", "1"),
+        0,
+    ),
+    "show": (("show", "workload"), 0),
+    "validate": (("validate", "made.swf", "study.toml"), 0),
+    "failures show": (("failures", "show", "down.csv"), 0),
+    "failures partitions": (
+        ("failures", "partitions", str(_EXAMPLES / "classes.toml"), "-p", str(_EXAMPLES / "unequal.toml")),
+        0,
+    ),
+    "failures yield": (("failures", "yield", "--nodes", "100", "--mtbf", "5y", "--dump", "1min"), 0),
+    "check replay": (("check", "replay", "session.jsonl"), 0),
+    "help": (("help", "--man"), 0),
+}

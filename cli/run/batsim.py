@@ -232,6 +232,7 @@ def _run(verbosity: str, options: dict[str, Any]) -> None:
     from pipistrelle.runs.description.setup import load_setup
     from pipistrelle.runs.execution.connection import Connecting
     from pipistrelle.runs.execution.run import RunOptions, run
+    from pipistrelle.runs.folders.occupied import check_prefix
     from pipistrelle.server.batsim.outputs import BatsimOutputs, output_paths
     from pipistrelle.server.outputs.lock import sole_writer
 
@@ -264,6 +265,7 @@ def _run(verbosity: str, options: dict[str, Any]) -> None:
         beat=heartbeat_of(setup, progress),
     )
     with sole_writer(prefix, "--export"):
+        check_prefix(prefix, "--export")
         result = run(spec, ways) if options["snapshot_every"] is None else _run_kept(spec, ways, prefix, options)
     if verbosity in ("information", "debug"):
         from pipistrelle.cli.terminal.summary import report  # not needed before there is something to show

@@ -140,11 +140,16 @@ def whole_file(path: PathText, *, fresh: bool = False, mode: int | None = None) 
     """
     replacement = Replacement(path, fresh=fresh, mode=mode)
     try:
-        yield replacement.file
-    except BaseException:
-        replacement.discard()
+        try:
+            yield replacement.file
+        except BaseException:
+            replacement.discard()
+            raise
+        replacement.commit()
+    except OSError as error:
+        if error.filename is None:  # a full disk
+            error.filename = os.fspath(path)
         raise
-    replacement.commit()
 
 
 def write_whole(path: PathText, chunks: Iterable[bytes]) -> None:

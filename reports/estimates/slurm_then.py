@@ -92,6 +92,13 @@ class _Watched(WatchedScheduler):
         if result.failure is not None and not self._over:
             raise result.failure
         policy, now, files = self._policy, self._as_of, self._files
+        if not policy.has_begun:
+            raise ExplainError(
+                "slurmctld had no job yet",
+                where=str(files.folder),
+                expected="a time at or after the first submission",
+                found=f"{self._at:g} s",
+            )
         return SlurmThen(
             str(files.folder),
             files.of_workload("epoch"),

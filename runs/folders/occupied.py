@@ -1,5 +1,6 @@
 """Protect the results of a finished run from being replaced by another run's."""
 
+import os
 from pathlib import Path
 from typing import Any, Final
 
@@ -8,7 +9,7 @@ import msgspec
 from pipistrelle.protocol.base.errors import PipistrelleError, printable
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.folders.files import output_json
-from pipistrelle.server.outputs.folder import COMMAND_FILE, SUMMARY_FILE
+from pipistrelle.server.outputs.folder import COMMAND_FILE, OUTPUT_PREFIX, SUMMARY_FILE
 
 #: parts of a description that the same command need not repeat: digests of the input files
 _MAY_CHANGE: Final = ("files",)
@@ -17,6 +18,21 @@ _HINT: Final = "Choose another folder, or replace the results with --overwrite."
 
 class FolderOccupied(PipistrelleError):
     """The output folder has the results of another run."""
+
+
+def check_prefix(prefix: str, option: str) -> None:
+    """Raise FolderOccupied if files with a prefix, such as ``DIR/out``, would replace those of a finished run.
+
+    Args:
+        option: command-line option that chooses the prefix.
+    """
+    folder, name = os.path.split(prefix)
+    if f"{name}_" == OUTPUT_PREFIX and (Path(folder) / SUMMARY_FILE).is_file():
+        raise FolderOccupied(
+            "the folder has the results of a run, with the same prefix",
+            where=printable(folder or "."),
+            hint=f"Choose another prefix or folder with {option}.",
+        )
 
 
 def check_unoccupied(folder: Path, spec: RunSpec) -> None:

@@ -17,6 +17,8 @@ from pipistrelle.runs.recorder.packing import Packing
 from pipistrelle.runs.slurm.files import read_slurm_files
 from pipistrelle.runs.slurm.jobs import fitted
 from pipistrelle.runs.slurmctld.build import build_tools
+from pipistrelle.server.errors import OutputFailed
+from pipistrelle.server.outputs.lock import unwritable_folder
 from pipistrelle.traces.workload import Workload
 
 
@@ -60,11 +62,26 @@ def record(
         progress: called with the number of submitted jobs and the time (s).
 
     Raises:
-        PipistrelleError: Slurm or a compiler is missing, the configuration or workload cannot be used, or a daemon
-            failed.
+        PipistrelleError: Slurm or a compiler is missing, the configuration or workload cannot be used, a daemon
+            failed, or the folder is not empty or cannot be written.
     """
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError("the folder exists", where=printable(str(out)), hint="Give a new folder with --out.")
+    made = _made(out)
+    try:
+        return _recorded(config, workload, out, until, commands, progress)
+    except BaseException:
+        if made:
+            shutil.rmtree(out, ignore_errors=True)
+        raise
+
+
+def _recorded(
+    config: Path,
+    workload: Workload,
+    out: Path,
+    until: float,
+    commands: Sequence[TimedCommand],
+    progress: Callable[[int, float], None],
+) -> RecordingSummary:
     programs = require_programs()
     build_tools()
     private = private_configuration(config, len(workload))
@@ -84,19 +101,31 @@ def record(
     found = RecordingSummary(
         version, len(jobs), len(packing.starts), len(packing.passes), seconds, left, private.changes, remarks
     )
-    made = not out.exists()
-    out.mkdir(parents=True, exist_ok=True)
     try:
         packing.write(out, jobs, commands, shown)
         write_whole(out / "sdiag.txt", [figures.encode()])
         write_whole(out / "manifest.json", [format(encode(found), indent=2), b"\n"])
         for name, text in _last(private.files):
             write_whole(out / name, [text.encode()])
-    except BaseException:
-        if made:
-            shutil.rmtree(out, ignore_errors=True)
-        raise
+    except OSError as error:
+        raise OutputFailed(
+            f"the recording cannot be written ({error.strerror or error})",
+            where=printable(str(error.filename or out)),
+            hint="Free space, or choose another folder with --out, and record again.",
+        ) from error
     return found
+
+
+def _made(out: Path) -> bool:
+    """Create the output folder, before hours are spent on the recording; return whether it did not exist."""
+    made = not out.exists()
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        if not made and any(out.iterdir()):
+            raise InputError("the folder exists", where=printable(str(out)), hint="Give a new folder with --out.")
+    except OSError as error:
+        raise unwritable_folder(out, error) from error
+    return made
 
 
 def _last(files: dict[str, str]) -> Iterable[tuple[str, str]]:

@@ -151,6 +151,11 @@ class SlurmPolicy:
             self._daemon.advance(due)
 
     @property
+    def has_begun(self) -> bool:
+        """Whether there is a controller, as from the first decision on."""
+        return self._daemon is not None
+
+    @property
     def controller(self) -> Controller:
         """The controller with all its tables.
 

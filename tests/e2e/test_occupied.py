@@ -1,6 +1,8 @@
 """Results of a finished run are replaced only by the same command or with --overwrite."""
 
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +10,7 @@ from pipistrelle.runs.execution.run import RunOptions, run_in_process
 
 RUN = ("run", "-p", "tiny", "-w", "small.swf", "--in-process", "--quiet", "--out", "out")
 OTHER = "out: the folder has the results of another run: found another scheduler."
+BATSIM = Path(__file__).parents[2] / "docs" / "examples" / "batsim"
 STUDY = '[run]\nworkload = "small.swf"\nplatform = "tiny"\n[axes]\nscheduler = ["fcfs", "{}"]\n'
 
 
@@ -102,3 +105,18 @@ def test_a_study_replaces_another_only_if_it_may(finished):
     assert (finished.folder / "study" / "study.json").read_bytes() != before
     (finished.folder / "study" / "study.json").unlink()
     finished.run(*other).failed(2, "the folder has journal.jsonl, but no study.json", "--overwrite")
+
+
+def test_batsims_files_do_not_replace_those_of_a_run(finished):
+    """There is no --overwrite: another prefix is needed. The files of an earlier `pipistrelle-batsim` are replaced."""
+    shutil.copytree(BATSIM, finished.folder / "b")
+    before = all_files(finished)
+    words = ("-p", "b/cluster.xml", "-w", "b/jobs.json", "--no-sched", "-q", "-e")
+    finished.batsim(*words, "out/out").failed(2, "out: the folder has the results of a run", "--export")
+    finished.batsim(*words, "out/out", "--snapshot-every", "sim:1").failed(
+        2, "out: the folder has the results of a run"
+    )
+    assert all_files(finished) == before
+    for _ in range(2):
+        finished.batsim(*words, "out/mine").ok()
+    assert all_files(finished).keys() > before.keys()

@@ -159,6 +159,10 @@ def test_explain_slurm_shows_the_tables_of_slurms_commands(shell):
     assert "Jobs submitted: 4" in text
     assert "sprio" not in text
     shell.run("explain", "slurm", "out", "--at", "99999").failed(2, "the run was not under way then")
+    shell.write("jobs.events", "".join(f"-dt 9{line[5:]}\n" for line in EVENTS.splitlines()))
+    late = ("--config", "etc/slurm.conf", "-p", "etc/slurm.conf", "-w", "jobs.events", "-o", "late")
+    shell.run("run", "--scheduler", "slurm", *late).ok()
+    shell.run("explain", "slurm", "late", "--at", "8").failed(2, "late: slurmctld had no job yet", "8 s")
     easy = shell.run("run", "--scheduler", "easy", "-p", "etc/slurm.conf", "-w", "jobs.events", "-o", "easy")
     assert easy.code == 0, easy
     shell.run("explain", "slurm", "easy", "--at", "20").failed(2, "has no tables of Slurm")

@@ -65,6 +65,13 @@ def undisturbed(tmp_path_factory):
     return (folder / "trials.parquet").read_bytes()
 
 
+def results(shell):
+    """Return the bytes of the study's results, and the lines of its journal in order."""
+    out = shell.folder / "out"
+    lines = sorted((out / "journal.jsonl").read_bytes().splitlines())
+    return (out / "trials.parquet").read_bytes(), (out / "study.json").read_bytes(), lines
+
+
 @pytest.mark.slow
 def test_killing_the_coordinator_loses_nothing(shell, wait_until, study, undisturbed):
     """Killed at several moments, its workers end, too; the results equal an undisturbed study's."""

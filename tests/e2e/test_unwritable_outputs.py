@@ -1,11 +1,14 @@
 """Full disks and unwritable folders: exit code 6, the file is named, other outputs are kept."""
 
+import errno
 import os
 import shutil
 import subprocess
 import sys
 
 import pytest
+
+from pipistrelle.cli import main
 
 FULL = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
 NO_SPACE = "No space left on device"
@@ -145,6 +148,18 @@ def test_a_disk_that_fills_up_during_the_run(shell):
         assert (disk / "out" / "out_jobs.csv").stat().st_size > 0
     finally:
         subprocess.run(["umount", disk], check=True)
+
+
+def test_a_full_disk_for_temporary_files_is_named(monkeypatch, capsys):
+    """It is not taken for a full standard output."""
+
+    def full(**_):
+        raise OSError(errno.ENOSPC, NO_SPACE, "/tmp/x/reservations.txt")  # noqa: S108 - nothing is written
+
+    monkeypatch.setattr(main.cli, "main", full)
+    assert main._run([]) == 6
+    said = "pipistrelle: /tmp/x/reservations.txt: cannot be written (No space left on device). Free space there.\n"
+    assert capsys.readouterr().err == said
 
 
 @pytest.mark.parametrize("size", [3000, 20_000, 70_001])

@@ -59,11 +59,12 @@ def test_an_error_keeps_the_old_file_and_leaves_nothing(tmp_path: Path, error: t
 
 @pytest.mark.parametrize("size", [1, 4096, 100_000])
 def test_a_full_disk_keeps_the_old_file(tmp_path: Path, size: int) -> None:
-    """Whether it is noticed while writing or at the end."""
+    """Whether it is noticed while writing or at the end; the error names the file."""
     target = tmp_path / "x"
     target.write_bytes(b"old")
-    with limited(size), pytest.raises(OSError, match="too large"):
+    with limited(size), pytest.raises(OSError, match="too large") as refused:
         write_whole(target, [b"n" * 4096] * 30)
+    assert refused.value.filename == str(target)
     assert target.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["x"]
 

@@ -19,6 +19,7 @@ from pipistrelle.runs.recorder.packing import Packing
 from pipistrelle.runs.recorder.record import record
 from pipistrelle.runs.recordings.check import check_recording
 from pipistrelle.runs.slurmctld.conductor import VirtualTimeError
+from pipistrelle.server.errors import OutputFailed
 
 needs_slurm = pytest.mark.skipif(
     any(shutil.which(name) is None for name in ("slurmctld", "slurmd", "sbatch", "cc")) or os.geteuid() != 0,
@@ -94,6 +95,22 @@ def test_missing_programs_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
         require_programs()
 
 
+def test_folder_is_refused_before_the_recording(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A folder with files, or one that cannot be created, is named before any daemon starts."""
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "slurm.conf").write_text(CONF)
+    jobs = load_workload("seven-jobs")
+    with pytest.raises(InputError, match=r"one: the folder exists.*Give a new folder"):
+        record(tmp_path, jobs, tmp_path / "one", until=1)
+    assert (tmp_path / "one" / "slurm.conf").read_text() == CONF
+    with pytest.raises(OutputFailed, match=r"cannot write to the output folder \(Not a directory\)"):
+        record(tmp_path, jobs, tmp_path / "one" / "slurm.conf" / "below", until=1)
+    monkeypatch.setattr("pipistrelle.runs.recorder.daemons.shutil.which", lambda name, path: None)
+    with pytest.raises(InputError, match="Slurm, which is not installed"):
+        record(tmp_path, jobs, tmp_path / "new" / "two", until=1)
+    assert not (tmp_path / "new" / "two").exists()
+
+
 def left(folder: Path) -> list[str]:
     """Return the processes with this temporary folder, and what is in it."""
     found = [str(path) for path in folder.iterdir()]
@@ -165,7 +182,7 @@ def test_killed_recorder_leaves_nothing(tmp_path: Path, number: signal.Signals) 
     child.send_signal(number)
     assert child.wait() == (130 if number == signal.SIGINT else -number)
     wait_until_nothing_is_left(temporary)
-    assert not (tmp_path / "r").exists()
+    assert [*tmp_path.glob("r/*")] == []
 
 
 @pytest.mark.slow

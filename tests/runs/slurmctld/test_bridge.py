@@ -158,6 +158,16 @@ def test_equal_runs_have_equal_bytes(tmp_path: Path) -> None:
         assert (one / name).read_bytes() == (other / name).read_bytes(), name
 
 
+def test_folder_with_another_runs_results_is_refused(tmp_path: Path) -> None:
+    """It is refused before slurmctld starts, so this holds also where it is absent."""
+    out = tmp_path / "out"
+    run(spec_of(tmp_path, MIXED, scheduler="fcfs", config=None), RunOptions(out=out))
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    with pytest.raises(PipistrelleError, match=r"the folder has the results of another run.*--overwrite"):
+        run(spec_of(tmp_path, MIXED), RunOptions(connection=WithChild(), out=out, overwrite=False))
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
 def test_missing_slurm_is_one_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The error says what to install."""
     monkeypatch.setenv("PATH", str(tmp_path))
