@@ -129,6 +129,8 @@ class Linear:
         """Return the set of idle nodes that the job gets; 0 if too few are idle."""
         if idle.bit_count() < asked.min_nodes:
             return 0
+        if self.tree is not None:
+            return self.tree.pick(asked, idle, self.machine.cpus)
         if asked.required:
             return self._around(asked, idle)
         if self.equal:
@@ -147,8 +149,6 @@ class Linear:
 
     def _equal(self, asked: NodesAsked, idle: int, count: int) -> int:
         machine = self.machine
-        if self.tree is not None:
-            return self.tree.pick(idle, count, asked.max_switches)
 
         def pick(nodes: int, number: int) -> int:
             return pick_equal(nodes, number, machine.by_weight, contiguous=asked.contiguous)

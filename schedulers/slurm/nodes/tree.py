@@ -5,9 +5,10 @@ from math import inf
 
 from msgspec import Struct
 
-from pipistrelle.schedulers.slurm.cluster.bits import lowest, mask_of
+from pipistrelle.schedulers.slurm.cluster.bits import indices_of, mask_of
 from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine
 from pipistrelle.schedulers.slurm.config.machine import SwitchSettings
+from pipistrelle.schedulers.slurm.nodes.asked import NodesAsked
 
 
 class Switch(Struct):
@@ -102,59 +103,56 @@ class Tree:
             return 1 if counts[one] > counts[other] else -1
         return self.switches[other].level - self.switches[one].level
 
-    def pick(self, idle: int, count: int, most_leaves: int = 0) -> int:
-        """Return ``count`` idle nodes, of the lowest weights with which some switch has enough of them.
+    def pick(self, asked: NodesAsked, idle: int, cpus: Sequence[int]) -> int:
+        """Return the idle nodes that a job gets as a whole; 0 if it does not fit below one switch.
 
-        Return 0 if no switch has enough, or if the nodes are below too many leaf switches.
+        Nodes of the lowest weights are used with which some switch has enough of them.
 
         Args:
-            most_leaves: most leaf switches to use (``--switches``); 0: any number.
+            cpus: CPUs of each node of the machine.
         """
         allowed = 0
         for _, group in self.weight:
             allowed |= group
-            nodes = self._pick(idle & allowed, count) if idle & group else 0
+            nodes = self._pick(asked, idle & allowed, cpus) if idle & group else 0
             if nodes:
-                fits = not most_leaves or sum(1 for leaf in self.leaves if leaf.nodes & nodes) <= most_leaves
+                most = asked.max_switches
+                fits = not most or sum(1 for leaf in self.leaves if leaf.nodes & nodes) <= most
                 return nodes if fits else 0
         return 0
 
-    def _pick(self, idle: int, count: int) -> int:
-        """Return ``count`` idle nodes below the smallest switch that has enough of them.
+    def _pick(self, asked: NodesAsked, idle: int, cpus: Sequence[int]) -> int:
+        """Return the nodes of a job below the lowest switch that has enough, or else 0.
 
-        Return 0 if no switch has enough. Below that switch, leaf switches are used one after the other: the one with
-        just enough nodes, or else the one with the most.
+        Of several such switches, the one with the fewest idle nodes is used. Below it, the job first gets the nodes
+        that it names, then others of the same leaf switches. Then the leaf switch with the fewest idle CPUs is used up,
+        and so on.
         """
         best: Switch | None = None
         best_free = 0
         for switch in self.switches:
-            free = (switch.nodes & idle).bit_count()
-            if free < count:
+            nodes = switch.nodes & idle
+            if asked.required & ~nodes or nodes.bit_count() < asked.min_nodes or _sum(cpus, nodes) < asked.cpus:
                 continue
+            free = nodes.bit_count()
             if best is None or (switch.level, free) < (best.level, best_free):
                 best, best_free = switch, free
         if best is None:
             return 0
-        taken, left = 0, count
-        open_nodes = idle & best.nodes
-        while left > 0:
-            chosen, chosen_free, enough = 0, 0, False
-            for leaf in self.leaves:
-                nodes = leaf.nodes & open_nodes & ~taken
-                free = nodes.bit_count()
-                if not free:
-                    continue
-                if free >= left:
-                    if not enough or free < chosen_free:
-                        chosen, chosen_free, enough = nodes, free, True
-                elif not enough and free > chosen_free:
-                    chosen, chosen_free = nodes, free
-            if not chosen:
-                return 0
-            use = min(left, chosen_free)
-            for _, group in self.weight:
-                some = min(use, (chosen & group).bit_count())
-                taken |= lowest(chosen & group, some)
-                use -= some
-                left -= some
-        return taken
+        among = idle & best.nodes
+        taken, need = asked.required, asked.cpus - _sum(cpus, asked.required)
+        want = max(asked.want_nodes, asked.min_nodes)
+        leaves = [leaf.nodes & among for leaf in self.leaves if leaf.nodes & among]
+        near = [nodes for nodes in leaves if nodes & asked.required]
+        far = sorted((nodes for nodes in leaves if not nodes & asked.required), key=lambda nodes: _sum(cpus, nodes))
+        for at in (at for nodes in (*near, *far) for at in indices_of(nodes)):
+            if taken.bit_count() >= want and need <= 0:
+                break
+            if not taken >> at & 1:
+                taken |= 1 << at
+                need -= cpus[at]
+        return taken if need <= 0 and asked.min_nodes <= taken.bit_count() <= asked.max_nodes else 0
+
+
+def _sum(cpus: Sequence[int], nodes: int) -> int:
+    return sum(cpus[at] for at in indices_of(nodes))

@@ -12,6 +12,7 @@ from pipistrelle.schedulers.slurm.config.machine import SwitchSettings
 from pipistrelle.schedulers.slurm.config.parameters import SchedulerParameters
 from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
 from pipistrelle.schedulers.slurm.files.submission import submission_of
+from pipistrelle.schedulers.slurm.nodes.asked import NodesAsked
 from pipistrelle.schedulers.slurm.nodes.tree import Tree
 from pipistrelle.schedulers.slurm.passes.main_pass import main_pass
 
@@ -75,6 +76,33 @@ def test_the_leaf_switch_with_just_enough_nodes_is_used(make) -> None:
     assert place(queue) == [[4, 5], [0, 1, 2]]
 
 
+def test_of_several_leaf_switches_those_with_the_fewest_idle_cpus_are_used_up_first() -> None:
+    """select/linear uses many leaf switches, and takes no more nodes of the last one than it needs."""
+    queue = Queue(with_tree(cluster(9), ((0, 1, 2, 3), (4, 5, 6), (7, 8))))
+    queue.add(nodes=6, max_nodes=6)
+
+    assert place(queue) == [[0, 4, 5, 6, 7, 8]]
+
+
+def test_whole_nodes_that_a_job_names_bring_others_of_their_leaf_switch() -> None:
+    """The job needs two more nodes than it names; a switch that has not all of its nodes is not used."""
+    queue = Queue(with_tree(cluster(8), ((0, 1, 2, 3), (4, 5), (6, 7))))
+    queue.add(nodes=3, max_nodes=3, required=("n02",))
+    queue.add(nodes=3, max_nodes=3, required=("n05",))
+
+    assert place(queue) == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_whole_nodes_of_different_size_are_counted_by_their_cpus() -> None:
+    """The second leaf switch has fewer nodes, but enough CPUs."""
+    config = with_tree(cluster(5), ((0, 1, 2), (3, 4)))
+    nodes = tuple(replace(node, cpus=8, cores=8) if at > 2 else node for at, node in enumerate(config.nodes))
+    queue = Queue(replace(config, nodes=nodes))
+    queue.add(tasks=16)
+
+    assert place(queue) == [[3, 4]]
+
+
 @pytest.mark.parametrize("make", [cluster, shared])
 @pytest.mark.parametrize(("wait", "starts"), [(60.0, 60), (0.0, 0), (None, 300), (9000.0, 300)])
 def test_a_job_waits_for_its_switches_at_most_as_long_as_it_says(make, wait, starts) -> None:
@@ -118,7 +146,8 @@ def test_whole_nodes_are_those_of_the_lowest_weights_that_suffice(data: st.DataO
     count = data.draw(st.integers(1, 8))
     queue = Queue(with_tree(cluster(8), ((0, 1, 2, 3), (4, 5), (6, 7)), weights))
     machine = queue.controller.machine
-    nodes = Tree(machine, queue.controller.config.switches).pick(idle, count)
+    asked = NodesAsked(min_nodes=count, want_nodes=count, max_nodes=count, cpus=count, nodes=idle)
+    nodes = Tree(machine, queue.controller.config.switches).pick(asked, idle, machine.cpus)
     mine = [at for at in range(8) if nodes >> at & 1]
 
     assert len(mine) == (count if idle.bit_count() >= count else 0)
