@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pipistrelle.runs.conformance.script import Script
     from pipistrelle.runs.conformance.suite import ScriptOutcome
 
+#: the scheduler that gets a slurm.conf of each test's machine
+_SLURM: Final = "slurm"
 #: exit code if a script failed
 _FAILED: Final = 1
 _STYLES: Final = {"passed": "green", "failed": "bold red", "skipped": "dim"}
@@ -97,13 +99,16 @@ def command(
             show(script.name, "bold")
             show(f"  {script.situation}")
         return 0
+    configured = words == (_SLURM,)
     command_words = _command(words, dialect)
     from pipistrelle.runs.conformance.suite import play_script
 
     outcomes, seconds = [], []
     for script in scripts:
         began = time.perf_counter()
-        outcomes.append(play_script(script, command_words, dialect=dialect, limit=limit))  # type: ignore[arg-type]
+        outcomes.append(
+            play_script(script, command_words, dialect=dialect, limit=limit, configured=configured)  # type: ignore[arg-type]
+        )
         seconds.append(time.perf_counter() - began)
         if not outcomes[-1].log and outcomes[-1].verdict == "failed":
             raise _never_came(outcomes[-1])
@@ -172,7 +177,8 @@ def _command(words: tuple[str, ...], dialect: str) -> list[str]:
         return list(spec.program)
     if os.path.isfile(words[0]) and os.access(words[0], os.X_OK):
         check_command(words)  # raises the error that says what is missing
-    spec.make_policy()
+    if words != (_SLURM,):
+        spec.make_policy()
     more = [] if dialect == "batsim" else ["--cancellations"]  # they are sent on request only
     return own_command(words[0], *more, batsim=dialect == "batsim")
 

@@ -121,9 +121,14 @@ class Script:
         until = None if self.until is None else f"{self.until!r}s"
         return RunSpec(scheduler=tuple(words), dialect=dialect, workload=(), until=until)
 
+    @property
+    def machine(self) -> Platform:
+        """The machine of the test."""
+        return homogeneous(self.nodes, "machine") if self.platform is None else self.platform
+
     def inputs(self) -> Inputs:
         """Return the jobs, the machine, the outages and the maintenance of the test."""
-        platform = homogeneous(self.nodes, "machine") if self.platform is None else self.platform
+        platform = self.machine
         reliability = None
         if self.outages or self.maintenance:
             rules = (

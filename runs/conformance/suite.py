@@ -3,9 +3,13 @@
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import IO, Final, Literal
 
+from msgspec.structs import replace as changed
+
+from pipistrelle.protocol.base.whole import write_whole
 from pipistrelle.protocol.fields import TAKEOVER, Feature
 from pipistrelle.runs.conformance.judge import failure_text, problems_of, refusal_problems
 from pipistrelle.runs.conformance.script import Dialect, Script
@@ -13,6 +17,8 @@ from pipistrelle.runs.conformance.second import taken_over, told_again
 from pipistrelle.runs.conformance.stage import Audience, LacksFeature, Stage, Staged
 from pipistrelle.runs.description.setup import SetupCache, load_setup
 from pipistrelle.runs.execution.run import RunOptions, run
+from pipistrelle.runs.slurm.files import read_slurm_files
+from pipistrelle.runs.slurm.written import slurm_conf_text
 from pipistrelle.server.errors import Interrupted, RunError
 
 #: the only feature without which the server refuses a scheduler
@@ -40,11 +46,14 @@ class ScriptOutcome:
     printed: str = ""
 
 
-def play_script(script: Script, words: Sequence[str], *, dialect: Dialect = "native", limit: float) -> ScriptOutcome:
+def play_script(
+    script: Script, words: Sequence[str], *, dialect: Dialect = "native", limit: float, configured: bool = False
+) -> ScriptOutcome:
     """Run one conformance test with a scheduler.
 
     Args:
         words: the scheduler's program and arguments, including ``{endpoint}``.
+        configured: the scheduler needs a slurm.conf of the test's machine; it gets one with ``--config``.
         limit: how long to wait for the scheduler, for each reply, and for its end (wall-clock s).
 
     Raises:
@@ -53,6 +62,13 @@ def play_script(script: Script, words: Sequence[str], *, dialect: Dialect = "nat
     """
     if (why := script.absent.get(dialect)) is not None:
         return ScriptOutcome(script.name, script.situation, "skipped", [why], [])
+    if configured:
+        with tempfile.TemporaryDirectory(prefix="pipistrelle-") as folder:
+            conf = Path(folder) / "slurm.conf"
+            write_whole(conf, [slurm_conf_text(script.machine).encode()])
+            machine = changed(read_slurm_files(str(conf)).platform, classes=())  # the jobs name no partition
+            script = replace(script, platform=machine)
+            return play_script(script, [*words, "--config", str(conf)], dialect=dialect, limit=limit)
     lacks: str = _RESOURCES
     with tempfile.TemporaryFile() as printed:
         stage, problems = Stage(script, dialect), None

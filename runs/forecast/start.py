@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from pipistrelle.platforms.naming.hostlists import expanded
 from pipistrelle.runs.forecast.jobs import QueuedJob
@@ -15,6 +14,7 @@ from pipistrelle.schedulers.slurm.config.submission import Submission
 from pipistrelle.schedulers.slurm.daemon import Daemon
 from pipistrelle.schedulers.slurm.nodes.asked import Alloc
 from pipistrelle.schedulers.slurm.passes.controller import Controller
+from pipistrelle.schedulers.slurm.passes.pinning import chosen_on, even_on, memory_on
 from pipistrelle.traces.slurm.state.records import LiveJob, LiveShare
 
 
@@ -160,13 +160,13 @@ def _pinned(found: Primed, job: SlurmJob, live: LiveJob) -> Alloc:
     if not nodes:
         return {}
     if job.whole or part.exclusive:
-        return {at: (machine.cpus[at], _memory(job, machine.cpus[at]), machine.gres[at] or {}) for at in nodes}
-    alloc = _told(found, live, mask) or _chosen(controller, job, live, mask) or _even(controller, job, live, nodes)
+        return {at: (machine.cpus[at], memory_on(job, machine.cpus[at]), machine.gres[at] or {}) for at in nodes}
+    alloc = (
+        _told(found, live, mask)
+        or chosen_on(controller, job, mask, live.cpus)
+        or even_on(job, nodes, live.cpus or job.min_cpus)
+    )
     return _fitting(found, alloc)
-
-
-def _memory(job: SlurmJob, cpus: int) -> int:
-    return job.mem * cpus if job.mem_kind == "cpu" else job.mem if job.mem_kind == "node" else 0
 
 
 def _told(found: Primed, live: LiveJob, mask: int) -> Alloc:
@@ -181,33 +181,6 @@ def _told(found: Primed, live: LiveJob, mask: int) -> Alloc:
             if name in index:
                 alloc[index[name]] = (share.cpus, share.memory, dict(share.gres or live.gres))
     return alloc if len(alloc) == mask.bit_count() else {}
-
-
-def _chosen(controller: Controller, job: SlurmJob, live: LiveJob, mask: int) -> Alloc:
-    """Return the CPUs, memory and GPUs that the selector would give a running job on each of its nodes.
-
-    Return {} if the sum of the CPUs would not be the job's present number of CPUs.
-    """
-    part = controller.machine.partitions[job.part]
-    for way in controller.requests.asked(job, part):
-        count = mask.bit_count()
-        mine = replace(way, nodes=way.nodes & mask, min_nodes=count, want_nodes=count, max_nodes=count)
-        alloc = controller.selector.now(mine, mask)
-        if alloc and len(alloc) == count:
-            cpus = sum(one[0] for one in alloc.values())
-            if cpus == (live.cpus or cpus):
-                return alloc
-    return {}
-
-
-def _even(controller: Controller, job: SlurmJob, live: LiveJob, nodes: Sequence[int]) -> Alloc:
-    """Return an allocation that spreads the job's CPUs evenly over ``nodes``."""
-    each, more = divmod(max(len(nodes), live.cpus or job.min_cpus), len(nodes))
-    alloc: Alloc = {}
-    for place, at in enumerate(nodes):
-        cpus = each + (place < more)
-        alloc[at] = (cpus, _memory(job, cpus), dict(job.gres))
-    return alloc
 
 
 def _fitting(found: Primed, alloc: Alloc) -> Alloc:

@@ -25,7 +25,7 @@ _RECORDED: Final = frozenset(
     {
         *("number", "submit", "name", "user", "account", "partitions", "qos", "time_limit", "nodes", "tasks"),
         *("cpus_per_task", "mem_per_cpu", "mem_per_node", "gres", "exclusive", "constraint", "begin", "dependency"),
-        *("array_task", "array_limit", "groups", "max_nodes"),
+        *("array_task", "array_limit", "groups", "max_nodes", "switches", "switch_wait"),
     }
 )
 
@@ -160,6 +160,7 @@ def _planned(sub: Submission, name: str, runtime: float, default_partition: str)
         "constraint": sub.constraint,
         "array": f"%{sub.array_limit}" if sub.array_limit else "",
         "name": sub.name,
+        "switches": _switches(sub),
     }
     options = [f"--partition={cells['partition']}", f"--time={limit}"]
     for option, column in (
@@ -170,6 +171,7 @@ def _planned(sub: Submission, name: str, runtime: float, default_partition: str)
         ("--gres", "gres"),
         ("--constraint", "constraint"),
         ("--job-name", "name"),
+        ("--switches", "switches"),
     ):
         if cells[column]:
             options.append(f"{option}={cells[column]}")
@@ -180,3 +182,11 @@ def _planned(sub: Submission, name: str, runtime: float, default_partition: str)
     if cells["begin_s"]:
         options.append(f"--begin=now+{cells['begin_s']}")
     return PlannedJob(time, name, runtime, sub.dependency, cells, options)
+
+
+def _switches(sub: Submission) -> str:
+    """Return the text of ``--switches``; "" if the job has no such option."""
+    if not sub.switches or sub.switch_wait is None:
+        return str(sub.switches or "")
+    minutes, seconds = divmod(int(sub.switch_wait), 60)
+    return f"{sub.switches}@{minutes // 60}:{minutes % 60:02}:{seconds:02}"

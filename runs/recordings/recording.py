@@ -8,11 +8,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
 from pipistrelle.platforms.naming.hostlists import expanded
+from pipistrelle.platforms.slurm.values import SlurmValueError
 from pipistrelle.protocol.base.errors import printable
 from pipistrelle.runs.recordings.csv_files import CsvRow, missing, read_rows
 from pipistrelle.runs.recordings.decisions import LogStep, read_steps, reservation_times
@@ -23,6 +24,7 @@ from pipistrelle.runs.slurm.files import dates_of, read_slurm_files
 from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
 from pipistrelle.schedulers.slurm.config.submission import Submission
 from pipistrelle.schedulers.slurm.files.reservations import read_reservations
+from pipistrelle.schedulers.slurm.files.submission import switches_of
 
 #: files without which a folder is no recording
 _FILES: Final = ("slurm.conf", "jobs.csv", "jobs.events", "result.csv", "starts.csv", "passes.csv", "events.csv", LOG)
@@ -151,8 +153,17 @@ class Recording:
             begin=submit + row.number("begin_s") if row["begin_s"] else None,
             dependency=row["after"],
             array_limit=int(most or 0),
+            **self._switches(row),
         )
         return Submitted(job, list(_indices(row, array)), row.number("run_s"))
+
+    @staticmethod
+    def _switches(row: CsvRow) -> dict[str, Any]:
+        """Return what a row says of ``--switches``; recordings of earlier versions lack the column."""
+        try:
+            return switches_of(row.cells.get("switches", ""))
+        except (ValueError, SlurmValueError):
+            raise row.wrong("switches", "COUNT or COUNT@TIME") from None
 
     @cached_property
     def names(self) -> dict[str, str]:

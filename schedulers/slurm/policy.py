@@ -1,6 +1,7 @@
 """The policy ``slurm``: the decisions of slurmctld on the simulated machine."""
 
 from collections import Counter
+from collections.abc import Sequence
 from math import inf
 from typing import Any, Final
 
@@ -12,10 +13,11 @@ from pipistrelle.protocol.events import JobDescription
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.orders.fixed import Fcfs
 from pipistrelle.schedulers.policy.errors import PolicyError
+from pipistrelle.schedulers.policy.interfaces import PastStep
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.order import Order
 from pipistrelle.schedulers.policy.view import View
-from pipistrelle.schedulers.slurm.cluster.bits import indices_of
+from pipistrelle.schedulers.slurm.cluster.bits import indices_of, mask_of
 from pipistrelle.schedulers.slurm.cluster.jobs import (
     CANCELLED,
     COMPLETED,
@@ -28,9 +30,11 @@ from pipistrelle.schedulers.slurm.cluster.jobs import (
     SlurmJob,
 )
 from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
+from pipistrelle.schedulers.slurm.config.submission import Submission
 from pipistrelle.schedulers.slurm.daemon import Daemon
 from pipistrelle.schedulers.slurm.files.submission import submission_of
 from pipistrelle.schedulers.slurm.passes.controller import Controller
+from pipistrelle.schedulers.slurm.passes.pinning import chosen_on, even_on
 from pipistrelle.schedulers.slurm.tables import (
     Diagnostics,
     diagnostics_table,
@@ -86,7 +90,7 @@ class SlurmPolicy:
         daemon = self._daemon
         assert daemon is not None
         now = view.now
-        if view.calls:
+        if _CALL in view.calls:
             self._called = inf
         self._nodes(view)
         if daemon.next_time() <= now:
@@ -105,6 +109,37 @@ class SlurmPolicy:
                 view.cancel_call(_CALL)
             view.call_me_later(due, _CALL)
             self._called = due
+
+    def learn_past(self, view: View, steps: Sequence[PastStep]) -> None:
+        """Repeat the starts and ends of jobs under an earlier scheduler, whose run this policy takes over.
+
+        Usage counts from the starts on; what happened in the queue before is unknown.
+        """
+        self._begin(view)
+        daemon = self._daemon
+        assert daemon is not None
+        for step in steps:
+            mine, now = step.job, int(step.time)
+            if not step.starts:
+                self._running.discard(mine.id)
+                if self._records[mine.id].state == RUNNING:
+                    self.controller.release(self._records[mine.id], COMPLETED, now)
+                continue
+            self._records[mine.id], self._jobs[mine.id] = self._adopted(mine, now), mine
+            self._running.add(mine.id)
+        daemon.touch(view.now)
+        daemon.request(view.now)
+
+    def _adopted(self, mine: SchedulerJob, now: int) -> SlurmJob:
+        """Start a job in the controller on the nodes that it already has, and return its record."""
+        controller = self.controller
+        sub, tasks = self._submission([mine], mine.submit)
+        job, _ = controller.submit([mine.id], sub, int(mine.submit), tasks, accepted=True)
+        controller.pending[job.serial] = job  # whatever the configuration says, it runs
+        at_unit = {unit: at for at, unit in enumerate(self._units)}
+        nodes = sorted(at_unit[unit] for unit in mine.alloc)
+        alloc = chosen_on(controller, job, mask_of(nodes), None) or even_on(job, nodes, job.min_cpus)
+        return controller.start(job, alloc, now)
 
     def no_more_jobs(self) -> None:
         """Record that no further job will be submitted."""
@@ -179,6 +214,7 @@ class SlurmPolicy:
             machine.down = down
             self._daemon.touch(view.now)
             self._daemon.request(view.now)
+            self._daemon.barren = 0  # jobs may start on nodes that are back
 
     def _advance(self, view: View, now: float) -> None:
         assert self._daemon is not None
@@ -310,16 +346,7 @@ class SlurmPolicy:
 
     def _queue(self, jobs: list[SchedulerJob], view: View, now: float) -> None:
         assert self._daemon is not None
-        first = jobs[0]
-        walltime = None if first.walltime == inf else first.walltime
-        sub = submission_of(first.description or JobDescription(first.id, first.size, walltime), now)
-        if not sub.number:
-            sub = replace(sub, number=_UNNUMBERED + first.number)
-        tasks = []
-        for mine in jobs:
-            task = mine.description.options.get("array-task", "") if mine.description is not None else ""
-            if task.isdecimal():
-                tasks.append(int(task))
+        sub, tasks = self._submission(jobs, now)
         job, refused = self.controller.submit([mine.id for mine in jobs], sub, int(now), tasks)
         if refused:
             for mine in jobs:
@@ -330,6 +357,21 @@ class SlurmPolicy:
             self._records[mine.id] = job
         self._counts.submitted += len(jobs)
         self._daemon.submitted(now)
+
+    @staticmethod
+    def _submission(jobs: Sequence[SchedulerJob], now: float) -> tuple[Submission, list[int]]:
+        """Return the submission of a job or of the tasks of an array, and the indices of the tasks."""
+        first = jobs[0]
+        walltime = None if first.walltime == inf else first.walltime
+        sub = submission_of(first.description or JobDescription(first.id, first.size, walltime), now)
+        if not sub.number:
+            sub = replace(sub, number=_UNNUMBERED + first.number)
+        tasks = []
+        for mine in jobs:
+            task = mine.description.options.get("array-task", "") if mine.description is not None else ""
+            if task.isdecimal():
+                tasks.append(int(task))
+        return sub, tasks
 
     def reservation(self, job: SchedulerJob) -> float | None:
         """Return the start (s) that the last backfill pass expected for a job.

@@ -94,10 +94,12 @@ Play = Callable[..., ScriptOutcome]
 def play(forks) -> Play:
     """Return a function that plays a script to a scheduler in a file, or to one of our schedulers."""
 
-    def played(script: str, words: Sequence[str], dialect: str = "native", limit: float = PATIENT) -> ScriptOutcome:
+    def played(
+        script: str, words: Sequence[str], dialect: str = "native", limit: float = PATIENT, **more: Any
+    ) -> ScriptOutcome:
         path, *rest = words
         whole = [sys.executable, path, *rest] if forks is None else [*forks.words(Path(path)), *rest]
-        return play_script(BY_NAME[script], whole, dialect=dialect, limit=limit)  # type: ignore[arg-type]
+        return play_script(BY_NAME[script], whole, dialect=dialect, limit=limit, **more)  # type: ignore[arg-type]
 
     return played
 
@@ -130,7 +132,9 @@ def ours(play) -> Play:
     def played(script: str, name: str, dialect: str) -> ScriptOutcome:
         way = ["--dialect", "batsim", "--bind"] if dialect == "batsim" else ["--connect"]
         program = str(Path(sys.executable).with_name("pipistrelle"))
-        return play(script, [program, "schedule", name, *way, "{endpoint}", "--quiet"], dialect)
+        return play(
+            script, [program, "schedule", name, *way, "{endpoint}", "--quiet"], dialect, configured=name == "slurm"
+        )
 
     return played
 
@@ -199,6 +203,20 @@ def test_only_subscribed_schedulers_receive_job_cancelled(more, play):
 
     assert outcome.verdict == "passed", outcome.lines
     assert (bool(told), "w0!waits" in begun) == (bool(more), not more)
+
+
+SHORT = ("calls", "idle-node-fails", "taken-over", "shared-gpus", "shared-taken-over")
+
+
+@pytest.mark.parametrize(
+    "script", [pytest.param(one, marks=[pytest.mark.slow] * (one not in SHORT)) for one in BY_NAME]
+)
+def test_slurm_passes_with_a_slurm_conf_of_each_machine(script, ours):
+    """Only the script with a job that is larger than the machine does not apply."""
+    outcome = ours(script, "slurm", "native")
+
+    assert outcome.lines == [] or script == "larger-than-the-machine"
+    assert (outcome.verdict == "skipped") == ("native" in BY_NAME[script].absent)
 
 
 @pytest.mark.slow

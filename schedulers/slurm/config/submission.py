@@ -22,6 +22,7 @@ class Submission(Struct, frozen=True, kw_only=True):
         mem_per_cpu, mem_per_node, mem_per_gpu: MiB; at most one is given, 0 asks for all memory of the node.
         gres: {name or name:type: count per node} (``--gres``, ``--gpus-per-node``).
         gpus, gpus_per_task: GPUs of the whole job, and of each task.
+        gpu_model: the model of these GPUs; "": any.
         begin: earliest start, s; None: at once.
         dependency: sbatch's text, such as "afterok:12:13,singleton" or "afterany:4?afterok:5".
         array_task: index of this task; None: no array. ``array_limit`` is the N of ``%N``, 0: none.
@@ -55,6 +56,7 @@ class Submission(Struct, frozen=True, kw_only=True):
     mem_per_gpu: int | None = None
     gres: Mapping[str, int] = field(default_factory=dict)
     gpus: int = 0
+    gpu_model: str = ""
     gpus_per_task: int = 0
     cpus_per_gpu: int = 0
     min_cpus_per_node: int = 0

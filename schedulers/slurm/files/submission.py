@@ -77,7 +77,7 @@ def submission_of(job: JobDescription, now: float) -> Submission:
             hold="hold" in options,
             kill_on_invalid=_KILLS.get(options.get("kill-on-invalid-dep", "").lower()),
             requeue=True if "requeue" in options else False if "no-requeue" in options else None,
-            **_switches(options.get("switches", "")),
+            **switches_of(options.get("switches", "")),
             **taken,
         )
     except (ValueError, SlurmValueError, PlatformError, AmountError) as error:
@@ -105,6 +105,7 @@ def _taken(options: Mapping[str, str], where: str) -> dict[str, Any]:
         "min_cpus_per_node": _count(options, "mincpus") or 0,
         "gpus": sum(count for _, count in _typed(options.get("gpus", ""))),
         "gpus_per_task": sum(count for _, count in _typed(options.get("gpus-per-task", ""))),
+        "gpu_model": _model(options.get("gpus", "") or options.get("gpus-per-task", "")),
         "mem_per_node": parse_memory(options["mem"]) if "mem" in options else None,
         "mem_per_cpu": parse_memory(options["mem-per-cpu"]) if "mem-per-cpu" in options else None,
         "mem_per_gpu": parse_memory(options["mem-per-gpu"]) if "mem-per-gpu" in options else None,
@@ -148,6 +149,7 @@ def _requested(request: Request | None, nodes: int) -> dict[str, Any]:
         "cpus_per_task": request.cores_of_task,
         "gpus": request.gpus,
         "gpus_per_task": request.gpus_per_task,
+        "gpu_model": models[0] if len(request.gpu_models) == 1 else "",
         "mem_per_node": request.memory_per_node,
         "mem_per_cpu": request.memory_per_core,
         "mem_per_gpu": request.memory_per_gpu,
@@ -167,11 +169,23 @@ def _typed(text: str) -> list[tuple[str, int]]:
     return [(model, int(count)) for model, _, count in parts]
 
 
+def _model(text: str) -> str:
+    """Return the model of all GPUs in a list such as ``a100:4``; "" if there are several, or none."""
+    models = {model for model, _ in _typed(text)}
+    return models.pop() if len(models) == 1 else ""
+
+
 def _time(options: Mapping[str, str], name: str) -> float | None:
     return read_time(options[name]) if options.get(name) else None
 
 
-def _switches(text: str) -> dict[str, Any]:
+def switches_of(text: str) -> dict[str, Any]:
+    """Return the fields of `Submission` that the text of ``--switches`` sets, {field: value}.
+
+    Raises:
+        ValueError: the number is malformed.
+        SlurmValueError: the time is malformed.
+    """
     count, mark, time = text.partition("@")
     if not count:
         return {}

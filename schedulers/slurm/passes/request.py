@@ -62,7 +62,8 @@ class Requests:
         job.gres = dict(sub.gres)
         gpus = sub.gpus_per_task * -(-tasks // least) if sub.gpus_per_task else -(-sub.gpus // least) if sub.gpus else 0
         if gpus:
-            job.gres["gpu"] = max(gpus, job.gres.get("gpu", 0))
+            name = f"gpu:{sub.gpu_model}" if sub.gpu_model else "gpu"
+            job.gres[name] = max(gpus, job.gres.get(name, 0))
         job.min_nodes, job.max_nodes = max(1, least), max(1, most)
         per_gpu = sub.cpus_per_gpu or settings.def_cpu_per_gpu or self.config.select.def_cpu_per_gpu or 0
         on_node = sum(count for name, count in job.gres.items() if name.startswith("gpu"))

@@ -52,6 +52,23 @@ def test_submissions_of_a_file_of_events(tmp_path: Path) -> None:
     assert said == ["not recorded: the option nice (1 times)"]
 
 
+def test_switches_of_submissions_are_recorded(tmp_path: Path) -> None:
+    """As the recorded text and as an option of sbatch; the time may be missing."""
+    lines = [f"-dt 130 -e submit_batch_job | -J a -sim-walltime 7 -t 2 -N 2 {one} j\n" for one in ("--switches=1", "")]
+    timed = "-dt 131 -e submit_batch_job | -J b -sim-walltime 7 -t 2 -N 2 --switches=2@90 j\n"
+    (tmp_path / "jobs.events").write_text("".join([*lines, timed]))
+
+    jobs, said = planned_jobs(load_workload(str(tmp_path / "jobs.events")), "batch")
+
+    assert [job.cells["switches"] for job in jobs] == ["1", "", "2@1:30:00"]
+    assert [[one for one in job.options if "switches" in one] for job in jobs] == [
+        ["--switches=1"],
+        [],
+        ["--switches=2@1:30:00"],
+    ]
+    assert said == []
+
+
 def test_submissions_of_a_log_begin_at_121_seconds() -> None:
     """A log's own times are moved."""
     jobs, _ = planned_jobs(load_workload("seven-jobs"), "batch")

@@ -556,6 +556,22 @@ def test_a_submission_is_made_of_options_labels_and_times():
     assert found.time_limit == 60.0
 
 
+@pytest.mark.parametrize(
+    ("options", "gpus", "per_task", "model"),
+    [
+        ({"gpus": "a100:4"}, 4, 0, "a100"),
+        ({"gpus": "4"}, 4, 0, ""),
+        ({"gpus-per-task": "v100:2", "ntasks": "2"}, 0, 2, "v100"),
+        ({"gpus": "a100:1,v100:1"}, 2, 0, ""),
+    ],
+)
+def test_the_model_of_a_jobs_gpus_is_kept(options, gpus, per_task, model):
+    """Without a model, or with several, GPUs of any model do."""
+    found = submission_of(job_of("w0!1", options), 0.0)
+
+    assert (found.gpus, found.gpus_per_task, found.gpu_model) == (gpus, per_task, model)
+
+
 def test_a_submission_without_options_is_made_of_its_request_or_size():
     """A log has no options of sbatch."""
     asked = Request(tasks=8, cores_per_task=2000, memory_per_core=500, gpus_per_node=1, gpu_models=("v100",))
