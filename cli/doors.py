@@ -103,7 +103,7 @@ GROUPS: Final[Mapping[str, Mapping[str, Door]]] = {
     "Look at results": {
         "compare": Door("Compare runs: waits, utilisation, first difference.", "results.compare"),
         "report": Door("Write runs as one self-contained HTML page.", "results.report"),
-        "explain": Door("Explain a run: waits, nodes of jobs, distance from the log.", doors=_EXPLAIN),
+        "explain": Door("Explain a run: waits, nodes of jobs, differences from the log.", doors=_EXPLAIN),
     },
     "Study": {"study": Door("Run many simulations and summarise the results.", doors=_STUDY)},
     "Inputs": {
@@ -114,7 +114,7 @@ GROUPS: Final[Mapping[str, Mapping[str, Door]]] = {
             "workload.group:StepGroup",
             _WORKLOAD,
             "To make several changes in one command, put 'then' between them: 'workload filter ... then scale ...'. "
-            "This works with filter, scale, merge, shuffle, copy and redraw.",
+            "'then' works with filter, scale, merge, shuffle, copy and redraw.",
         ),
         "failures": Door("Generate and describe node failures, and plan for them.", doors=_FAILURES),
     },

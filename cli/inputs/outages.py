@@ -116,7 +116,7 @@ def generate_command(
 @_part_options
 @_nodes_option
 def show_command(file: str, nodes: int | None, **part: str | None) -> None:
-    """Describe a failure log: rates, hazard, clustering, repairs.
+    """Describe a failure log: failure rates, hazard rate, clustering, repair times.
 
     Formats: CSV (node,down,up,cause), LANL LA-UR-05-7318, TitanGPULife, Batsim events, 'sacctmgr show event',
     'scontrol show node', PBS server log; plain or compressed.

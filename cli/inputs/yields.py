@@ -65,7 +65,7 @@ from pipistrelle.traces.resilience import parse_resilience
     type=click.IntRange(10, 100_000),
     help="Also simulate N allocations, to check each computed yield.",
 )
-@click.option("--seed", type=click.IntRange(min=0), show_default="1", help="Random seed of the simulation.")
+@click.option("--seed", type=click.IntRange(min=0), show_default="1", help="With --simulate: random seed.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (times in seconds) instead of tables.")
 def command(
     nodes: int,

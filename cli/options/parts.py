@@ -62,7 +62,7 @@ _TEXTS: Final = {
         "CONDITION\tPlace jobs at the end of the node order if they meet this condition: 'nodes<=16'; repeatable."
     ),
     "base_order": "CONDITION\tIgnore --age-aware for jobs that meet CONDITION ('nodes<=16'); repeatable.",
-    "reliability_target": "PROBABILITY\tLeast probability that a job ends without failure on its nodes.",
+    "reliability_target": "PROBABILITY\tRequired probability that a job ends without a node failure.",
     "formula": "TEXT\tWith --order pbs: formula that sorts the queue, highest value first ('pipistrelle help pbs').",
     "queue_priority": "QUEUE=NUMBER\tWith --order pbs: priority of a queue; repeatable.\t0",
     "fairshare_entity": "With --order pbs: kind of entity whose past usage counts for fair share.",
@@ -95,7 +95,7 @@ _TEXTS: Final = {
     "preempt_exempt_time": "TIME\tTime after its start during which a job cannot be preempted.\tnone",
     "preempt_youngest_first": "Preempt the most recently started jobs first, instead of the largest jobs.",
     "config": (
-        "FILE\tConfiguration of the schedulers maui (maui.cfg) and slurm (slurm.conf).\tfor maui: its built-in values"
+        "FILE\tConfiguration file: maui.cfg for the scheduler maui, slurm.conf for slurm and slurmctld.\tfor maui: its built-in values"
     ),
     "strict_config": "Reject unknown or unsupported settings in --config; if off, only warn.",
     "accounting": "FILE\tWith slurm: accounts and QOS, as sacctmgr output or commands; repeatable.",

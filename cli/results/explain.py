@@ -37,7 +37,7 @@ _trust_option: Final = click.option(
     "--at",
     type=MomentOfRun(),
     metavar="TIME",
-    help="Also show the job's situation at this simulated time: seconds, 36h, 12:30:00 or a date.",
+    help="Show only the job's situation at this simulated time: seconds, 36h, 12:30:00 or a date.",
 )
 @all_json_option
 @click.option("--no-replay", is_flag=True, help="Use only the output files; do not simulate the run again.")

@@ -99,9 +99,9 @@ def command(
 ) -> None:
     """Forecast when and where the pending jobs of a live Slurm cluster start.
 
-    The files are outputs of Slurm's commands, as text or with --json. Each is recognised by its content. Running jobs
-    stay on their nodes. With --history, each job uses a random share of its time limit, drawn from the shares
-    that past jobs of the same user used. Without --history, all jobs run to their time limits.
+    The files are outputs of Slurm's commands, as text or with --json. The command recognises each file by its content.
+    Running jobs stay on their nodes. With --history, each job uses a random share of its time limit, drawn from the
+    shares that past jobs of the same user used. Without --history, all jobs run to their time limits.
 
     \b
     pipistrelle forecast --squeue jobs.txt --scontrol nodes.txt --sshare shares.txt \\

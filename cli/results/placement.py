@@ -105,7 +105,12 @@ def report_command(
 
 @click.command("order", cls=Command)
 @_run_argument
-@click.option("--node-order", type=Choice(_ORDERS), required=True, help="Other order of trying the nodes.")
+@click.option(
+    "--node-order",
+    type=Choice(_ORDERS),
+    required=True,
+    help="Other order in which to try the nodes ('pipistrelle help placing').",
+)
 @click.option("--age-aware", is_flag=True, help="In the other order, try stable nodes (those that fail rarely) first.")
 @_own_list
 @all_json_option

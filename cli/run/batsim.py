@@ -96,7 +96,7 @@ _TEXTS: Final = {
     "add_role_to_hosts": "HOST,...:ROLE\tGive hosts a role: compute_node, storage or master.",
     "energy": "Compute energy use; write PREFIX_consumed_energy.csv and PREFIX_pstate_changes.csv.",
     "mmax": "NUMBER\tMaximum number of compute hosts; 0: all.",
-    "mmax_workload": "Use at most as many compute hosts as the workload's nb_res.",
+    "mmax_workload": "Use at most as many compute hosts as the workload states (nb_res).",
     "forward_profiles_on_submission": "Send each job's profile to the scheduler.",
     "enable_dynamic_jobs": "Let the scheduler register jobs and profiles.",
     "acknowledge_dynamic_jobs": "Answer the scheduler's REGISTER_JOB with JOB_SUBMITTED.",
@@ -183,7 +183,9 @@ def _own(*names: str) -> Callable[[_C], _C]:
     click.option("-q", "--quiet", is_flag=True, help="Same as --verbosity quiet."),
     snapshot_options,
 )
-@click.option("--dump-execution-context", is_flag=True, help="Print the socket address and prefix as JSON, and exit.")
+@click.option(
+    "--dump-execution-context", is_flag=True, help="Print the socket address and the output prefix as JSON, and exit."
+)
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
 @click.pass_context
 def command(ctx: click.Context, /, dump_execution_context: bool, quiet: bool, **options: Any) -> None:

@@ -62,7 +62,7 @@ _CHANGES: Final = (
 transform_option: Final = added(options_of(RunSpec, {"transform": _CHANGES}, {"transform": _steps}))
 _UNTIL: Final = {
     "from_": "TIME\tSkip the part of the log before TIME: '30d' (from its beginning) or a date.\tskip nothing",
-    "warm": "With --from: begin with the jobs that were running or queued then.",
+    "warm": "With --from TIME: begin with the jobs that were running or queued at TIME.",
     "until": "TIME\tStop at this simulated time or date, even before all jobs end.",
 }
 _POOLS: Final = {
@@ -72,7 +72,9 @@ _POOLS: Final = {
     "cancellations": "Jobs that were cancelled while queued: queue them until then (keep), or leave them out (drop).",
     "ignore_constraints": "Ignore which nodes jobs request: every job can run on any node.",
 }
-_STRICT: Final = {"strict": "Stop at the first illegal decision (exit code 3); reject logs with unreadable lines."}
+_STRICT: Final = {
+    "strict": "Stop at the scheduler's first illegal decision (exit code 3); reject unreadable log lines."
+}
 _MACHINE: Final = {
     "scale_platform": "FACTOR\tMultiply the number of nodes of each pool (group of equal nodes): 120% adds a fifth.",
     "node_table": "FILE[,at=DATE]\tTable with class, age or MTTF of each node (on DATE): CSV, TOML or Titan's GPU log.",

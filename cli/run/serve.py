@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 @spec_file()
 @simulation_options
 @reliability_options
-@folder_option("Output folder; the server writes connection.json there.", default=Path("pipistrelle-out"))
+@folder_option(
+    "Output folder, where connection.json tells schedulers the server's address.", default=Path("pipistrelle-out")
+)
 @overwrite_option("another run")
 @record_option
 @in_section(OUTPUTS, live_options, snapshot_options)

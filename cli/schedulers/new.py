@@ -63,8 +63,8 @@ class AlreadyThere(PipistrelleError):
 def command(name: str, language: str, output: Path | None) -> None:
     """Write a small working scheduler, and show how to run it.
 
-    It starts jobs first come, first served, over the native protocol, also on nodes that jobs share. NAME is the file's
-    name without the suffix.
+    The scheduler starts jobs first come, first served, also on nodes that jobs share. It uses Pipistrelle's own
+    protocol. NAME is the file's name without the suffix.
 
     \b
     pipistrelle new scheduler mine --language cpp

@@ -49,7 +49,7 @@ def command(
     decision_timeout: float,
     **parts: Any,
 ) -> None:
-    """Send a scheduler the messages of a recorded run, and report its first other decision.
+    """Send a scheduler the messages of a recorded run, and report the first reply that differs.
 
     SESSION is a file written by 'pipistrelle run --record FILE'. Nothing is simulated: the command sends the recorded
     messages of the server (the simulator) to the scheduler, and compares its replies with the recorded replies.

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     "slurm_options",
     metavar="KEY=VALUE",
     multiple=True,
-    help="Request of each job of --slurm: queue=..., account=..., memory=..., walltime=...; repeatable.",
+    help="Option of the jobs that --slurm submits: queue=..., account=..., memory=..., walltime=...; repeatable.",
 )
 @click.option("--dry-run", is_flag=True, help="Check the study and estimate its duration, without running it.")
 @progress_option

@@ -117,7 +117,7 @@ x_option = click.option(
     "--x",
     metavar="AXIS",
     show_default="repair, or the last axis",
-    help="Axis (parameter that the study varies) on which to find the value.",
+    help="Axis (parameter that the study varies) whose value is searched for.",
 )
 by_option = click.option(
     "--by",

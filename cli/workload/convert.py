@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 @click.argument("sources", metavar="IN...", nargs=-1, required=True, shell_complete=completed("workload", or_file=True))
 @click.argument("target", metavar="OUT", type=FILE)
 @reading_options
-@click.option("--clean", "cleaned", is_flag=True, help="Remove jobs that cannot run; print how many and why.")
+@click.option(
+    "--clean",
+    "cleaned",
+    is_flag=True,
+    help="Remove jobs that cannot run (without run time or size, or larger than the machine).",
+)
 @strict_option
 @click.option("--renumber", is_flag=True, help="Renumber jobs 1, 2, ... by submit time.")
 def convert_command(

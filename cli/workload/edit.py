@@ -30,7 +30,7 @@ filter_step = StepCommand(
         "walltime": "MIN:MAX\tKeep jobs with walltimes (requested times) from MIN to MAX.",
         **{name: f"VALUE[,VALUE...]\tKeep jobs of this {name}{_NAMED.get(name, '.')}" for name in FIELDS},
         "invert": "Keep only the jobs that fail at least one condition.",
-        "clean": "Also remove jobs that cannot run.",
+        "clean": "Also remove jobs that cannot run (without run time or size, or larger than the machine).",
         "first": "NUMBER\tOf the jobs kept, use only the first NUMBER.",
         "last": "NUMBER\tOf the jobs kept, use only the last NUMBER.",
         "sample": "NUMBER|P%\tOf the jobs kept, use only a random sample of this size.",

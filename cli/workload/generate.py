@@ -1,7 +1,8 @@
 """``pipistrelle workload generate`` and ``model``: random workloads."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -12,18 +13,16 @@ from pipistrelle.cli.options.sections import Command
 from pipistrelle.cli.terminal.guard import refuse_overwriting
 from pipistrelle.cli.workload.compare import page_option, write_page
 
+_C = TypeVar("_C", bound=Callable[..., Any])
 # Not needed for the help.
 if TYPE_CHECKING:
     from pipistrelle.models.likeness.model import WorkloadModel
     from pipistrelle.traces.workload import Workload
 
-_serial_option: Final = click.option(
-    "--serial",
-    metavar="SHARE",
-    type=ShareNumber(),
-    show_default="as in the model",
-    help="Share of jobs that use one node or processor, such as 47.5%.",
-)
+
+def _serial_option(text: str, default: str) -> Callable[[_C], _C]:
+    """Return the option ``--serial``; ``text`` is its help, and ``default`` says what holds without it."""
+    return click.option("--serial", metavar="SHARE", type=ShareNumber(), show_default=default, help=text)
 
 
 @click.command("generate", cls=Command)
@@ -43,14 +42,14 @@ _serial_option: Final = click.option(
 @click.option(
     "--load",
     type=PositiveNumber(),
-    show_default="0.85; with --classes or --like: as there",
+    show_default="0.85; with --classes or --like: as in the file",
     help="Offered load: requested node time / available node time, such as 0.9.",
 )
 @click.option(
     "--classes",
     metavar="NAME|FILE",
     shell_complete=completed("classes", or_file=True),
-    help="Draw jobs by classes, each with own sizes and run times: 'intrepid-classes' or a TOML file.",
+    help="Draw jobs by classes, each with its own sizes and run times: 'intrepid-classes' or a TOML file.",
 )
 @click.option(
     "--like",
@@ -58,7 +57,7 @@ _serial_option: Final = click.option(
     shell_complete=completed("model", or_file=True),
     help="Draw jobs with the statistics of this log or fitted model.",
 )
-@_serial_option
+@_serial_option("With --like: share of jobs that use one node or processor, such as 47.5%.", "as in the log or model")
 @click.option("--duration", metavar="TIME", help="With --classes or --like: length of the workload, such as '7d'.")
 @page_option("With --like LOG: write a comparison with LOG, as .html or .svg.")
 @output_option("File to write: .swf, .json, .sacct, .maui; .gz or .xz compresses.")
@@ -183,7 +182,7 @@ def _model(name: str, machine_size: int | None) -> "tuple[WorkloadModel, Workloa
     show_default="as in the log",
     help="Offered load of the drawn jobs: requested node time / available node time, such as 0.9.",
 )
-@_serial_option
+@_serial_option("Share of jobs that use one node or processor, such as 47.5%.", "as in the log")
 @output_option("TOML file to write.")
 def model_command(source: str, machine_size: int | None, output: Path, serial: float | None, **wanted: Any) -> None:
     """Fit a statistical model to a log, and write it as TOML.
