@@ -215,7 +215,9 @@ def _part(
         last = told_end if end is None else clock_time(log, end)
     if first is not None and last is not None and last <= first:
         until = "the end of the log" if end is None else end
-        raise InputError("the begin is not before the end", where="--begin", expected=f"before {until}", found=begin)
+        raise InputError(
+            "the beginning is not before the end", where="--begin", expected=f"before {until}", found=begin
+        )
     if first is not None or last is not None:
         log = log.within(first, last)
     nodes = nodes or told_nodes

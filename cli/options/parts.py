@@ -95,7 +95,8 @@ _TEXTS: Final = {
     "preempt_exempt_time": "TIME\tTime after its start during which a job cannot be preempted.\tnone",
     "preempt_youngest_first": "Preempt the most recently started jobs first, instead of the largest jobs.",
     "config": (
-        "FILE\tConfiguration file: maui.cfg for the scheduler maui, slurm.conf for slurm and slurmctld.\tfor maui: its built-in values"
+        "FILE\tConfiguration file: maui.cfg for the scheduler maui, slurm.conf for slurm and slurmctld."
+        "\tfor maui: its built-in values"
     ),
     "strict_config": "Reject unknown or unsupported settings in --config; if off, only warn.",
     "accounting": "FILE\tWith slurm: accounts and QOS, as sacctmgr output or commands; repeatable.",

@@ -71,7 +71,7 @@ def command(
     reader = SessionReader(session)
     if server:
         if scheduler is not None or words is not None or in_process:
-            raise click.UsageError("--server replays to the server: omit --scheduler and --in-process.")
+            raise click.UsageError("--server tests the server, not a scheduler: omit --scheduler and --in-process.")
         show(f"the server sends the recorded notices: {replay_server(reader):,} notices")
         return
     from pipistrelle.runs.description.spec import RunSpec

@@ -106,7 +106,7 @@ def test_comments_before_the_header_are_ignored(shell):
         (["failures", "show", "good.csv", "--begin", "x"], ["--begin: a time cannot be read"]),
         (
             ["failures", "show", "good.csv", "--begin", "3h", "--end", "2h"],
-            ["--begin: the begin is not before the end", "2h"],
+            ["--begin: the beginning is not before the end", "2h"],
         ),
         (["failures", "show", "empty.csv"], ["empty.csv: is empty", "node,down,up,cause"]),
         (["failures", "fit", "good.csv", "--age", "-1d"], ["--age: a node's age is not above zero", "'-1d'"]),

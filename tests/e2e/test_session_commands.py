@@ -58,5 +58,5 @@ def test_what_cannot_be_recorded_or_played_is_said(shell):
     shell.run("check", "replay", small).failed(2, "this is not a session", "run --record FILE")
     shell.run(*run, "--record", "s.jsonl", "--quiet").ok()
     shell.run("check", "replay", "s.jsonl", "--server", "--scheduler", "easy").failed(
-        2, "--server replays to the server"
+        2, "--server tests the server, not a scheduler"
     )
