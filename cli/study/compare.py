@@ -26,6 +26,7 @@ from pipistrelle.cli.study.trials import (
     trials_argument,
     where_option,
 )
+from pipistrelle.traces.errors import counted
 
 if TYPE_CHECKING:
     from pipistrelle.models.samples.ranks import PairTest
@@ -141,7 +142,9 @@ def compare_command(
         for text in gap_remarks(metric, (gap for row in rows if row.metric == metric for gap in row.gaps), total):
             remark(form, text)
     if unpaired := max(row.unpaired for row in rows):
-        remark(form, f"up to {unpaired:,} replicas of a pair of cells are left out, because one cell has no value")
+        remark(
+            form, f"left out: up to {counted(unpaired, 'replica')} of a pair of cells, because one cell has no value"
+        )
 
 
 def chosen_values(trials: "TrialTable", axis: str, text: str | None) -> "list[Value]":
@@ -258,7 +261,9 @@ def _test_remarks(one: "Ranking", level: float) -> list[str]:
         f"  Mean ranks {test.critical:.3g} apart differ (Nemenyi, {100 * level:g} %), so they have no common letter.",
     ]
     if one.left_out:
-        lines.append(f"  {one.left_out:,} blocks are left out, because the metric is unknown for one of the values")
+        lines.append(
+            f"  left out: {counted(one.left_out, 'block')}, because the metric is unknown for one of the values"
+        )
     return lines
 
 

@@ -26,7 +26,7 @@ class Gap(Struct, frozen=True):
     Attributes:
         cell: {axis: value} of the trial's cell.
         replica: number of the replica.
-        cause: why the trial has no value, such as ``stalled: ...`` or ``no job ended``.
+        cause: why the trial has no value, such as ``stalled: ...`` or ``in which no job ended``.
     """
 
     cell: dict[str, Value]
@@ -64,10 +64,10 @@ def _cause(trials: TrialTable, row: int, metric: str) -> str:
     for stem in _STEMS:
         count = f"jobs_{metric.removeprefix(stem)}"
         if metric.startswith(stem) and count in trials.columns:
-            return "none of these jobs ended" if told(count) else "the workload has no such jobs"
+            return "in which none of these jobs ended" if told(count) else "whose workload has no such jobs"
     if all(name in trials.columns for name in _ENDED) and not any(told(name) for name in _ENDED):
-        return "no job ended"
-    return "the trial has no such metric" if reason is None else f"the trial has no such metric ({label(reason)})"
+        return "in which no job ended"
+    return "without this metric" if reason is None else f"without this metric ({label(reason)})"
 
 
 def once(found: Iterable[Gap]) -> list[Gap]:

@@ -132,7 +132,7 @@ def test_blocks_without_a_figure_are_left_out_and_counted():
     found = ranking(table, "policy", ["x", "y", "z"], "mean_wait")
 
     assert (found.test.blocks, found.left_out, len(found.gaps)) == (7, 1, 1)
-    assert found.gaps[0].cause == "the trial has no such metric"
+    assert found.gaps[0].cause == "without this metric"
     table.columns["mean_wait"] = [None] * len(table)
     with pytest.raises(StatisticsError, match="no block has a mean_wait of every policy"):
         ranking(table, "policy", ["x", "y", "z"], "mean_wait")

@@ -321,15 +321,15 @@ def test_causes_of_missing_figures():
     assert [gap.cause for gap in gaps(trials, "mean_wait")] == [
         "stalled: no event",
         "stalled: m",
-        "no job ended",
-        "the trial has no such metric (completed)",
+        "in which no job ended",
+        "without this metric (completed)",
     ]
     assert [gap.cause for gap in gaps(trials, "mean_wait_queue_fast")][2:] == [
-        "the workload has no such jobs",
-        "the workload has no such jobs",
-        "none of these jobs ended",
+        "whose workload has no such jobs",
+        "whose workload has no such jobs",
+        "in which none of these jobs ended",
     ]
-    assert counted_causes(gaps(trials, "mean_wait_queue_fast"))["the workload has no such jobs"] == 2
+    assert counted_causes(gaps(trials, "mean_wait_queue_fast"))["whose workload has no such jobs"] == 2
 
 
 def test_a_study_in_which_every_trial_stalled_has_the_usual_columns():

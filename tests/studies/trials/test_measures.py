@@ -139,7 +139,7 @@ def test_logs_of_a_study_may_have_different_queues(logs, told):
     for metric in ("mean_wait_queue_long", "jobs_queue_long"):
         missing = gaps(trials, metric)
         assert {gap.cell["workload"]: gap.cause for gap in missing} == dict.fromkeys(
-            ("queues.swf", "none.swf"), "the workload has no such jobs"
+            ("queues.swf", "none.swf"), "whose workload has no such jobs"
         )
 
 
