@@ -115,6 +115,7 @@ class RunKeywords(TypedDict, total=False):
     accounting: Name | Sequence[Name]
     reservations: str | Sequence[str]
     slurm: Mapping[str, str | float | bool]
+    slurm_prefix: Name
     poll: Length
 
 

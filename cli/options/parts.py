@@ -95,7 +95,7 @@ _TEXTS: Final = {
     "preempt_exempt_time": "TIME\tTime after its start during which a job cannot be preempted.\tnone",
     "preempt_youngest_first": "Preempt the most recently started jobs first, instead of the largest jobs.",
     "config": (
-        "FILE\tConfiguration file: maui.cfg for the scheduler maui, slurm.conf for slurm and slurmctld."
+        "FILE|DIR\tConfiguration: maui.cfg for maui; slurm.conf, or its folder, for slurm and slurmctld."
         "\tfor maui: its built-in values"
     ),
     "strict_config": "Reject unknown or unsupported settings in --config; if off, only warn.",
@@ -107,6 +107,7 @@ _TEXTS: Final = {
     "slurm": (
         "KEY=VALUE\tWith slurm: override a setting of its files, such as bf_window=7200 (in slurm.conf); repeatable."
     ),
+    "slurm_prefix": "DIR\tWith slurmctld: folder in which Slurm is installed.\tthe programs in the PATH",
     "poll": "TIME\tLet the scheduler decide only at multiples of TIME, such as 5s.\tat every event",
 }
 part_options: Final = in_section(
@@ -120,7 +121,8 @@ part_options: Final = in_section(
                 "dual_ended": _conditions,
                 "base_order": _conditions,
                 "reliability_target": click.FloatRange(0, 1, min_open=True, max_open=True),
-                "config": FilledPath(dir_okay=False),
+                "config": FilledPath(),
+                "slurm_prefix": FilledPath(file_okay=False),
                 "slurm": _changes,
                 "poll": _readable(step_of),
             },

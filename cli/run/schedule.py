@@ -91,7 +91,7 @@ def command(
     from pipistrelle.schedulers.runtime.runtime import Runtime
 
     if name == SLURMCTLD and connect is not None:
-        _slurmctld(PolicySpec(scheduler=name, **parts), connect, hello_timeout, cancellations=cancellations)
+        _slurmctld(PolicySpec(scheduler=name, **parts), connect, hello_timeout)
         return
     policy = PolicySpec(scheduler=name, **parts).make_policy(warn=not quiet)
     report: Callable[[str], Any] = (lambda text: None) if quiet else click.echo
@@ -134,13 +134,13 @@ def command(
         report(f"{text} ({legible(runtime.ended.message, _SHOWN)})" if runtime.ended.message else text)
 
 
-def _slurmctld(spec: PolicySpec, connect: str, hello_timeout: float, *, cancellations: bool) -> None:
+def _slurmctld(spec: PolicySpec, connect: str, hello_timeout: float) -> None:
     """Connect to a server, and let an unmodified slurmctld decide in its simulation."""
     from pipistrelle.runs.slurmctld.bridge import Bridge  # rarely needed
     from pipistrelle.schedulers.wire.native import ServerAddress, serve_simulation
 
     assert spec.program is not None, "its options are valid"
-    bridge = Bridge(str(spec.config), cancellations=cancellations)
+    bridge = Bridge(str(spec.config), prefix=spec.slurm_prefix)
     try:
         serve_simulation(bridge, ServerAddress(connect), hello_timeout=hello_timeout, report=lambda text: None)
     finally:

@@ -24,6 +24,12 @@ from pipistrelle.protocol.base.log import logger
         help="Folder with the cluster's slurm.conf, and gres.conf and topology.conf if used.",
     ),
     click.option(
+        "--slurm-prefix",
+        type=FOLDER,
+        metavar="DIR",
+        help="Folder in which Slurm is installed.  [default: the programs in the PATH]",
+    ),
+    click.option(
         "-w",
         "--workload",
         required=True,
@@ -49,7 +55,15 @@ from pipistrelle.protocol.base.log import logger
     OUTPUTS,
     click.option("-o", "--out", type=FOLDER, required=True, metavar="FOLDER", help="New folder for the recording."),
 )
-def command(config: Path, workload: str, reservations: Path | None, until: str, out: Path, **reading: Any) -> None:
+def command(
+    config: Path,
+    slurm_prefix: Path | None,
+    workload: str,
+    reservations: Path | None,
+    until: str,
+    out: Path,
+    **reading: Any,
+) -> None:
     """Record what the installed slurmctld decides, in virtual time.
 
     The command starts the installed slurmctld, and one slurmd per node, in private folders and without the network.
@@ -72,7 +86,8 @@ def command(config: Path, workload: str, reservations: Path | None, until: str, 
         seconds = parse_seconds(until)
     trace = load_workload(workload, **reading)
     commands = [] if reservations is None else timed_commands(reservations)
-    found = record(config, trace, out, until=seconds, commands=commands, progress=_progress)
+    prefix = None if slurm_prefix is None else str(slurm_prefix)
+    found = record(config, trace, out, until=seconds, prefix=prefix, commands=commands, progress=_progress)
     for remark in found.remarks:
         logger().warning("{}", remark)
     if found.left:

@@ -1,6 +1,7 @@
 """The scheduler of a run: a built-in policy with options, or an external program."""
 
 import math
+import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct, field
-from msgspec.structs import fields
+from msgspec.structs import fields, force_setattr
 
 from pipistrelle.protocol.base.errors import PipistrelleError, printable
 from pipistrelle.protocol.base.lengths import seconds_of
@@ -77,11 +78,12 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
             the blocking probability, and what happens to a job that cannot start at once.
         preempt_type and the fields after it up to preempt_youngest_first: options of preemption
             (docs/reference/preemption.md).
-        config, strict_config: a maui.cfg, or a slurm.conf with the files beside it. If strict, unknown parameters
-            are errors, and so are unsupported parameters of a maui.cfg that would change decisions. Otherwise both are
-            warnings.
+        config, strict_config: a maui.cfg, or a slurm.conf with the files beside it, or its folder. If strict, unknown
+            parameters are errors, and so are unsupported parameters of a maui.cfg that would change decisions.
+            Otherwise both are warnings.
         accounting, reservations: for ``slurm``, files of sacctmgr, and files of ``scontrol create reservation``
             (``FILE`` or ``FILE,zero=DATE``).
+        slurm_prefix: for ``slurmctld``, the folder in which Slurm is installed; None: the programs in the PATH.
         slurm: values that override the files of ``slurm``, by key of the configuration, such as ``bf_window``,
             ``partition.debug.MaxTime`` or ``qos.high.MaxTRESPU``.
         poll: make decisions only at multiples of this time, such as ``5s``; None: at every event.
@@ -120,7 +122,13 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     accounting: tuple[str, ...] = ()
     reservations: tuple[str, ...] = ()
     slurm: dict[str, str | float | bool] = field(default_factory=dict)
+    slurm_prefix: str | None = None
     poll: str | None = None
+
+    def __post_init__(self) -> None:
+        """Replace a folder by the slurm.conf in it."""
+        if self.config is not None and self.scheduler in (SLURM, SLURMCTLD) and os.path.isdir(self.config):
+            force_setattr(self, "config", os.path.join(self.config, "slurm.conf"))
 
     @property
     def program(self) -> tuple[str, ...] | None:
@@ -149,7 +157,8 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         others = [
             f"--{one.encode_name}"
             for one in fields(PolicySpec)
-            if one.name not in ("scheduler", "config") and getattr(self, one.name) != getattr(default, one.name)
+            if one.name not in ("scheduler", "config", "slurm_prefix")
+            and getattr(self, one.name) != getattr(default, one.name)
         ]
         if others:
             raise PolicyError(f"'slurmctld' does not take {', '.join(others)}", hint="Everything is in its slurm.conf.")
@@ -161,7 +170,8 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
                 hint="'pipistrelle help slurmctld' describes its needs.",
             )
         own = (sys.executable, "-m", "pipistrelle.cli", "schedule", SLURMCTLD, "--quiet")
-        return (*own, "--config", self.config, "--connect", PLACEHOLDER)
+        prefix = () if self.slurm_prefix is None else ("--slurm-prefix", self.slurm_prefix)
+        return (*own, "--config", self.config, *prefix, "--connect", PLACEHOLDER)
 
     @property
     def program_name(self) -> str | None:
@@ -365,6 +375,11 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
                 raise PolicyError(
                     f"'{printable(name)}' does not take --{option}", where=f"--{option}", expected="--scheduler slurm"
                 )
+        if self.slurm_prefix is not None:
+            option = "--slurm-prefix"
+            raise PolicyError(
+                f"'{printable(name)}' does not take {option}", where=option, expected="--scheduler slurmctld"
+            )
 
     def _partitions(self) -> dict[str, Any]:
         """Return the arguments of `make_policy` that describe the reliability partitions."""

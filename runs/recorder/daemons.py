@@ -12,11 +12,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-from pipistrelle.protocol.base.errors import InputError, PipistrelleError
+from pipistrelle.protocol.base.errors import InputError, PipistrelleError, printable
 from pipistrelle.protocol.base.whole import read_whole_text, write_whole
 from pipistrelle.runs.recorder.configuration import PrivateConfiguration
 from pipistrelle.runs.recorder.jobs import BEGIN, PlannedJob, TimedCommand
 from pipistrelle.runs.recordings.names import ZERO
+from pipistrelle.runs.slurmctld.installation import Installation, look_for
 from pipistrelle.runs.slurmctld.virtual_time import NANOSECONDS, VirtualTime
 
 #: commands that recording needs, and Debian's packages
@@ -42,15 +43,19 @@ class RecorderError(PipistrelleError):
     exit_code = 4
 
 
-def require_programs() -> dict[str, str]:
-    """Return {command: its path}; raise InputError if a command is missing or this is not root."""
-    path = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
-    found = {name: shutil.which(name, path=path) for name in (*PACKAGES, "squeue", "scontrol", "sdiag")}
-    if any(place is None for place in found.values()):
-        lacking = ", ".join(name for name, place in found.items() if place is None)
+def require_programs(prefix: str | None) -> Installation:
+    """Return Slurm as it is installed in a folder, or in the PATH if ``prefix`` is None.
+
+    Raise InputError if a command is missing or this is not root.
+    """
+    names = (*PACKAGES, "squeue", "scontrol", "sdiag")
+    found = look_for(prefix, names)
+    lacking = ", ".join(name for name in names if name not in found.programs)
+    if lacking:
         raise InputError(
             "recording needs Slurm, which is not installed",
-            expected=f"the commands {', '.join(found)}",
+            where=None if prefix is None else f"--slurm-prefix {printable(prefix)}",
+            expected=f"the commands {', '.join(names)}",
             found=f"no {lacking}",
             hint=f"Install it (Debian: apt install {' '.join(PACKAGES.values())}).",
         )
@@ -58,7 +63,7 @@ def require_programs() -> dict[str, str]:
         raise InputError(
             "recording needs root, because slurmd starts jobs of several users", hint="Run it in a container, as root."
         )
-    return {name: place for name, place in found.items() if place is not None}
+    return found
 
 
 class CommandFailed(RecorderError):
@@ -71,8 +76,9 @@ class Daemons:
     At the end of the block, or if this process is killed, all processes are killed and the private folder is removed.
     """
 
-    def __init__(self, configuration: PrivateConfiguration, programs: dict[str, str]) -> None:
-        self._programs = programs
+    def __init__(self, configuration: PrivateConfiguration, slurm: Installation) -> None:
+        self._slurm = slurm
+        self._programs = slurm.programs
         self._configuration = configuration
         self.folder = Path(tempfile.mkdtemp(prefix="pipistrelle-record-"))
         self._keeper: subprocess.Popen[bytes] | None = None
@@ -111,10 +117,12 @@ class Daemons:
         for name in ("state", "spool", "dev"):
             (self.folder / name).mkdir()
         for name, text in self._configuration.files.items():
-            write_whole(self.folder / name, [text.replace("@STATE@", str(self.folder)).encode()])
+            more = "".join(f"{line}\n" for line in self._slurm.settings) if name == "slurm.conf" else ""
+            write_whole(self.folder / name, [more.encode(), text.replace("@STATE@", str(self.folder)).encode()])
         for name in self._configuration.devices:
             (self.folder / name).touch()
         self._env = {
+            **self._slurm.environment,
             "PATH": os.environ.get("PATH", os.defpath),
             "TZ": "UTC",
             "LC_ALL": "C",

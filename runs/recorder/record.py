@@ -50,6 +50,7 @@ def record(
     out: Path,
     *,
     until: float,
+    prefix: str | None = None,
     commands: Sequence[TimedCommand] = (),
     progress: Callable[[int, float], None] = lambda jobs, now: None,
 ) -> RecordingSummary:
@@ -57,6 +58,7 @@ def record(
 
     Args:
         config: the folder of slurm.conf.
+        prefix: the folder in which Slurm is installed; None: the programs in the PATH.
         commands: commands of scontrol that create reservations.
         until: longest virtual time after the last submission (s).
         progress: called with the number of submitted jobs and the time (s).
@@ -67,7 +69,7 @@ def record(
     """
     made = _made(out)
     try:
-        return _recorded(config, workload, out, until, commands, progress)
+        return _recorded(config, workload, out, until, prefix, commands, progress)
     except BaseException:
         if made:
             shutil.rmtree(out, ignore_errors=True)
@@ -79,15 +81,16 @@ def _recorded(
     workload: Workload,
     out: Path,
     until: float,
+    prefix: str | None,
     commands: Sequence[TimedCommand],
     progress: Callable[[int, float], None],
 ) -> RecordingSummary:
-    programs = require_programs()
+    slurm = require_programs(prefix)
     build_tools()
     private = private_configuration(config, len(workload))
     files = read_slurm_files(str(config / "slurm.conf"))
     jobs, remarks = planned_jobs(fitted(workload, files, files.platform), default_partition(files.conf) or "")
-    with Daemons(private, programs) as daemons:
+    with Daemons(private, slurm) as daemons:
         version = daemons.command("scontrol", "--version").strip()
         remarks += daemons.submit_all(jobs, commands, progress)
         jobs = [job for job in jobs if "id" in job.cells]

@@ -74,14 +74,18 @@ class Bridge:
 
     Args:
         config: the cluster's slurm.conf.
-        cancellations: whether the server announces jobs that are cancelled while queued.
+        prefix: the folder in which Slurm is installed; None: the programs in the PATH.
         delays: {number of a job in Slurm: how long its nodes take to answer that nothing is left of it (s)}.
     """
 
     def __init__(
-        self, config: str, *, cancellations: bool = False, delays: Mapping[int, float] = MappingProxyType({})
+        self,
+        config: str,
+        *,
+        prefix: str | None = None,
+        delays: Mapping[int, float] = MappingProxyType({}),
     ) -> None:
-        self._config, self._cancellations, self._delays = config, cancellations, delays
+        self._config, self._prefix, self._delays = config, prefix, delays
         self._slurm: Slurmctld | None = None
         self.ended: SimulationEndsData | None = None
         #: {number of a job in Slurm: job}, {id: number} of jobs that wait or run
@@ -120,8 +124,7 @@ class Bridge:
 
     def hello(self) -> HelloData:
         """Return the scheduler's name and the features that it needs."""
-        more = ("cancellations",) if self._cancellations else ()
-        features = ("failures", "labels", "lookahead", "options", "preemption", "resources", *more)
+        features = ("cancellations", "failures", "labels", "lookahead", "options", "preemption", "resources")
         return HelloData("slurmctld", package_version(), features=features)
 
     def welcome(self, data: WelcomeData) -> None:
@@ -314,7 +317,7 @@ class Bridge:
                 units |= dict(zip(expanded(pool.names, "names of nodes"), numbers, strict=False))
             gpus = 0 if pool.resources is None else pool.resources.gpus
             self._gpus |= {unit: list(range(gpus)) for unit in numbers}
-        self._slurm = Slurmctld(self._config, (EPOCH_S - LEAD_S) * NANOSECONDS)
+        self._slurm = Slurmctld(self._config, (EPOCH_S - LEAD_S) * NANOSECONDS, self._prefix)
         self._slurm.nodes.later = self._later
         self._slurm.nodes.delays = {number: round(delay * NANOSECONDS) for number, delay in self._delays.items()}
         for remark in self._slurm.remarks:

@@ -61,13 +61,16 @@ class NodeOfCluster(NamedTuple):
     port: int
 
 
-def derive(config: str, folder: Path, user: str, plugins: Path | None) -> tuple[list[NodeOfCluster], list[str]]:
+def derive(
+    config: str, folder: Path, user: str, plugins: Path | None, settings: Sequence[str] = ()
+) -> tuple[list[NodeOfCluster], list[str]]:
     """Write slurmctld's private configuration to ``folder``; return the nodes, and warnings for the user.
 
     Args:
         config: the cluster's slurm.conf.
         user: name or number of the user who runs slurmctld.
         plugins: folder of Slurm's plugins.
+        settings: further lines of slurm.conf.
 
     Raises:
         PipistrelleError: the file is wrong, or has a setting that is not supported.
@@ -77,7 +80,7 @@ def derive(config: str, folder: Path, user: str, plugins: Path | None) -> tuple[
     lines = read_lines(read_text(Path(config)), printable(config), Fetching(config, trust=False))
     remarks: list[str] = []
     ports: dict[str, int] = {}
-    written = [*_own(folder, user)]
+    written = [*_own(folder, user), *settings]
     for line in lines:
         if kept := _derived(line, ports, plugins, remarks):
             written.append(kept)

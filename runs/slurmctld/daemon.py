@@ -3,25 +3,18 @@
 import os
 import pwd
 import re
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-from pipistrelle.protocol.base.errors import InputError
 from pipistrelle.protocol.base.whole import read_whole, whole_file
 from pipistrelle.runs.slurmctld.conductor import VirtualTimeError
 from pipistrelle.runs.slurmctld.configuration import FIRST_PORT, NodeOfCluster, derive
+from pipistrelle.runs.slurmctld.installation import find_slurm
 from pipistrelle.runs.slurmctld.nodes import StandIn
 from pipistrelle.runs.slurmctld.virtual_time import NANOSECONDS, VirtualTime
 
-#: release of Slurm that the stand-in talks to
-RELEASE: Final = "22.05"
-_PROGRAMS: Final = ("slurmctld", "sbatch", "scancel", "scontrol", "squeue")
-_PLACES: Final = ("/usr/sbin", "/usr/local/sbin", "/sbin", "/usr/bin", "/usr/local/bin")
 #: numbers of the workload's users begin here
 _FIRST_UID: Final = 100_000
 #: longest virtual time that a command may take (ns)
@@ -29,40 +22,9 @@ _COMMAND: Final = 300 * NANOSECONDS
 #: virtual time in which slurmctld starts, and in which its nodes register (ns)
 _BOOT: Final = 10 * NANOSECONDS
 _REGISTERED: Final = 20 * NANOSECONDS
-_BRIEF_S: Final = 20.0
 _SUBMITTED: Final = re.compile(r"\d+")
 _ODD: Final = re.compile(r"[^A-Za-z0-9._@+-]")
 _SHOWN: Final = 400
-
-
-def installed() -> dict[str, str]:
-    """Return {name of a Slurm program: its path} for all programs that this scheduler needs.
-
-    Raises:
-        InputError: one is absent, or they are of another release.
-    """
-    path = os.pathsep.join([os.environ.get("PATH", ""), *_PLACES])
-    found = {name: shutil.which(name, path=path) for name in _PROGRAMS}
-    missing = [name for name, place in found.items() if place is None]
-    if missing:
-        raise InputError(
-            f"the scheduler slurmctld needs Slurm's own programs, and there is no {missing[0]}",
-            expected=f"slurmctld and the commands of Slurm {RELEASE}",
-            hint="Install them (Debian 12: apt install slurmctld slurm-client), or use --scheduler slurm.",
-        )
-    programs = {name: place for name, place in found.items() if place is not None}
-    version = subprocess.run(  # noqa: S603 - the user's own slurmctld
-        [programs["slurmctld"], "-V"], capture_output=True, timeout=_BRIEF_S, check=False
-    )
-    told = version.stdout.decode("utf-8", "replace").strip()
-    if f" {RELEASE}." not in f"{told}.":
-        raise InputError(
-            "the scheduler slurmctld supports one release of Slurm",
-            where=programs["slurmctld"],
-            expected=RELEASE,
-            found=told or "no version",
-        )
-    return programs
 
 
 class Slurmctld:
@@ -71,13 +33,15 @@ class Slurmctld:
     Args:
         config: the cluster's slurm.conf.
         start: virtual time at which slurmctld starts (ns since 1970).
+        prefix: the folder in which Slurm is installed; None: the programs in the PATH.
 
     Raises:
         PipistrelleError: Slurm or a compiler is absent, the configuration is wrong, or slurmctld does not start.
     """
 
-    def __init__(self, config: str, start: int) -> None:
-        self._programs = installed()
+    def __init__(self, config: str, start: int, prefix: str | None = None) -> None:
+        self._installation = find_slurm(prefix)
+        self._programs = self._installation.programs
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
         self.time = VirtualTime(start)
         try:
@@ -88,6 +52,7 @@ class Slurmctld:
             self._file = self._folder / "users"
             self._write_users()
             self._env = {
+                **self._installation.environment,
                 "PATH": "/usr/bin:/bin",
                 "TZ": "UTC",
                 "LC_ALL": "C",
@@ -106,8 +71,8 @@ class Slurmctld:
             name = pwd.getpwuid(uid).pw_name
         except KeyError:
             name = str(uid)
-        plugins = next((one for one in Path("/usr/lib").glob("*/slurm-wlm") if one.is_dir()), None)
-        return derive(config, self._folder, name, plugins)
+        installation = self._installation
+        return derive(config, self._folder, name, installation.plugins, installation.settings)
 
     def _boot(self, start: int) -> None:
         self._daemon = self.time.start(

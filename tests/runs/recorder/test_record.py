@@ -109,7 +109,7 @@ def test_missing_programs_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error says what to install."""
     monkeypatch.setattr("pipistrelle.runs.recorder.daemons.shutil.which", lambda name, path: None)
     with pytest.raises(InputError, match=r"Slurm, which is not installed.*apt install slurmctld slurmd slurm-client"):
-        require_programs()
+        require_programs(None)
 
 
 def test_folder_is_refused_before_the_recording(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from pipistrelle.protocol.base.errors import InputError, PipistrelleError
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.connection import InProcess, WithChild
 from pipistrelle.runs.execution.run import RunOptions, run
-from pipistrelle.runs.slurmctld import daemon
+from pipistrelle.runs.slurmctld import installation
 
 
 def is_absent() -> str:
@@ -24,7 +24,7 @@ def is_absent() -> str:
     if shutil.which("cc") is None:
         return "there is no C compiler (cc)"
     try:
-        daemon.installed()
+        installation.find_slurm(None)
     except InputError as error:
         return f"Slurm 22.05 is not installed ({error.what})"
     return ""
@@ -137,6 +137,64 @@ def test_failed_nodes_go_down_and_jobs_are_requeued(tmp_path: Path) -> None:
 
 
 @needs_slurm
+def test_cancelled_job_leaves_slurms_queue(tmp_path: Path) -> None:
+    """A job that was cancelled while it waited is cancelled then, and jobs behind it start without it."""
+    lines = [
+        (1, 10, -1, 1000, 4, 1200, 1),  # runs until 1011
+        (2, 20, 300, 0, 4, 1200, 5),  # cancelled at 320, else it would run before job 3
+        (3, 30, -1, 50, 4, 1200, 1),
+    ]
+    (tmp_path / "jobs.swf").write_text(
+        "; MaxProcs: 4\n; UnixStartTime: 0\n"
+        + "".join(
+            f"{number} {at} {wait} {run} {nodes} -1 -1 {nodes} {limit} -1 {state} 1 1 1 -1 -1 -1 -1\n"
+            for number, at, wait, run, nodes, limit, state in lines
+        )
+    )
+    spec = spec_of(tmp_path, "", workload=(str(tmp_path / "jobs.swf"),), cancellations="keep")
+    found = rows(run_in(tmp_path / "out", spec))
+    assert found["2"]["final_state"] == "CANCELLED"
+    assert float(found["1"]["finish_time"]) <= float(found["3"]["starting_time"]) < 1050
+
+
+@needs_slurm
+def test_maintenance_becomes_a_reservation(tmp_path: Path) -> None:
+    """A job that would run into announced maintenance of all nodes starts after it; a shorter job starts before."""
+    jobs = job(1, 100, 900, 2, limit=30) + job(2, 110, 300, 2, limit=10)
+    out = run_in(tmp_path / "out", spec_of(tmp_path, jobs, maintenance=("@1200 +600s all announced 1h",)))
+    found = rows(out)
+    assert {row["final_state"] for row in found.values()} == {"COMPLETED_SUCCESSFULLY"}
+    assert float(found["2"]["starting_time"]) < 150
+    assert 1800 <= float(found["1"]["starting_time"]) < 1900
+
+
+@needs_slurm
+def test_folder_of_configuration_and_prefix_of_slurm(tmp_path: Path) -> None:
+    """A folder stands for the slurm.conf in it; --slurm-prefix names the Slurm that runs."""
+    places = installation.find_slurm(None)
+    prefix = tmp_path / "slurm"
+    (prefix / "sbin").mkdir(parents=True)
+    for name, place in places.programs.items():
+        (prefix / "sbin" / name).symlink_to(place)
+    assert places.plugins is not None
+    (prefix / "lib").mkdir()
+    (prefix / "lib" / "slurm").symlink_to(places.plugins)
+    spec = spec_of(tmp_path, job(1, 10, 100, 1), slurm_prefix=str(prefix), config=str(tmp_path))
+    assert spec.config == str(tmp_path / "slurm.conf")
+    assert rows(run_in(tmp_path / "out", spec))["1"]["final_state"] == "COMPLETED_SUCCESSFULLY"
+    (prefix / "sbin" / "squeue").unlink()
+    with pytest.raises(InputError, match=r"--slurm-prefix .*there is no squeue"):
+        installation.find_slurm(str(prefix))
+
+
+def test_prefix_of_slurm_is_for_slurmctld_only(tmp_path: Path) -> None:
+    """Our own schedulers run no programs of Slurm."""
+    for name in ("slurm", "easy"):
+        with pytest.raises(PipistrelleError, match="does not take --slurm-prefix"):
+            run(spec_of(tmp_path, MIXED, name, slurm_prefix="/usr"), RunOptions(connection=InProcess()))
+
+
+@needs_slurm
 def test_job_that_nothing_can_start_is_rejected_at_the_end(tmp_path: Path) -> None:
     """The run ends, and the job has Slurm's reason."""
     jobs = job(1, 10, 100, 1) + job(2, 20, 100, 1, more="-d afternotok:1")
@@ -171,9 +229,9 @@ def test_folder_with_another_runs_results_is_refused(tmp_path: Path) -> None:
 def test_missing_slurm_is_one_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The error says what to install."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(daemon, "_PLACES", ())
+    monkeypatch.setattr(installation, "PLACES", ())
     with pytest.raises(InputError, match=r"no slurmctld.*apt install slurmctld"):
-        daemon.installed()
+        installation.find_slurm(None)
 
 
 def test_options_of_other_schedulers_are_refused(tmp_path: Path) -> None:
