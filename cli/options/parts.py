@@ -99,7 +99,7 @@ _TEXTS: Final = {
         "\tfor maui: its built-in values"
     ),
     "strict_config": "Reject unknown or unsupported settings in --config; if off, only warn.",
-    "accounting": "FILE\tWith slurm: accounts and QOS, as sacctmgr output or commands; repeatable.",
+    "accounting": "FILE\tWith slurm, slurmctld: accounts and QOS, as sacctmgr output or commands; repeatable.",
     "reservations": (
         "FILE[,zero=DATE]\tWith slurm: file of 'scontrol create reservation' commands; "
         "DATE: when the simulation begins; repeatable."

@@ -140,7 +140,7 @@ def _slurmctld(spec: PolicySpec, connect: str, hello_timeout: float) -> None:
     from pipistrelle.schedulers.wire.native import ServerAddress, serve_simulation
 
     assert spec.program is not None, "its options are valid"
-    bridge = Bridge(str(spec.config), prefix=spec.slurm_prefix)
+    bridge = Bridge(str(spec.config), prefix=spec.slurm_prefix, accounting=spec.accounting)
     try:
         serve_simulation(bridge, ServerAddress(connect), hello_timeout=hello_timeout, report=lambda text: None)
     finally:

@@ -81,8 +81,8 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         config, strict_config: a maui.cfg, or a slurm.conf with the files beside it, or its folder. If strict, unknown
             parameters are errors, and so are unsupported parameters of a maui.cfg that would change decisions.
             Otherwise both are warnings.
-        accounting, reservations: for ``slurm``, files of sacctmgr, and files of ``scontrol create reservation``
-            (``FILE`` or ``FILE,zero=DATE``).
+        accounting: files of sacctmgr, for ``slurm`` and ``slurmctld``.
+        reservations: for ``slurm``, files of ``scontrol create reservation`` (``FILE`` or ``FILE,zero=DATE``).
         slurm_prefix: for ``slurmctld``, the folder in which Slurm is installed; None: the programs in the PATH.
         slurm: values that override the files of ``slurm``, by key of the configuration, such as ``bf_window``,
             ``partition.debug.MaxTime`` or ``qos.high.MaxTRESPU``.
@@ -153,13 +153,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         """Return the command of ``slurmctld``; raise PolicyError if other schedulers' options are given."""
         from pipistrelle.schedulers.policy.errors import PolicyError
 
-        default = PolicySpec()
-        others = [
-            f"--{one.encode_name}"
-            for one in fields(PolicySpec)
-            if one.name not in ("scheduler", "config", "slurm_prefix")
-            and getattr(self, one.name) != getattr(default, one.name)
-        ]
+        others = self._options_besides({"scheduler", "config", "accounting", "slurm_prefix"})
         if others:
             raise PolicyError(f"'slurmctld' does not take {', '.join(others)}", hint="Everything is in its slurm.conf.")
         if self.config is None:
@@ -171,7 +165,17 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
             )
         own = (sys.executable, "-m", "pipistrelle.cli", "schedule", SLURMCTLD, "--quiet")
         prefix = () if self.slurm_prefix is None else ("--slurm-prefix", self.slurm_prefix)
-        return (*own, "--config", self.config, *prefix, "--connect", PLACEHOLDER)
+        accounting = [word for file in self.accounting for word in ("--accounting", file)]
+        return (*own, "--config", self.config, *accounting, *prefix, "--connect", PLACEHOLDER)
+
+    def _options_besides(self, own: set[str]) -> list[str]:
+        """Return the options that are given, without those of the fields ``own``."""
+        default = PolicySpec()
+        return [
+            f"--{one.encode_name}"
+            for one in fields(PolicySpec)
+            if one.name not in own and getattr(self, one.name) != getattr(default, one.name)
+        ]
 
     @property
     def program_name(self) -> str | None:
@@ -348,13 +352,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         """Return the policy of the scheduler ``slurm``; raise PolicyError if other schedulers' options are given."""
         from pipistrelle.schedulers.policy.errors import PolicyError
 
-        own = {"scheduler", "config", "strict_config", "accounting", "reservations", "slurm"}
-        default = PolicySpec()
-        others = [
-            f"--{one.encode_name}"
-            for one in fields(PolicySpec)
-            if one.name not in own and getattr(self, one.name) != getattr(default, one.name)
-        ]
+        others = self._options_besides({"scheduler", "config", "strict_config", "accounting", "reservations", "slurm"})
         if parts or others:
             raise PolicyError(
                 f"'slurm' does not take {', '.join(others)}",

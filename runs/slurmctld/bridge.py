@@ -7,7 +7,7 @@ do something, slurmctld acts first, as if it had not heard of the server's event
 import heapq
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from types import MappingProxyType
 from typing import Any, Final
@@ -75,7 +75,9 @@ class Bridge:
     Args:
         config: the cluster's slurm.conf.
         prefix: the folder in which Slurm is installed; None: the programs in the PATH.
+        accounting: files of associations and QOS.
         delays: {number of a job in Slurm: how long its nodes take to answer that nothing is left of it (s)}.
+        lead: how long before time 0 slurmctld starts (s).
     """
 
     def __init__(
@@ -83,9 +85,12 @@ class Bridge:
         config: str,
         *,
         prefix: str | None = None,
+        accounting: Sequence[str] = (),
         delays: Mapping[int, float] = MappingProxyType({}),
+        lead: int = LEAD_S,
     ) -> None:
-        self._config, self._prefix, self._delays = config, prefix, delays
+        self._config, self._prefix, self._accounting, self._delays = config, prefix, accounting, delays
+        self._start = (EPOCH_S - lead) * NANOSECONDS
         self._slurm: Slurmctld | None = None
         self.ended: SimulationEndsData | None = None
         #: {number of a job in Slurm: job}, {id: number} of jobs that wait or run
@@ -317,7 +322,7 @@ class Bridge:
                 units |= dict(zip(expanded(pool.names, "names of nodes"), numbers, strict=False))
             gpus = 0 if pool.resources is None else pool.resources.gpus
             self._gpus |= {unit: list(range(gpus)) for unit in numbers}
-        self._slurm = Slurmctld(self._config, (EPOCH_S - LEAD_S) * NANOSECONDS, self._prefix)
+        self._slurm = Slurmctld(self._config, self._start, self._prefix, self._accounting)
         self._slurm.nodes.later = self._later
         self._slurm.nodes.delays = {number: round(delay * NANOSECONDS) for number, delay in self._delays.items()}
         for remark in self._slurm.remarks:

@@ -1,21 +1,31 @@
 """A cluster's slurm.conf, changed so that slurmctld runs alone on this machine, in a private folder."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from pipistrelle.platforms.naming.hostlists import expanded
+from pipistrelle.platforms.slurm.conf import SlurmConf
+from pipistrelle.platforms.slurm.keys import KeySupport
 from pipistrelle.platforms.slurm.lines import ConfLine, read_lines
 from pipistrelle.platforms.slurm.nodes import SlurmNode, nodes_of
 from pipistrelle.protocol.base.errors import InputError, printable
 from pipistrelle.protocol.base.whole import read_whole, whole_file
-from pipistrelle.runs.slurm.files import Fetching, read_slurm_files
+from pipistrelle.runs.slurm.files import Fetching, read_slurm_files, texts_of
+from pipistrelle.runs.slurmctld.association_state import write_association_state
+from pipistrelle.schedulers.slurm.files.accounting import read_accounting
 from pipistrelle.traces.files import read_text
 
 CONTROLLER_PORT: Final = 6817
 #: port of the first node; each node has one
 FIRST_PORT: Final = 7000
 _MOST_NODES: Final = 50_000
+#: slurmctld looks for slurmdbd where nobody answers, and then reads the associations from its folder of states
+_DATABASE: Final = (
+    "AccountingStorageType=accounting_storage/slurmdbd",
+    "AccountingStorageHost=localhost",
+    "AccountingStoragePort=6819",
+)
 #: files beside a slurm.conf that slurmctld reads
 _BESIDE: Final = ("topology.conf", "job_submit.lua")
 #: beginnings of keys that say how daemons run on the cluster's own machines
@@ -62,7 +72,15 @@ class NodeOfCluster(NamedTuple):
 
 
 def derive(
-    config: str, folder: Path, user: str, plugins: Path | None, settings: Sequence[str] = ()
+    config: str,
+    folder: Path,
+    user: str,
+    plugins: Path | None,
+    settings: Sequence[str] = (),
+    *,
+    accounting: Sequence[str] = (),
+    number: Callable[[str], int] = lambda name: 0,
+    now: int = 0,
 ) -> tuple[list[NodeOfCluster], list[str]]:
     """Write slurmctld's private configuration to ``folder``; return the nodes, and warnings for the user.
 
@@ -71,16 +89,28 @@ def derive(
         user: name or number of the user who runs slurmctld.
         plugins: folder of Slurm's plugins.
         settings: further lines of slurm.conf.
+        accounting: files of associations and QOS.
+        number: gives the number (uid) of a user.
+        now: the time at which slurmctld starts (s since 1970).
 
     Raises:
         PipistrelleError: the file is wrong, or has a setting that is not supported.
     """
     files = read_slurm_files(config)
-    _refuse(files.conf.text, files.conf.where)
+    _refuse(files.conf, with_accounting=bool(accounting))
     lines = read_lines(read_text(Path(config)), printable(config), Fetching(config, trust=False))
     remarks: list[str] = []
     ports: dict[str, int] = {}
     written = [*_own(folder, user), *settings]
+    if accounting:
+        text = files.conf.text
+        found = read_accounting(texts_of(accounting), text("ClusterName"))
+        remarks += [f"{one.where}: {one.why}" for one in found.findings if one.support is KeySupport.WARNED]
+        users = {one.user: number(one.user) for one in found.associations if one.user}
+        tres = [name.strip() for name in text("AccountingStorageTRES").split(",") if name.strip()]
+        write_association_state(folder / "state", found, text("ClusterName").lower(), tres, users, now)
+        enforced = text("AccountingStorageEnforce")
+        written += [*_DATABASE, *([f"AccountingStorageEnforce={enforced}"] if _is_set(enforced) else [])]
     for line in lines:
         if kept := _derived(line, ports, plugins, remarks):
             written.append(kept)
@@ -108,7 +138,7 @@ def _own(folder: Path, user: str) -> Sequence[str]:
         "SlurmdSpoolDir": folder / "spool",
         "SlurmctldPidFile": folder / "slurmctld.pid",
         "SlurmctldLogFile": folder / "slurmctld.log",
-        "SlurmctldDebug": "error",
+        "SlurmctldDebug": "fatal",
         "ProctrackType": "proctrack/pgid",
         "TaskPlugin": "task/none",
         "JobAcctGatherType": "jobacct_gather/none",
@@ -122,26 +152,25 @@ def _own(folder: Path, user: str) -> Sequence[str]:
     return [f"{key}={value}" for key, value in own.items()]
 
 
-def _refuse(text: "object", where: "object") -> None:
-    """Raise InputError if a setting requires slurmdbd or suspends jobs."""
-    assert callable(text)
-    assert callable(where)
-    enforced = text("AccountingStorageEnforce").lower()
-    if enforced not in ("", "none"):
+def _is_set(value: str) -> bool:
+    return value.lower() not in ("", "none")
+
+
+def _refuse(conf: SlurmConf, *, with_accounting: bool) -> None:
+    """Raise InputError if a setting requires associations that are not given, or suspends jobs."""
+    text, where = conf.text, conf.where
+    needs = {
+        "AccountingStorageEnforce": _is_set(text("AccountingStorageEnforce")),
+        "PreemptType": text("PreemptType").lower() == "preempt/qos",
+    }
+    key = next((name for name, does in needs.items() if does), None)
+    if key is not None and not with_accounting:
         raise InputError(
-            "the scheduler slurmctld has no slurmdbd, so it knows no associations and QOS",
-            where=where("AccountingStorageEnforce"),
-            expected="AccountingStorageEnforce=none",
-            found=enforced,
-            hint="Use --scheduler slurm with --accounting, or a copy of the file without this line.",
-        )
-    if text("PreemptType").lower() == "preempt/qos":
-        raise InputError(
-            "the scheduler slurmctld has no slurmdbd, so it knows no QOS that preempts another",
-            where=where("PreemptType"),
-            expected="preempt/none or preempt/partition_prio",
-            found="preempt/qos",
-            hint="Use --scheduler slurm with --accounting.",
+            f"{key} needs the cluster's associations and QOS, and there are none",
+            where=where(key),
+            expected="--accounting FILE",
+            found=printable(f"{key}={text(key)}"),
+            hint="Save 'sacctmgr -P show assoc' and 'sacctmgr -P show qos' in files, and give both.",
         )
     modes = {mode.strip().upper() for mode in text("PreemptMode").split(",")}
     if modes & {"SUSPEND", "GANG"}:

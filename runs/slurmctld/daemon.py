@@ -34,12 +34,13 @@ class Slurmctld:
         config: the cluster's slurm.conf.
         start: virtual time at which slurmctld starts (ns since 1970).
         prefix: the folder in which Slurm is installed; None: the programs in the PATH.
+        accounting: files of associations and QOS.
 
     Raises:
         PipistrelleError: Slurm or a compiler is absent, the configuration is wrong, or slurmctld does not start.
     """
 
-    def __init__(self, config: str, start: int, prefix: str | None = None) -> None:
+    def __init__(self, config: str, start: int, prefix: str | None = None, accounting: Sequence[str] = ()) -> None:
         self._installation = find_slurm(prefix)
         self._programs = self._installation.programs
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
@@ -47,10 +48,10 @@ class Slurmctld:
         try:
             self._folder = self.time.folder
             uid = os.getuid()
-            self.cluster, self.remarks = self._derive(config, uid)
             self._users: dict[str, int] = {}
             self._file = self._folder / "users"
             self._write_users()
+            self.cluster, self.remarks = self._derive(config, uid, accounting, start)
             self._env = {
                 **self._installation.environment,
                 "PATH": "/usr/bin:/bin",
@@ -66,13 +67,24 @@ class Slurmctld:
             self.close()
             raise
 
-    def _derive(self, config: str, uid: int) -> tuple[list[NodeOfCluster], list[str]]:
+    def _derive(
+        self, config: str, uid: int, accounting: Sequence[str], start: int
+    ) -> tuple[list[NodeOfCluster], list[str]]:
         try:
             name = pwd.getpwuid(uid).pw_name
         except KeyError:
             name = str(uid)
         installation = self._installation
-        return derive(config, self._folder, name, installation.plugins, installation.settings)
+        return derive(
+            config,
+            self._folder,
+            name,
+            installation.plugins,
+            installation.settings,
+            accounting=accounting,
+            number=self.user,
+            now=start // NANOSECONDS,
+        )
 
     def _boot(self, start: int) -> None:
         self._daemon = self.time.start(
@@ -129,6 +141,8 @@ class Slurmctld:
 
     def user(self, name: str) -> int:
         """Return the user number (uid) that Slurm has for a user of the workload; add the user to Slurm if new."""
+        if name == "root":
+            return 0
         clean = _ODD.sub("_", name)
         if clean not in self._users:
             self._users[clean] = _FIRST_UID + len(self._users)

@@ -17,6 +17,9 @@ from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.connection import InProcess, WithChild
 from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.runs.slurmctld import installation
+from pipistrelle.runs.slurmctld.bridge import EPOCH_S
+from pipistrelle.runs.slurmctld.daemon import Slurmctld
+from pipistrelle.runs.slurmctld.virtual_time import NANOSECONDS
 
 
 def is_absent() -> str:
@@ -166,6 +169,60 @@ def test_maintenance_becomes_a_reservation(tmp_path: Path) -> None:
     assert {row["final_state"] for row in found.values()} == {"COMPLETED_SUCCESSFULLY"}
     assert float(found["2"]["starting_time"]) < 150
     assert 1800 <= float(found["1"]["starting_time"]) < 1900
+
+
+ACCOUNTING = """add account bio Fairshare=20 MaxJobs=1
+add account lab parent=bio
+add qos urgent Priority=100 Preempt=normal MaxTRESPerUser=cpu=8
+add user ada Account=lab QOS=normal,urgent
+add user bob Account=bio QOS=normal MaxJobs=5 GrpTRES=node=3
+"""
+WITH_ACCOUNTS = "AccountingStorageEnforce=associations,limits,qos\nPreemptType=preempt/qos\nPreemptMode=REQUEUE\n"
+
+
+@needs_slurm
+def test_limits_of_accounts_and_qos_hold(tmp_path: Path) -> None:
+    """Users without an account are refused, limits of accounts and QOS make jobs wait, and a QOS preempts another."""
+    (tmp_path / "accounts.txt").write_text(ACCOUNTING)
+    jobs = (
+        job(1, 10, 1000, 1)  # ada
+        + job(2, 20, 100, 1)  # waits for 1: MaxJobs=1 of the account above hers
+        + job(3, 30, 100, 1, user="eve")
+        + job(4, 40, 5000, 3, limit=200, user="bob")
+        + job(5, 50, 100, 1, user="bob")  # waits: he has 3 nodes
+        + job(6, 1500, 100, 2, more="--qos=urgent")  # preempts 4
+        + job(7, 1510, 100, 3, more="--qos=urgent")  # more than MaxTRESPerUser
+    )
+    spec = spec_of(tmp_path, jobs, conf=CONF + WITH_ACCOUNTS, accounting=(str(tmp_path / "accounts.txt"),))
+    found = rows(run_in(tmp_path / "out", spec))
+    starts = {name: float(row["starting_time"]) for name, row in found.items() if row["starting_time"]}
+    assert found["3"]["final_state"] == "REJECTED"
+    assert found["7"]["final_state"] == "REJECTED"
+    assert starts["2"] >= 1000 + starts["1"]
+    assert starts["6"] < 1600
+    assert float(found["4"]["finish_time"]) == pytest.approx(starts["6"], abs=5)
+    assert any(name.startswith("4#") for name in found)
+    assert all(starts["5"] >= float(row["finish_time"]) for name, row in found.items() if name == "4")
+
+
+@needs_slurm
+def test_associations_are_those_of_sacctmgr(tmp_path: Path) -> None:
+    """slurmctld knows shares, limits, and the limits that it inherits from accounts above."""
+    (tmp_path / "accounts.txt").write_text(ACCOUNTING)
+    (tmp_path / "slurm.conf").write_text(CONF + WITH_ACCOUNTS)
+    config, accounting = str(tmp_path / "slurm.conf"), [str(tmp_path / "accounts.txt")]
+    with Slurmctld(config, EPOCH_S * NANOSECONDS, None, accounting) as slurm:
+        code, text = slurm.command(["scontrol", "show", "assoc_mgr"])
+    assert code == 0, text
+    blocks = {" ".join(block.split()[1:3]): block for block in text.split("ClusterName=")}
+    ada = next(block for name, block in blocks.items() if name.startswith("Account=lab UserName=ada("))
+    bob = next(block for name, block in blocks.items() if name.startswith("Account=bio UserName=bob("))
+    assert "MaxJobs=1(0)" in ada
+    assert "MaxJobs=5(0)" in bob
+    assert "node=3(0)" in bob
+    assert "SharesRaw/Norm/Level/Factor=20/" in blocks["Account=bio UserName="]
+    assert "DefAssoc=Yes" in ada
+    assert "Priority=100" in text[text.index("QOS=urgent") :]
 
 
 @needs_slurm

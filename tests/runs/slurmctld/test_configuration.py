@@ -67,8 +67,8 @@ def test_what_touches_the_machine_is_replaced(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "found"),
     [
-        ("AccountingStorageEnforce=limits,qos", "no associations and QOS"),
-        ("PreemptType=preempt/qos", "no QOS that preempts another"),
+        ("AccountingStorageEnforce=limits,qos", "AccountingStorageEnforce needs .*--accounting FILE"),
+        ("PreemptType=preempt/qos", "PreemptType needs .*--accounting FILE"),
         ("PreemptType=preempt/partition_prio PreemptMode=SUSPEND,GANG", "cannot be suspended"),
     ],
 )
@@ -76,3 +76,21 @@ def test_what_needs_more_daemons_is_refused(tmp_path: Path, line: str, found: st
     """The error names the line."""
     with pytest.raises(InputError, match=rf"slurm.conf:15: .*{found}"):
         derived(tmp_path, CONF + line + "\n")
+
+
+QOS = "Name|Priority|Preempt|PreemptMode|MaxTRESPU\nnormal|10||cluster|\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("fast|100||cluster|gres/fpga=2", "QOS fast limits gres/fpga, which the cluster does not track"),
+        ("fast|100|normal|off|cpu=8", "QOS fast has a PreemptMode that is not supported"),
+    ],
+)
+def test_accounting_that_slurmctld_cannot_have_is_refused(tmp_path: Path, line: str, found: str) -> None:
+    """The error names the QOS."""
+    (tmp_path / "qos.txt").write_text(f"{QOS}{line}\n")
+    (tmp_path / "slurm.conf").write_text(CONF.replace("Include nodes.conf", NODES))
+    with pytest.raises(InputError, match=found):
+        derive(str(tmp_path / "slurm.conf"), tmp_path, "slurm", None, accounting=[str(tmp_path / "qos.txt")])
