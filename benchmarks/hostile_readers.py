@@ -1,10 +1,10 @@
 """Fuzz the file readers with damaged input files.
 
 Every command that reads files is tested. One valid file of each kind is created first. Each trial then damages a copy:
-it changes bytes, repeats or removes lines, replaces words by huge or negative numbers or long text, truncates the file,
-or pastes in part of another file. The command must end within 10 s of processor time and 1 GiB of memory, with an exit
-code of docs/reference/cli.md. If it fails, it must print one short message and no traceback. The exit code of this
-script is 1 if a command does not comply.
+it changes bytes or the encoding, repeats or removes lines, replaces words by huge or negative numbers, long text or
+wide hostlists, truncates the file, or pastes in part of another file. The command must end within 10 s of processor
+time and 1 GiB of memory, with an exit code of docs/reference/cli.md. If it fails, it must print one short message and
+no traceback. The exit code of this script is 1 if a command does not comply.
 
     python benchmarks/hostile_readers.py [--files 2000] [--seed 1] [--only READER]
 """
@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from operator import itemgetter
 from pathlib import Path
 
 from hostile.readers import READERS, answer, check_whole, fault, make, packed, sealed, unpacked, used
@@ -22,7 +23,8 @@ from hostile.readers import READERS, answer, check_whole, fault, make, packed, s
 _HOSTILE = (
     b"-1", b"0", b"1e308", b"1e-320", b"nan", b"inf", b"99999999999999999999", b"\x00", b"\xff\xfe", b"'", b'"', b"[",
     b"{", b"\n", b",", b"=", b"../../../etc/passwd", b"/dev/zero", b"\x1b[2J", b"\xe2\x80\xae", b"null", b"true",
-    b"a" * 70_000,
+    b"a" * 70_000, b"n[1-999999999]", b"n[0-9999][0-9999]", b"1-99999999", b"\nInclude slurm.conf\n", b"\r",
+    b"a." * 40, b"/etc/passwd", b"9" * 5000, "\u0663\u00b2".encode(), b"1_[0-99999999]%2", b"1-00:00:00", b"#", b"\\",
 )  # fmt: skip
 
 
@@ -35,7 +37,7 @@ def damaged(content: bytes, other: bytes, rng: random.Random) -> bytes:
         lines = content.splitlines(keepends=True) or [b""]
         at, end = sorted((rng.randint(0, len(content)), rng.randint(0, len(content))))
         line = rng.randrange(len(lines))
-        match rng.randrange(9):
+        match rng.randrange(10):
             case 0:
                 content = content[:at]
             case 1:
@@ -52,6 +54,9 @@ def damaged(content: bytes, other: bytes, rng: random.Random) -> bytes:
                 content = content[:at] + other[: rng.randint(0, len(other))] + content[at:]
             case 7:
                 content = content[:at] + content[at : at + 9] * rng.choice((2, 5000)) + content[at:]
+            case 8:
+                text = content.decode("utf-8", "replace")
+                content = text.encode(rng.choice(("utf-16", "utf-8-sig", "cp037", "utf-7")), "replace")
             case _:
                 cells = lines[line].replace(b",", b" ").replace(b":", b" ").replace(b'"', b" ").split()
                 word = rng.choice(cells or [b" "])
@@ -69,7 +74,9 @@ def main() -> int:
     options = parser.parse_args()
     readers = {options.only: READERS[options.only]} if options.only else READERS
     codes: Counter[int | None] = Counter()
-    wrong, longest = 0, 0.0
+    wrong = 0
+    tried: Counter[str] = Counter()
+    slowest: list[tuple[float, str, int, int | None]] = []
     with tempfile.TemporaryDirectory(prefix="pipistrelle-") as folder:
         whole, home = Path(folder) / "whole", Path(folder) / "home"
         whole.mkdir()
@@ -92,16 +99,20 @@ def main() -> int:
             else:
                 content = damaged(content, rng.choice(others), rng)
             began, _ = used()
-            code, said = answer(whole, home, reader, content)
-            longest = max(longest, used()[0] - began)
+            code, said = answer(whole, home, reader, lambda path, content=content: path.write_bytes(content))  # type: ignore[misc]
+            slowest = sorted([*slowest, (used()[0] - began, name, number, code)], key=itemgetter(0), reverse=True)[:10]
             codes[code] += 1
+            tried[name] += 1
             if found := fault(code, said):
                 wrong += 1
                 kept = Path(tempfile.gettempdir()) / f"pipistrelle-hostile-{options.seed}-{number}{target.suffix}"
                 kept.write_bytes(content)
                 print(f"{name}, file {number}, kept as {kept}: {found}", flush=True)
     told = ", ".join(f"{code}: {count}" for code, count in sorted(codes.items(), key=str))
-    print(f"exit codes {told}; the longest took {longest:.1f} s of processor time", file=sys.stderr)
+    for took, name, number, code in slowest:
+        print(f"{took:.1f} s of processor time: {name}, file {number}, exit code {code}", file=sys.stderr)
+    few, many = min(tried.values(), default=0), max(tried.values(), default=0)
+    print(f"{len(tried)} readers, {few} to {many} files each; exit codes {told}", file=sys.stderr)
     print(f"{options.files} files, {wrong} wrong")
     return int(wrong > 0)
 

@@ -113,10 +113,23 @@ SHAPES: dict[str, Callable[[bytes, int], bytes]] = {
     "names": _inside(b"n[0-999],"),
     "long word": _quoted,
     "includes": _after(b"\nInclude slurm.conf"),
+    "a long line": _after(b'a b="c" '),
+    "NUL bytes": _after(b"\0"),
+    "keys": _after(b"\na.a.a.a.a.a.a.a.a=1"),
+    "rows of a table": _after(b"\n[[a.b]]\n"),
+    "wide hostlists": _inside(b"n[1-999999999],"),
+    "hostlists of two ranges": _inside(b"n[1-999]m[1-999],"),
+    "open brackets of hostlists": _inside(b"n[1-9,"),
+    "bars": _after(b"1|"),
+    "no text": _after("\xe9".encode("latin-1")),
 }
 _PACKED = {"objects that unpack": _hard}
-#: (reader, shape) of valid logs that are simulated: the time is that of a run of 80,000 jobs, not of reading
-_SIMULATED: Final = (("Slurm events run", "again"), ("Slurm events run", "renumbered"))
+#: (reader, shape) of valid logs that are simulated: the time is that of a run of many jobs, not of reading
+_SIMULATED: Final = (
+    ("Slurm events run", "again"),
+    ("Slurm events run", "renumbered"),
+    ("recorded jobs", "renumbered"),
+)
 
 
 def tries(megabytes: float) -> Iterator[tuple[str, str, Reader, Callable[[bytes], bytes]]]:
@@ -161,7 +174,7 @@ def main() -> int:
             content = make_it(unpacked(target.name, target.read_bytes()))
             content = packed(target.name, sealed(content) if name == "snapshot" else content)
             began, _ = used()
-            code, said = answer(whole, home, reader, content)
+            code, said = answer(whole, home, reader, lambda path, content=content: path.write_bytes(content))  # type: ignore[misc]
             took = used()[0] - began
             done += 1
             if took > longest:

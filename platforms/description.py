@@ -282,10 +282,13 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         """Return the nodes of the pool called `name`; PlatformError if it does not exist."""
         return NodeSet.parse(self._pool_info(name).nodes)
 
+    @cached_property
+    def _pools_by_name(self) -> dict[str, PoolInfo]:
+        return {pool.name: pool for pool in self._told_pools}
+
     def _pool_info(self, name: str) -> PoolInfo:
-        for pool in self._told_pools:
-            if pool.name == name:
-                return pool
+        if (found := self._pools_by_name.get(name)) is not None:
+            return found
         known = [pool.name for pool in self.pools]
         raise PlatformError(f"platform '{self.name}' has no pool {shown(name)}", hint=did_you_mean(name, known))
 

@@ -4,15 +4,20 @@ A fork starts faster than a new interpreter, because the modules are already imp
 """
 
 import os
+import pkgutil
 import select
 import signal
 from collections.abc import Callable
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 #: default time limit of a command (s); long enough for the first study, which compiles the kernel
 LIMIT_S = 400.0
 #: first word of a command that is a Python script, given as the second word
 PYTHON = "python"
+_LAYERS = ("protocol", "platforms", "traces", "server", "schedulers", "models", "runs", "reports", "studies", "cli")
+_COLD = (".compiled", ".__main__")
 
 
 def command(
@@ -43,6 +48,22 @@ def command(
     with open(said, "rb") as file:
         file.seek(0)
         return code if over else None, file.read().decode(errors="replace")
+
+
+@cache
+def import_all() -> None:
+    """Import the modules of all commands, except those that import numba and scipy.
+
+    Commands that are forked afterwards start faster.
+    """
+    from pipistrelle.cli.terminal.console import import_numpy
+
+    import_numpy()
+    for layer in _LAYERS:
+        package = import_module(f"pipistrelle.{layer}")
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not found.name.endswith(_COLD):
+                import_module(found.name)
 
 
 def _be(home: Path, said: int, words: list[str], before: Callable[[], None]) -> None:

@@ -7,14 +7,18 @@ import lzma
 import resource
 import shutil
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from hostile.child import command
+from hostile.child import command, import_all
+from hostile.valid_files import FILES
 from hostile.writers import MADE, prepare
 
 #: limits of one command: processor time (s) and address space (bytes)
 LIMIT_S, LIMIT_BYTES = 10, 1 << 30
+#: processor time (s) of imports; it is part of the limit, but spent before the command is forked
+_IMPORTS_S = 1
 #: longest wall-clock time of a command (s), on a busy machine
 PATIENCE_S = 100.0
 #: exit codes that the documentation allows
@@ -24,6 +28,7 @@ _LONGEST = 2000
 _EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 #: placeholders for files whose names depend on the command that wrote them
 _SNAPSHOT, _CASE = "SNAPSHOT", "cases/CASE"
+_GOLDEN = "cases/short-job-first/golden/out_"
 
 
 @dataclass(frozen=True)
@@ -63,11 +68,11 @@ _FILL = ("workload", "fill", "--platform", "nodes.csv", "--workload", "pods.csv"
 _RUN = ("run", "--quiet", "--in-process", "--overwrite", "--out", "out")
 _TINY = ("-w", "made.swf", "-p", "tiny")
 _SLURM = (*_RUN, "-w", "jobs.events", "-p", "slurm.conf", "--scheduler", "slurm", "--config", "slurm.conf")
-_KEYS = (
-    *("schedule", "easy", "--connect", "tcp://127.0.0.1:9", "--hello-timeout", "0.1"),
-    "--curve",
-    "keys/server.key",
-)
+_UNSERVED = ("schedule", "easy", "--hello-timeout", "0.1", "--connect")
+_KEYS = (*_UNSERVED, "tcp://127.0.0.1:9", "--curve", "keys/server.key")
+_SERVER = ("serve", *("-w", "made.swf", "-p", "tiny"), "--out", "served", "--overwrite", "--hello-timeout", "0.1")
+_BATSIM = ("pipistrelle-batsim", "-p", "cluster.xml", "-w", "jobs.json", "-q", "-e", "b")
+_CHECKED = ("slurm", "check", "recording")
 
 
 def _validated(*files: str) -> Reader:
@@ -76,6 +81,21 @@ def _validated(*files: str) -> Reader:
 
 def _of_run(name: str, *words: str, code: int = 0) -> Reader:
     return Reader(f"one/out_{name}", words, code)
+
+
+def _live(option: str, file: str, *, queue: bool = True, at: str | None = None) -> Reader:
+    """Return a forecast of the example cluster that reads one more file, unless the file itself is the ``queue``."""
+    words = (
+        {"--squeue": "live/squeue.txt", "--scontrol": "live/nodes.txt"} if queue else {"--scontrol": "live/nodes.txt"}
+    )
+    words |= {"--config": "live/slurm.conf", "--accounting": "live/accounts.txt"}
+    others = [word for name, other in words.items() if other != file for word in (name, other)]
+    others += [] if at is None else ["--at", at]
+    return Reader(file, ("forecast", *others, option, file, *("--replicas", "2", "--jobs", "1"), "--csv", "starts.csv"))
+
+
+def _recorded(name: str) -> Reader:
+    return Reader(f"recording/{name}", _CHECKED)
 
 
 def _option(option: str, file: str, *words: str) -> Reader:
@@ -103,23 +123,9 @@ READERS: dict[str, Reader] = {
     "SimGrid run": Reader(
         "cluster.xml", ("pipistrelle-batsim", "-p", "cluster.xml", "-w", "jobs.json", "--no-sched", "-q", "-e", "b")
     ),
-    "Batsim events": Reader(
-        "events.txt",
-        (
-            "pipistrelle-batsim",
-            "-p",
-            "cluster.xml",
-            "-w",
-            "jobs.json",
-            "-q",
-            "-e",
-            "b",
-            "--events",
-            "events.txt",
-            "--hello-timeout",
-            "0.1",
-        ),
-        4,
+    "Batsim events": Reader("events.txt", (*_BATSIM, "--events", "events.txt", "--hello-timeout", "0.1"), 4),
+    "text for the scheduler": Reader(
+        "told.txt", (*_BATSIM, "--sched-cfg-file", "told.txt", "--hello-timeout", "0.1"), 4
     ),
     "platform": _validated("machine.toml"),
     "platform shared": _validated("shared.toml"),
@@ -175,6 +181,116 @@ READERS: dict[str, Reader] = {
     "case": Reader(_CASE, ("check", "cases", "cases")),
     "public key": Reader("keys/server.pub", (*_KEYS, "--server-key", "keys/server.pub"), 4),
     "private key": Reader("keys/server.key", (*_KEYS, "--server-key", "keys/server.pub"), 4),
+    "keys of clients": Reader(
+        "keys/scheduler.pub",
+        (*_SERVER, "--curve", "keys/server.key", "--clients", "keys", "--endpoint", "tcp://127.0.0.1:*"),
+        4,
+    ),
+    "connection file": Reader("connection.json", (*_UNSERVED, "connection.json"), 4),
+    "folder of a scheduler": Reader(
+        "foreign/scheduler.toml", (*_RUN[:2], "--overwrite", "--out", "out", *_TINY, "--scheduler", "foreign"), 4
+    ),
+    "usage trace": Reader("usage.txt", (*_RUN, "-w", "usage.json", "-p", "cluster.xml")),
+    "usage of a rank": Reader("ranks/0.txt", (*_RUN, "-w", "usage.json", "-p", "cluster.xml")),
+    "Maui resources": _validated("nodes.maui"),
+    "Maui resources of a run": Reader("nodes.maui", (*_RUN, "-w", "made.swf", "-p", "nodes.maui")),
+    "failure model": Reader(
+        "failing.toml", (*_RUN, *_TINY, "--failures", "failing.toml", "--repair", "1h", "--seed", "1")
+    ),
+    "failure model validated": _validated("failing.toml"),
+    "maintenance": _option("--maintenance", "rules.txt"),
+    "list of nodes": _option("--node-table", "mine.csv"),
+    "list of nodes in TOML": _option("--node-table", "mine.toml"),
+    "list of nodes validated": _validated("mine.csv"),
+    "classes by reliability": Reader(
+        "sizes.toml",
+        (*_RUN, *_TINY, "--failures", "exponential,mtbf=60d", "--repair", "1h", "--reliability", "sizes.toml"),
+    ),
+    "classes in partitions": Reader(
+        "classes.toml", ("failures", "partitions", "classes.toml", "-p", "unequal.toml", "--duration", "1d")
+    ),
+    "log planned": Reader("made.swf", ("failures", "plan", "made.swf", "--mttf", "10000h")),
+    "outages fitted": Reader("down.csv", ("failures", "fit", "down.csv", "-o", "x.toml")),
+    "Titan's lives": Reader(
+        "lives.csv", ("explain", "titan", "--lives", "lives.csv", "--begin", "2015-01-01", "--end", "2019-06-01")
+    ),
+    "pods resources": Reader("pods.csv", (*_RUN, "-w", "pods.csv", "-p", "nodes.csv")),
+    "nodes of a run": Reader("nodes.csv", (*_RUN, "-w", "pods.csv", "-p", "nodes.csv")),
+    "Helios run": Reader("helios.csv", (*_RUN, "-w", "helios.csv", "-p", "shared.toml")),
+    "Philly run": Reader("philly.json", (*_RUN, "-w", "philly.json", "-p", "shared.toml")),
+    "sacct transformed": Reader(
+        "shared.sacct", ("workload", "filter", "shared.sacct", "--first", "3", "-o", "x.sacct")
+    ),
+    "log merged": Reader("made.maui", ("workload", "merge", "made.swf", "made.maui", "-o", "x.swf")),
+    "Batsim workload scaled": Reader("made.json", ("workload", "scale", "made.json", "--load", "0.5", "-o", "x.json")),
+    "log likened": Reader("made.swf", ("workload", "generate", "--like", "made.swf", "-o", "x.swf")),
+    "logs compared": Reader("made.sacct", ("workload", "compare", "made.swf", "made.sacct")),
+    "log in time steps": Reader(
+        "made.swf",
+        (
+            "study",
+            "steps",
+            "-w",
+            "made.swf",
+            "-p",
+            "tiny",
+            "--week",
+            "1",
+            "--step",
+            "60s",
+            "--warm-up",
+            "0s",
+            "--quiet",
+        ),
+    ),
+    "figures of a paper": Reader(
+        "papers/kept/small/parts.jsonl",
+        ("study", "papers", "002", "--only", "equations", "-q", "-j", "1", "-o", "papers"),
+    ),
+    "rows of a case": Reader("large/demo/golden/rows.json.xz", ("check", "cases", "large")),
+    "summary of a case": Reader(f"{_GOLDEN}summary.json", ("check", "cases", "cases")),
+    "configuration of a case": Reader(f"{_GOLDEN}config.json", ("check", "cases", "cases")),
+    "jobs of a case": Reader(f"{_GOLDEN}jobs.csv", ("check", "cases", "cases")),
+    "attempts of a run": Reader("failed/out_attempts.csv", ("explain", "placement", "failed")),
+    "outages of a run": Reader("failed/out_outages.csv", ("explain", "placement", "failed")),
+    "failures on a page": Reader("failed/out_nodes.csv", ("report", "failed", "--out", "page.html")),
+    "resources of a run": Reader("packed_nodes/out_jobs.csv", ("report", "packed_nodes", "--out", "page.html")),
+    "jobs on shared nodes": Reader("packed_nodes/out_jobs.csv", ("compare", "packed_nodes", "packed_nodes")),
+    "Slurm's tables": Reader("slurmed/out_command.json", ("explain", "slurm", "slurmed", "--at", "4s")),
+    "jobs in Slurm's tables": Reader("slurmed/out_jobs.csv", ("explain", "slurm", "slurmed", "--at", "4s")),
+    "decisions of another order": Reader(
+        "failed/out_jobs.csv", ("explain", "order", "failed", "--node-order", "snake")
+    ),
+    "queue of squeue": _live("--squeue", "live/squeue.txt"),
+    "queue in columns": _live("--squeue", "live/columns.txt", queue=False, at="2026-01-05T08:00:00"),
+    "queue in JSON": _live("--squeue", "live/squeue.json", queue=False),
+    "queue of sacct": _live("--squeue", "live/queue.sacct", queue=False),
+    "jobs of scontrol": _live("--scontrol", "live/jobs.txt"),
+    "nodes of scontrol": _live("--scontrol", "live/nodes.txt"),
+    "nodes in JSON": _live("--scontrol", "live/nodes.json"),
+    "reservations of scontrol": _live("--scontrol", "live/reservations.txt"),
+    "reservations in JSON": _live("--scontrol", "live/reservations.json"),
+    "nodes of sinfo": _live("--sinfo", "live/sinfo.txt"),
+    "sinfo in JSON": _live("--sinfo", "live/sinfo.json"),
+    "shares of sshare": _live("--sshare", "live/sshare.txt"),
+    "shares in JSON": _live("--sshare", "live/sshare.json"),
+    "history": _live("--history", "live/history.txt"),
+    "live slurm.conf": _live("--config", "live/slurm.conf"),
+    "live gres.conf": Reader("live/gres.conf", _live("--sshare", "live/sshare.txt").words),
+    "live accounts": _live("--accounting", "live/accounts.txt"),
+    "recorded jobs": _recorded("jobs.csv"),
+    "recorded starts": _recorded("starts.csv"),
+    "recorded passes": _recorded("passes.csv"),
+    "recorded results": _recorded("result.csv"),
+    "recorded events": _recorded("events.csv"),
+    "recorded submissions": _recorded("jobs.events"),
+    "recorded slurm.conf": _recorded("slurm.conf"),
+    "recorded log": _recorded("decisions.log.xz"),
+    "commands to record": Reader(
+        "commands.csv",
+        ("slurm", "record", "--config", "live", "-w", "jobs.events", "--reservations", "commands.csv", "-o", "live"),
+        2,
+    ),
 }
 _MORE = (
     ("workload", "convert", "made.swf", "made.json"),
@@ -187,88 +303,13 @@ _MORE = (
     ("explain", "job", "one", "w0!5"),
     ("new", "keys", "keys", "--name", "server"),
     ("check", "cases", "cases", "--update"),
+    ("check", "cases", "large", "--update"),
+    ("failures", "fit", "down.csv", "-o", "failing.toml"),
+    (*_RUN[:-1], "failed", "-w", "made.swf", "-p", "machine.toml", "--seed", "1"),
+    (*_RUN[:-1], "packed_nodes", "-w", "shared.sacct", "-p", "shared.toml"),
+    (*_SLURM, "--out", "slurmed"),
+    ("study", "papers", "002", "--only", "equations", "-q", "-j", "1", "-o", "papers"),
 )
-_FILES = {
-    "machine.toml": 'name = "x"\nnode_table = "table.csv"\n[[pools]]\nname = "p"\nnodes = 4\nnames = "n[1-4]"\n'
-    '[[failures]]\nmodel = "exponential,mtbf=9d"\nrepair = "1h"\n[topology]\nkind = "torus"\nshape = [2, 2]\n',
-    "table.csv": "name,class,mttf,age\nn1,old,9d,2y\nn2,new,10d,1d\nn3,old,,\n",
-    "run.toml": 'workload = "made.swf"\nplatform = "tiny"\nscheduler = "easy"\nuntil = "2h"\n'
-    '[[transform]]\nstep = "scale"\nload = 0.9\n',
-    "maui.cfg": "QUEUETIMEWEIGHT 2\nFSPOLICY DEDICATEDPS\nFSDEPTH 4\nFSINTERVAL 24:00:00\n"
-    "USERCFG[2] FSTARGET=20 PRIORITY=5\n"
-    "BACKFILLPOLICY FIRSTFIT\nRESERVATIONDEPTH 3\nSRCFG[m] PERIOD=DAY STARTTIME=8:00:00 ENDTIME=9:00:00\n",
-    "preset.toml": 'description = "x"\norder = "sjf"\nbackfill = "easy"\nplacement = "lowest"\n',
-    "made.pbs": "03/01/2017 08:00:00;Q;101.s;queue=q\n03/01/2017 08:30:10;E;101.s;user=alice account=a jobname=my job "
-    "queue=q ctime=1488355200 start=1488355210 exec_host=a/0*24+b/0-3,5 Resource_List.nodect=2 "
-    "Resource_List.select=2:ncpus=24 Resource_List.walltime=01:00:00 end=1488357010 Exit_status=0 "
-    "depend=afterok:99.s@s\n03/01/2017 09:30:10;E;102.s;user=bob queue=q ctime=1488355300 start=1488355310 "
-    "Resource_List.nodes=1:ppn=4 Resource_List.walltime=02:00:00 end=1488358010\n",
-    "leases.xml": '<?xml version="1.0"?>\n<lease-workload><site><nodes><node-set numnodes="4"/></nodes></site>\n'
-    '<lease-requests>\n<lease-request arrival="00:00:00.00"><lease id="1"><nodes><node-set numnodes="1"/></nodes>'
-    '<start><exact time="00:30:00"/></start><duration time="01:00:00"/></lease></lease-request>\n'
-    "</lease-requests></lease-workload>\n",
-    "helios.csv": "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n"
-    "j1,u1,vcA,16,64,2,COMPLETED,2020-04-01 00:00:00,2020-04-01 00:01:00,2020-04-01 01:01:00,3600,60\n"
-    "j2,u2,vcB,3,9,2,FAILED,2020-04-01 00:05:00,,,0,0\n",
-    "philly.json": json.dumps(
-        [
-            {
-                "status": "Pass",
-                "vc": "v",
-                "jobid": f"application_{number}",
-                "user": "u",
-                "submitted_time": f"2017-10-09 07:02:1{number}",
-                "attempts": [
-                    {
-                        "start_time": "2017-10-09 07:02:50",
-                        "end_time": "2017-10-09 07:03:00",
-                        "detail": [{"ip": "m1", "gpus": ["0", "1"]}, {"ip": "m2", "gpus": ["3"]}],
-                    }
-                ],
-            }
-            for number in range(3)
-        ]
-    ),
-    "slurm.conf": "ClusterName=zeus\nSchedulerParameters=bf_window=2880,bf_interval=60\nSelectType=select/linear\n"
-    "PriorityType=priority/multifactor\nPriorityWeightAge=1000\nPriorityWeightFairshare=10000\nPriorityMaxAge=1-0\n"
-    "TopologyPlugin=topology/tree\nAccountingStorageEnforce=associations,limits,qos\nLicenses=a:2,b\n"
-    "NodeName=DEFAULT RealMemory=64000\nNodeName=n[01-04,07] CPUs=16 Feature=a,b Weight=3\n"
-    "PartitionName=batch Nodes=ALL Default=YES MaxTime=1-00:00:00\nPartitionName=debug Nodes=n[03-04] MaxTime=30\n",
-    "gres.conf": "NodeName=n[01-02] Name=gpu Type=a100 File=/dev/nvidia[0-1]\nName=bw Count=2K\n",
-    "topology.conf": "SwitchName=s1 Nodes=n[01-04]\nSwitchName=s2 Nodes=n07\nSwitchName=top Switches=s[1-2]\n",
-    "jobs.events": "# start: 2026-01-05T00:00:00\n"
-    "-dt 0 -e submit_batch_job | -J jobid_1 -sim-walltime 100 --uid=u1 -A a -t 5 -N 2 --job-name=first pseudo.job\n"
-    "-dt 1 -e submit_batch_job | -J jobid_2 -sim-walltime 50 --uid=u1 -A a -t 5 -n 8 -p debug pseudo.job\n"
-    "-dt 3 -e submit_batch_job | -J jobid_3 -sim-walltime 10 --uid=u1 -A a -t 5 -n 1 --array=0-3%2 pseudo.job\n"
-    "-dt 9 -e scancel | 3_1\n",
-    "accounts.txt": "Cluster - 'zeus':Fairshare=1:QOS='normal'\nParent - 'root'\n"
-    "Account - 'a':Fairshare=2:GrpTRES=cpu=300,mem=2G\nParent - 'a'\n"
-    "User - 'u1':DefaultAccount='a':MaxWallDurationPerJob=60:QOS='normal'\n",
-    "qos.txt": "Name|Priority|GraceTime|MaxTRESPU|MaxWall|UsageFactor\nhigh|3|00:01:00|cpu=3|1-00:00:00|1.5\n",
-    "reserved.txt": "create reservation=r starttime=now+5minutes duration=1:00 nodes=n[01-02] flags=maint users=u1\n",
-    "four.csv": "node,down,up,cause\n0,3000,4000,fan\n1-3,5000,6000.5,\n",
-    "down.sacctmgr": "Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User\n"
-    "zeus|n2|2023-01-02T00:00:00|2023-01-02T01:00:00|DOWN*|Not responding|slurm(64030)\n"
-    "zeus|n10|2023-01-03T00:00:00|Unknown|DRAIN||root(0)\n",
-    "down.scontrol": "NodeName=n1 Arch=x86_64 CoresPerSocket=8\n   State=IDLE ThreadsPerCore=1\n\n"
-    "NodeName=n2 Arch=x86_64\n   State=DOWN+DRAIN\n   Reason=bad DIMM, slot 3 [root@2023-02-03T04:05:06]\n",
-    "down.pbs": "02/07/2017 12:00:00;0004;Server@zeus;Node;n1;attributes set: state = offline\n"
-    "02/07/2017 12:02:00;0002;Server@zeus;Node;n1;node down: communication closed\n"
-    "02/07/2017 13:00:00;0004;Server@zeus;Node;n1;attributes set: state - offline\n"
-    "02/07/2017 13:30:00.25;0002;Server@zeus;Node;n1;node up\n",
-    "down.json": '{"timestamp": 5, "type": "machine_unavailable", "resources": "0-1"}\n'
-    '{"timestamp": 9, "type": "machine_available", "resources": "0-1"}\n',
-    "events.txt": '{"timestamp": 5, "type": "machine_unavailable", "resources": "0-1"}\n'
-    '{"timestamp": 9, "type": "machine_available", "resources": "0-1"}\n',
-    "lanl.csv": "System,machine type,nodes,nodenum,nodenumz,node install,node prod,node decom,Prob Started,Prob Fixed,"
-    "Facilities,Hardware,Human Error,Network,Undetermined,Software\n"
-    "20,cluster,3,1,1,1-Oct,1-Dec,current,1/6/2002 10:54,1/6/2002 11:00,,CPU,,,,\n"
-    "20,cluster,3,2,2,1-Oct,1-Dec,current,1/7/2002 10:54,1/8/2002 11:00,,,,,,DST\n",
-    "lives.csv": "SN,location,insert,remove,duration,out,event\n"
-    "01,c0-0c0s0n0,2014-01-21 10:00:00,2016-01-21 10:00:00,63072000,TRUE,DBE\n"
-    "01,c0-0c0s0n1,2016-02-01 00:00:00,2019-01-01 00:00:00,92016000,FALSE,\n"
-    "02,c0-0c0s0n0,2017-01-01 00:00:00,2019-01-01 00:00:00,63072000,FALSE,\n",
-}  # fmt: skip
 
 
 def packed(name: str, content: bytes) -> bytes:
@@ -305,13 +346,16 @@ def sealed(content: bytes) -> bytes:
 
 def make(home: Path) -> str:
     """Create one valid file of each kind in a folder; return an error text, or an empty one."""
+    import_all()
     prepare(home)
-    for name, text in _FILES.items():
+    shutil.copytree(_EXAMPLES / "live", home / "live")
+    for name, text in FILES.items():
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text(text, encoding="ascii")
     for name, example in (("shared.toml", "shared/cluster.toml"), ("shared.sacct", "shared/jobs.sacct")):
         shutil.copyfile(_EXAMPLES / example, home / name)
-    shutil.copyfile(_EXAMPLES / "classes.toml", home / "classes.toml")
-    (home / "keys").mkdir()
+    for name in ("classes.toml", "unequal.toml"):
+        shutil.copyfile(_EXAMPLES / name, home / name)
     content = (home / "made.swf").read_bytes()
     (home / "made.swf.gz").write_bytes(gzip.compress(content))
     (home / "made.swf.xz").write_bytes(lzma.compress(content))
@@ -329,21 +373,22 @@ def make(home: Path) -> str:
 def limited() -> None:
     """Limit the processor time and the memory (address space) of the current process."""
     resource.setrlimit(resource.RLIMIT_AS, (LIMIT_BYTES, LIMIT_BYTES))
-    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT_S, LIMIT_S + 1))
+    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT_S - _IMPORTS_S, LIMIT_S))
 
 
-def fault(code: int | None, said: str) -> str:
+def fault(code: int | None, said: str, codes: frozenset[int] = CODES) -> str:
     """Return what is wrong with a command's exit code and output, or an empty text.
 
     Args:
         code: the exit code; None if the command did not end.
         said: the output.
+        codes: the exit codes that are allowed.
     """
     if code is None:
         return f"does not end within {PATIENCE_S:g} s"
     if code in (-signal.SIGXCPU, -signal.SIGKILL):
         return f"does not end within {LIMIT_S} s of processor time"
-    if "Traceback" in said or code not in CODES:
+    if "Traceback" in said or code not in codes:
         return f"ends with exit code {code}: {said[-300:]!r}"
     lines = [line for line in said.splitlines() if line.startswith("pipistrelle: ")]
     if code == 2 and not said.strip():
@@ -353,21 +398,22 @@ def fault(code: int | None, said: str) -> str:
     )
 
 
-def answer(whole: Path, home: Path, reader: Reader, content: bytes | None) -> tuple[int | None, str]:
+def answer(
+    whole: Path, home: Path, reader: Reader, damage: Callable[[Path], object] = lambda path: None
+) -> tuple[int | None, str]:
     """Run a reader's command in a temporary copy of the folder of input files.
 
     Args:
         whole: folder with all undamaged files.
         home: path of the copy, which is removed afterwards.
-        reader: the command, and the file to replace.
-        content: new content of the file; None leaves it undamaged.
+        reader: the command, and the file to damage.
+        damage: damages or replaces the file of this path.
 
     Returns:
         The exit code, or None if the command did not end; and the output.
     """
     shutil.copytree(whole, home)
-    if content is not None:
-        reader.place(home).write_bytes(content)
+    damage(reader.place(home))
     try:
         return command(home, list(reader.words), limited, PATIENCE_S)
     finally:
@@ -390,7 +436,7 @@ def check_whole(whole: Path, home: Path, readers: dict[str, Reader]) -> list[str
     """
     wrong = []
     for name, reader in readers.items():
-        code, said = answer(whole, home, reader, None)
+        code, said = answer(whole, home, reader)
         if code != reader.code:
             wrong.append(f"{name}, undamaged: exit code {code}: {said[-300:]}")
     return wrong

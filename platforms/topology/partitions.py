@@ -4,6 +4,7 @@ Source: S. Umamaheshwaran, "Reliability Guided Resource Allocation for Large-sca
 """
 
 import math
+import re
 from collections.abc import Sequence
 from math import nan
 from typing import Annotated, Final, NamedTuple
@@ -21,6 +22,7 @@ Floats = NDArray[np.float64]
 HOUR: Final = 3600.0
 #: prefix of a partition's name, used as a class of nodes and as the QOS of jobs; number 1 is the most reliable
 LEVEL: Final = "reliability-"
+_LEVEL_NUMBER: Final = re.compile("[1-9][0-9]{0,14}")
 #: the owner of a partition that belongs to no class of jobs
 NOBODY: Final = -1
 
@@ -170,7 +172,7 @@ def partition(sized: Sequence[Sized], mttf: Floats, machine: Machine) -> tuple[l
 def level_of(text: str) -> int | None:
     """Return the number in the name of a node class or QOS, 3 for ``reliability-3``; None for other names."""
     number = text.removeprefix(LEVEL)
-    return int(number) if number != text and number.isascii() and number.isdecimal() and int(number) >= 1 else None
+    return int(number) if number != text and _LEVEL_NUMBER.fullmatch(number) else None
 
 
 def declared(machine: Machine, owners: Sequence[int]) -> list[Partition] | None:

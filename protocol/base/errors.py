@@ -109,7 +109,7 @@ def did_you_mean(name: str, known: list[str]) -> str:
 
 def printable(text: str, stand_in: str = "?") -> str:
     """Return the text with control characters replaced by ``stand_in``."""
-    return "".join(c if c.isprintable() else stand_in for c in text)
+    return text if text.isprintable() else "".join(c if c.isprintable() else stand_in for c in text)
 
 
 def cut(text: str, length: int) -> str:

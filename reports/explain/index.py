@@ -90,7 +90,9 @@ def _kept(path: Path, key: str) -> RunIndex | None:
 
 
 def _keep(path: Path, index: RunIndex) -> None:
-    """Save a run's index in the file ``path``; do nothing if the file cannot be written."""
+    """Save a run's index in the file ``path``; do nothing if the file cannot be written, or is a pipe."""
+    if path.exists() and not path.is_file():  # a pipe without a reader would never accept the index
+        return
     files = replace(index.files, folder=Path())  # the same wherever the folder is
     with suppress(OSError):
         write_whole(path, [msgspec.msgpack.encode(replace(index, files=files), enc_hook=_plain)])

@@ -83,7 +83,7 @@ def remarks(files: RunFiles, line: JobLine) -> list[str]:
     """Return notes for the reader on a job's other attempts and preemptions, and on incomplete outputs."""
     found = []
     root, mark, number = line.id.rpartition("#")
-    if mark and number.isdigit() and root in files.jobs:
+    if mark and number.isdecimal() and len(number) < 16 and root in files.jobs:
         before = root if number == "1" else f"{root}#{int(number) - 1}"
         how = "was preempted" if before in files.preempted else "lost its nodes"
         found.append(f"It is attempt {number} of {root}, which {how} and was submitted again.")

@@ -259,7 +259,9 @@ def _by_job(names: TextColumn, submit: Floats) -> tuple[TextColumn, Ints, NDArra
     else:
         parts = [name.partition(AGAIN) for name in names]
         roots = TextColumn.of([root for root, _, _ in parts])
-        numbered = np.array([int(digits) if digits.isdecimal() else 0 for _, _, digits in parts], dtype=np.int64)
+        numbered = np.array(
+            [int(digits) if digits.isdecimal() and len(digits) < 16 else 0 for _, _, digits in parts], dtype=np.int64
+        )
     last = roots.places_in(roots)
     distinct = at = np.arange(len(last))
     first = submit

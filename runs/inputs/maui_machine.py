@@ -38,10 +38,12 @@ def maui_platform(nodes: Sequence[MauiNode], name: str, *, units: Units = "nodes
     pools: list[Pool] = []
     classes: dict[str, list[str]] = {}
     names = [NodeNames.of([node.name for node in alike]) for alike in kinds.values()]
+    named = all(names)
+    taken: set[str] = set()
     for number, alike in enumerate(kinds.values()):
-        called = str(names[number]) if all(names) else UNSET
-        pool = _pool(alike, number, {pool.name for pool in pools}, units, called)
+        pool = _pool(alike, number, taken, units, str(names[number]) if named else UNSET)
         pools.append(pool)
+        taken.add(pool.name)
         for one in dict.fromkeys(alike[0].classes):
             classes.setdefault(one, []).append(pool.name)
     return Platform(

@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from pipistrelle.platforms.naming.hostlists import expanded
 from pipistrelle.protocol.base.errors import InputError, printable
-from pipistrelle.runs.slurm.files import GRES, TOPOLOGY, read_slurm_files, resolved
+from pipistrelle.runs.slurm.files import GRES, TOPOLOGY, Fetching, file_beside, read_slurm_files, resolved
+from pipistrelle.schedulers.slurm.files.topology import read_topology
 from pipistrelle.traces.files import is_inside, read_text
 
 #: keys that decide what the scheduler does; all others are replaced or left out, so no secret is copied
@@ -95,7 +96,8 @@ def private_configuration(folder: Path, jobs: int) -> PrivateConfiguration:
         raise InputError(
             "the folder has no slurm.conf", where=printable(str(folder)), expected="a folder such as /etc/slurm"
         )
-    nodes = list(read_slurm_files(str(conf)).nodes)  # also checks the files
+    numbers = read_slurm_files(str(conf)).nodes  # also checks the files
+    nodes = list(numbers)
     if len(nodes) > _MOST_NODES:
         raise InputError(
             "the machine is too large to record", where=str(conf), expected=f"at most {_MOST_NODES} nodes",
@@ -107,8 +109,9 @@ def private_configuration(folder: Path, jobs: int) -> PrivateConfiguration:
     gres, devices = _gres(folder / GRES, dropped)
     if gres:
         files[GRES] = gres
-    if (folder / TOPOLOGY).is_file():
-        files[TOPOLOGY] = "".join(f"{line}\n" for line, _ in _lines(folder / TOPOLOGY, folder))
+    if (tree := file_beside(str(conf), TOPOLOGY)) is not None:
+        read_topology(read_text(tree), printable(tree), numbers, Fetching(tree, trust=False))  # checks the file
+        files[TOPOLOGY] = "".join(f"{line}\n" for line, _ in _lines(Path(tree), folder))
     changes = [f"{key} ({count:,} times)" if count > 1 else key for key, count in dropped.items()]
     return PrivateConfiguration(files, devices, nodes, changes)
 

@@ -25,6 +25,7 @@ from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
 from pipistrelle.schedulers.slurm.config.submission import Submission
 from pipistrelle.schedulers.slurm.files.reservations import read_reservations
 from pipistrelle.schedulers.slurm.files.submission import switches_of
+from pipistrelle.traces.workload import is_number
 
 #: files without which a folder is no recording
 _FILES: Final = ("slurm.conf", "jobs.csv", "jobs.events", "result.csv", "starts.csv", "passes.csv", "events.csv", LOG)
@@ -128,7 +129,7 @@ class Recording:
         submit = row.number("submit")
         array, _, most = row["array"].partition("%")
         kind, _, count = row["gres"].rpartition(":")
-        if (kind and not count.isdecimal()) or (most and not most.isdecimal()):
+        if (kind and not is_number(count)) or (most and not is_number(most)):
             raise row.wrong("gres" if kind else "array", "KIND:NUMBER" if kind else "as 0-9%2")
         if row["partition"] not in {one.name for one in self.config.partitions}:
             raise row.wrong("partition", "a partition of slurm.conf")
@@ -217,7 +218,7 @@ def _indices(row: CsvRow, text: str) -> Iterator[int]:
     for part in filter(None, text.split(",")):
         low, _, high = part.partition("-")
         last = high or low
-        if not (low.isdecimal() and last.isdecimal()) or int(last) - int(low) + count > _MOST_TASKS:
+        if not (is_number(low) and is_number(last)) or int(last) - int(low) + count > _MOST_TASKS:
             raise row.wrong("array", "as 0-9%2")
         count += int(last) - int(low) + 1
         yield from range(int(low), int(last) + 1)

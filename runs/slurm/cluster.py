@@ -13,8 +13,10 @@ from pipistrelle.platforms.slurm.nodes import nodes_of
 from pipistrelle.protocol.base.errors import InputError, printable
 from pipistrelle.runs.slurm.files import (
     TOPOLOGY,
+    Fetching,
     dates_of,
     file_and_zero,
+    file_beside,
     is_slurm_file,
     read_slurm_files,
     texts_of,
@@ -79,11 +81,11 @@ def load_cluster(
     conf, commands = changed.conf, changed.commands
     nodes = files.nodes
     findings = [*conf.findings, *files.findings, *doubtful_settings(conf, nodes_of(conf, files.gres), files.gres)]
-    beside = os.path.join(os.path.dirname(config), TOPOLOGY)
+    beside = file_beside(config, TOPOLOGY)
     switches: tuple[SwitchSettings, ...] = ()
-    if os.path.isfile(beside):
+    if beside is not None:
         ((name, text),) = texts_of([beside])
-        switches, more = read_topology(text, name, nodes)
+        switches, more = read_topology(text, name, nodes, Fetching(beside, trust=False))
         findings += more
     people = read_accounting(texts_of(accounting), conf.text("ClusterName")) if accounting else Accounting()
     if commands:

@@ -62,16 +62,35 @@ def read_slurm_files(name: str, *, trust: bool = False) -> SlurmFiles:
         PipistrelleError: a file is unreadable, is outside the folder, or is malformed.
     """
     text = _text(name)
-    conf = read_slurm_conf(text, printable(name), _fetch(name, trust=trust))
-    beside = os.path.join(os.path.dirname(name), GRES)
-    if not os.path.isfile(beside):
+    conf = read_slurm_conf(text, printable(name), Fetching(name, trust))
+    beside = file_beside(name, GRES, trust=trust)
+    if beside is None:
         return SlurmFiles(conf)
-    lines, findings = read_gres_conf(_text(beside), printable(beside), _fetch(beside, trust=trust))
+    lines, findings = read_gres_conf(_text(beside), printable(beside), Fetching(beside, trust))
     return SlurmFiles(conf, tuple(lines), tuple(findings))
 
 
-def _fetch(top: str, *, trust: bool) -> "Fetching":
-    return Fetching(top, trust)
+def file_beside(config: str, name: str, *, trust: bool = False) -> str | None:
+    """Return the path of a file beside a slurm.conf, such as gres.conf; None if it does not exist.
+
+    Unless the files are trusted, a link may not lead out of the folder. If the slurm.conf is itself a link, the file
+    may also be a link to the file beside the slurm.conf's target.
+
+    Raises:
+        InputError: the file is not in the folder.
+    """
+    folder = os.path.dirname(config)
+    path = os.path.join(folder, name)
+    if not os.path.isfile(path):
+        return None
+    twin = os.path.join(os.path.dirname(os.path.realpath(config)), name)
+    if not trust and not is_inside(path, folder) and os.path.realpath(path) != twin:
+        raise InputError(
+            "the file is a link that leads out of its folder",
+            where=printable(path),
+            hint="Copy the file to the folder.",
+        )
+    return path
 
 
 class Fetching:

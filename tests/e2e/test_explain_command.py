@@ -450,3 +450,11 @@ def test_wrong_times_and_empty_queues(ran):
             (["out", "2", "--csv", "q.csv"], "No such option"),
         ],
     )
+
+
+def test_explain_does_not_wait_for_a_pipe_in_the_place_of_its_index(shell, tmp_path) -> None:
+    """A pipe without a reader would never accept the index."""
+    shell.run("run", "--workload", "seven-jobs", "-p", "seven-jobs", "--in-process", "--out", str(tmp_path)).ok()
+    os.mkfifo(tmp_path / "out_explain.index")
+
+    assert "w0!1" in shell.run("explain", "job", str(tmp_path), "w0!1").ok().out

@@ -27,6 +27,13 @@ def test_damaged_files_of_all_readers_are_refused(project_root: Path) -> None:
     assert damage(project_root, "--files", "145", "--seed", "7") == "145 files, 0 wrong"
 
 
+@pytest.mark.parametrize("place", ["link", "pipe"])
+def test_files_in_other_places_are_refused_or_read(project_root: Path, place: str) -> None:
+    """A topology.conf beside a slurm.conf that leads out of the folder is not quoted, and no pipe is waited for."""
+    words = ("--only", "topology.conf", "--place", place)
+    assert damage(project_root, *words, benchmark="hostile_places") == "1 files, 0 wrong"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("reader", "shape"),
@@ -37,6 +44,9 @@ def test_damaged_files_of_all_readers_are_refused(project_root: Path) -> None:
         ("summary of a run", "objects"),
         ("Slurm events", "elements of a list"),
         ("sacct", "includes"),
+        ("Maui resources of a run", "renumbered"),
+        ("queue of squeue", "long word"),
+        ("recorded log", "lines"),
     ],
 )
 def test_long_files_are_answered_in_bounded_time_and_memory(project_root: Path, reader: str, shape: str) -> None:

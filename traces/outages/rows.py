@@ -12,6 +12,7 @@ import numpy as np
 from pipistrelle.traces.errors import TraceError, line_fault
 from pipistrelle.traces.logs.times import Clock
 from pipistrelle.traces.outages.log import Lives, OutageLog
+from pipistrelle.traces.workload import is_number
 
 _NUMBER: Final = re.compile(r"[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?")
 _LATEST: Final = 1e18
@@ -129,9 +130,7 @@ def assemble(
 def natural(text: str) -> tuple[tuple[int, int, str], ...]:
     """Return a sort key that puts "n2" before "n10"."""
     return tuple(
-        (0, int(part), part) if part.isdecimal() and part.isascii() else (1, 0, part)
-        for part in re.split("([0-9]+)", text)
-        if part
+        (0, int(part), part) if is_number(part) else (1, 0, part) for part in re.split("([0-9]+)", text) if part
     )
 
 

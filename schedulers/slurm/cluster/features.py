@@ -8,6 +8,8 @@ from typing import Final
 from msgspec import Struct
 
 _MARKS: Final = "&|()[]"
+#: most digits of a number of nodes
+_DIGITS: Final = 9
 
 
 class Wanted(Struct, frozen=True):
@@ -110,7 +112,7 @@ class _Reader:
         name, star, count = word.partition("*")
         nodes = self.features.get(name, 0)
         if star:
-            if not count.isdigit():
+            if not count.isdecimal() or len(count) > _DIGITS:
                 raise ValueError(f"constraint: {count!r} is not a number of nodes")
             return [Wanted(nodes, ((nodes, int(count)),))]
         return [Wanted(nodes)]

@@ -1,5 +1,6 @@
 """Parse and test dependencies of jobs, as sbatch's --dependency takes them."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -7,6 +8,7 @@ from msgspec import Struct
 
 from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETED, COMPLETING, ENDED, PENDING, RUNNING, SlurmJob
 
+_NUMBER: Final = re.compile("[0-9]{1,15}")
 KINDS: Final = ("after", "afterany", "afterok", "afternotok", "aftercorr", "singleton")
 WAITS: Final = "waits"
 MET: Final = "met"
@@ -49,7 +51,7 @@ def parse_dependency(text: str) -> list[Depends]:
         for one in rest.split(":"):
             name, _, minutes = one.partition("+")
             number, _, task = name.partition("_")
-            if not number.isdigit() or (task and not task.isdigit()) or (minutes and not minutes.isdigit()):
+            if _NUMBER.fullmatch(number) is None or not all(map(_NUMBER.fullmatch, filter(None, (task, minutes)))):
                 raise ValueError(f"dependency {part!r}: {one!r} is not a job id")
             found.append(Depends(kind, int(number), int(task) if task else None, 60 * int(minutes or 0), any_of))
     return found

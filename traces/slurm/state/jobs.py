@@ -16,6 +16,7 @@ from pipistrelle.traces.slurm.arrays import array_indices
 from pipistrelle.traces.slurm.requests import dependency_of_line, gpu_count, parse_tres, scaled_number
 from pipistrelle.traces.slurm.state.names import NOTHING, STATES
 from pipistrelle.traces.slurm.state.records import LiveJob, NodeShare
+from pipistrelle.traces.workload import is_number
 
 _ID: Final = re.compile(r"(\d{1,15})(?:_(\d{1,7}|\[[0-9,:%-]{1,100000}\]))?(?:\+(\d{1,4}))?")
 _RANGE: Final = re.compile(r"(\d{1,9})([kK]?)(?:-(\d{1,9})([kK]?))?")
@@ -162,10 +163,10 @@ def _id(texts: JobTexts) -> tuple[int, list[int] | None, int, int]:
     number, tasks = int(found[1]), found[2]
     array = texts.text("array_job")
     told = texts.text("array_tasks") or texts.text("array_string")
-    if array.isdecimal() and int(array) and tasks is None and told:
+    if is_number(array) and int(array) and tasks is None and told:
         number, tasks = int(array), told
     component = int(found[3]) if found[3] is not None else -1
-    if texts.text("het_job").isdecimal() and int(texts.text("het_job")):
+    if is_number(texts.text("het_job")) and int(texts.text("het_job")):
         number, component = int(texts.text("het_job")), texts.count("component")
     if tasks is None:
         return number, None, 0, component

@@ -11,6 +11,7 @@ from typing import Any, Final
 from pipistrelle.traces.errors import TraceError
 from pipistrelle.traces.slurm.state.names import JSON
 from pipistrelle.traces.slurm.state.tables import LiveRow
+from pipistrelle.traces.workload import is_number
 
 #: {key of the top level: kind of its rows}
 KINDS: Final = {"jobs": "job", "nodes": "node", "reservations": "reservation", "shares": "share", "sinfo": "node"}
@@ -46,7 +47,7 @@ def json_rows(data: bytes, where: str) -> tuple[float | None, list[tuple[str, Li
             texts = {"": ""} if not isinstance(one, dict) else _TEXTS[key](one)
             rows.append((kind, LiveRow(place, texts)))
     made = text_of(top.get("last_update", ""))
-    return (float(made) if made.isdecimal() and int(made) else None), rows
+    return (float(made) if is_number(made) and int(made) else None), rows
 
 
 def text_of(value: Any) -> str:
@@ -84,7 +85,7 @@ def _job(one: dict[str, Any]) -> dict[str, str]:
     if one.get("hold"):
         texts["priority"] = "0"
     start, used = texts.get("start", ""), text_of(one.get("run_time"))
-    if used.isdecimal() and start:
+    if is_number(used) and start:
         texts["used_seconds"] = used
     resources = one.get("job_resources")
     nodes = resources.get("allocated_nodes") if isinstance(resources, dict) else None
@@ -98,9 +99,9 @@ def _details(nodes: list[Any]) -> Iterator[str]:
         if not isinstance(node, dict):
             continue
         name = text_of(node.get("nodename") or node.get("name"))
-        cpus = next((text for key in ("cpus_used", "cpus") if (text := text_of(node.get(key))).isdecimal()), "")
+        cpus = next((text for key in ("cpus_used", "cpus") if is_number(text := text_of(node.get(key)))), "")
         memory = next(
-            (text for key in ("memory_allocated", "memory") if (text := text_of(node.get(key))).isdecimal()), "0"
+            (text for key in ("memory_allocated", "memory") if is_number(text := text_of(node.get(key)))), "0"
         )
         if name and cpus and 0 < int(cpus) < 100_000:
             yield f"Nodes={name} CPU_IDs=0-{int(cpus) - 1} Mem={memory}"
