@@ -40,6 +40,8 @@ REFUSED = 4
 #: share of kills close to the opening or renaming of a file, and the largest distance in calls
 _NEAR, _AROUND = 0.6, 40
 _FROM = os.O_WRONLY | os.O_RDWR
+#: files with the results of a run, which a run that ends early has, too
+RESULTS: Final = ("_schedule.csv", "_summary.json")
 #: exit codes on a full disk and without descriptors
 NO_ROOM: Final = 6
 NO_DESCRIPTORS: Final = 71
@@ -157,7 +159,7 @@ class Writing:
             wrong = f"ends with exit code {code}: {said[-400:]}"
         else:
             last = said.rstrip("\n").rpartition("\n")[2]
-            wrong = self._wrong()
+            wrong = self._wrong(early=True)
             parts = [path.name for path in self._home.rglob("*.part")]
             if not wrong and parts:
                 wrong = f"leaves {parts}"
@@ -188,10 +190,11 @@ class Writing:
         begun = any(found.get(name) for name in self._writer.tables)
         return (any(news) or begun) and not all(news)
 
-    def _wrong(self, *, again: bool = False) -> str:
+    def _wrong(self, *, again: bool = False, early: bool = False) -> str:
         """Return the first error in the files that the command wrote, or an empty text.
 
-        With ``again`` the command has been repeated, so all files must be complete and new.
+        With ``again`` the command has been repeated, so all files must be complete and new. With ``early`` it has
+        ended itself before its time, so the results of a run are those of a part of it.
         """
         found = self._found()
         for name in self._writer.files:
@@ -199,6 +202,8 @@ class Writing:
             if content == self.new.get(name) or (content is None and not again):
                 continue
             if content == OLD and not again:
+                continue
+            if early and content is not None and name.endswith(RESULTS) and content.endswith(b"\n"):
                 continue
             if content is None or self._writer.valid is None or not self._writer.valid(content):
                 return f"{name} is neither old nor new: {content and content[-80:]!r}"
