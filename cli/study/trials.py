@@ -205,9 +205,20 @@ def print_rows(
         if number:
             click.echo()
         if form == "latex":
-            click.echo(latex_table(title, columns, lines), nl=False)
+            click.echo(latex_table(_caption(title, rows), columns, lines), nl=False)
         else:
             print_table(title, columns, lines, columns[:1])
+
+
+def _caption(title: str, rows: Sequence[dict[str, Any]]) -> str:
+    """Return a table's title with the metric at its start in words, with its unit: ``mean wait (s)``."""
+    from pipistrelle.studies.inference.words import words_of
+
+    metrics = {str(row["metric"]) for row in rows if "metric" in row}
+    name = max((one for one in metrics if title.startswith(one)), key=len, default="")
+    words = words_of(name)
+    unit = f" ({words.unit})" if words.unit not in ("", "share") else ""
+    return f"{words.name}{unit}{title.removeprefix(name)}"
 
 
 def remark(form: str | None, text: str) -> None:

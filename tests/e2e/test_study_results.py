@@ -149,7 +149,9 @@ def test_trials_without_a_figure_are_marked_and_their_cause_is_named(trials, tmp
         assert "of 96 trials have no mean_wait" in told("compare", "study", *words)
     assert "5 of 8" in told("compare", "study", "--axis", "policy")
     assert "2.00*" in told("compare", "study", "--axis", "repair")
-    assert r"1,201\textsuperscript{*}" in told("summary", "study", "--latex")
+    latex = told("summary", "study", "--latex")
+    assert r"1,201\textsuperscript{*}" in latex
+    assert r"\caption{mean wait (s) by repair: means" in latex
 
 
 @pytest.mark.parametrize(
