@@ -17,7 +17,7 @@ from pipistrelle.schedulers.slurm.nodes.gpu_weights import Counts, GpuWeights
 from pipistrelle.schedulers.slurm.nodes.runs import Able, NodeRun, best_run, make_runs
 from pipistrelle.schedulers.slurm.nodes.shares import Free, holding, take_gres
 from pipistrelle.schedulers.slurm.nodes.tree import Tree
-from pipistrelle.schedulers.slurm.nodes.tree_shares import below_top_switch
+from pipistrelle.schedulers.slurm.nodes.tree_shares import below_top_switch, within
 
 Indices = NDArray[np.intp]
 #: most jobs taken away between two tests of an expected start
@@ -71,7 +71,7 @@ class ConsTres:
         A job that may share CPUs tries free CPUs first.
         """
         usable &= asked.nodes
-        return self._now(self._fits_of(asked, usable), asked, usable)
+        return within(asked, self._now(self._fits_of(asked, usable), asked, usable))
 
     def _now(self, known: "_Fits", asked: NodesAsked, usable: int) -> Alloc | None:
         if known.now is None:
@@ -98,7 +98,7 @@ class ConsTres:
         """Return the allocation that a job would get if the jobs in ``gone`` had ended."""
         free = Free(self.machine, self.shared, copy=True)
         free.take_away(gone)
-        return self._test(asked, usable & asked.nodes, free)
+        return within(asked, self._test(asked, usable & asked.nodes, free))
 
     def ever(self, asked: NodesAsked) -> Alloc | None:
         """Return the allocation that a job would get on the empty cluster."""
@@ -266,17 +266,18 @@ class ConsTres:
             got = self._choose(asked, busy) if len(busy.at) >= asked.min_nodes else None
         if got is None:
             got = self._choose(asked, able)
-        return None if got is None else self._alloc(asked, whole_tasks(asked, got, able), free)
+        return self._alloc(asked, whole_tasks(asked, got, able), free) if got else None
 
     def _choose(self, asked: NodesAsked, nodes: Able) -> dict[int, int] | None:
         """Return {node: CPUs} for a job.
 
-        If the job does not fit, try again without the nodes with the fewest CPUs.
+        If the job does not fit, try again without the nodes with the fewest CPUs. Return {} if it fits, but below too
+        many leaf switches.
         """
         if asked.counts:
             return self._with_counts(asked, nodes.pairs())
         most = asked.max_nodes
-        if not asked.required and 0 < most < len(nodes.at):
+        if not asked.required and 0 < most < len(nodes.at) and self.tree is None:
             largest = np.partition(nodes.cpus, -most)[-most:]
             if int(np.add.reduce(largest)) < asked.cpus:
                 return None

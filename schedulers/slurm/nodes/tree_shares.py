@@ -3,13 +3,15 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.schedulers.slurm.nodes.asked import NodesAsked
+from pipistrelle.schedulers.slurm.nodes.asked import Alloc, NodesAsked
 from pipistrelle.schedulers.slurm.nodes.runs import Able
 from pipistrelle.schedulers.slurm.nodes.tree import Tree
 
 
 def below_top_switch(tree: Tree, asked: NodesAsked, nodes: Able, weights: NDArray[np.int64]) -> dict[int, int] | None:
-    """Return {node: CPUs} for a job; None if the job does not fit below one switch.
+    """Return {node: CPUs} for a job; None if the job does not fit below one switch, {} if below too many leaf switches.
+
+    As in slurmctld, the result may have more nodes than ``asked.max_nodes``. Then the job cannot start.
 
     Of the switches with enough nodes, the highest is used that has nodes of the lowest weight. Below it, groups of
     nodes of equal weight are added, the lightest first, until they suffice. All nodes of the lighter groups are taken.
@@ -35,16 +37,20 @@ def below_top_switch(tree: Tree, asked: NodesAsked, nodes: Able, weights: NDArra
     *lighter, last = groups
     for group in lighter:
         for at in sorted(group):
-            if choice.most > 0:
-                choice.take(at)
+            choice.take(at)
     if not choice.met:
         choice.add(sorted(last))
     got = choice.got
     if len(got) < asked.min_nodes or choice.need > 0:
         return None
     if asked.max_switches and len(tree.leaves_of(got)) > asked.max_switches:
-        return None
+        return {}
     return got
+
+
+def within(asked: NodesAsked, alloc: Alloc | None) -> Alloc | None:
+    """Return an allocation, or None if it has more nodes than the job may have."""
+    return alloc if alloc is None or len(alloc) <= asked.max_nodes else None
 
 
 class _Choice:
@@ -55,7 +61,8 @@ class _Choice:
         cpus: {node: CPUs that the job could use}.
         left, need: nodes and CPUs that are still lacking.
         least: nodes of the least number of nodes that are still lacking.
-        most: number of nodes that may still be taken.
+        most: number of nodes that may still be taken. Lighter groups and leaf switches in use may make it negative;
+            then it limits nothing any more.
     """
 
     def __init__(self, tree: Tree, asked: NodesAsked, nodes: Able, weights: NDArray[np.int64]) -> None:
@@ -126,22 +133,23 @@ class _Choice:
         used = [place for place, one in enumerate(switches) if any(one.nodes >> at & 1 for at in self.got)]
         leaves = [place for place, one in enumerate(switches) if one.level == 0]
         for place in [place for place in leaves if place in used]:
-            self._fill(switches[place].nodes & among)
+            if self.most:
+                self._fill(switches[place].nodes & among, limited=False)
         open_leaves = [place for place in leaves if place not in used and counts[place]]
         far = self.tree.distances(used)
-        while open_leaves and not self.met and self.most > 0:
+        while open_leaves and not self.met and self.most:
             best = open_leaves[0]
             for place in open_leaves[1:]:
                 better = self.tree.compared(place, best, self.left, counts)
                 if (far[place] < far[best] and better >= 0) or (far[place] == far[best] and better > 0):
                     best = place
-            self._fill(switches[best].nodes & among)
+            self._fill(switches[best].nodes & among, limited=True)
             open_leaves.remove(best)
             counts[best] = 0
             used.append(best)
             far = self.tree.distances(used)
 
-    def _fill(self, nodes: int) -> None:
+    def _fill(self, nodes: int, *, limited: bool) -> None:
         for at in self.cpus:
-            if nodes >> at & 1 and at not in self.got and not self.met and self.most > 0:
+            if nodes >> at & 1 and at not in self.got and not self.met and (self.most or not limited):
                 self.take(at)

@@ -154,3 +154,25 @@ def test_whole_nodes_are_those_of_the_lowest_weights_that_suffice(data: st.DataO
     assert nodes & ~idle == 0
     lighter = mask_of(at for at in range(8) if mine and weights[at] < max(weights[one] for one in mine))
     assert not mine or (lighter & idle).bit_count() < count
+
+
+def test_a_job_below_too_many_leaf_switches_is_not_tried_without_the_nodes_with_few_cpus() -> None:
+    """As in slurmctld, the free CPU of the first leaf switch comes first, though the second has enough idle nodes."""
+    queue = Queue(with_tree(shared(4), ((0,), (1, 2, 3))))
+    queue.add(tasks=3, required=("n01",), nodes=1, max_nodes=1)
+    assert place(queue, 0) == [[0]]
+    queue.add(tasks=5, switches=1, switch_wait=60.0)
+
+    assert place(queue, 1) == []
+    assert place(queue, 60) == [[0, 1]]
+
+
+def test_lighter_nodes_of_a_leaf_switch_may_bring_a_job_more_nodes_than_it_may_have() -> None:
+    """slurmctld counts wrongly then, and the job does not start, although nodes 2 and 3 would do."""
+    queue = Queue(with_tree(shared(4), ((0, 1, 2, 3),), (1, 9, 9, 9)))
+    queue.add(tasks=3, required=("n01",), nodes=1, max_nodes=1)
+    queue.add(tasks=2, required=("n02",), nodes=1, max_nodes=1)
+    assert place(queue, 0) == [[0], [1]]
+    queue.add(tasks=6, nodes=2, max_nodes=2)
+
+    assert place(queue, 1) == []
