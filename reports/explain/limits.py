@@ -96,10 +96,10 @@ def _fill(found: list[Stretch], files: RunFiles, line: JobLine, begin: float, en
 
 
 def _join(found: list[Stretch], fresh: Stretch) -> None:
-    """Append ``fresh`` to ``found``; if the last stretch of time has the same limit, extend that one instead."""
+    """Append ``fresh`` to ``found``; if the last stretch of time has the same reason, extend that one instead."""
     if fresh.end <= fresh.begin:
         return
-    if not found or found[-1].limit != fresh.limit or _resource(found[-1]) != _resource(fresh):
+    if not found or found[-1].limit != fresh.limit or _reason(found[-1]) != _reason(fresh):
         found.append(fresh)
         return
     last = found[-1]
@@ -116,8 +116,13 @@ def _join(found: list[Stretch], fresh: Stretch) -> None:
     last.priority = _extended(last.priority, fresh.priority)
 
 
-def _resource(one: Stretch) -> str:
-    """Return the resource, such as memory, that the job lacked in this time; "" if the limit is of another kind."""
+def _reason(one: Stretch) -> str:
+    """Return the resource that the job lacked, or the scheduler's reason; "" if the limit is of another kind.
+
+    Numbers are left out of a reason, because they may change all the time.
+    """
+    if one.limit == "limit":
+        return "".join(letter for letter in one.detail if not letter.isdigit())
     return one.detail.partition(":")[0] if one.limit == "resources" else ""
 
 
