@@ -295,10 +295,10 @@ def load_inputs(spec: RunSpec, given: Inputs | None = None) -> "tuple[Workload, 
         return trace, machine
     machine = platform_for(trace, name) if spec.platform is None else load_machine(spec.platform, units=spec.units)
     if spec.platform is not None and os.path.isfile(spec.platform) and is_slurm_file(spec.platform):
-        from pipistrelle.runs.slurm.jobs import fitted  # rarely needed
+        from pipistrelle.runs.slurm.jobs import fitted, joint_classes  # rarely needed
 
         assert isinstance(machine, Platform)
-        trace = fitted(trace, read_slurm_files(spec.platform), machine)
+        trace, machine = joint_classes(fitted(trace, read_slurm_files(spec.platform), machine), machine)
     return trace, changed_machine(spec, machine)
 
 

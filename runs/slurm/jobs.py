@@ -6,13 +6,18 @@ from typing import Final
 import numpy as np
 from msgspec.structs import replace as changed
 
+from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.description import Platform, Pool
 from pipistrelle.platforms.slurm.machine import counts_memory, default_partition, is_linear
 from pipistrelle.protocol.resources.request import Request
 from pipistrelle.runs.slurm.files import SlurmFiles
+from pipistrelle.traces.slurm.options import options_of
 from pipistrelle.traces.workload import Workload
 
 _QUEUE: Final = "queue"
+_PARTITION: Final = "partition"
+#: most characters of the name of a class
+_LONGEST_CLASS: Final = 64
 _CPUS: Final = "cpus"
 
 
@@ -45,6 +50,43 @@ def fitted(trace: Workload, files: SlurmFiles, platform: Platform) -> Workload:
         dtype=np.int64,
     )
     return replace(made, size=size, requests=None)
+
+
+def joint_classes(trace: Workload, platform: Platform) -> tuple[Workload, Platform]:
+    """Return the jobs and the machine with a class for each list of partitions that a job names.
+
+    Such a job may use the nodes of all of them. Its label becomes the list, as squeue shows it.
+    """
+    options = options_of(trace)
+    queues = trace.labels.get(_QUEUE)
+    known = {one.name: one for one in platform.classes}
+    if options is None or queues is None or not known:
+        return trace, platform
+    labels, found = list(queues), dict[str, JobClass]()
+    for row, told in enumerate(options):
+        names = [name for name in (told or {}).get(_PARTITION, "").split(",") if name in known]
+        if len(names) < 2:
+            continue
+        name = ",".join(names)
+        labels[row] = name if len(name) <= _LONGEST_CLASS else ""  # without a class, all nodes are open to it
+        if labels[row] and name not in found:
+            found[name] = _joint(name, [known[one] for one in names])
+    made = replace(trace, labels={**trace.labels, _QUEUE: labels})
+    return made, changed(platform, classes=(*platform.classes, *found.values()))
+
+
+def _joint(name: str, some: list[JobClass]) -> JobClass:
+    """Return a class with the pools of several, and the most generous of their limits."""
+    every = any(not one.pools for one in some)
+    pools = () if every else tuple(dict.fromkeys(pool for one in some for pool in one.pools))
+    times, sizes = [one.max_walltime for one in some], [one.max_nodes_per_job for one in some]
+    return JobClass(
+        name=name,
+        pools=pools,
+        priority=max(one.priority for one in some),
+        max_walltime=None if None in times else max(time for time in times if time is not None),
+        max_nodes_per_job=None if None in sizes else max(size for size in sizes if size is not None),
+    )
 
 
 def whole_nodes(request: Request, cpus: int) -> int:

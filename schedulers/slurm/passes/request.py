@@ -175,7 +175,7 @@ class Requests:
         # Without -N, a job may use as many nodes as it has tasks.
         want = job.max_nodes if sub.nodes is not None and job.max_nodes > job.min_nodes else job.min_nodes
         most = job.max_nodes if settings.max_nodes is None else min(job.max_nodes, settings.max_nodes)
-        fixed = max(1, job.tasks) * job.cpus_per_task // max(1, job.min_nodes) if job.gres else 0
+        fixed = job.min_cpus // max(1, job.min_nodes) if job.gres else 0
         share = settings.max_share if job.shares else 1
         return [
             self._same(

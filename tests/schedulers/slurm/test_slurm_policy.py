@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from pipistrelle.protocol.events import JobDescription
 from pipistrelle.schedulers.policy.errors import PolicyError
+from pipistrelle.schedulers.slurm.config.machine import NodeSettings, PartitionSettings
+from pipistrelle.schedulers.slurm.config.parameters import SelectSettings
+from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
+from pipistrelle.schedulers.slurm.files.submission import submission_of
+from pipistrelle.schedulers.slurm.passes.controller import Controller
+from pipistrelle.schedulers.slurm.passes.main_pass import main_pass
 
 CONF = """ClusterName=small
 SchedulerType=sched/backfill
@@ -139,6 +146,56 @@ def test_jobs_share_nodes_and_keep_their_record_when_they_are_preempted(cluster:
     assert float(attempts["1#1"]["starting_time"]) >= float(attempts["1"]["finish_time"]) + 121
     # Its limit of 120 s is over between two checks: it ends at the next one, or by itself before it.
     assert found["1#1" if "1#1" in found else "1"]["final_state"] == "COMPLETED_WALLTIME_REACHED"
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("a" * 40, "b" * 40)])
+def test_a_job_may_start_in_each_of_its_partitions(tmp_path: Path, names: tuple[str, str]) -> None:
+    """Their nodes differ; the label is the list of partitions, unless it is too long for a class."""
+    first, second = names
+    (tmp_path / "slurm.conf").write_text(
+        "ClusterName=two\nSelectType=select/cons_tres\nSelectTypeParameters=CR_Core\n"
+        f"NodeName=n[1-2] CPUs=4 CoresPerSocket=4\nPartitionName={first} Nodes=n1 Default=YES MaxTime=60\n"
+        f"PartitionName={second} Nodes=n2 MaxTime=30\n"
+    )
+    parts = (f"-p {first}", f"-p {second},{first}", f"-p {first},{second}")
+    lines = [
+        f"-dt 5 -e submit_batch_job | -J jobid_{n} -sim-walltime 60 -t 5 -n 4 {one} j\n"
+        for n, one in enumerate(parts, 1)
+    ]
+    (tmp_path / "jobs.events").write_text("".join(lines))
+
+    found = {row["job_id"]: row for row in rows(simulated(tmp_path, "out") / "out_jobs.csv")}
+
+    assert [found[name]["allocated_nodes"] for name in "123"] == ["n1", "n2", "n1"]
+    labels = [row["queue"] for row in rows(tmp_path / "out" / "out_labels.csv")]
+    assert labels == [first, *((f"{second},{first}", f"{first},{second}") if len(first) == 1 else ("", ""))]
+
+
+@pytest.mark.parametrize(
+    ("options", "cpus"),
+    [
+        ({"gpus": "a100:1"}, 2),
+        ({"gres": "gpu:2"}, 4),
+        ({"gpus": "1", "cpus-per-gpu": "4"}, 4),
+        ({"gres": "gpu:1", "ntasks": "3"}, 3),
+        ({"gpus-per-task": "1", "ntasks": "2"}, 4),
+        ({"gpus": "4", "nodes": "2"}, 8),
+    ],
+)
+def test_a_job_gets_the_cpus_of_its_gpus_if_its_tasks_need_fewer(options: dict[str, str], cpus: int) -> None:
+    """Jobs of slurmctld 22.05 with these options start; so do ours, with all their CPUs."""
+    nodes = ("g1", "g2")
+    config = SlurmConfig(
+        select=SelectSettings(type="select/cons_tres", parameters=frozenset({"CR_Core"}), def_cpu_per_gpu=2),
+        nodes=tuple(NodeSettings(name=name, cpus=8, cores=8, gres={"gpu:a100": 2}) for name in nodes),
+        partitions=(PartitionSettings(name="gpu", nodes=nodes, default=True),),
+    )
+    controller = Controller(config)
+    job, refused = controller.submit(["1"], submission_of(JobDescription("w0!1", 1, options=options), 0.0), 0)
+
+    assert refused == ""
+    assert main_pass(controller, 1, full=True).started == [job]
+    assert job.cpus == cpus
 
 
 def test_jobs_that_never_start_do_not_stall_the_run(cluster: Path) -> None:
