@@ -182,7 +182,7 @@ def load_setup(spec: RunSpec, given: Inputs | None = None, cache: SetupCache | N
 
 
 def _kept(kept: dict[str, T], key: str, most: int, make: Callable[[], T]) -> T:
-    """Return the value stored in ``kept`` under ``key``.
+    """Return the value that the cache ``kept`` has for ``key``.
 
     If there is none, store the result of ``make``. Keep only the ``most`` values used most recently.
     """

@@ -63,7 +63,7 @@ class JobTable:
         until: the run's time limit; inf: none.
         dropped: number of jobs left out before the run.
         reliability, fragmentation: metrics as in the reference engine's summary; None if not computed.
-        resources: {resource of shared nodes: its figures in the summary}; None on other machines.
+        resources: {resource of shared nodes: its metrics in the summary}; None on other machines.
         nodes: units of each job's last attempt; None if not requested.
         ids: id of each job's first attempt, such as ``w0!17``; None if not requested.
         node_seconds: node-seconds of the run: ``all``, ``busy``, ``idle``, ``down`` and ``maintenance``; None if not

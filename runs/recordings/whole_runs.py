@@ -1,4 +1,4 @@
-"""Simulate the submissions of a recording with our decisions, from an empty machine to the last start.
+"""Simulate the recorded submissions under our scheduler ``slurm``, from an empty machine to the last start.
 
 Four details depend on polling inside slurmctld and on the recording's clock:
 

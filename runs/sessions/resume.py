@@ -1,4 +1,4 @@
-"""Runs with snapshots, and their continuation with the results of an uninterrupted run."""
+"""Simulate runs that save snapshots, and continue them with the results of an uninterrupted run."""
 
 import dataclasses
 from collections.abc import Callable, Iterator

@@ -39,7 +39,7 @@ class PrivateFolder:
         self.clock = self.path / _CLOCK
 
     def remove(self) -> None:
-        """End all processes that live by the clock, and remove the folder if the conductor has not."""
+        """End all processes that use the virtual clock, and remove the folder if the conductor has not."""
         _end_processes(self.clock)
         shutil.rmtree(self.path, ignore_errors=True)
         if self._lock is not None:
@@ -81,7 +81,7 @@ def _remove_left(base: str) -> None:
 
 
 def _end_processes(clock: Path) -> None:
-    """Kill all processes that live by a clock, and wait until they are gone."""
+    """Kill all processes that use a virtual clock, and wait until they are gone."""
     mark = f"PIPISTRELLE_CLOCK={clock}\0".encode()
     for _ in range(_ROUNDS):
         found = False

@@ -1,4 +1,4 @@
-"""The call of sbatch for a job, and what a job takes of the nodes that slurmctld gives it."""
+"""The sbatch command of a job, and the tasks and GPUs that it gets on its nodes."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

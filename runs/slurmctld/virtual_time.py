@@ -16,7 +16,7 @@ NANOSECONDS: Final = 1_000_000_000
 
 
 class VirtualTime:
-    """A clock and the programs that live by it; use it as a context manager.
+    """A virtual clock and the programs that use it; use the object as a context manager.
 
     The programs sleep, time out and read the clock in virtual time. The clock stands still while any of their threads
     can run. TCP connections between them are replaced by Unix sockets, which no other run can reach. At the end of the
