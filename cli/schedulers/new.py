@@ -75,13 +75,15 @@ def command(name: str, language: str, output: Path | None) -> None:
     commands = chosen.commands(path)
     for usual, own in zip(chosen.commands(Path(f"scheduler{chosen.suffix}")), commands, strict=True):
         text = text.replace(usual, own)
+    from pipistrelle.server.outputs.csv_file import unwritable
+
     try:
         with whole_file(path, fresh=True) as file:
             file.write(text.encode())
     except FileExistsError:
         raise AlreadyThere("the file exists", where=str(path), hint="Choose another NAME or --out.") from None
     except OSError as error:
-        raise AlreadyThere(f"cannot write the file ({error.strerror or error})", where=str(path)) from None
+        raise unwritable(path, error) from error
     click.echo(f"Wrote {path}. Run it with:")
     for line in commands:
         click.echo(f"  {line}")

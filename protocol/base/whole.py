@@ -7,8 +7,8 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from io import FileIO
 from typing import BinaryIO, Final
 
@@ -157,6 +157,30 @@ def write_whole(path: PathText, chunks: Iterable[bytes]) -> None:
     with whole_file(path) as file:
         for chunk in chunks:
             file.write(chunk)
+
+
+def write_together(
+    files: Sequence[tuple[PathText, bytes, int | None]],
+    *,
+    fresh: bool = False,
+    ready: Callable[[], object] = lambda: None,
+) -> None:
+    """Replace several files; if one of them cannot be written, raise OSError and leave all unchanged.
+
+    All are on disk before the first one is replaced. A kill can come between two replacements.
+
+    Args:
+        files: (path, content, access rights or None) of each, in the order of replacement.
+        fresh: as in `Replacement`.
+        ready: called when all are on disk, before the first one is replaced.
+    """
+    with ExitStack() as stack:
+        for path, content, mode in reversed(files):  # the last one that is opened is replaced first
+            file = stack.enter_context(whole_file(path, fresh=fresh, mode=mode))
+            file.write(content)
+            file.flush()
+            flush_to_disk(file.fileno())
+        ready()
 
 
 def write_rows(file: FileIO, rows: bytes, *, quotes: bool = True) -> tuple[int, OSError | None]:

@@ -9,15 +9,17 @@ from math import isclose
 from pathlib import Path
 from typing import Any, Final
 
+from pipistrelle.protocol.base.whole import write_together
 from pipistrelle.reports.cases.case import GOLDEN_FOLDER
 from pipistrelle.reports.cases.tolerances import CaseError
 from pipistrelle.reports.report.differences import first_difference
 from pipistrelle.runs.folders.files import output_json, read_config
 from pipistrelle.runs.folders.packed import PACKED_FILE, pack_rows
 from pipistrelle.runs.folders.run_jobs import read_run_jobs
+from pipistrelle.server.outputs.csv_file import unwritable
 from pipistrelle.server.outputs.folder import CONFIG_FILE, OUTPUT_PREFIX, SUMMARY_FILE
 from pipistrelle.server.outputs.lock import unwritable_folder
-from pipistrelle.server.outputs.once import remove_outputs, to_json, write_output
+from pipistrelle.server.outputs.once import remove_outputs, to_json
 
 _ROWS: Final = ("jobs.csv", "decisions.csv")
 #: for runs with more jobs than this, the rows are compressed
@@ -41,23 +43,25 @@ def is_complete(golden: Path) -> bool:
 
 
 def write_golden(run: Path, golden: Path) -> None:
-    """Store a run's results as golden results; OutputFailed if they cannot be written."""
+    """Store a run's results as golden results; if they cannot be written, raise OutputFailed and change nothing."""
     try:
         golden.mkdir(exist_ok=True)
     except OSError as error:
         raise unwritable_folder(golden, error) from None
     rows = [f"{OUTPUT_PREFIX}{name}" for name in _ROWS]
-    remove_outputs([golden / SUMMARY_FILE])  # it comes last: without it the results are not complete
     config = read_config(run)
     config.pop("versions", None)
-    write_output(golden / CONFIG_FILE, to_json(config))
     large = len(read_run_jobs(run)) > _MOST_JOBS
     if large:
-        pack_rows(run, golden)
-    else:
-        for name in rows:
-            write_output(golden / name, (run / name).read_text(encoding="utf-8"))
-    write_output(golden / SUMMARY_FILE, (run / SUMMARY_FILE).read_text(encoding="utf-8"))
+        pack_rows(run, run)
+    # The summary comes last: without it the results are not complete.
+    names = [*([PACKED_FILE] if large else rows), SUMMARY_FILE]
+    files = [(golden / CONFIG_FILE, to_json(config).encode(), None)]
+    files += [(golden / name, (run / name).read_bytes(), None) for name in names]
+    try:
+        write_together(files, ready=lambda: remove_outputs([golden / SUMMARY_FILE]))
+    except OSError as error:
+        raise unwritable(error.filename or golden, error, "FOLDER") from error
     remove_outputs(golden / name for name in (rows if large else (PACKED_FILE,)))
 
 

@@ -13,7 +13,7 @@ from pipistrelle.reports.cases.tolerances import tolerated_figures
 from pipistrelle.reports.report.differences import difference_lines
 from pipistrelle.runs.execution.connection import InProcess, WithChild
 from pipistrelle.runs.execution.run import RunOptions, run
-from pipistrelle.server.errors import Interrupted
+from pipistrelle.server.errors import Interrupted, OutputFailed
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,7 @@ def play(folder: Path, *, update: bool = False) -> CaseOutcome:
     During the run, the process changes to the case's folder, because file names are relative to it.
 
     Raises:
+        OutputFailed: the golden results cannot be written; the old ones are unchanged.
         KeyboardInterrupt: if the user interrupts.
     """
     name = folder.resolve().name
@@ -47,6 +48,8 @@ def play(folder: Path, *, update: bool = False) -> CaseOutcome:
         case = read_case(folder)
         with tempfile.TemporaryDirectory(prefix="pipistrelle-") as home:
             return _played(case, Path(home).resolve(), update)
+    except OutputFailed:
+        raise
     except PipistrelleError as error:
         return CaseOutcome(name, "failed", [str(error)])
 

@@ -15,8 +15,9 @@ from msgspec import Meta, Struct
 from pipistrelle.protocol.base.errors import PipistrelleError, printable
 from pipistrelle.protocol.base.shapes import misfit
 from pipistrelle.protocol.base.toml import read_toml
-from pipistrelle.protocol.base.whole import whole_file
+from pipistrelle.protocol.base.whole import write_together
 from pipistrelle.protocol.sockets import CallerKeys, KeyPair, ListenerKeys
+from pipistrelle.server.errors import OutputFailed
 
 #: suffixes of the private and the public key file
 PRIVATE: Final = ".key"
@@ -63,7 +64,8 @@ def make_keys(folder: Path, names: Sequence[str]) -> list[Path]:
     Only the owner can read NAME.key.
 
     Raises:
-        KeyFileError: a name is invalid, a file exists (then nothing is written), or a file cannot be written.
+        KeyFileError: a name is invalid, or a file exists; then nothing is written.
+        OutputFailed: a file cannot be written; then none is.
     """
     for name in names:
         if not _NAME.fullmatch(name):
@@ -82,20 +84,16 @@ def make_keys(folder: Path, names: Sequence[str]) -> list[Path]:
             )
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        made: list[tuple[Path, bytes, int]] = []
         for private, public in zip(paths[::2], paths[1::2], strict=True):
             pair = [key.decode() for key in zmq.curve_keypair()]
-            _write(private, _PRIVATE_TEXT.format(public=pair[0], secret=pair[1]), 0o600)
-            _write(public, _PUBLIC_TEXT.format(public=pair[0]), 0o644)
+            made.append((private, _PRIVATE_TEXT.format(public=pair[0], secret=pair[1]).encode(), 0o600))
+            made.append((public, _PUBLIC_TEXT.format(public=pair[0]).encode(), 0o644))
+        write_together(made, fresh=True)
     except OSError as error:
         where = printable(str(error.filename or folder))
-        raise KeyFileError(f"cannot write a key ({error.strerror or error})", where=where) from None
+        raise OutputFailed(f"cannot write the keys ({error.strerror or error})", where=where) from error
     return paths
-
-
-def _write(path: Path, text: str, mode: int) -> None:
-    """Write a new file that has the access rights ``mode`` from its creation on."""
-    with whole_file(path, fresh=True, mode=mode) as file:
-        file.write(text.encode())
 
 
 def read_private(path: Path) -> KeyPair:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pipistrelle.protocol.base.whole import Replacement, whole_file, write_rows, write_whole
+from pipistrelle.protocol.base.whole import Replacement, whole_file, write_rows, write_together, write_whole
 
 
 @contextmanager
@@ -208,3 +208,20 @@ def test_lines_of_json_are_cut_at_the_last_line_also_in_a_file_that_is_appended_
         written, error = write_rows(file, b'{"b":"\\""}\n{"c":"\\""}\n', quotes=False)
     assert (written, error is None) == (11, False)
     assert path.read_bytes() == b'{"a":"\\""}\n{"b":"\\""}\n'
+
+
+def test_files_are_replaced_together_or_not_at_all(tmp_path: Path) -> None:
+    """If the last one does not fit, the first one is not replaced either; what `ready` does comes between."""
+    files = [(tmp_path / name, content, None) for name, content in (("a", b"new"), ("b", b"n" * 9000))]
+    for path, _, _ in files:
+        path.write_bytes(b"old")
+    seen: list[bytes] = []
+    with limited(5000), pytest.raises(OSError, match="too large") as refused:
+        write_together(files, ready=lambda: seen.append(b"never"))
+    assert refused.value.filename == str(tmp_path / "b")
+    assert [path.read_bytes() for path, _, _ in files] == [b"old", b"old"]
+
+    write_together(files, ready=lambda: seen.append((tmp_path / "a").read_bytes()))
+    assert seen == [b"old"]
+    assert [path.read_bytes() for path, _, _ in files] == [b"new", b"n" * 9000]
+    assert sorted(os.listdir(tmp_path)) == ["a", "b"]
