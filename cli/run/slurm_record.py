@@ -27,7 +27,8 @@ from pipistrelle.protocol.base.log import logger
         "--slurm-prefix",
         type=FOLDER,
         metavar="DIR",
-        help="Folder in which Slurm is installed.  [default: the programs in the PATH]",
+        show_default="the programs in the PATH",
+        help="Folder in which Slurm is installed.",
     ),
     click.option(
         "-w",
