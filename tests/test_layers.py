@@ -102,6 +102,7 @@ ROOMS_IN_ORDER: dict[str, list[str]] = {
             "slurm/nodes",
             "slurm/priority",
             "slurm/passes",
+            "slurm/backfill",
             "slurm",
             "catalogue",
             "wire",

@@ -17,9 +17,9 @@ from pipistrelle.protocol.base.errors import quoted
 from pipistrelle.runs.recordings.decisions import LogStep, PassLog
 from pipistrelle.runs.recordings.errors import RecordingError
 from pipistrelle.runs.recordings.recording import Recording
+from pipistrelle.schedulers.slurm.backfill.backfill_pass import backfill_pass
 from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETED, COMPLETING, PENDING, RUNNING, TIMEOUT, SlurmJob
 from pipistrelle.schedulers.slurm.nodes.asked import Alloc
-from pipistrelle.schedulers.slurm.passes.backfill_pass import backfill_pass
 from pipistrelle.schedulers.slurm.passes.controller import Controller
 from pipistrelle.schedulers.slurm.passes.main_pass import main_pass
 

@@ -11,8 +11,10 @@ from typing import Any, Final
 from msgspec import Struct
 
 from pipistrelle.schedulers.slurm.accounts.reasons import is_of_usage
+from pipistrelle.schedulers.slurm.backfill.backfill_pass import backfill_pass
+from pipistrelle.schedulers.slurm.backfill.memory import Memory
+from pipistrelle.schedulers.slurm.backfill.results import BackfillResult
 from pipistrelle.schedulers.slurm.cluster.jobs import PREEMPTED, TIMEOUT, SlurmJob
-from pipistrelle.schedulers.slurm.passes.backfill_pass import BackfillResult, backfill_pass
 from pipistrelle.schedulers.slurm.passes.controller import Controller
 from pipistrelle.schedulers.slurm.passes.main_pass import PassResult, main_pass
 
@@ -90,6 +92,8 @@ class Daemon:
         #: (changes to the controller, whether any job was tested) of the last main pass if the next one would find the
         #: same: nothing to start
         self._quiet: tuple[int, bool] | None = None
+        #: what backfill passes found out
+        self._memory = Memory()
         #: killed jobs with the time at which their nodes are usable again, and whether they are queued again
         self.ending: list[tuple[float, int, SlurmJob, bool]] = []
         self._actions = Actions([], [], [], [])
@@ -307,7 +311,12 @@ class Daemon:
         self.last_backfill = now
         self.work = now if self.touched >= floor(now) else inf
         result = backfill_pass(
-            self.controller, int(now), preempt=self._preempt, complete=self.complete, expects=self.expects
+            self.controller,
+            int(now),
+            preempt=self._preempt,
+            complete=self.complete,
+            expects=self.expects,
+            memory=self._memory,
         )
         self._actions.started += result.started
         if result.outcomes:

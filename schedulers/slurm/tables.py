@@ -8,8 +8,8 @@ from typing import Any
 from msgspec import Struct, field
 
 from pipistrelle.platforms.naming.hostlists import compressed
+from pipistrelle.schedulers.slurm.backfill.results import BackfillResult
 from pipistrelle.schedulers.slurm.cluster.jobs import PENDING
-from pipistrelle.schedulers.slurm.passes.backfill_pass import BackfillResult
 from pipistrelle.schedulers.slurm.passes.controller import Controller
 from pipistrelle.schedulers.slurm.passes.main_pass import PassResult
 

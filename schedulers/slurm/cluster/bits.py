@@ -41,6 +41,12 @@ def array_of(mask: int) -> NDArray[np.intp]:
     return np.flatnonzero(np.unpackbits(data, bitorder="little"))
 
 
+def flags_of(mask: int, count: int) -> NDArray[np.bool_]:
+    """Return for each of ``count`` nodes whether it is in a bit mask, as an array."""
+    data = np.frombuffer(mask.to_bytes(-(-count // 8), "little"), np.uint8)
+    return np.unpackbits(data, count=count, bitorder="little").view(np.bool_)
+
+
 def runs_of(mask: int) -> list[tuple[int, int]]:
     """Return the runs of consecutive nodes in a bit mask, in ascending order.
 

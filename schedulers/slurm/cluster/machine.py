@@ -68,6 +68,7 @@ class SlurmMachine:
         self.memory = [node.real_memory - node.mem_spec_limit for node in nodes]
         self.weight = [node.weight for node in nodes]
         self.gres = [dict(node.gres) for node in nodes]
+        self.has_gres = np.array([bool(one) for one in self.gres], np.bool_)
         self.any_gres = any(self.gres)
         #: {feature: nodes}
         self.features: dict[str, int] = {}

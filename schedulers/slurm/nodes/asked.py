@@ -98,6 +98,21 @@ class Selector(Protocol):
             gone: further running jobs that are assumed to have ended.
         """
 
+    def starts_later(self, asked: NodesAsked, usable: int, running: Sequence[SlurmJob], time: int) -> bool:
+        """Return whether a job certainly starts later than ``time`` (s) on some of the ``usable`` nodes, or never.
+
+        If so, every expected start that `expected` finds for it has the same number of CPUs.
+
+        Args:
+            running: all running jobs, ordered by the end of their limits.
+        """
+
+    def soonest(self, asked: NodesAsked, usable: int, running: Sequence[SlurmJob]) -> float:
+        """Return a time (s) before which a job certainly does not start on some of the ``usable`` nodes.
+
+        If it may start now, the time is -inf. For every earlier time, `starts_later` may return True.
+        """
+
     def ever(self, asked: NodesAsked) -> Alloc | None:
         """Return the allocation that a job would get on the empty cluster.
 

@@ -1,6 +1,7 @@
 """Choose cores, memory and GPUs of shared nodes, as select/cons_tres does."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from math import inf
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -14,14 +15,13 @@ from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
 from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine
 from pipistrelle.schedulers.slurm.nodes.asked import Alloc, Chosen, NodesAsked
 from pipistrelle.schedulers.slurm.nodes.gpu_weights import Counts, GpuWeights
-from pipistrelle.schedulers.slurm.nodes.runs import Able, NodeRun, best_run, make_runs
+from pipistrelle.schedulers.slurm.nodes.runs import Able, EqualRuns, NodeRun, Runs, WeightedRuns, make_runs
 from pipistrelle.schedulers.slurm.nodes.shares import Free, holding, take_gres
+from pipistrelle.schedulers.slurm.nodes.timeline import Timeline
 from pipistrelle.schedulers.slurm.nodes.tree import Tree
 from pipistrelle.schedulers.slurm.nodes.tree_shares import below_top_switch, within
 
 Indices = NDArray[np.intp]
-#: most jobs taken away between two tests of an expected start
-_MOST_AWAY = 200
 
 
 class ConsTres:
@@ -61,9 +61,8 @@ class ConsTres:
         self.gpus = GpuWeights(machine)
         #: {request: what `ever` returns}
         self._ever: WeakKeyDictionary[NodesAsked, Alloc | None] = WeakKeyDictionary()
-        #: the running jobs that `expected` was last called with, and their `timeline`
-        self._running: Sequence[SlurmJob] = ()
-        self._timeline: list[Running] = []
+        #: the running jobs that `expected` was last called with
+        self._timeline = Timeline(machine, ())
 
     def now(self, asked: NodesAsked, usable: int) -> Alloc | None:
         """Return the allocation of a job that starts now.
@@ -218,19 +217,56 @@ class ConsTres:
         free, fits = known.free, known.fits
         if gone:
             free, fits = free + sum(holding(job).cpus for job in gone), {}
-        if self._running is not running:
-            self._running, self._timeline = running, timeline(running)
+        times = self._times(running)
+        plain = not (gone or self.shared or self.machine.any_gres)
         ahead: _Ahead | None = None
-        for count, place, last, _ in stops(self._timeline, usable, asked.cpus - free):
+        for count, place, last in times.stops(usable, asked.cpus - free):
             if count not in fits:
-                if ahead is None:
-                    ahead = _Ahead(self, asked, usable, known.at, gone)
-                alloc = ahead.fit(running, place)
-                fits[count] = None if alloc is None else (Chosen.of(alloc), ahead.counts)
+                if plain:
+                    then = times.free_after(place)
+                    alloc = self.fit(asked, usable, then, at=known.at, prefer_busy=self.busy_nodes)
+                    fits[count] = None if alloc is None else (Chosen.of(alloc), ())
+                else:
+                    ahead = ahead or _Ahead(self, asked, usable, known.at, gone)
+                    alloc = ahead.fit(running, place)
+                    fits[count] = None if alloc is None else (Chosen.of(alloc), ahead.counts)
             fitting = fits[count]
             if fitting is not None:
                 return (last, fitting[0]), fitting[1]
         return None, self.count(asked, known.at, Empty(self.machine))
+
+    def _times(self, running: Sequence[SlurmJob]) -> Timeline:
+        if self._timeline.running is not running:
+            self._timeline = Timeline(self.machine, running)
+        return self._timeline
+
+    def starts_later(self, asked: NodesAsked, usable: int, running: Sequence[SlurmJob], time: int) -> bool:
+        """Return whether the nodes have too few CPUs even after all jobs whose limits end by ``time``."""
+        if self.shared or not self.is_plain(asked):
+            return False
+        return not self._enough(asked, array_of(usable & asked.nodes), self._times(running).free_at(time))
+
+    def soonest(self, asked: NodesAsked, usable: int, running: Sequence[SlurmJob]) -> float:
+        """Return when the nodes have enough CPUs, as running jobs end at their limits."""
+        if self.shared or not self.is_plain(asked):
+            return -inf
+        usable &= asked.nodes
+        at = array_of(usable)
+        return self._times(running).soonest(asked, usable, lambda free: self._enough(asked, at, free))
+
+    def _enough(self, asked: NodesAsked, at: Indices, free: Free) -> bool:
+        able = free.usable(asked, at, memory_counts=self.memory_counts, by_core=self.by_core)
+        return len(able.at) >= asked.min_nodes and self._most_cpus(asked, able) >= asked.cpus
+
+    def _most_cpus(self, asked: NodesAsked, nodes: Able) -> int:
+        """Return the most CPUs on as many of the nodes as the job may use.
+
+        With switches, an expected start may use more nodes.
+        """
+        most = asked.max_nodes
+        if not asked.required and 0 < most < len(nodes.at) and self.tree is None:
+            return int(np.add.reduce(np.partition(nodes.cpus, -most)[-most:]))
+        return int(np.add.reduce(nodes.cpus))
 
     def _end_of(self, job: SlurmJob, now: int) -> int:
         if job.limit_end > now:
@@ -276,11 +312,8 @@ class ConsTres:
         """
         if asked.counts:
             return self._with_counts(asked, nodes.pairs())
-        most = asked.max_nodes
-        if not asked.required and 0 < most < len(nodes.at) and self.tree is None:
-            largest = np.partition(nodes.cpus, -most)[-most:]
-            if int(np.add.reduce(largest)) < asked.cpus:
-                return None
+        if self._most_cpus(asked, nodes) < asked.cpus:
+            return None
         got = self._once(asked, nodes)
         if got is not None:
             return got
@@ -309,12 +342,19 @@ class ConsTres:
             return self._least_loaded(asked, nodes.pairs())
         if self.tree is not None:
             return below_top_switch(self.tree, asked, nodes, self.gpus.weights)
-        runs = make_runs(nodes, self.gpus.weights, asked.required)
-        if asked.want_nodes > asked.min_nodes:
-            got = fill(runs, asked, asked.want_nodes)
+        weights = self.gpus.weights
+        wanted = [asked.want_nodes] if asked.want_nodes > asked.min_nodes else []
+        for count in (*wanted, asked.min_nodes):
+            if asked.required:
+                runs = Runs(make_runs(nodes, weights, asked.required))
+            elif self.machine.equal_weights and not self.gpus.counted:
+                runs = EqualRuns(nodes)
+            else:
+                runs = WeightedRuns(nodes, weights)
+            got = fill(runs, asked, count, int(nodes.cpus.max()))
             if got is not None:
                 return got
-        return fill(runs, asked, asked.min_nodes)
+        return None
 
     def _least_loaded(self, asked: NodesAsked, nodes: Sequence[tuple[int, int]]) -> dict[int, int] | None:
         """Return {node: CPUs} for a job, from the nodes with the most free CPUs (CR_LLN)."""
@@ -435,55 +475,6 @@ class _Ahead:
         return selector.fit(self.asked, usable, self.free, at=self.at, prefer_busy=selector.busy_nodes)
 
 
-#: a running job as `stops` sees it: its nodes; its limit_end and that of the next running job (-1: it is the last one);
-#: its CPUs on all nodes together, and the most on any node; the job
-Running = tuple[int, int, int, int, int, SlurmJob]
-
-
-def timeline(running: Sequence[SlurmJob]) -> list[Running]:
-    """Return running jobs, sorted by the end of their time limits, as `stops` needs them."""
-    following = [job.limit_end for job in running[1:]] + [-1]
-    return [
-        (job.nodes, job.limit_end, later, mine.cpus, mine.most, job)
-        for job, later, mine in zip(running, following, map(holding, running), strict=False)
-    ]
-
-
-def stops(running: Sequence[Running], usable: int, need: int = 0) -> Iterator[tuple[int, int, SlurmJob, int]]:
-    """Yield the points at which an expected start is tested.
-
-    Each point is (jobs gone, jobs passed, last job gone, CPUs freed). Jobs gone are those of the passed jobs that hold
-    any of the ``usable`` nodes. Each test follows a group of jobs that end within one period. The period is 30 s at
-    first and doubles before each test. No more CPUs than ``CPUs freed`` become free on the nodes. Points with fewer
-    than ``need`` freed CPUs are left out.
-    """
-    window, end, gone, freed, away, place = 30, 0, 0, 0, 0, 0
-    last: SlurmJob | None = None
-    for nodes, limit_end, following, cpus, most, job in running:
-        place += 1
-        common = nodes & usable
-        if not common:
-            continue
-        if not end:
-            end = limit_end + window - limit_end % window
-        last = job
-        gone += 1
-        freed += cpus if common == nodes else min(cpus, most * common.bit_count())
-        if following >= 0 and following <= end + window:
-            away += 1
-            if away > _MOST_AWAY:  # Slurm skips this test
-                last, away = None, 0
-            continue
-        window *= 2
-        while following > end + window:
-            window *= 2
-        if freed >= need:
-            yield gone, place, job, freed
-        last, away = None, 0
-    if last is not None and freed >= need:
-        yield gone, len(running), last, freed
-
-
 def whole_tasks(asked: NodesAsked, got: dict[int, int], able: Able) -> dict[int, int]:
     """Divide a job's tasks among the nodes of ``got``; return {node: CPUs}.
 
@@ -504,7 +495,7 @@ def whole_tasks(asked: NodesAsked, got: dict[int, int], able: Able) -> dict[int,
     return placed if left <= 0 and all(placed.values()) else got
 
 
-def fill(runs: list[NodeRun], asked: NodesAsked, nodes: int) -> dict[int, int] | None:
+def fill(runs: Runs, asked: NodesAsked, nodes: int, largest: int) -> dict[int, int] | None:
     """Return {node: CPUs} for a job from the best runs of nodes.
 
     Return None if the runs do not suffice. Nodes are filled one after the other, but at least one CPU of the request is
@@ -512,20 +503,19 @@ def fill(runs: list[NodeRun], asked: NodesAsked, nodes: int) -> dict[int, int] |
 
     Args:
         nodes: least number of nodes.
+        largest: most CPUs of any node.
     """
-    left_runs: list[NodeRun | None] = list(runs)
     filling = _Filling(asked, nodes)
-    for run in runs if asked.required else ():
+    for run in runs.all if asked.required else ():
         for at, cpus in run.nodes.pairs():
             if asked.required >> at & 1:
                 filling.take(at, cpus)
     while not filling.done and filling.most > 0:
-        best = best_run(left_runs, filling.nodes, filling.need)
-        if best is None:
+        if filling.need > filling.most * largest:
             return None
-        chosen = left_runs[best]
-        assert chosen is not None
-        left_runs[best] = None
+        chosen = runs.take_best(filling.nodes, filling.need)
+        if chosen is None:
+            return None
         if asked.contiguous and (chosen.cpus < filling.need or chosen.size < filling.nodes):
             continue
         filling.take_from(chosen)

@@ -1,6 +1,7 @@
 """Choose whole nodes, as select/linear does."""
 
 from collections.abc import Iterable, Sequence
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -119,6 +120,21 @@ class Linear:
                 if nodes:
                     return (job.limit_end if job.limit_end > now else now + 1), Chosen.of(self._whole(asked, nodes))
         return None
+
+    def starts_later(self, asked: NodesAsked, usable: int, running: Sequence[SlurmJob], time: int) -> bool:
+        """Return whether too few nodes are idle even after all jobs whose limits end by ``time`` (s)."""
+        if asked.share > 1 or not self.is_plain(asked):
+            return False
+        idle = usable & asked.nodes & ~self.machine.busy
+        for job in running:
+            if job.limit_end > time or idle.bit_count() >= asked.min_nodes:
+                break
+            idle |= usable & asked.nodes & job.nodes
+        return idle.bit_count() < asked.min_nodes
+
+    def soonest(self, asked: NodesAsked, usable: int, running: Sequence[SlurmJob]) -> float:
+        """Return -inf: `starts_later` is fast enough."""
+        return -inf
 
     def ever(self, asked: NodesAsked) -> Alloc | None:
         """Return the allocation of a job if all nodes are idle."""

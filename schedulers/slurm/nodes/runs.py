@@ -1,5 +1,6 @@
 """Best fit among runs of consecutive nodes, as both of Slurm's selectors apply it."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -55,6 +56,85 @@ def make_runs(usable: Able, weight: NDArray[np.int64], required: int = 0) -> lis
         named = bool(required and required & span(int(nodes.at[0]), end - begin))
         runs.append(NodeRun(of_run, nodes, end - begin, all_cpus, named))
     return runs
+
+
+class Runs:
+    """Runs of nodes, from which the best one is taken again and again."""
+
+    def __init__(self, runs: Sequence[NodeRun]) -> None:
+        self.all = runs
+        self._left: list[NodeRun | None] = list(runs)
+
+    def take_best(self, nodes: int, cpus: int) -> NodeRun | None:
+        """Remove and return the run of nodes to use next; None if none is left.
+
+        See `best_run` for the arguments.
+        """
+        best = best_run(self._left, nodes, cpus)
+        if best is None:
+            return None
+        found, self._left[best] = self._left[best], None
+        return found
+
+
+class WeightedRuns(Runs):
+    """Runs of consecutive nodes of equal weight, in which the best run is found faster.
+
+    No job requires any of the nodes by name.
+    """
+
+    def __init__(self, nodes: Able, weights: NDArray[np.int64]) -> None:
+        super().__init__(())
+        of_nodes = weights[nodes.at]
+        self._groups = [nodes.where(of_nodes == weight) for weight in np.unique(of_nodes)[::-1]]
+        self._lightest = EqualRuns(self._groups.pop())
+
+    def take_best(self, nodes: int, cpus: int) -> NodeRun | None:
+        """Remove and return the run of nodes to use next; None if none is left."""
+        found = self._lightest.take_best(nodes, cpus)
+        while found is None and self._groups:
+            self._lightest = EqualRuns(self._groups.pop())
+            found = self._lightest.take_best(nodes, cpus)
+        return found
+
+
+class EqualRuns(Runs):
+    """Runs of consecutive nodes, all of one weight."""
+
+    def __init__(self, nodes: Able) -> None:
+        super().__init__(())
+        at, cpus = nodes
+        self._nodes = nodes
+        first = np.append(0, np.flatnonzero(at[1:] != at[:-1] + 1) + 1)
+        sums = -np.add.reduceat(cpus, first)
+        order = np.argsort(sums, kind="stable")
+        self._begins: list[int] = [*first.tolist(), len(at)]
+        #: the runs from the largest to the smallest, and their CPUs, negated
+        self._order: list[int] = order.tolist()
+        self._minus: list[int] = sums[order].tolist()
+
+    def take_best(self, nodes: int, cpus: int) -> NodeRun | None:
+        """Remove and return the run of nodes to use next; None if none is left."""
+        order, minus = self._order, self._minus
+        if not order:
+            return None
+        enough = bisect_right(minus, -cpus)
+        if not enough:
+            place = 0
+        elif nodes <= 1:  # the smallest that suffices; of equal ones, the first
+            place = bisect_left(minus, minus[enough - 1])
+        else:  # no smaller run is better than one of these
+            places = sorted(range(enough), key=order.__getitem__)
+            place = places[best_run([self._run(at) for at in places], nodes, cpus) or 0]
+        found = self._run(place)
+        del order[place], minus[place]
+        return found
+
+    def _run(self, place: int) -> NodeRun:
+        run = self._order[place]
+        begin, end = self._begins[run], self._begins[run + 1]
+        at, cpus = self._nodes
+        return NodeRun(0, Able(at[begin:end], cpus[begin:end]), end - begin, -self._minus[place])
 
 
 def best_run(runs: Sequence[NodeRun | None], nodes: int, cpus: int) -> int | None:

@@ -82,7 +82,7 @@ class Free:
             enough &= fits
         nodes, cpus = nodes[enough], cpus[enough]
         if asked.gres:
-            found = np.array([fits_gres(asked.gres, self.gres[at]) for at in nodes], bool)
+            found = self._fit_gres(asked.gres, nodes)
             nodes, cpus = nodes[found], cpus[found]
             if asked.fixed_cpus and not asked.whole:
                 cpus = np.minimum(cpus, asked.fixed_cpus)
@@ -98,8 +98,16 @@ class Free:
                 need *= sum(count for name, count in asked.gres.items() if name.startswith("gpu"))
             enough = memory >= (self.machine.all_memory[nodes] if asked.mem_kind == "all" else need)
             nodes = nodes[enough]
-        found = np.array([fits_gres(asked.gres, self.gres[at]) for at in nodes], bool)
-        return np.asarray(nodes[found], np.intp)
+        return np.asarray(nodes[self._fit_gres(asked.gres, nodes)], np.intp)
+
+    def _fit_gres(self, wanted: Mapping[str, int], nodes: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Return for each of the nodes whether the free gres cover ``wanted``."""
+        found = self.machine.has_gres[nodes]
+        if not any(count > 0 for count in wanted.values()):
+            found[:] = True
+        for place in np.flatnonzero(found).tolist():
+            found[place] = fits_gres(wanted, self.gres[nodes[place]])
+        return found
 
     def _shared_cpus(self, asked: NodesAsked, nodes: NDArray[np.intp]) -> NDArray[np.int64]:
         mine = np.array(self.shared.get(asked.part) or [0] * self.machine.count, np.int64)[nodes]
@@ -114,6 +122,7 @@ class Holding(NamedTuple):
     Attributes:
         alloc: the job's allocation, from which the rest follows.
         nodes: the job's nodes, as an array or, if they are consecutive, as a slice.
+        at: the job's nodes, as an array.
         amounts: changes on each node when the job ends, shape (n, 3): CPUs and memory that become free, and -1 for the
             number of jobs.
         cpus, most: CPUs on all nodes together, and the most on any node.
@@ -121,6 +130,7 @@ class Holding(NamedTuple):
 
     alloc: Alloc
     nodes: NDArray[np.intp] | slice
+    at: NDArray[np.intp]
     amounts: NDArray[np.int64]
     cpus: int
     most: int
@@ -133,9 +143,10 @@ def holding(job: SlurmJob) -> Holding:
         nodes = sorted(job.alloc)
         amounts = np.array([(*job.alloc[at][:2], -1) for at in nodes], np.int64).reshape(-1, 3)
         together = nodes and nodes[-1] - nodes[0] == len(nodes) - 1
-        where = slice(nodes[0], nodes[-1] + 1) if together else np.array(nodes, np.intp)
+        at = np.array(nodes, np.intp)
+        where = slice(nodes[0], nodes[-1] + 1) if together else at
         found = job.holding = Holding(
-            job.alloc, where, amounts, int(amounts[:, 0].sum()), int(amounts[:, 0].max(initial=0))
+            job.alloc, where, at, amounts, int(amounts[:, 0].sum()), int(amounts[:, 0].max(initial=0))
         )
     return found
 

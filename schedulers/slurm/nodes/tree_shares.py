@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from pipistrelle.schedulers.slurm.cluster.bits import mask_of
 from pipistrelle.schedulers.slurm.nodes.asked import Alloc, NodesAsked
 from pipistrelle.schedulers.slurm.nodes.runs import Able
 from pipistrelle.schedulers.slurm.nodes.tree import Tree
@@ -59,6 +60,7 @@ class _Choice:
     Attributes:
         open: set of the nodes that the job could use.
         cpus: {node: CPUs that the job could use}.
+        lists, masks: [(weight, nodes)] from the lightest, as lists and as bit masks.
         left, need: nodes and CPUs that are still lacking.
         least: nodes of the least number of nodes that are still lacking.
         most: number of nodes that may still be taken. Lighter groups and leaf switches in use may make it negative;
@@ -68,8 +70,15 @@ class _Choice:
     def __init__(self, tree: Tree, asked: NodesAsked, nodes: Able, weights: NDArray[np.int64]) -> None:
         self.tree, self.asked = tree, asked
         self.cpus = dict(nodes.pairs())
-        self.weight = {at: int(weights[at]) for at in self.cpus}
-        self.open = sum(1 << at for at in self.cpus)
+        self.lists: list[tuple[int, list[int]]] = []
+        self.masks: list[tuple[int, int]] = []
+        of_nodes = weights[nodes.at]
+        for weight in np.unique(of_nodes).tolist():
+            self.lists.append((weight, nodes.at[of_nodes == weight].tolist()))
+            self.masks.append((weight, mask_of(self.lists[-1][1])))
+        self.open = 0
+        for _, mask in self.masks:
+            self.open |= mask
         self.got: dict[int, int] = {}
         self.left, self.least = max(asked.min_nodes, asked.want_nodes), asked.min_nodes
         self.most, self.need = asked.max_nodes, asked.cpus
@@ -103,20 +112,19 @@ class _Choice:
                 continue
             if not nodes or nodes.bit_count() < self.asked.min_nodes:
                 continue
-            weight = min(weight for at, weight in self.weight.items() if nodes >> at & 1)
+            weight = next(weight for weight, mask in self.masks if mask & nodes)
             if best is None or (switch.level >= switches[best].level and weight <= lowest):
                 best, lowest = place, weight
         return best
 
     def groups(self, below: int) -> list[list[int]] | None:
         """Return the lightest groups of nodes of equal weight that together suffice; None if all do not suffice."""
-        by_weight: dict[int, list[int]] = {}
-        for at, weight in self.weight.items():
-            if below >> at & 1:
-                by_weight.setdefault(weight, []).append(at)
         found: list[list[int]] = []
         count = cpus = 0
-        for _, group in sorted(by_weight.items()):
+        for (_, every), (_, mask) in zip(self.lists, self.masks, strict=True):
+            if not mask & below:
+                continue
+            group = every if not mask & ~below else [at for at in every if below >> at & 1]
             found.append(group)
             count += len(group)
             cpus += sum(self.cpus[at] for at in group)

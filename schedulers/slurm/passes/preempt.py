@@ -80,6 +80,9 @@ class SlurmPreemption:
         if self.by_qos and (job.qos < 0 or not self.below[job.qos]):
             return []
         mask = self.machine.partitions[part].mask
+        if self.by_qos:
+            below = self.below[job.qos]
+            running = [one for one in running if one.qos in below]
         found = [
             one
             for one in running

@@ -6,8 +6,8 @@ from typing import Any
 from msgspec.structs import replace
 from tests.schedulers.slurm.conftest import Queue, shared
 
+from pipistrelle.schedulers.slurm.backfill.backfill_pass import backfill_pass
 from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
-from pipistrelle.schedulers.slurm.passes.backfill_pass import backfill_pass
 from pipistrelle.schedulers.slurm.passes.controller import Controller
 from pipistrelle.schedulers.slurm.passes.main_pass import main_pass
 

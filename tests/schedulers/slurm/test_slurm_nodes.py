@@ -2,20 +2,21 @@
 
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.schedulers.slurm.conftest import Queue, cluster, shared
 
+from pipistrelle.schedulers.slurm.backfill.space import Space
 from pipistrelle.schedulers.slurm.cluster.bits import indices_of, lowest, mask_of, runs_of
 from pipistrelle.schedulers.slurm.cluster.features import parse_constraint
 from pipistrelle.schedulers.slurm.config.machine import NodeSettings, SwitchSettings
 from pipistrelle.schedulers.slurm.config.parameters import SelectSettings
 from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
-from pipistrelle.schedulers.slurm.nodes.runs import pick_equal
+from pipistrelle.schedulers.slurm.nodes.runs import Able, EqualRuns, Runs, WeightedRuns, make_runs, pick_equal
 from pipistrelle.schedulers.slurm.passes.main_pass import main_pass
-from pipistrelle.schedulers.slurm.passes.space import Space
 
 
 def nodes_of(queue: Queue, number: int) -> list[str]:
@@ -215,7 +216,7 @@ def test_space_keeps_what_was_reserved(reservations: list[tuple[int, int, int]])
         start, end = 60 * begin, 60 * (begin + length)
         space.reserve(start, end, nodes)
         assert space.overlaps(start, end, nodes)
-        assert space.open_between(start, end - 1, nodes)[0] == 0
+        assert space.open_between(start, end - 1 - start, nodes)[0] == 0
     at, last = 0, 0
     while True:
         assert space.begin[at] == last
@@ -224,3 +225,42 @@ def test_space_keeps_what_was_reserved(reservations: list[tuple[int, int, int]])
         if not at:
             break
     assert last == 3600
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 20), st.integers(1, 10), st.integers(1, 255)), max_size=12),
+    st.integers(1, 255),
+    st.integers(1, 1800),
+    st.integers(0, 3600),
+)
+def test_space_skips_times_as_if_each_was_tried(
+    reservations: list[tuple[int, int, int]], nodes: int, limit: int, time: int
+) -> None:
+    """Skipping leads to the last time to try from which the next one is not before the given time."""
+    space = Space(0, 3600, 255, 60)
+    for begin, length, some in reservations:
+        space.reserve(60 * begin, 60 * (begin + length), some)
+    start = 0
+    while (later := space.open_between(start, limit, nodes)[1]) and later < time:
+        start = later
+    assert space.skip(0, limit, nodes, time) == start
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(1, 8)), min_size=1, max_size=20),
+    st.lists(st.tuples(st.integers(1, 6), st.integers(1, 60)), min_size=1, max_size=8),
+    st.sampled_from([80, 5, 1]),
+)
+def test_fast_runs_are_taken_in_the_same_order(
+    steps: list[tuple[int, int]], requests: list[tuple[int, int]], every: int
+) -> None:
+    """The fast choice among runs is that of Slurm's rule, whatever is needed next."""
+    at = np.cumsum([1 + gap for gap, _ in steps]).astype(np.intp)
+    nodes = Able(at, np.array([cpus for _, cpus in steps], np.int64))
+    weights = np.arange(80, dtype=np.int64) // every % 3
+    fast = EqualRuns(nodes) if every == 80 else WeightedRuns(nodes, weights)
+    slow = Runs(make_runs(nodes, weights))
+    for count, cpus in requests:
+        one, other = slow.take_best(count, cpus), fast.take_best(count, cpus)
+        assert (one and one.nodes.pairs()) == (other and other.nodes.pairs())
+        assert (one and (one.size, one.cpus)) == (other and (other.size, other.cpus))

@@ -6,11 +6,11 @@ import pytest
 from msgspec.structs import replace
 from tests.schedulers.slurm.conftest import Queue, cluster, shared
 
+from pipistrelle.schedulers.slurm.backfill.backfill_pass import backfill_pass
 from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETED, FAILED, PENDING, RUNNING
 from pipistrelle.schedulers.slurm.config.accounts import QosSettings
 from pipistrelle.schedulers.slurm.config.machine import PartitionSettings, ReservationSettings
 from pipistrelle.schedulers.slurm.config.parameters import PreemptSettings, SchedulerParameters
-from pipistrelle.schedulers.slurm.passes.backfill_pass import backfill_pass
 from pipistrelle.schedulers.slurm.passes.controller import Controller
 from pipistrelle.schedulers.slurm.passes.dependencies import parse_dependency
 from pipistrelle.schedulers.slurm.passes.main_pass import main_pass

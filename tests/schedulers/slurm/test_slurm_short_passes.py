@@ -7,10 +7,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.schedulers.slurm.conftest import Queue, cluster, shared
 
+from pipistrelle.schedulers.slurm.backfill.backfill_pass import backfill_pass
+from pipistrelle.schedulers.slurm.backfill.memory import Memory
 from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETED
 from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
 from pipistrelle.schedulers.slurm.daemon import Daemon
-from pipistrelle.schedulers.slurm.passes.backfill_pass import backfill_pass
+from pipistrelle.schedulers.slurm.passes.job_order import build_queue
 from pipistrelle.schedulers.slurm.passes.main_pass import main_pass
 
 MINUTES = st.integers(1, 60).map(lambda minutes: 60.0 * minutes)
@@ -60,6 +62,56 @@ def test_short_passes_start_the_same_jobs(gpus: bool, whole: bool, steps: list[A
     expected = starts(config, steps)
     assert starts(config, steps, complete=False, expects=False) == expected
     assert starts(config, steps, complete=False, expects=True) == expected
+
+
+def remembered(config: SlurmConfig, steps: list[Any], memory: Memory | None, **how: bool) -> list[Any]:
+    """Submit and end jobs, and run backfill often in between; return all that the passes did to the jobs."""
+    queue = Queue(config)
+    controller = queue.controller
+    now, found = 0, []
+    for options, ends, seconds in steps:
+        queue.add(now, **options)
+        for _, _, job in controller.running[ends : ends + 1]:
+            controller.release(job, COMPLETED, now)
+        for at in range(6):
+            now += seconds
+            if at == 3:
+                controller.recalculate(now)
+            result = backfill_pass(controller, now, memory=memory, **how)
+            jobs = controller.pending.values()
+            found.append(
+                (
+                    now,
+                    [(one.job.serial, one.kind, one.start, one.end, one.nodes) for one in result.outcomes],
+                    (result.note, result.changed, result.planned),
+                    [(job.part, job.cpus or job.min_cpus, job.expected, job.reason) for job in jobs],
+                )
+            )
+    return found
+
+
+@settings(max_examples=80, deadline=None)
+@given(whole=st.booleans(), complete=st.booleans(), resolution=st.sampled_from([60, 300]), steps=STEPS)
+def test_what_passes_remember_changes_nothing(
+    *, whole: bool, complete: bool, resolution: int, steps: list[Any]
+) -> None:
+    """Passes that use the results of earlier ones do the same as passes that find out everything again."""
+    config = cluster(6) if whole else machine(gpus=False)
+    parameters = replace(config.scheduler_parameters, bf_resolution=resolution, bf_window=40)
+    config = replace(config, scheduler_parameters=parameters)
+    how = {"complete": complete, "expects": complete}
+    assert remembered(config, steps, Memory(), **how) == remembered(config, steps, None, **how)
+
+
+def test_a_pass_over_an_unchanged_queue_repeats_the_last_one() -> None:
+    """The second pass makes no search, and its result equals the first one's."""
+    queue = waiting()
+    memory = Memory()
+    first = backfill_pass(queue.controller, 60, memory=memory)
+    assert memory.recall_pass(build_queue(queue.controller, 60, backfill=True), complete=True, expects=True) is not None
+    assert backfill_pass(queue.controller, 90, memory=memory) == first
+    memory.begin(queue.controller, 601)
+    assert memory.recall_pass(build_queue(queue.controller, 601, backfill=True), complete=True, expects=True) is None
 
 
 def waiting() -> Queue:

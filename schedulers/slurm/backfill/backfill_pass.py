@@ -1,57 +1,22 @@
 """One pass of sched/backfill over the queue."""
 
 from collections.abc import Callable
+from math import inf
 
-from msgspec import Struct
+from msgspec.structs import replace
 
+from pipistrelle.schedulers.slurm.backfill.memory import Memory
+from pipistrelle.schedulers.slurm.backfill.results import BEYOND, RESERVES, STARTED, BackfillResult, TestOutcome
+from pipistrelle.schedulers.slurm.backfill.search import Search
+from pipistrelle.schedulers.slurm.backfill.space import Space
 from pipistrelle.schedulers.slurm.cluster.bits import mask_of
 from pipistrelle.schedulers.slurm.cluster.jobs import PENDING, SlurmJob
-from pipistrelle.schedulers.slurm.nodes.asked import Chosen, NodesAsked
+from pipistrelle.schedulers.slurm.nodes.asked import Chosen
 from pipistrelle.schedulers.slurm.passes.controller import Controller
 from pipistrelle.schedulers.slurm.passes.eligible import array_may_start
 from pipistrelle.schedulers.slurm.passes.job_order import QueueEntry, build_queue
 from pipistrelle.schedulers.slurm.passes.placing import HELD, LICENSES, STARTS, licenses_free, place, preempt_for
 from pipistrelle.schedulers.slurm.passes.request import YEAR
-from pipistrelle.schedulers.slurm.passes.space import Space
-
-#: kinds of outcomes
-STARTED = "start"
-RESERVES = "reserve"
-#: the start lies beyond bf_window
-BEYOND = "window"
-
-
-class TestOutcome(Struct):
-    """The result of backfill's test of one job.
-
-    Attributes:
-        kind: "start": the job starts now; "reserve": nodes are reserved for a later start; "window": the start lies
-            beyond ``bf_window``; "": none of these.
-        start, end: of the reservation, s; the end is rounded to ``bf_resolution``.
-        nodes: set of the nodes on which the job starts now or later.
-    """
-
-    job: SlurmJob
-    kind: str = ""
-    start: int = 0
-    end: int = 0
-    nodes: int = 0
-
-
-class BackfillResult(Struct):
-    """The result of a backfill pass.
-
-    Attributes:
-        changed: whether the pass changed the table of jobs; if so, the next pass runs even without other changes.
-        planned: set of idle nodes that were reserved (Slurm's state PLANNED).
-    """
-
-    outcomes: list[TestOutcome]
-    started: list[SlurmJob]
-    preempted: list[tuple[SlurmJob, SlurmJob]]
-    note: str = ""
-    changed: bool = False
-    planned: int = 0
 
 
 def backfill_pass(
@@ -61,6 +26,7 @@ def backfill_pass(
     preempt: Callable[[SlurmJob, SlurmJob], None] | None = None,
     complete: bool = True,
     expects: bool = True,
+    memory: Memory | None = None,
 ) -> BackfillResult:
     """Start jobs in queue order that do not delay an earlier job's expected start.
 
@@ -69,8 +35,20 @@ def backfill_pass(
         complete: whether the table of jobs is changed only if Slurm changes it. Otherwise it also counts as changed if
             no job at the end of the queue may start now.
         expects: whether to renew the expected starts of these jobs; ``complete`` implies it.
+        memory: results of the controller's earlier passes, which this pass updates. It changes no result.
     """
-    return _Pass(controller, now, preempt, complete=complete, expects=expects).run()
+    controller.reservations.advance(now)
+    queue = build_queue(controller, now, backfill=True)
+    memory = memory or Memory()
+    memory.begin(controller, now)
+    known = memory.recall_pass(queue, complete=complete, expects=expects)
+    if known is not None:
+        return replace(known)
+    this = _Pass(controller, now, preempt, memory, complete=complete, expects=expects)
+    result = this.run(queue)
+    if not (result.started or result.preempted) and this.is_timeless(queue):
+        memory.keep_pass(queue, result, complete=complete, expects=expects)
+    return result
 
 
 class _Pass:
@@ -79,6 +57,7 @@ class _Pass:
         controller: Controller,
         now: int,
         preempt: Callable[[SlurmJob, SlurmJob], None] | None,
+        memory: Memory,
         *,
         complete: bool,
         expects: bool,
@@ -94,9 +73,10 @@ class _Pass:
         self.window = self.parameters.bf_window * 60
         self.result = BackfillResult([], [], [])
         machine = controller.machine
-        self.usable = machine.all & ~machine.down
-        resolution = self.parameters.bf_resolution
-        self.space = Space(now, now + self.window, self.usable, resolution)
+        usable = machine.all & ~machine.down
+        self.space = Space(now, self.window, usable, self.parameters.bf_resolution)
+        self.memory = memory
+        self.search = Search(controller, now, self.space, usable, memory)
         self.most_records = self.parameters.bf_node_space_size or self.parameters.bf_max_job_test
         self.tried = 0
         parameters = self.parameters
@@ -114,11 +94,9 @@ class _Pass:
         #: the last array with reservations, and for how many of its tasks
         self.reserved_tasks = (0, 0)
 
-    def run(self) -> BackfillResult:
+    def run(self, queue: list[QueueEntry]) -> BackfillResult:
         """Test the jobs of the queue in order, and return the result of the pass."""
         controller = self.controller
-        controller.reservations.advance(self.now)
-        queue = build_queue(controller, self.now, backfill=True)
         if self.complete or controller.preemption.enabled or not controller.limits.idle:
             for waiting in controller.pending.values():
                 waiting.expected = 0
@@ -153,6 +131,18 @@ class _Pass:
         if planned is not None:
             self.result.planned = planned
         return self.result
+
+    def is_timeless(self, queue: list[QueueEntry]) -> bool:
+        """Return whether the pass depends on the time only by its searches for starts."""
+        parameters, controller = self.parameters, self.controller
+        if parameters.bf_min_prio_reserve or parameters.bf_min_age_reserve or not controller.limits.idle:
+            return False
+        if any(one.settings.min_prio_thresh for one in controller.accounts.qos):
+            return False
+        return not any(
+            job.array_limit or job.sub.licenses or job.sub.switches or (job.array and len(job.parts) > 1)
+            for job in (entry.job for entry in queue)
+        )
 
     def _test_all(self, entry: QueueEntry, now_only: bool) -> bool:
         """Test a job, or the tasks of an array one after the other.
@@ -228,15 +218,7 @@ class _Pass:
 
         False means that the job certainly cannot start.
         """
-        controller, job = self.controller, entry.job
-        selector, one = controller.selector, controller.machine.partitions[entry.part]
-        asked = controller.requests.asked(job, one, self.now)
-        if not any(selector.may_fit(way, self.usable) for way in asked):
-            return False
-        start, nodes, _ = self._open(job, one.mask, self.now, self._limit(job, entry.part))
-        if start > self.now or nodes.bit_count() < job.min_nodes:
-            return False
-        return any(selector.may_fit(way, nodes) for way in asked)
+        return self.search.may_start(entry.job, entry.part, self._limit(entry.job, entry.part))
 
     def _more_tasks(self, job: SlurmJob, reserved: int) -> bool:
         """Return whether the limit of running tasks (%N) lets another task of an array run.
@@ -285,52 +267,33 @@ class _Pass:
             return True
         if not self.parameters.bf_licenses and not licenses_free(controller, job, now):
             return True
-        one = controller.machine.partitions[part]
         limit = self._limit(job, part)
         no_reserve = job.qos >= 0 and "NoReserve" in controller.accounts.qos[job.qos].settings.flags
-        asked = controller.requests.asked(job, one, now)
-        earlier, later, counted = job.expected, now, False
-        while True:
-            start_at, nodes, later = self._open(job, one.mask, later, limit)
-            if nodes.bit_count() < job.min_nodes or job.required & ~nodes:
-                if later and not now_only:
-                    continue
+        earlier = job.expected
+        found = self.search.find(job, part, limit, now_only)
+        self.tried += found.tested
+        if found.chosen is not None:
+            job.cpus = found.chosen.cpus
+        if found.delayed:
+            self.result.changed = True
+        start, chosen = found.start, found.chosen
+        if start is None or chosen is None:
+            return True
+        if start <= now:
+            if self._start(job, part, found.nodes, outcome, limit):
                 return True
-            self.tried += not counted
-            counted = True
-            found = self._when(job, part, asked, nodes, now_only)
-            if found is None:
-                if later and not now_only:
-                    continue
+            if outcome.kind == "held":
+                outcome.kind = ""
                 return True
-            start, chosen = found
-            job.cpus = chosen.cpus
-            if start_at > start:
-                start = start_at
-                self.result.changed = True
-            if start <= now and chosen.nodes & controller.machine.completing:
-                start, later = now + 1, 0
-            if start <= now:
-                if self._start(job, part, nodes, outcome, limit):
-                    return True
-                if outcome.kind == "held":
-                    outcome.kind = ""
-                    return True
-                later = 0
-            if start > now and now_only:
-                job.expected = start
-                return True
-            if later and start > later:
-                continue
-            begin, until = self._rounded(start), self._rounded(start + limit)
-            if start > now + self.window:
-                outcome.kind, outcome.start, outcome.end, outcome.nodes = BEYOND, start, until, chosen.nodes
-                job.expected = start
-                return True
-            if start > now and self.space.overlaps(begin, until, chosen.nodes):
-                later = start
-                continue
-            return self._reserve(job, part, outcome, chosen, (start, begin, until), no_reserve, earlier)
+        elif now_only:
+            job.expected = start
+            return True
+        begin, until = self.space.rounded(start), self.space.rounded(start + limit)
+        if start > now + self.window:
+            outcome.kind, outcome.start, outcome.end, outcome.nodes = BEYOND, start, until, chosen.nodes
+            job.expected = start
+            return True
+        return self._reserve(job, part, outcome, chosen, (start, begin, until), no_reserve, earlier)
 
     def _limit(self, job: SlurmJob, part: int) -> int:
         """Return the time limit (s) with which a job is tested in a partition."""
@@ -338,56 +301,6 @@ class _Pass:
         limit = min(job.limit, int(most)) if most < YEAR else job.limit
         shortest = job.sub.time_min
         return int(shortest) if shortest is not None and shortest < limit else limit
-
-    def _rounded(self, time: int) -> int:
-        return time // self.space.resolution * self.space.resolution
-
-    def _open(self, job: SlurmJob, nodes: int, when: int, limit: int) -> tuple[int, int, int]:
-        """Return when to test a job, which nodes it may use then, and when to try next.
-
-        Returns (start to test (s), bit mask of the nodes free from then on for the job's time limit, next start to
-        test (s)).
-        """
-        reservations = self.controller.reservations
-        open_nodes, overlap, when = reservations.open_nodes(job, when, limit)
-        nodes &= open_nodes & self.usable & ~job.excluded
-        nodes, later = self.space.open_between(when, limit + max(when, self.now), nodes)
-        if overlap:
-            end = reservations.next_end(when)
-            if end and end + 1 < self.now + self.window and (not later or end + 1 < later):
-                later = end + 1
-        return when, nodes, later
-
-    def _when(
-        self, job: SlurmJob, part: int, asked: list[NodesAsked], nodes: int, now_only: bool
-    ) -> tuple[int, Chosen] | None:
-        """Return a job's earliest start (s) and its allocation; None if it never fits.
-
-        The start is now if the job fits after preempting other jobs. With ``now_only``, later starts are not tried.
-        """
-        controller, now = self.controller, self.now
-        selector = controller.selector
-        best: tuple[int, Chosen] | None = None
-        for way in asked if now_only or controller.preemption.enabled else ():  # else `expected` tests it, too
-            alloc = selector.now(way, nodes)
-            if alloc is not None:
-                return now, Chosen.of(alloc)
-        running = controller.running_jobs()
-        candidates = controller.preemption.candidates(job, part, running, now) if controller.preemption.enabled else []
-        if candidates:
-            for way in asked:
-                alloc = selector.without(way, nodes, candidates)
-                if alloc is not None:
-                    return now, Chosen.of(alloc)
-            gone = {one.serial for one in candidates}
-            running = [one for one in running if one.serial not in gone]
-        if now_only:
-            return None
-        for way in asked:
-            found = selector.expected(way, nodes, running, now, candidates)
-            if found is not None and (best is None or found[0] < best[0]):
-                best = found
-        return best
 
     def _start(self, job: SlurmJob, part: int, nodes: int, outcome: TestOutcome, limit: int) -> bool:
         """Start a job on some of the nodes in a bit mask; return whether it started."""
@@ -404,6 +317,7 @@ class _Pass:
                 job.limit = full_limit
             self.result.started.append(running)
             self.result.changed = True
+            self.memory.renew(controller)
             outcome.kind, outcome.nodes = STARTED, running.nodes
             outcome.job = running
             self.rejected = None
@@ -470,7 +384,9 @@ class _Pass:
             if len(self.space) >= self.most_records:
                 self.result.note = f"table size limit of {self.most_records} reached"
                 return False
+            self.space.until = start if start > self.now else -inf
             self.space.reserve(begin, until, nodes)
+            self.memory.reserved((begin, until, nodes), self.space.until)
         if not earlier or start < earlier:
             self.result.planned |= nodes & controller.machine.idle
         job.expected = min(start, earlier) if earlier else start
