@@ -37,6 +37,28 @@ time.start(["setsid", "sleep", "1000"], {ENV})
 print(time._conductor.pid, time.environment["PIPISTRELLE_CLOCK"], flush=True)
 signal.pause()
 """
+THREADS = """
+import queue, threading, time
+said, box, lock = [], queue.Queue(), threading.Lock()
+def work(number):
+    for turn in range(3):
+        time.sleep(1)
+        with lock:
+            time.sleep(0.25)  # the others wait for the lock
+            said.append(f"{number}@{time.time() % 60:g}")
+    box.put(number)
+threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+[one.start() for one in threads]
+done = [box.get(timeout=60) for _ in threads]
+[one.join() for one in threads]
+print(*said, done)
+"""
+PIPES = """
+import os, subprocess, sys, time
+far = "import sys, time; text = sys.stdin.read(); time.sleep(30); sys.stdout.write(text)"
+done = subprocess.run([sys.executable, "-c", far], input="x" * 300_000, capture_output=True, text=True)
+print(len(done.stdout), os.system("sleep 20; exit 3") >> 8, time.time() % 3600)
+"""
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler (cc)")
 needs_slurm = pytest.mark.skipif(
     shutil.which("slurmctld") is None or shutil.which("slurmd") is None or os.geteuid() != 0,
@@ -85,6 +107,25 @@ def test_programs_talk_over_tcp_of_their_own() -> None:
             time.start([sys.executable, "-c", SERVER], ENV)
             code, text = time.finish([sys.executable, "-c", CLIENT], ENV, within=2 * HOUR)
             assert (code, text) == (0, f"{now // NANOSECONDS + 5000} 127.0.0.1 ('127.0.0.1', 6817)\n")
+
+
+@needs_compiler
+def test_threads_always_run_in_the_same_order() -> None:
+    """Threads that wake up at the same time, or wait for one lock, do so in the order of their creation."""
+    for _ in range(3):
+        with VirtualTime(START) as time:
+            code, text = time.finish([sys.executable, "-c", THREADS], ENV, within=HOUR)
+        times = "0@1.25 1@1.5 2@1.75 0@2.5 1@2.75 2@3 0@3.75 1@4 2@4.25"
+        assert (code, text) == (0, f"{times} [0, 1, 2]\n")
+
+
+@needs_compiler
+def test_processes_wait_for_children_and_full_pipes() -> None:
+    """More data than a pipe holds, a child of vfork(), and a command of system() take the time that they sleep."""
+    with VirtualTime(START) as time:
+        assert time.finish([sys.executable, "-c", PIPES], ENV, within=HOUR) == (0, "300000 3 50.0\n")
+        words = ["sh", "-c", "sleep 5 & sleep 3 & wait; date +%T"]
+        assert time.finish(words, ENV, within=HOUR) == (0, "00:00:55\n")
 
 
 @needs_compiler
