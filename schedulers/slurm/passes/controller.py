@@ -156,7 +156,7 @@ class Controller:
         if job.begin > now:
             job.eligible = job.begin
         job.reservation = sub.reservation
-        refused = refused or self._never(job)
+        refused = refused or self.reservations.refusal(job) or self._never(job)
         refused = refused or self.limits.refusal(job, self.requests.tres(job, machine.partitions[job.part], None))
         if refused and not accepted:
             return job, refused

@@ -107,6 +107,16 @@ class SlurmReservations:
         """Return the reservation of this name; None if it does not exist now."""
         return next((one for one in self.all if one.settings.name == name), None)
 
+    def refusal(self, job: SlurmJob) -> str:
+        """Return why the reservation that a job names refuses it; "" if it does not, or is not made yet."""
+        name = job.reservation
+        if not name or "," in name or any(one.name == name for one in self.waiting):
+            return ""
+        found = self.find(name)
+        if found is None:
+            return f"there is no reservation {name}"
+        return "" if found.admits(job) else f"access denied to reservation {name}"
+
     def open_nodes(self, job: SlurmJob, when: int, limit: int) -> tuple[int, bool, int]:
         """Return the nodes that reservations leave to a job, and from when on.
 

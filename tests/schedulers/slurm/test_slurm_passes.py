@@ -286,16 +286,27 @@ def test_daily_reservation_comes_again() -> None:
     assert (one.start, one.end) == (86400, 90000)
 
 
+def test_a_job_that_its_reservation_does_not_admit_is_refused() -> None:
+    """So does slurmctld at the submission, also if there is no such reservation."""
+    own = ReservationSettings(name="r", start=100.0, end=2000.0, nodes=("n02",), users=("ann",))
+    queue = Queue(cluster(reservations=(own,)))
+
+    queue.add(user="bob", reservation="r")
+    assert queue.refused == "access denied to reservation r"
+    queue.add(user="ann", reservation="other")
+    assert queue.refused == "there is no reservation other"
+    queue.add(user="ann", reservation="r")
+    assert queue.refused == ""
+
+
 def test_users_of_a_reservation_run_in_it() -> None:
-    """A job that names a reservation runs on its nodes, only within its time, and only for its users."""
+    """A job that names a reservation runs on its nodes, only within its time."""
     own = ReservationSettings(name="r", start=100.0, end=2000.0, nodes=("n02",), users=("ann",))
     queue = Queue(cluster(reservations=(own,)))
     job = queue.add(nodes=1, reservation="r")
-    other = queue.add(nodes=1, reservation="r", user="bob")
     assert started(queue, 1) == []
     assert started(queue, 100) == ["1"]
     assert queue.controller.machine.names_of(job.nodes) == ["n02"]
-    assert other.reason == "Reservation"
 
 
 def test_licences_are_counted() -> None:
