@@ -50,6 +50,7 @@ TEXTS: Final[dict[str, list[Any]]] = {
     "config": ["maui.cfg", "other.cfg"],
     "accounting": [[], ["accounts.txt"]],
     "reservations": [[], ["reservations.csv"]],
+    "slurm_prefix": ["/usr", "/opt/slurm"],
     "slurm": [{}, {"PriorityType": "priority/multifactor", "PriorityWeightJobSize": 1000.0}],
     "poll": ["7min", "1h"],
     "platform": ["machine.toml", "larger.toml", "tiny"],
