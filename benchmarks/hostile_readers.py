@@ -26,6 +26,8 @@ _HOSTILE = (
     b"a" * 70_000, b"n[1-999999999]", b"n[0-9999][0-9999]", b"1-99999999", b"\nInclude slurm.conf\n", b"\r",
     b"a." * 40, b"/etc/passwd", b"9" * 5000, "\u0663\u00b2".encode(), b"1_[0-99999999]%2", b"1-00:00:00", b"#", b"\\",
 )  # fmt: skip
+#: length of the longest damaged file (bytes)
+_LONGEST = 10 << 20
 
 
 def damaged(content: bytes, other: bytes, rng: random.Random) -> bytes:
@@ -45,7 +47,8 @@ def damaged(content: bytes, other: bytes, rng: random.Random) -> bytes:
             case 2:
                 content = content[:at] + rng.choice(_HOSTILE) + content[at + rng.randint(0, 3) :]
             case 3:
-                content = b"".join([*lines[: line + 1], lines[line] * rng.choice((1, 3, 1000)), *lines[line + 1 :]])
+                times = min(rng.choice((1, 3, 1000)), 1 + _LONGEST // (1 + len(lines[line])))
+                content = b"".join([*lines[: line + 1], lines[line] * times, *lines[line + 1 :]])
             case 4:
                 content = b"".join([*lines[:line], *lines[line + 1 :]])
             case 5:
@@ -61,7 +64,7 @@ def damaged(content: bytes, other: bytes, rng: random.Random) -> bytes:
                 cells = lines[line].replace(b",", b" ").replace(b":", b" ").replace(b'"', b" ").split()
                 word = rng.choice(cells or [b" "])
                 content = content.replace(word, rng.choice(_HOSTILE), rng.choice((1, 1, 50)))
-    return content[: 10 << 20]
+    return content[:_LONGEST]
 
 
 def main() -> int:

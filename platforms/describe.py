@@ -24,9 +24,9 @@ def describe(platform: Platform) -> list[tuple[str, str]]:
     """Return a platform's facts as (heading, text) pairs for people; pools and licences come last."""
     facts = [("platform", platform.name)]
     facts += [(key, text) for key, text in (("description", platform.description), ("source", platform.source)) if text]
-    kinds = {
-        pool.unit: sum(other.units for other in platform.pools if other.unit == pool.unit) for pool in platform.pools
-    }
+    kinds: dict[str, int] = {}
+    for pool in platform.pools:
+        kinds[pool.unit] = kinds.get(pool.unit, 0) + pool.units
     facts += [
         ("nodes", f"{platform.nodes:,}"),
         ("schedulable units", " + ".join(_counted(count, unit) for unit, count in kinds.items())),
