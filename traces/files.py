@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import PurePath
 from typing import IO, Any, cast
 
-from pipistrelle.protocol.base.errors import InputError
+from pipistrelle.protocol.base.errors import InputError, cut
 from pipistrelle.protocol.base.whole import read_whole_text, whole_file, without_waiting
 from pipistrelle.traces.errors import TraceError, TraceOutputError
 
@@ -23,6 +23,8 @@ _SWELLS = 200
 _SMALL = 32 << 20
 _GZIP, _XZ, _BZIP2 = b"\x1f\x8b", b"\xfd7zXZ\x00", b"BZh"
 _NOT_READ = {b"PK\x03\x04": "a zip archive", b"\x28\xb5\x2f\xfd": "a zstd file", b"7z\xbc\xaf": "a 7z archive"}
+#: most characters of a name in a message; a file may name others
+_LONGEST_NAME = 1000
 _AGAIN = "Copy or download the file again."
 _TRACE = "a workload file"
 
@@ -37,7 +39,7 @@ def open_trace(path: PathText, *, may_be_empty: bool = False, what: str = _TRACE
         TraceError: the file is missing, a folder, unreadable, binary, truncated or corrupt; or it is empty and empty
             files are not allowed.
     """
-    where = _checked_name(path)
+    where = cut(_checked_name(path), _LONGEST_NAME)
     expected = None if what == _TRACE else what
     try:
         with open(path, "rb", opener=without_waiting) as raw:

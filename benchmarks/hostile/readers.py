@@ -67,7 +67,10 @@ _REPLAY = ("check", "replay")
 _FILL = ("workload", "fill", "--platform", "nodes.csv", "--workload", "pods.csv", "--placement", "fgd", "--seed", "1")
 _RUN = ("run", "--quiet", "--in-process", "--overwrite", "--out", "out")
 _TINY = ("-w", "made.swf", "-p", "tiny")
-_SLURM = (*_RUN, "-w", "jobs.events", "-p", "slurm.conf", "--scheduler", "slurm", "--config", "slurm.conf")
+_SLURM = (
+    *(*_RUN, "-w", "jobs.events", "-p", "slurm.conf", "--scheduler", "slurm", "--config", "slurm.conf"),
+    *("--until", "5min"),  # a valid file with a line a thousand times is to be read, but not simulated to its end
+)
 _UNSERVED = ("schedule", "easy", "--hello-timeout", "0.1", "--connect")
 _KEYS = (*_UNSERVED, "tcp://127.0.0.1:9", "--curve", "keys/server.key")
 _SERVER = ("serve", *("-w", "made.swf", "-p", "tiny"), "--out", "served", "--overwrite", "--hello-timeout", "0.1")

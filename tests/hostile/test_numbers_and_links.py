@@ -17,6 +17,7 @@ from pipistrelle.schedulers.slurm.passes.dependencies import parse_dependency
 from pipistrelle.traces.logs.maui_nodes import read_maui_resources
 from pipistrelle.traces.outages.rows import natural
 from pipistrelle.traces.slurm.state.read import read_state
+from pipistrelle.traces.usage_traces import read_usage_trace
 
 LONG = "9" * 5000
 CONF = "ClusterName=x\nSelectType=select/linear\nNodeName=n[1-2] CPUs=4\nPartitionName=p Nodes=ALL Default=YES\n"
@@ -61,6 +62,15 @@ def test_long_numbers_in_names_are_text() -> None:
     assert natural(f"n{LONG}") == ((1, 0, "n"), (1, 0, LONG))
     assert level_of(f"reliability-{LONG}") is None
     assert level_of("reliability-12") == 12
+
+
+def test_long_names_of_files_are_cut_in_messages(tmp_path: Path) -> None:
+    """A usage trace may name a file by thousands of characters."""
+    (tmp_path / "usage.txt").write_text("a/" * 2000 + "\n")
+
+    with pytest.raises(PipistrelleError) as refused:
+        read_usage_trace("usage.txt", str(tmp_path))
+    assert len(str(refused.value)) < 1500
 
 
 @pytest.mark.parametrize("number", [LONG, "\N{SUPERSCRIPT TWO}"])
