@@ -18,7 +18,7 @@ class _Named(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Delay(_Named, frozen=True, kw_only=True, gc=False):
-    """A job that takes `delay` seconds, above 0, on any hosts."""
+    """A job that takes `delay` (> 0) seconds on any hosts."""
 
     delay: float
 

@@ -151,9 +151,11 @@ def order_command(
     "--begin",
     default="2017-08-01",
     metavar="DATE",
-    help="With --lives: date at which the period for failure rates begins.",
+    help="With --lives: start date of the period for failure rates.",
 )
-@click.option("--end", default="2017-12-01", metavar="DATE", help="With --lives: date at which this period ends.")
+@click.option(
+    "--end", default="2017-12-01", metavar="DATE", help="With --lives: end date of the period for failure rates."
+)
 @all_json_option
 def titan_command(lives: str | None, begin: str, end: str, as_json: bool) -> None:
     """Compute failure statistics of Titan's GPUs, and compare them with a paper.

@@ -61,7 +61,7 @@ _CHANGES: Final = (
 )
 transform_option: Final = added(options_of(RunSpec, {"transform": _CHANGES}, {"transform": _steps}))
 _UNTIL: Final = {
-    "from_": "TIME\tSkip the part of the log before TIME: '30d' (from its beginning) or a date.\tskip nothing",
+    "from_": "TIME\tSkip the part of the log before TIME: '30d' after its start, or a date.\tskip nothing",
     "warm": "With --from TIME: begin with the jobs that were running or queued at TIME.",
     "until": "TIME\tStop at this simulated time or date, even before all jobs end.",
 }

@@ -65,7 +65,7 @@ def _names(ctx: click.Context) -> list[str]:
     "--logs",
     type=FOLDER,
     metavar="FOLDER",
-    help="Write the scheduler's messages and output in failed tests to FOLDER.",
+    help="For failed tests, write the scheduler's messages and output to FOLDER.",
 )
 def command(
     words: tuple[str, ...],

@@ -28,7 +28,7 @@ filter_step = StepCommand(
         "size": "MIN:MAX\tKeep jobs of MIN to MAX units; either bound is optional.",
         "runtime": "MIN:MAX\tKeep jobs with run times from MIN to MAX, such as 1h:24h.",
         "walltime": "MIN:MAX\tKeep jobs with walltimes (requested times) from MIN to MAX.",
-        **{name: f"VALUE[,VALUE...]\tKeep jobs of this {name}{_NAMED.get(name, '.')}" for name in FIELDS},
+        **{name: f"VALUE[,VALUE...]\tKeep jobs with this {name}{_NAMED.get(name, '.')}" for name in FIELDS},
         "invert": "Keep only the jobs that fail at least one condition.",
         "clean": "Also remove jobs that cannot run (without run time or size, or larger than the machine).",
         "first": "NUMBER\tOf the jobs kept, use only the first NUMBER.",
@@ -68,7 +68,7 @@ merge_step = StepCommand(
     """,
     {
         "align": (
-            "What coincides in all workloads: dates, times 0 (zero) or first jobs; auto: dates if known, else zero."
+            "What to align: the dates, the time 0 of each log (zero) or its first job; auto: dates if known, else zero."
         ),
         "apart": "Rename users, groups and queues, so that no two workloads share one.",
     },

@@ -64,10 +64,10 @@ class Beside:
 def beside(run: RunJobs, log: Workload) -> Beside:
     """Match the jobs of a run with the jobs of its log.
 
-    Run and log may have different times 0, as after ``--from``.
+    The time 0 of the run may differ from the log's, as after ``--from``.
 
     Raises:
-        ReportError: if the log has no starts, or the run has other jobs or submit times.
+        ReportError: if the log has no starts, or its jobs or submit times differ from the run's.
     """
     starts = starts_of(log)
     if np.isnan(starts).all():

@@ -232,7 +232,7 @@ class Reservations:
         return np.array([column for _, column in sorted(zip(ranks, columns, strict=True))], dtype=np.int64)
 
     def _place(self, order: Ints) -> None:
-        """Reserve units for the marked jobs among ``order``, which has columns of jobs.
+        """Reserve units for the marked jobs in ``order``, an array of job columns.
 
         Start the jobs whose reservations begin now.
         """

@@ -109,7 +109,7 @@ class Waiting(Protocol):
         now: float = 0.0,
         shortest_first: bool = False,
     ) -> None:
-        """Start jobs behind the first one in the queue, as long as one can start.
+        """Start jobs behind the first job of the queue, until none of them can start.
 
         A job can start if it has at most ``most_units`` units and meets one of two conditions: it ends by ``ends_by``
         (s) if started at ``now`` with its full walltime, or it has at most ``spare`` units.

@@ -45,7 +45,7 @@ class NodeCandidates(WaitingRows):
     def follow(self) -> None:
         """Update the candidates for the events since the last decision.
 
-        Arrived jobs are added and cancelled jobs are dropped. Jobs that might fit after other jobs ended become
+        Arrived jobs are added and cancelled jobs are dropped. Jobs that may now fit, because other jobs ended, become
         candidates again.
         """
         super().follow()

@@ -221,7 +221,7 @@ class WaitingQueue:
         now: float = 0.0,
         shortest_first: bool = False,
     ) -> None:
-        """Start jobs behind the first one, as long as one can start.
+        """Start jobs behind the first job, until none of them can start.
 
         See `Waiting.pass_over`.
         """

@@ -38,7 +38,7 @@ class Interrupts:
         self.struck = True
 
     def let_strike(self) -> None:
-        """Stop deferring interrupts; raise KeyboardInterrupt if one was received meanwhile."""
+        """Stop deferring interrupts; raise KeyboardInterrupt if one was deferred."""
         self.held = False
         if self.struck:
             raise KeyboardInterrupt
