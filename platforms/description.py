@@ -47,7 +47,7 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     Args:
         name: unique in a platform: ASCII letters, digits, '.', '_' and '-', at most 64.
         nodes: the number of nodes, at least 1.
-        units_per_node: schedulable units per node, at least 1; jobs are allocated individual units.
+        units_per_node: schedulable units per node, at least 1; jobs get single units.
         unit: the kind of schedulable unit; "node" if jobs do not share nodes.
         prologue, epilogue: how long units are occupied before their job begins and after it has ended (s).
         properties: other properties of the nodes; each key has the form of a pool's name.

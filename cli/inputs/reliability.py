@@ -84,7 +84,7 @@ def plan_command(
     picture: Path | None,
     **reading: Any,
 ) -> None:
-    """Compute how reliable the nodes must be for a set of jobs, and how to partition them.
+    """Compute how reliable the nodes must be for a set of jobs, and how to partition the nodes.
 
     IN is a workload, or a description of job classes (a bundled name or a TOML file). A workload's jobs are grouped
     into classes by size: by powers of two, or by --bins. Each class gets a partition of its own, with nodes of similar

@@ -22,7 +22,7 @@ class SlurmConfigError(PlatformError):
 
 
 class KeyFinding(NamedTuple):
-    """How Pipistrelle treats one key of a file: the key, its file and line, its support, and the reason.
+    """How Pipistrelle treats one key of a file: the key, its file and line, whether it is supported, and why.
 
     Attributes:
         support: None for a key that Slurm 22.05 does not have.

@@ -20,7 +20,7 @@ class PassCounts(Struct):
     Attributes:
         last: time of the last pass, s; None: there was none.
         tested: jobs tested in all passes; ``last_tested``: in the last one.
-        queued: sum over the passes of the jobs queued after the pass; ``last_queued``: after the last one.
+        queued: jobs still queued after a pass, summed over all passes; ``last_queued``: after the last pass.
     """
 
     cycles: int = 0

@@ -126,7 +126,8 @@ class AttemptRules:
         restart_walltime: walltime of a new attempt.
         walltime: whether writing and reading checkpoints counts towards the walltime or extends it. An extension is
             computed at submission, for nodes of average failure rate.
-        expected_attempts: the run stalls if a job that loses its work is expected to need more attempts; 0: no limit.
+        expected_attempts: the run stalls if a job that loses its work is expected to need more attempts than this;
+            0: no limit.
     """
 
     resilience: Resilience = NONE

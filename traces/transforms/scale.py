@@ -60,14 +60,14 @@ def stretch_remark(workload: Workload, units: int | None = None) -> str | None:
 
     The load is work divided by the machine's capacity during the submissions. It says little if only one job is there
     for most of the time. Such a job is submitted long before or after all other jobs, or ends long after all of them
-    could have ended. "Long" means at least half of the whole time. Only jobs that can be simulated count. A job is
-    assumed to end at most its requested time after its submission.
+    could have ended. "Long" means at least half of the time that the workload covers. Only jobs that can be simulated
+    count. A job is assumed to end at most its requested time after its submission.
 
     Args:
         units: size of the machine; None: the trace's machine.
 
     Returns:
-        The warning; None if no single job stretches the time, or if there are fewer than ten jobs.
+        The warning; None if no single job does that, or if there are fewer than ten jobs.
     """
     units = workload.machine_size if units is None else units
     if units is None:
