@@ -157,7 +157,7 @@ def test_a_full_disk_for_temporary_files_is_named(monkeypatch, capsys):
         raise OSError(errno.ENOSPC, NO_SPACE, "/tmp/x/reservations.txt")  # noqa: S108 - nothing is written
 
     monkeypatch.setattr(main.cli, "main", full)
-    assert main._run([]) == 6
+    assert main._run([], main.cli) == 6
     said = "pipistrelle: /tmp/x/reservations.txt: cannot be written (No space left on device). Free space there.\n"
     assert capsys.readouterr().err == said
 

@@ -19,7 +19,7 @@ from pipistrelle.cli.main import cli
 from pipistrelle.cli.run.batsim import command as batsim
 
 #: options of runs that name files and folders to read, in all commands
-READ = {"spec_file", "outages", "config", "curve", "clients", "server_key"}
+READ = {"spec_file", "outages", "config", "curve", "clients", "server_key", "slurm_prefix"}
 #: parameters that name files and folders to read, with their commands
 ONLY_READ = {
     *("compare runs", "report runs", "explain queue run", "explain slurm run", "explain placement run"),
