@@ -21,12 +21,14 @@ _MANUAL: Final = "pipistrelle.papers.printed describes every key."
 class PrintedFigure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One number or claim of a paper.
 
-    Its texts may have labels in braces, which code fills in.
+    Its texts may have labels in braces, which the code replaces.
 
     Attributes:
         what: what the number or claim is about.
-        paper: the paper's number or claim in words; None if ``printed`` of the entry has it, or the paper has none.
-        absolute, relative: the tolerance, in the unit and as a share of the paper's number; the larger counts.
+        paper: the paper's number or claim in words; None if the entry's key ``printed`` has the number already, or if
+            the paper has none.
+        absolute, relative: the tolerance, in the unit of the paper's number and as a share of this number; the larger
+            counts.
         ours: what Pipistrelle finds about a claim.
         otherwise: the text that replaces ``ours`` if the claim does not hold; default: ``ours``.
     """

@@ -76,7 +76,7 @@ def with_requests(
 
 
 def processors_request(workload: Workload, row: int) -> Request:
-    """Return the request of a job that names only its size, as one core per processor.
+    """Return a request for one core per processor, for a job that states only its size.
 
     The cores may be on any number of nodes. The job's units per node, if any, become its tasks per node. A job with
     whole nodes becomes exclusive.

@@ -25,7 +25,7 @@ _labels: Final = together(
     )
 )
 _trust_option: Final = click.option(
-    "--trust", is_flag=True, help="Allow running the user's own Python scheduler that RUN's files name."
+    "--trust", is_flag=True, help="If RUN used a custom Python scheduler, allow its code to run."
 )
 
 

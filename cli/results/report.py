@@ -26,7 +26,7 @@ _MOST_MOMENTS: Final = 1000
     metavar="N",
     help="Simulate again: at N times of the run, show the expected starts of queued jobs.",
 )
-@click.option("--trust", is_flag=True, help="Allow running the user's own Python scheduler that RUN's files name.")
+@click.option("--trust", is_flag=True, help="If RUN used a custom Python scheduler, allow its code to run.")
 def command(runs: tuple[Path, ...], page: Path, repeat: bool, estimates: int | None, trust: bool) -> None:
     """Write one or more runs as one HTML page.
 

@@ -156,9 +156,9 @@ def break_even_command(
     """Find the repair time at which a metric reaches a given value.
 
     DIR is the folder of a study, or its Parquet file. For each failure rate, a curve gives the metric over the
-    repair time. The command prints the repair times at which a curve reaches --target, and those at which it reaches
-    the value that another curve has at the repair time --at. --x and --by replace repair time and failure rate by
-    other parameters that the study varies.
+    repair time. With --target, the command prints the repair time at which each curve reaches this value. With
+    --at, it takes the value of each curve at this repair time, and prints where the other curves reach the same
+    value. --x and --by replace repair time and failure rate by other parameters that the study varies.
     """
     from pipistrelle.studies.inference.crossing import Curves, break_even
     from pipistrelle.studies.inference.trials import label

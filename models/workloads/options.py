@@ -123,7 +123,7 @@ def parse_factor(text: str, what: str = "factor") -> float:
 
 
 def parse_share(text: str, of: int) -> int:
-    """Parse a share of `of` jobs, ``500`` or ``10%``, as a number of jobs, at least 1."""
+    """Return the number of jobs that a text means: ``500``, or ``10%`` of `of` jobs."""
     if re.fullmatch("[0-9]{1,15}", text):
         count = int(text)
     else:
