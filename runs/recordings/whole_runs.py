@@ -11,6 +11,7 @@ Four details depend on polling inside slurmctld and on the recording's clock:
 """
 
 import heapq
+import re
 import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.runs.recordings.csv_files import read_rows
+from pipistrelle.runs.recordings.errors import RecordingError
 from pipistrelle.runs.recordings.names import ZERO, JobStart
 from pipistrelle.runs.recordings.recording import Recording
 from pipistrelle.runs.slurm.files import read_slurm_files
@@ -156,7 +158,11 @@ def play(recording: Recording, timing: Timing) -> list[JobStart]:
 
 
 def play_on_engine(recording: Recording) -> list[JobStart]:
-    """Simulate a recording as ``pipistrelle run`` does, with modelled delays, and return every start."""
+    """Simulate a recording as ``pipistrelle run`` does, with modelled delays, and return every start.
+
+    Raises:
+        RecordingError: jobs.events and jobs.csv have different jobs.
+    """
     with tempfile.TemporaryDirectory(prefix="pipistrelle-check-") as name:
         made, out = Path(name) / "reservations.txt", Path(name) / "out"
         write_whole(made, [recording.reservations.encode()])
@@ -169,6 +175,13 @@ def play_on_engine(recording: Recording) -> list[JobStart]:
             reservations=(f"{made},zero={ZERO}",) if recording.reservations else (),
         )
         run(spec, RunOptions(out=out))
+        submitted = {re.split("[_#]", row["job_id"])[0] for row in read_rows(out, "out_jobs.csv", ("job_id",))}
+        for job_id in sorted(submitted ^ set(recording.jobs), key=int):
+            raise RecordingError(
+                f"job {job_id} is in only one of the files jobs.events and jobs.csv",
+                where=spec.workload[0],
+                hint="Both files must have the recording's jobs; restore them as recorded.",
+            )
         pools = read_slurm_files(recording.conf).platform.pools
         names = [node for pool in pools for node in expanded(str(pool.names), "slurm.conf")]
         return [

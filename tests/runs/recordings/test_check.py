@@ -102,3 +102,13 @@ def test_truncated_log_is_an_error(tiny: Path) -> None:
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(PipistrelleError, match="truncated"):
         check_recording(tiny)
+
+
+@pytest.mark.parametrize("more", [True, False])
+def test_submissions_of_other_jobs_are_an_error(tiny: Path, more: bool) -> None:
+    """A line too many or too few in jobs.events gives one message that names the job."""
+    events = tiny / "jobs.events"
+    kept = events.read_text().splitlines(keepends=True)
+    events.write_text("".join([*kept, kept[0]] if more else kept[:-1]))
+    with pytest.raises(PipistrelleError, match=r"job [34] is in only one of the files jobs\.events and jobs\.csv"):
+        check_recording(tiny)
