@@ -494,6 +494,7 @@ class Controller:
                 self._share(job, 1)
                 for name, count in job.sub.licenses.items():
                     self.licenses_used[name] = self.licenses_used.get(name, 0) + count
+        self._running_jobs = None  # an earlier pass may have listed none
         self.pending = dict(sorted(self.pending.items()))
         self.machine.restore(state["machine"])
         self.accounts.restore(state["accounts"])
