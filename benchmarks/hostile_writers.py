@@ -16,6 +16,7 @@ The exit code is 1 if a file, a message or a code is wrong.
 """
 
 import argparse
+import gzip
 import os
 import random
 import resource
@@ -41,7 +42,7 @@ REFUSED = 4
 _NEAR, _AROUND = 0.6, 40
 _FROM = os.O_WRONLY | os.O_RDWR
 #: files with the results of a run, which a run that ends early has, too
-RESULTS: Final = ("_schedule.csv", "_summary.json")
+RESULTS: Final = ("_schedule.csv", "_summary.json", ".jsonl", ".jsonl.gz")
 #: exit codes on a full disk and without descriptors
 NO_ROOM: Final = 6
 NO_DESCRIPTORS: Final = 71
@@ -49,6 +50,14 @@ NO_DESCRIPTORS: Final = 71
 _DISK, _PAGE = 64 << 20, 4096
 #: most descriptors left to a command that needs more
 _MOST_DESCRIPTORS: Final = 20
+
+
+def _is_whole(name: str, content: bytes) -> bool:
+    """Return whether a file, which may be compressed, ends with a whole line."""
+    try:
+        return (gzip.decompress(content) if name.endswith(".gz") else content).endswith(b"\n")
+    except (EOFError, OSError):
+        return False
 
 
 class Writing:
@@ -203,7 +212,7 @@ class Writing:
                 continue
             if content == OLD and not again:
                 continue
-            if early and content is not None and name.endswith(RESULTS) and content.endswith(b"\n"):
+            if early and content is not None and name.endswith(RESULTS) and _is_whole(name, content):
                 continue
             if content is None or self._writer.valid is None or not self._writer.valid(content):
                 return f"{name} is neither old nor new: {content and content[-80:]!r}"

@@ -131,7 +131,7 @@ def _parts(lines: Sequence[bytes], path: Path, identity: bytes) -> dict[str, Any
             told = msgspec.json.decode(line)
             if number > 1:
                 done[told["part"]] = told["value"]
-        except (msgspec.DecodeError, LookupError, TypeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, LookupError, TypeError):
             raise PapersError(
                 "a line of the saved parts is broken",
                 where=f"{path}, line {number}",

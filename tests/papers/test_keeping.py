@@ -59,12 +59,14 @@ def test_a_folder_is_of_one_size(tmp_path):
     with pytest.raises(PapersError, match="another size, or of another version"), open_parts(tmp_path, SIZES["full"]):
         pass
     path = tmp_path / "parts.jsonl"
-    path.write_bytes(path.read_bytes() + b'{"part": \n')
-    with (
-        pytest.raises(PapersError, match=r"parts\.jsonl, line 3: a line of the saved parts is broken"),
-        open_parts(tmp_path, SMALL),
-    ):
-        pass
+    kept = path.read_bytes()
+    for broken in (b'{"part": \n', b'{"part": "\xf3", "value": 1}\n'):
+        path.write_bytes(kept + broken)
+        with (
+            pytest.raises(PapersError, match=r"parts\.jsonl, line 3: a line of the saved parts is broken"),
+            open_parts(tmp_path, SMALL),
+        ):
+            pass
 
 
 def test_one_command_at_a_time_writes_to_a_folder(tmp_path):
