@@ -1,5 +1,6 @@
 """Passes on large machines: the parts that cannot start a job are left out, and the starts stay the same."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from hypothesis import given, settings
@@ -37,20 +38,25 @@ def machine(*, gpus: bool) -> SlurmConfig:
     return replace(config, nodes=nodes)
 
 
-def starts(config: SlurmConfig, steps: list[Any], **how: bool) -> list[tuple[int, str, int]]:
-    """Submit a job at each step, end one, and run passes; return (time, job, nodes) of all starts."""
-    queue = Queue(config)
-    controller = queue.controller
-    now, found = 0, []
+def moments(queue: Queue, steps: list[Any], passes: int) -> Iterator[tuple[int, int]]:
+    """Submit a job and end one at each step; yield (time, number of the pass) of the passes after it."""
+    now = 0
     for options, ends, seconds in steps:
         queue.add(now, **options)
-        for _, _, job in controller.running[ends : ends + 1]:
-            controller.release(job, COMPLETED, now)
-        for _ in range(2):
+        for _, _, job in queue.controller.running[ends : ends + 1]:
+            queue.controller.release(job, COMPLETED, now)
+        for at in range(passes):
             now += seconds
-            started = main_pass(controller, now, full=True).started
-            started += backfill_pass(controller, now, **how).started
-            found += [(now, job.ids[0], job.nodes) for job in started]
+            yield now, at
+
+
+def starts(config: SlurmConfig, steps: list[Any], **how: bool) -> list[tuple[int, str, int]]:
+    """Submit a job at each step, end one, and run passes; return (time, job, nodes) of all starts."""
+    queue, found = Queue(config), []
+    for now, _ in moments(queue, steps, 2):
+        started = main_pass(queue.controller, now, full=True).started
+        started += backfill_pass(queue.controller, now, **how).started
+        found += [(now, job.ids[0], job.nodes) for job in started]
     return found
 
 
@@ -66,27 +72,21 @@ def test_short_passes_start_the_same_jobs(gpus: bool, whole: bool, steps: list[A
 
 def remembered(config: SlurmConfig, steps: list[Any], memory: Memory | None, **how: bool) -> list[Any]:
     """Submit and end jobs, and run backfill often in between; return all that the passes did to the jobs."""
-    queue = Queue(config)
+    queue, found = Queue(config), []
     controller = queue.controller
-    now, found = 0, []
-    for options, ends, seconds in steps:
-        queue.add(now, **options)
-        for _, _, job in controller.running[ends : ends + 1]:
-            controller.release(job, COMPLETED, now)
-        for at in range(6):
-            now += seconds
-            if at == 3:
-                controller.recalculate(now)
-            result = backfill_pass(controller, now, memory=memory, **how)
-            jobs = controller.pending.values()
-            found.append(
-                (
-                    now,
-                    [(one.job.serial, one.kind, one.start, one.end, one.nodes) for one in result.outcomes],
-                    (result.note, result.changed, result.planned),
-                    [(job.part, job.cpus or job.min_cpus, job.expected, job.reason) for job in jobs],
-                )
+    for now, at in moments(queue, steps, 6):
+        if at == 3:
+            controller.recalculate(now)
+        result = backfill_pass(controller, now, memory=memory, **how)
+        jobs = controller.pending.values()
+        found.append(
+            (
+                now,
+                [(one.job.serial, one.kind, one.start, one.end, one.nodes) for one in result.outcomes],
+                (result.note, result.changed, result.planned),
+                [(job.part, job.cpus or job.min_cpus, job.expected, job.reason) for job in jobs],
             )
+        )
     return found
 
 
