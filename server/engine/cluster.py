@@ -93,9 +93,10 @@ class Cluster:
             return
         if not alloc or alloc.last >= self.ledger.units:
             return
-        if len(alloc) != job.size and not self.ledger.shares_nodes:
+        size = job.size if self.ledger.shares_nodes else len(alloc)
+        if not job.size <= size <= max(job.size, job.most):
             return
-        fault = self.requests.fault(request, job.size, alloc)
+        fault = self.requests.fault(request, size, alloc)
         if fault is not None:
             raise Illegal("wrong_units", f"'alloc' of {job.id} has {fault}")
 

@@ -150,6 +150,8 @@ class Job(Struct, eq=False):
     recorded: LogRecord | None = None
     #: submission options that the scheduler decides on; None: none, or the scheduler does not take them
     options: dict[str, str] | None = None
+    #: the most whole units that the scheduler may choose for the job; 0: it gets ``size`` units
+    most: int = 0
     #: when the job joined the queue (s), if later than its submission; else NaN
     joined: float = nan
 

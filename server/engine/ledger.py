@@ -61,7 +61,7 @@ class Ledger:
         ``takes`` must be empty: only nodes with resources can be shared.
 
         Raises:
-            Illegal: the text is not a set of units, its size differs from the job's (see `may_differ`), or it names
+            Illegal: the text is not a set of units, its size differs from the job's (see `may_have`), or it names
                 units that do not exist, are taken or blocked. The ledger is then unchanged.
         """
         if takes:
@@ -71,8 +71,9 @@ class Ledger:
         except NodeSetError as error:
             raise Illegal("bad_allocation", f"'alloc' of {job.id} is no set of units: {error}") from None
         size = alloc.count
-        if size != job.size and (not size or not may_differ(job)):
-            raise Illegal("wrong_size", f"{job.id} needs {job.size} units, 'alloc' has {size}: '{text}'")
+        if size != job.size and not may_have(job, size):
+            needs = f"{job.size} to {job.most}" if job.most > job.size else str(job.size)
+            raise Illegal("wrong_size", f"{job.id} needs {needs} units, 'alloc' has {size}: '{text}'")
         places = alloc.numbered  # a numbered set may have no intervals yet
         last = alloc.intervals[-1][1] if places is None else places[-1]
         if last >= self.units:
@@ -193,7 +194,7 @@ class Ledger:
         assert total.isdisjoint(self.blocked), f"units are free and blocked: {total & self.blocked}"
         held = _NONE
         for job in running:
-            assert len(job.alloc) == job.size or may_differ(job), f"{job.id} holds {job.alloc}, its size is {job.size}"
+            assert may_have(job, len(job.alloc)), f"{job.id} holds {job.alloc}, its size is {job.size}"
             assert total.isdisjoint(job.alloc), f"{job.id} holds units that are free or another's: {job.alloc}"
             assert held.isdisjoint(job.alloc), f"{job.id} holds units that are free or another's: {job.alloc}"
             held |= job.alloc
@@ -203,12 +204,15 @@ class Ledger:
         assert total == NodeSet.interval(0, self.units - 1), f"units are missing or too many: {total}"
 
 
-def may_differ(job: Job) -> bool:
-    """Return whether a job may get more or fewer units than requested, as in Batsim.
+def may_have(job: Job, size: int) -> bool:
+    """Return whether a job may get this number of units.
 
-    This is so if the decision maps the job's executors to hosts. It is also so if the job's work is a total amount
-    spread over all its units, or a sequence of such amounts.
+    A job whose submission names a range (``sbatch -N 2-3``) may get any number of it. As in Batsim, any number is
+    allowed if the decision maps the job's executors to hosts, or if the job's work is a total amount spread over all
+    its units, or a sequence of such amounts.
     """
+    if not size or job.size <= size <= max(job.size, job.most):
+        return size > 0
     work = job.work
     parts: tuple[Profile | None, ...] = work.seq if isinstance(work, Composed) else (work,)
     return job.mapping is not None or all(isinstance(part, ParallelHomogeneousTotal) for part in parts)

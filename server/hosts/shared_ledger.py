@@ -8,7 +8,7 @@ import numpy as np
 from pipistrelle.protocol.resources.nodes import NodeTake
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.server.engine.jobs import Job
-from pipistrelle.server.engine.ledger import Ledger, may_differ
+from pipistrelle.server.engine.ledger import Ledger, may_have
 
 
 class SharedLedger(Ledger):
@@ -81,7 +81,7 @@ class SharedLedger(Ledger):
         """Assert that each unit's number of jobs agrees with the running jobs."""
         jobs = np.zeros(self.units, np.int32)
         for job in running:
-            assert len(job.alloc) == job.size or may_differ(job), f"{job.id} holds {job.alloc}, its size is {job.size}"
+            assert may_have(job, len(job.alloc)), f"{job.id} holds {job.alloc}, its size is {job.size}"
             for unit in job.alloc:
                 jobs[unit] += 1
         wrong = np.flatnonzero(jobs != self._jobs).tolist()

@@ -12,6 +12,7 @@ from pipistrelle.traces.logs.labels import named_column
 from pipistrelle.traces.profiles import Composed, Profile, outcome
 from pipistrelle.traces.resilience import Resilience
 from pipistrelle.traces.slurm.options import options_of
+from pipistrelle.traces.slurm.sbatch_request import most_nodes
 from pipistrelle.traces.workload import CANCELLED_AFTER, Workload, decimal_texts
 
 _BLOCK: Final = 4096
@@ -111,6 +112,7 @@ class WorkloadJobs:
             if self._options is not None:
                 for job, options in zip(jobs, self._options[block], strict=True):
                     job.options = options
+                    job.most = most_nodes(options, job.id) if options else 0
             self._complete(begin, jobs)
             yield from jobs
 

@@ -67,6 +67,17 @@ def request_of_options(values: Mapping[str, str], where: str) -> tuple[Request, 
     return request, rest
 
 
+def most_nodes(options: Mapping[str, str], where: str) -> int:
+    """Return the most whole nodes that sbatch options allow a job; 0 if they say nothing of nodes and tasks.
+
+    Raises:
+        TraceError: an option is malformed.
+    """
+    if "nodes" in options:
+        return _nodes(options["nodes"], where)[1]
+    return _count(options, "ntasks", where) or 0
+
+
 def _nodes(text: str, where: str) -> tuple[int, int]:
     found = _RANGE.fullmatch(text)
     if found is not None:

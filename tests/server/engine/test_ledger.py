@@ -225,6 +225,20 @@ def test_some_jobs_may_have_another_number_of_units(
         Ledger(6).take(job, "")
 
 
+@pytest.mark.parametrize(("text", "may"), [("0", False), ("0-1", True), ("0-2", True), ("0-3", False)])
+def test_a_range_of_sizes_allows_each_number_of_it(make_job: MakeJob, text: str, may: bool) -> None:
+    """A submission with ``-N 2-3`` gets two or three units, as its scheduler chooses."""
+    ledger = Ledger(6)
+    job = make_job(size=2)
+    job.most = 3
+    if may:
+        held(ledger, job, text)
+        ledger.check_invariants([job])
+    else:
+        with pytest.raises(Illegal, match="w0!1 needs 2 to 3 units"):
+            ledger.take(job, text)
+
+
 @settings(max_examples=150)
 @given(
     st.lists(
