@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from pipistrelle.protocol.base.state import message_of, plain
 from pipistrelle.protocol.messages import WakeWhen
+from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.backfill.easy import start_in_order
 from pipistrelle.schedulers.backfill.waking import NOTHING_TO_PLAN
 from pipistrelle.schedulers.placement.lowest import takes_lowest
@@ -73,11 +74,10 @@ class Conservative:
             places, new = message_of(state["places"]), {job.number for job in view.arrivals}
             jobs = [job for job in view.waiting.each() if job.number in places or job.number not in new]
             jobs += [job for job in view.cancelled if job.number in places]  # the plan does not know of these yet
-            plan: _InSlices | Reservations = Reservations(view, places, jobs)
+            self._plan = Reservations(view, places, jobs, NodeSet.parse(state["gone"]))
         else:
-            plan = _InSlices(view, placement, {})
-        plan.restore(state)
-        self._plan = plan
+            self._plan = _InSlices(view, placement, {})
+            self._plan.restore(state)
 
     def schedule(self, view: View, placement: Placement) -> None:
         """Start every job whose reservation begins now."""

@@ -29,12 +29,14 @@ _ROOM: Final = 256
 
 
 class Holds:
-    """The units that running jobs hold, and when each job is planned to free them."""
+    """The units that running jobs hold, and when each job is planned to free them.
 
-    def __init__(self, view: View) -> None:
+    ``gone`` are the units out of service.
+    """
+
+    def __init__(self, view: View, gone: NodeSet) -> None:
         self._view = view
-        #: units out of service
-        self.gone = view.gone
+        self.gone = gone
         #: {id of a running job: planned end (s), units}
         self._until: dict[str, tuple[float, Runs]] = {}
         for job in view.running:
@@ -47,7 +49,9 @@ class Holds:
         Each entry is (time in s, lowest unit, highest unit) of a run of units; units free now are included. Each run
         then stays free, because waiting jobs are ignored.
         """
-        gaps = [(self._view.now, lo, hi) for lo, hi in self._view.free.snapshot().intervals]
+        held = NodeSet(run for _, runs in self._until.values() for run in runs)
+        free = self._view.machine.all_units - self.gone - held
+        gaps = [(self._view.now, lo, hi) for lo, hi in free.intervals]
         gaps += [(end, lo, hi) for end, runs in self._until.values() if end < inf for lo, hi in runs]
         return gaps
 
@@ -87,6 +91,7 @@ class Reservations:
     Args:
         places: current reservations of waiting jobs, by the job's number.
         jobs: the waiting jobs that this plan knows; None: all.
+        gone: the units out of service that this plan knows; None: those of the view.
         form: the functions of `pipistrelle.schedulers.plan.gaps`, plain or compiled; it may change at any time.
     """
 
@@ -95,11 +100,12 @@ class Reservations:
         view: View,
         places: Mapping[int, Place],
         jobs: Iterable[SchedulerJob] | None = None,
+        gone: NodeSet | None = None,
         form: ModuleType = loops,
     ) -> None:
         self.form = form
         self._view = view
-        self._holds = Holds(view)
+        self._holds = Holds(view, view.gone if gone is None else gone)
         free = self._holds.free()
         begins = [gap[0] for gap in free]
         ends = [time for place in places.values() for time in (place.begin, place.end)]
@@ -183,16 +189,9 @@ class Reservations:
     def state(self) -> dict[str, Any]:
         """Return the reservations and the units out of service.
 
-        After `restore`, every job is planned again at the next decision.
+        A plan made from them plans every job again at the next decision.
         """
         return {"places": plain(self.places()), "gone": str(self._holds.gone)}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Restore the units out of service that the method `state` returned.
-
-        The saved reservations were already passed to the constructor.
-        """
-        self._holds.gone = NodeSet.parse(state["gone"])
 
     def holds_for(self, view: View) -> bool:
         """Return whether the plan is still valid and no planned start was missed.

@@ -198,6 +198,18 @@ def test_restored_polling_policy_makes_the_same_decisions(
     same_decisions(lambda: Polling(compose(order=order, backfill=backfill, order_options=options), 2.5), PLAIN, 25)
 
 
+def test_plan_restored_during_maintenance_keeps_the_returning_unit(unsteady: Callable[..., Reliability]) -> None:
+    """A restored plan has the units that were in service when it was last used."""
+    at = 5  # before the notice of the end of the maintenance
+    jobs = [(11.0, 1, 1.0, inf, "a", "x", -1.0), (11.0, NODES, 2.0, inf, "a", "x", -1.0)]
+    told = (PLAIN, jobs, unsteady([(13.0, 14.0, 1.0, frozenset({0}))], {}))
+
+    def make() -> Policy:
+        return Polling(compose(order="pbs", backfill="conservative", order_options=ORDER_OPTIONS["pbs"]), 2.5)
+
+    assert replies(make, at, *told) == replies(make, -1, *told)
+
+
 @pytest.mark.parametrize("step", [None, 2.5], ids=["at once", "polls"])
 @pytest.mark.parametrize("name", ["maui", "titan-bins", "recorded"])
 def test_restored_custom_scheduler_makes_the_same_decisions(
