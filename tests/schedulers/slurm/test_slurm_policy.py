@@ -101,7 +101,7 @@ def test_a_range_of_nodes_gets_the_most_that_are_idle(files: Path) -> None:
     """With whole nodes, too: ``-N 2-3`` gets three nodes, or two if no more are idle."""
     line = "-dt 10 -e submit_batch_job | -J jobid_{} -sim-walltime 60 --uid=ann -t 5 -N {} -p batch pseudo.job\n"
     (files / "jobs.events").write_text(line.format(1, "2-3") + line.format(2, "3") + line.format(3, "2-3"))
-    run("run", *arguments(files), "--out", str(files / "out"))
+    run(*arguments(files), "--out", str(files / "out"))
     assert [nodes for _, nodes in starts(files / "out").values()] == ["n[01-03]", "n[04-06]", "n[07-08]"]
 
 
