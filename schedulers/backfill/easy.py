@@ -10,7 +10,7 @@ from mypy_extensions import mypyc_attr
 
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.messages import WakeAtEnd, WakeAtSubmission, WakeWhen
-from pipistrelle.schedulers.backfill.waking import ONCE_IT_FITS, once_one_fits
+from pipistrelle.schedulers.backfill.waking import NOTHING_TO_PLAN, ONCE_IT_FITS, once_one_fits
 from pipistrelle.schedulers.placement.lowest import takes_lowest
 from pipistrelle.schedulers.placement.pickers import take
 from pipistrelle.schedulers.plan.around_windows import OpenUnits
@@ -282,3 +282,47 @@ class ShortestFirst(Easy):
     """EASY backfilling that tries candidates by shortest walltime."""
 
     _shortest_first: ClassVar[bool] = True
+
+
+class FixedReservation(Easy):
+    """EASY backfilling as in batsched's ``easy_bf_fast``: the first job's shadow time never changes.
+
+    The shadow time is computed once, when a job becomes the first that does not fit. A job that would run beyond it
+    never passes the first job, even on units that the reservation leaves over. Where only single units decide, such as
+    with maintenance windows or classes of jobs, the rule is that of `Easy`.
+    """
+
+    def schedule(self, view: View, placement: Placement) -> None:
+        """Start jobs in queue order, then backfill jobs that end by the shadow time."""
+        if not (view.plain and placement.fits_by_count):
+            super().schedule(view, placement)
+            return
+        self._by_units = None
+        started, first = start_in_order(view, placement)
+        first = first or view.waiting.first  # even if no unit is free, the shadow time is computed now
+        fresh = first is not self._reserved_for
+        if fresh:
+            self._reserved_for = first
+            if first is not None:
+                self._shadow, self._extra = view.running.reserve(first.size, view.free.count).shadow, 0
+        if first is None:
+            return
+        if not view.free.count:
+            if view.waiting.arrivals_last:
+                view.wake = ("JOB_COMPLETED",)
+        elif view.released or started or fresh:
+            self._pass_over_all(view, placement, first)
+        else:
+            self._pass_over(view, placement, first, view.waiting.in_order(view.arrivals))
+
+    def wake_when(self, view: View) -> WakeWhen | None:
+        """Return the conditions under which an event can start a job or set a shadow time."""
+        if self._by_units is not None:
+            return once_one_fits(view)
+        if self._reserved_for is None:
+            return NOTHING_TO_PLAN
+        late = view.units  # a job that would run beyond the shadow time cannot start
+        least = view.waiting.units_needed(0, spare=-late, ends_by=self._shadow, now=view.now)
+        if least is None or least <= view.free.count:
+            return None
+        return WakeWhen((WakeAtSubmission(spare=0, ends_by=self._shadow),), (WakeAtEnd(least),))

@@ -31,6 +31,7 @@ PARTS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         "conservative": ("backfill.conservative", "Conservative"),
         "depth": ("pbs.backfill", "Depth", "DepthOptions"),
         "fill": ("backfill.fills", "Fill", "FillOptions"),
+        "easy-fixed": ("backfill.easy", "FixedReservation"),
     },
     "placement": {
         "lowest": ("placement.ordered", "lowest", "LineOptions"),

@@ -120,7 +120,7 @@ def test_the_version_is_that_of_package_and_protocol(shell):
 @pytest.mark.parametrize(
     ("kind", "names"),
     [
-        ("scheduler", ["fcfs", "easy", "easy-sjbf", "easy-slices", "conservative", "filler"]),
+        ("scheduler", ["fcfs", "easy", "easy-sjbf", "easy-slices", "easy_bf_fast", "conservative", "filler"]),
         ("platform", ["tiny", "kth-sp2", "grizzly", "theta", "curie"]),
         ("workload", ["demo", "seven-jobs"]),
     ],

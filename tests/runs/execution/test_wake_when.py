@@ -22,7 +22,7 @@ MANY = 25
 EXACT = sorted(
     f"{order}-{backfill}-lowest"
     for order in ("fcfs", "sjf")
-    for backfill in ("none", "firstfit", "easy", "easy-sjbf", "easy-slices", "fill", "depth")
+    for backfill in ("none", "firstfit", "easy", "easy-sjbf", "easy-fixed", "easy-slices", "fill", "depth")
 )
 
 

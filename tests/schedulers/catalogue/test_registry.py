@@ -63,6 +63,7 @@ def test_the_presets_are_registered_and_described() -> None:
         "easy",
         "easy-sjbf",
         "easy-slices",
+        "easy_bf_fast",
         "fcfs",
         "filler",
         "maui",
@@ -114,9 +115,9 @@ def test_each_call_makes_a_new_policy() -> None:
     ("name", "hint"),
     [
         ("eazy", "Did you mean 'easy'?"),
-        ("EASY-SJBF", "Known: conservative, easy, easy-sjbf, easy-slices, fcfs, filler"),
+        ("EASY-SJBF", "Known: conservative, easy, easy-sjbf, easy-slices, easy_bf_fast, fcfs, filler"),
         ("fillr", "Did you mean 'filler'?"),
-        ("", "Known: conservative, easy, easy-sjbf, easy-slices, fcfs, filler"),
+        ("", "Known: conservative, easy, easy-sjbf, easy-slices, easy_bf_fast, fcfs, filler"),
     ],
 )
 def test_an_unknown_name_brings_the_closest(name: str, hint: str) -> None:
@@ -253,7 +254,9 @@ def test_only_presets_have_parts(file: str) -> None:
     text = failure(f"{file}:Mine", order="sjf", backfill="none")
 
     assert "has no parts to replace by --order --backfill" in text
-    assert "expected a TOML file or one of conservative, easy, easy-sjbf, easy-slices, fcfs, filler" in text
+    assert (
+        "expected a TOML file or one of conservative, easy, easy-sjbf, easy-slices, easy_bf_fast, fcfs, filler" in text
+    )
     assert "no parts" in failure("eazy", order="sjf")
 
 

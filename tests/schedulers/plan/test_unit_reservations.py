@@ -202,25 +202,34 @@ def test_others_keep_their_places_while_one_moves(run_policy: RunPolicy) -> None
     assert run.starts == [(0, 0.0, "0-1"), (1, 0.0, "2-3"), (3, 1.0, "0"), (2, 2.0, "0-3")]
 
 
-@pytest.mark.parametrize(("recorded", "backfill"), [("conservative_bf", "conservative"), ("easy_bf", "easy-slices")])
-def test_starts_are_those_of_batsched(batsim4_dir: Path, recorded: str, backfill: str) -> None:
+@pytest.mark.parametrize(
+    ("recorded", "machine", "backfill"),
+    [
+        ("tiny.batsched_conservative_bf", "nonet4", "conservative"),
+        ("tiny.batsched_easy_bf", "nonet4", "easy-slices"),
+        ("tiny.batsched_easy_bf_fast", "nonet4", "easy-fixed"),
+        ("w_1000_l0.85.batsched_easy_bf_fast", "nonet1490", "easy-fixed"),
+        ("w_1000_l0.85_ms.batsched_easy_bf_fast", "nonet1490", "easy-fixed"),
+    ],
+)
+def test_starts_are_those_of_batsched(batsim4_dir: Path, recorded: str, machine: str, backfill: str) -> None:
     """Where a real batsched was recorded, jobs start when and where it started them."""
-    with (batsim4_dir / f"tiny.batsched_{recorded}.jobs.csv").open(newline="", encoding="utf-8") as file:
+    with (batsim4_dir / f"{recorded}.jobs.csv").open(newline="", encoding="utf-8") as file:
         theirs = {
-            row["job_id"]: (float(row["starting_time"]), row["allocated_resources"])
+            row["job_id"]: (row["starting_time"], row["allocated_resources"])
             for row in csv.DictReader(file)
             if row["final_state"] != "REJECTED"
         }
-    ours: dict[str, tuple[float, str]] = {}
+    ours: dict[str, tuple[str, str]] = {}
 
     class Watch(Observer):
         def started(self, now: float, job: Job) -> None:
-            ours[job.id.partition("!")[2]] = (now, str(job.alloc))
+            ours[job.id.partition("!")[2]] = (f"{now:.6f}", str(job.alloc))
 
     run_in_process(
-        str(batsim4_dir / "tiny.json"),
+        str(batsim4_dir / f"{recorded.rpartition('.')[0]}.json"),
         compose(backfill=backfill),
-        platform=str(batsim4_dir / "nonet4.xml"),
+        platform=str(batsim4_dir / f"{machine}.xml"),
         options=RunOptions(observers=[Watch()]),
     )
     assert ours == theirs
