@@ -146,7 +146,7 @@ def save(workload: Workload, path: PathText) -> None:
     raise TraceError(
         "the file's suffix names no format",
         where=where,
-        expected=f"a name that ends in one of {', '.join(SUFFIXES)}",
+        expected="a name that ends in the suffix of a format",
         found=quoted(name),
         hint=_ONLY_READ.get(ending) or did_you_mean(ending or name, list(SUFFIXES)),
     )

@@ -187,8 +187,8 @@ def test_unknown_suffix(tmp_path, name, hint):
     with pytest.raises(TraceError) as caught:
         save(load_demo(), tmp_path / name)
     assert str(caught.value) == (
-        f"{tmp_path / name}: the file's suffix names no format: expected a name that ends in one of "
-        f"{KNOWN}, found '{name}'. {hint}"
+        f"{tmp_path / name}: the file's suffix names no format: expected a name that ends in the "
+        f"suffix of a format, found '{name}'. {hint}"
     )
     assert not (tmp_path / name).exists()
 
