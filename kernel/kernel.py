@@ -58,7 +58,10 @@ _STALLS: Final = {
 
 
 def is_compiled() -> bool:
-    """Return whether the machine code of the kernel is in the cache, so that a run need not wait for a minute."""
+    """Return whether the machine code of the kernel is in the cache.
+
+    Otherwise a run first waits for about a minute until the kernel is compiled.
+    """
     return is_cached(loop.advance)
 
 

@@ -210,7 +210,7 @@ def fail(run: State, arriving: bool, now: float) -> tuple[int, bool, bool]:
 def repair(nodes: Nodes, slots: KernelSlots, clock: KernelClock, now: float) -> bool:
     """Complete all repairs that are due now.
 
-    Return whether some node has no unrepaired failure left.
+    Return whether all failures of some node are now repaired.
     """
     news = False
     while clock.repairs > 0 and slots.repair_time[0] == now:

@@ -1,10 +1,10 @@
 """The job queue, in blocks with an index that lets backfilling skip most jobs.
 
 A block has up to `BLOCK` jobs. For each block, the index has the smallest job size. For each power of two, it also has
-the least walltime of the block's jobs that are smaller than it. Backfilling in a queue of n jobs checks about n / 32
-blocks in the index, and opens each block in which a job may start. It also opens some blocks in which no job may start,
-because the index knows walltimes for powers of two only. The first block is always opened and has no index. Two
-neighbouring blocks are merged if together they have at most half a block of jobs.
+the least walltime of the block's jobs with fewer units. Backfilling in a queue of n jobs checks about n / 32 blocks in
+the index, and opens each block in which a job may start. It also opens some blocks in which no job may start, because
+the index knows walltimes for powers of two only. The first block is always opened and has no index. Two neighbouring
+blocks are merged if together they have at most half a block of jobs.
 """
 
 from typing import Final, NamedTuple

@@ -131,7 +131,7 @@ def _apart(rows: list[dict[str, Any]], step: str) -> float:
 
 
 def figure_3(bench: Bench, sheet: Sheet) -> None:
-    """Simulate how fixed time steps change the waits of jobs drawn like Grizzly's."""
+    """Simulate how fixed time steps change the waits of random jobs like Grizzly's."""
     rows = _redrawn_rows(bench)
     steps = sorted({row["step"] for row in rows if row["step"]}, key=_step_seconds)
     for row in rows:

@@ -107,7 +107,7 @@ def time(bench: Bench, sheet: Sheet) -> None:
 def work(bench: Bench, sheet: Sheet) -> None:
     """Compare the yields of paper 003 with simulated yields.
 
-    The applications survive the number of failures with the highest yield.
+    Each application survives as many failures as give the highest yield.
     """
     for wait in bench.size.waits:
         for shape in _ALL:

@@ -41,7 +41,7 @@ def plain(results: Sequence[EntryResult], size: str) -> dict[str, Any]:
 def csv_text(results: Sequence[EntryResult]) -> str:
     """Return all numbers and claims as CSV.
 
-    An entry without any has one line with its verdict.
+    An entry without numbers and claims has one line with its verdict.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

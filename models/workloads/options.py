@@ -82,9 +82,9 @@ def trace_time(workload: Workload, text: str, zone: tzinfo) -> float:
 
 
 def signed_seconds(text: str, what: str = "length of time") -> float:
-    """Parse a length of time (s), which may be 0 or negative.
+    """Parse a length of time (s), as `parse_seconds` does, that may be 0 or negative.
 
-    It is otherwise as in `parse_seconds`. Error messages call it ``what``.
+    Error messages call it ``what``.
     """
     words = text.strip()
     sign = -1.0 if words.startswith("-") else 1.0

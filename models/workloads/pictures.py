@@ -82,9 +82,9 @@ def drawn(draw: Callable[["Figure"], None], width: float, height: float) -> str:
 def drawn_as(suffix: str, draw: Callable[["Figure"], None], width: float, height: float, font: Font = "sans") -> bytes:
     """Return the bytes of a ``.svg``, ``.pdf`` or ``.png`` figure that `draw` fills.
 
-    A PDF has its fonts embedded as Type 42 (TrueType), which publishers accept. An SVG has texts as text in the default
-    font, and as outlines in the others, which few machines have. Width and height are in inches. Equal figures give
-    equal bytes with the same version of matplotlib.
+    A PDF has its fonts embedded as Type 42 (TrueType), which publishers accept. An SVG has its texts as text in the
+    default font, and as outlines in other fonts, which few machines have. Width and height are in inches. Equal figures
+    give equal bytes with the same version of matplotlib.
 
     Args:
         font: ``sans``, or a font that suits a paper in LaTeX: ``stix`` (like Times) or ``cm`` (Computer Modern).

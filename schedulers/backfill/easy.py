@@ -197,8 +197,8 @@ class Easy:
     def wake_when(self, view: View) -> WakeWhen | None:
         """Return the conditions under which an event can start a job.
 
-        The shadow time does not become later when jobs end. So a waiting job that would run past it can start only when
-        more units are free than now. Each unit that it lacks must become free first.
+        The shadow time does not become later when jobs end. So a waiting job that would run past the shadow time cannot
+        start before more units are free than now.
         """
         if self._reserved_for is None:
             return once_one_fits(view)

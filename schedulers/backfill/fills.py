@@ -56,12 +56,12 @@ class Candidates:
 
     Args:
         queue: the waiting jobs, one per row.
-        accesses: number of different sets of reservations that admit a job.
+        accesses: number of access numbers. Jobs that the same reservations admit share an access number.
         start: starts the job of a row if it fits; returns whether the job started.
         eligible: the rows of jobs that may be backfilled; rows of started jobs are removed.
         ranks: priority of each row's job; higher priorities come first.
         now: the time, s.
-        allowed: returns which rows no limit holds back; None: all.
+        allowed: returns for each row whether the limits let its job start; None: all may start.
         changed: whether jobs started since ``eligible`` was computed, so that limits may now exclude other jobs.
     """
 
@@ -115,7 +115,7 @@ class Candidates:
         return max((step.width for access in self._accesses for step in self._plan.steps(access)), default=0)
 
     def select(self, until: float, depth: int) -> None:
-        """Select the first ``depth`` jobs (0: all) that fit a window until ``until`` (s)."""
+        """Select the first ``depth`` jobs (0: all) that fit a window that ends at ``until`` (s)."""
         queue, rows = self._queue, self._fitting
         for access in self._accesses:
             lasting = (step.width for step in self._plan.steps(access) if step.end >= until)
@@ -196,9 +196,10 @@ class Candidates:
         return only(rows, self._has_room(rows))
 
     def start(self, row: int) -> None:
-        """Start the job in row ``row`` of the queue if it fits; it is no longer a candidate.
+        """Start the job in row ``row`` of the queue if it fits.
 
-        If it started, jobs that no longer fit are no longer candidates either.
+        In either case the job is no longer a candidate. If it started, jobs that no longer fit are removed from the
+        candidates.
         """
         self._eligible[row] = False
         if self._start(row):
@@ -312,7 +313,7 @@ def fill_windows(candidates: Candidates, now: float, policy: str, metric: str, d
     A window is a number of units that stay free until a time. The windows are filled in the order of their ends.
 
     Args:
-        depth: number of jobs considered per window, from the first that fit it; 0: all that fit.
+        depth: consider only the first ``depth`` jobs that fit each window; 0: all that fit.
     """
     until = now
     while (until := candidates.next_window(until)) > now:
@@ -336,7 +337,7 @@ class FillOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab
     Attributes:
         policy: Maui's BACKFILLPOLICY.
         metric: Maui's BACKFILLMETRIC.
-        depth: number of jobs to choose from per window: the first jobs that fit it; 0: all.
+        depth: consider only the first ``depth`` jobs that fit each window; 0: all that fit.
         reservations: number of jobs at the front of the queue that get a reservation.
     """
 

@@ -39,9 +39,9 @@ def is_factory(scheduler: Any) -> bool:
 
 
 def refuse_parts(options: Iterable[str], where: str) -> None:
-    """Raise PolicyError if options would replace parts of a scheduler.
+    """Raise PolicyError if options would replace parts of a Python object.
 
-    The scheduler is a Python object, whose parts cannot be replaced.
+    Only presets have parts that can be replaced.
 
     Args:
         options: names of the run's scheduler options.

@@ -27,7 +27,7 @@ _FRUITLESS = 500
 
 
 class Calls(Kept):
-    """Requests calls of the policy at times at which a job may start; one is pending at most.
+    """Request wake-up calls at times when a job may start; at most one is pending.
 
     Args:
         rejects_negative: whether jobs with negative priorities may not start.
@@ -66,7 +66,7 @@ class Calls(Kept):
     def ask(self, now: float, times: Iterable[float], reserved: Collection[int], ready: Bools, ranks: Floats) -> None:
         """Ask for a wake-up call at the earliest time at which a job may start.
 
-        This is the earliest of ``times`` (s) and of other possible changes.
+        This is the earliest of ``times`` (s) and of the times at which priorities, caps or limits may let a job start.
 
         Args:
             reserved: numbers of the jobs with a reservation.

@@ -29,7 +29,7 @@ class Backfilled(NamedTuple):
         start: starts the job of a row if it fits; returns whether the job started.
         eligible: which rows may be backfilled; rows of started jobs are removed.
         ranks: priorities of the rows; the highest comes first.
-        allowed: returns which rows no limit holds back; None: all rows.
+        allowed: returns for each row whether the limits let its job start; None: all may start.
         changed: whether jobs started since ``eligible`` was computed, so that limits may now exclude other jobs.
     """
 
@@ -44,9 +44,9 @@ class Backfilled(NamedTuple):
 class PlannedMachine(Protocol[_Taken, _Place]):
     """A machine as the Maui policy uses it, with the plan of its future.
 
-    What a job takes is a set of units, or parts of nodes that jobs share. A place is what a running or planned job
-    takes, with its ``begin`` and ``end`` (s). All times are in seconds. An access is the number of a set of
-    reservations that admit a job.
+    A job takes a set of units, or parts of nodes that jobs share. These are called ``taken``. A place is what a running
+    or planned job takes, with its ``begin`` and ``end``. All times are in seconds. Jobs that the same reservations
+    admit share a number, called ``access``.
     """
 
     #: processors per node, by which a job of n processors has n / processors_per_node nodes, rounded up
@@ -90,7 +90,7 @@ class PlannedMachine(Protocol[_Taken, _Place]):
         """Advance the plan to ``now``; ``unavailable`` units or nodes are out of service."""
 
     def begin(self, restrictions: Sequence[Restriction], reservations: int) -> None:
-        """Begin a decision: apply the restrictions of units.
+        """Begin a decision, in which units are closed to some jobs as in ``restrictions``.
 
         At most ``reservations`` reservations may be made before the next call.
         """
@@ -113,7 +113,7 @@ class PlannedMachine(Protocol[_Taken, _Place]):
     def fit_now(self, access: int, job: SchedulerJob, walltime: float) -> _Taken | None:
         """Return the units, or parts of nodes, on which a job could start now.
 
-        ``access`` is the number of the set of reservations that admit the job. Return None if the job does not fit.
+        Return None if the job does not fit.
         """
 
     def fit_without(self, access: int, job: SchedulerJob, walltime: float, gone: Sequence[int]) -> _Taken | None:
@@ -128,17 +128,17 @@ class PlannedMachine(Protocol[_Taken, _Place]):
     def find(self, access: int, job: SchedulerJob, walltime: float) -> _Place | None:
         """Return the earliest reservation that a job could get; None if it fits nowhere.
 
-        It has the units, or parts of nodes, that the job would hold, with start and end.
+        The reservation has the units, or parts of nodes, that the job would hold, with start and end.
         """
 
     def reserve(self, access: int, job: SchedulerJob, walltime: float) -> _Place | None:
-        """Make the earliest possible reservation for a job; return it, or None if it fits nowhere.
+        """Make and return the earliest reservation for a job; None if the job fits nowhere.
 
-        It has the units, or parts of nodes, that the job will hold, with start and end.
+        The reservation has the units, or parts of nodes, that the job will hold, with start and end.
         """
 
     def keep(self, place: _Place) -> None:
-        """Keep the units that a job has in ``place`` free, in its period, until the next `begin`."""
+        """Keep the reservation ``place`` of a job until the next `begin`."""
 
     def is_free(self, access: int, place: _Place) -> bool:
         """Return whether all units in ``place`` are free from its start to its end."""
@@ -164,6 +164,5 @@ class PlannedMachine(Protocol[_Taken, _Place]):
     def backfill(self, jobs: Backfilled, accesses: int, window: Filling) -> None:
         """Start jobs that fit without delaying a reservation.
 
-        ``accesses`` is the number of different sets of reservations that admit jobs. ``window`` has the parameters of
-        backfilling.
+        ``accesses`` is the number of different values of ``access``. ``window`` has the parameters of backfilling.
         """

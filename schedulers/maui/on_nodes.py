@@ -222,9 +222,9 @@ class PlannedNodes(NodeSearch):
         return None if found is None else found.rows.takes
 
     def fit_without(self, access: int, job: SchedulerJob, walltime: float, gone: Sequence[int]) -> Takes | None:
-        """Return the tasks and GPUs per node that a job could start with after other jobs' ends.
+        """Return the tasks and GPUs per node with which a job could start without other jobs.
 
-        ``gone`` has the numbers of these other jobs. Return None if the job does not fit even then.
+        ``gone`` has the numbers of the running jobs to ignore. Return None if the job does not fit even then.
         """
         now = self.view.now
         places = [self._running[number] for number in gone]
@@ -253,7 +253,7 @@ class PlannedNodes(NodeSearch):
         return place
 
     def keep(self, place: NodePlace) -> None:
-        """Keep the amounts in ``place`` free for its job, in its period, until the next `begin`."""
+        """Keep the reservation ``place`` of a job until the next `begin`."""
         self._hold(place)
         if len(self._loads):
             self._loads[place.rows.nodes] += 1
@@ -297,8 +297,7 @@ class PlannedNodes(NodeSearch):
     def backfill(self, jobs: Backfilled, accesses: int, window: Filling) -> None:
         """Start jobs that fit without delaying a reservation.
 
-        ``accesses`` is the number of different sets of reservations that admit jobs. ``window`` has the parameters of
-        backfilling; its BACKFILLPOLICY chooses among the jobs that fit.
+        ``window`` has the parameters of backfilling; its BACKFILLPOLICY chooses among the jobs that fit.
         """
         queue, now = jobs.queue, self.view.now
         eligible = jobs.eligible & queue.live

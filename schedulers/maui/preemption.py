@@ -69,7 +69,7 @@ class MauiPreemption:
         self._priorities.pop(number, None)
 
     def keep_all(self, now: float, job_of: Callable[[int], tuple[SchedulerJob, float]]) -> None:
-        """Reserve again the units kept for waiting jobs whose preempted jobs still run.
+        """Reserve all kept units again for their waiting jobs, for the present decision.
 
         ``job_of`` returns a waiting job, and its planned walltime (s), by the job's number.
         """

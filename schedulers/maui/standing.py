@@ -104,8 +104,8 @@ class StandingReservations:
     def closed(self, now: float) -> list[tuple[int, Closure]]:
         """Return the units and times that each standing reservation closes to other jobs.
 
-        Each entry is (number of the standing reservation, units and times). The periods of a reservation are DEPTH
-        periods from the current one on, and an earlier one if it has not ended.
+        Each entry is (number of the standing reservation, units and times) for one period. A reservation has DEPTH
+        periods, of which the current one is the first, and the previous one if it has not ended.
         """
         day = floor((now + self._midnight) / DAY)
         if not self._all:

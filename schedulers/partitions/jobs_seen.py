@@ -60,7 +60,7 @@ class JobsSeen(Kept):
     def look(self, view: View) -> bool:
         """Record the jobs that have arrived or ended since the last call.
 
-        Return whether so many more jobs have ended that the job classes must be computed again.
+        Return whether the job classes must be computed again, because many more jobs have ended.
         """
         for job in view.arrivals:
             if not self._came:

@@ -30,7 +30,8 @@ class DepthOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="keba
     """Options of the backfilling rule ``depth``.
 
     Attributes:
-        depth: number of jobs at the head of the queue that get a reservation; with 0 no job passes the first.
+        depth: number of jobs at the head of the queue that get a reservation; with 0, jobs start strictly in queue
+            order.
         strict_ordering: if false, no job gets a reservation, and every job that fits starts.
     """
 
@@ -41,9 +42,9 @@ class DepthOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="keba
 class Depth(KeepsBegins):
     """The backfilling rule ``depth``: the first jobs that do not fit get reservations.
 
-    Reservations are new at each decision. Other jobs start if they delay none of these reservations. A reservation is a
-    number of units. It is a set of units or nodes if jobs share nodes, if jobs hold units out of service, or with
-    windows (announced maintenance). Depth 1 is EASY.
+    All reservations are computed again at each decision. Other jobs start if they delay none of these reservations.
+    Usually a reservation is only a number of units. It is a set of units or nodes if jobs share nodes, if jobs hold
+    units out of service, or if maintenance is announced. Depth 1 is EASY.
     """
 
     _kept = ("_begins", "_liberal")

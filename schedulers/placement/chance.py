@@ -45,7 +45,7 @@ class Chances:
         return self._log_target / job.walltime if job.walltime > 0 else inf
 
     def rates(self, line: Line) -> NDArray[np.float64]:
-        """Return the failure rate (1/s) of the node of each unit, in the order of the line.
+        """Return the failure rate (1/s) of the node at each position of a `Line`.
 
         The result has shape (units,).
         """

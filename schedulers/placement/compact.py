@@ -25,10 +25,10 @@ class CompactOptions(LineOptions, frozen=True, forbid_unknown_fields=True, renam
 class Compact(BestFit):
     """The placement ``compact``: nodes that are few network hops apart on average.
 
-    It compares several candidate sets and picks the one with the fewest mean hops over all pairs of nodes. A candidate
-    has the units nearest to a centre, ties by position in the line. The centres are open positions, evenly spaced along
-    the line. One more candidate is the choice of ``best-fit``. If every open node is a centre, the mean hops are less
-    than twice the optimum (Krumke et al., "Compact location problems", 1997).
+    It compares several sets of units and picks the one with the fewest mean hops over all pairs of nodes. One set is
+    the choice of ``best-fit``. Each other set has the units nearest to one centre. The centres are open units, evenly
+    spaced along the line (the order of all units). Ties go to the unit that comes first in the line. If every open node
+    is a centre, the mean hops are less than twice the optimum (Krumke et al., "Compact location problems", 1997).
     """
 
     def __init__(self, options: CompactOptions | None = None) -> None:

@@ -29,7 +29,7 @@ class LineOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab
     """Options of every placement; docs/reference/placing.md has the rules.
 
     Attributes:
-        node_order: order of the nodes in the line; its beginning is used first.
+        node_order: order of the nodes in the line of all units. Jobs get units from the line's beginning.
         age_aware: whether stable nodes come before all others.
         dual_ended: conditions (`Selection`); a job that meets one gets nodes from the line's other end.
         base_order: conditions; for a job that meets one, stable nodes do not come first.
@@ -154,7 +154,7 @@ class FirstInLine(InLine):
         """Take the units that `pick` would choose among all free units.
 
         Enough units must be free, and one order of units (`Line`) must apply to all jobs. Return the units taken, and
-        the set of the free units that remain, now stored by position in this order.
+        the set of the free units that remain, stored by position in this line.
         """
         if machine not in self._known:
             self.learn(machine)
@@ -173,9 +173,9 @@ class FirstInLine(InLine):
 
 
 def only_line(placement: Placement, machine: Machine) -> Line | None:
-    """Return the order of units from whose beginning a placement serves all jobs.
+    """Return the line of units from whose beginning a placement serves every job.
 
-    Return None if there is no such order.
+    Return None if the placement does not use one line in this way.
     """
     if takes_lowest(placement):
         return Line.of(machine, "id")

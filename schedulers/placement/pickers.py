@@ -39,7 +39,7 @@ def picked(placement: Placement, job: SchedulerJob, open_units: NodeSet, machine
     """Return the units that a placement picks among open units; None if it refuses.
 
     For a job with units per node, the placement first picks nodes with enough open units, as if nodes were units. Then
-    it picks one more node if some units remain. The job gets the lowest units of each node.
+    it picks one more node for the remaining units, if any. The job gets the lowest units of each node.
     """
     request = job.request
     if request is None or request.units_per_node is None or isinstance(placement, RequestPlacement):

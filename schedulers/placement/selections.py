@@ -91,9 +91,10 @@ class Selection:
 
 
 def nodes_needed(job: SchedulerJob, machine: Machine) -> int:
-    """Return the least number of nodes for a job's units.
+    """Return the fewest nodes that can hold a job's units.
 
-    While a placement picks nodes, ``job`` can be a part of the submitted job.
+    For a job with units per node, the submitted size counts. ``job.size`` may be less: a placement can pick units for a
+    part of a job.
     """
     told = job.description
     if told is not None and told.units_per_node is not None:

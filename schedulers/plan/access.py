@@ -18,9 +18,9 @@ from pipistrelle.schedulers.policy.windows import Closure, Window
 
 
 class Restriction(NamedTuple):
-    """Units that are closed for some time, except to jobs with certain accesses.
+    """A closure of units for some time, except to jobs with certain accesses.
 
-    An access is the number of a set of reservations that admit a job. ``counts`` says whether the closure counts as a
+    Jobs that the same reservations admit share a number, called access. ``counts`` says whether the closure counts as a
     reservation of its units; a closure for a class's pools does not count.
     """
 
@@ -32,7 +32,7 @@ class Restriction(NamedTuple):
 class Accesses(Kept):
     """Numbers for the sets of reservations and windows that admit jobs.
 
-    Each number is called an access.
+    Jobs that the same reservations and windows admit share a number, called access.
     """
 
     _kept = ("_changes", "_numbers")
@@ -106,7 +106,9 @@ class Accesses(Kept):
 
 
 class AccessPlan(Kept):
-    """Free units over time, for each access (a set of reservations that admit a job).
+    """Free units over time, for each access.
+
+    Jobs that the same reservations admit share a number, called access.
 
     Running jobs are kept from one decision to the next. Restrictions and reservations are added again at each decision.
 
@@ -182,7 +184,7 @@ class AccessPlan(Kept):
             self._base.advance(now)
 
     def begin(self, restrictions: Sequence[Restriction], reservations: int) -> None:
-        """Begin a decision: apply the restrictions of units.
+        """Begin a decision, in which units are closed to some jobs as in ``restrictions``.
 
         At most ``reservations`` reservations may be made before the next call.
         """
@@ -247,8 +249,7 @@ class AccessPlan(Kept):
     def steps(self, access: int) -> list[FreeStep]:
         """Return the units that are free now for jobs with this access, and until when.
 
-        An access is the number of a set of reservations that admit a job. Each step has the units free from now until
-        its end.
+        Each step has the units free from now until its end.
         """
         steps = self._steps.get(access)
         if steps is None:
@@ -294,7 +295,7 @@ class AccessPlan(Kept):
         return None if fit is None else Place(fit.begin, end_of(fit.begin, walltime), fit.units)
 
     def keep(self, place: Place) -> None:
-        """Keep the units of ``place`` free for its job, in its period, until the next `begin`."""
+        """Keep the reservation ``place`` of a job until the next `begin`."""
         self._taken.append(place)
         self._steps = {}
         for table in self._tables.values():

@@ -52,11 +52,11 @@ class Book(NamedTuple):
     """The plan as arrays with spare columns; all functions of this module use it.
 
     Attributes:
-        times: times in s, ascending, from now to inf; what began earlier begins now.
+        times: times in s, ascending, from now to inf; earlier begins count as now.
         gaps: one column per gap. A gap is a run of units that are all free from `BEGIN` to `END`, but not just before
-            or after. The other lines are its lowest unit `LOW`, its highest unit `HIGH`, and `FRESH` (1 if units in it
-            were freed). A column without a gap begins at `NEVER` or later and ends at 0; the first `EMPTY` entries of
-            line `HOLES` are the numbers of these columns.
+            or after. The other lines are the gap's lowest unit `LOW`, its highest unit `HIGH`, and `FRESH` (1 if some
+            of its units were freed). A column without a gap has `BEGIN` at least `NEVER` and `END` 0; the first `EMPTY`
+            entries of line `HOLES` are the numbers of these columns.
         jobs: one column per waiting job. Six lines describe its reservation: `BEGIN` (-1: none), `END`, `LOW`, `HIGH`,
             `RUNS` (first column of its runs of units) and `COUNT` (number of runs). The other lines are `SIZE` (0: no
             job), `MARKED` (1 if a change may move the job) and `EARLY` (at most this many of its units are free just

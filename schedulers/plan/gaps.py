@@ -95,13 +95,13 @@ def lowest_free_loop(book: Book, begin: int, end: int) -> int:
 
 
 def bordering(book: Book, line: int, time: int, first: int, last: int) -> Ints:
-    """Return the gaps that begin or end at ``time``, lowest units first.
+    """Return the columns of the gaps that begin or end at ``time``, lowest units first.
 
-    A gap is a run of units that are free for some time; the result has the columns of the gaps.
+    A gap is a run of units that are free for some time. ``time`` is an index into ``book.times``.
 
     Args:
-        line: `BEGIN` or `END`: which end of the gaps to compare with ``time``, an index into ``book.times``.
-        first, last: only gaps near the runs of units in columns ``first`` to before ``last`` are returned.
+        line: `BEGIN` or `END`: which of a gap's two times to compare with ``time``.
+        first, last: return only gaps near the runs of units in columns ``first`` to ``last`` - 1 of ``book.runs``.
     """
     gaps, runs = book.gaps[:, : book.counts[GAPS]], book.runs
     found = (gaps[line] == time).nonzero()[0]
@@ -125,9 +125,9 @@ def bordering_loop(book: Book, line: int, time: int, first: int, last: int) -> I
 
 
 def most_free(book: Book, length: float, first: int, before: int) -> Ints:
-    """Return how many units can be free for ``length`` s from one start, by latest start.
+    """Return the most units that are free for ``length`` s, by the latest start allowed.
 
-    The result has shape (before + 1,). Entry k is the maximum over the start times ``first`` to k - 1, and 0 if k <=
+    The result has shape (before + 1,). Entry k is for a start at any time from ``first`` to k - 1; it is 0 if k <=
     first. Times are indices into ``book.times``.
     """
     gaps = book.gaps[:, : book.counts[GAPS]]
@@ -284,10 +284,10 @@ def doubtful_loop(book: Book, count: int) -> Ints:
 
 
 def longer_ones(book: Book, unsure: Ints, first: int, last: int) -> Ints:
-    """Test whether the ``unsure`` jobs might begin sooner, by the shortest of their lengths.
+    """Find which of the ``unsure`` jobs might begin sooner, tested with the shortest length.
 
-    Of the jobs for which enough units are free that long, mark those of the shortest length, and return the longer
-    ones. Only start times from ``first`` to before ``last`` count.
+    A job passes the test if enough units are free for the shortest length of these jobs. Passing jobs of this length
+    are marked. Passing jobs that are longer are returned. Only start times from ``first`` to ``last`` - 1 count.
     """
     jobs, none = book.jobs, book.counts[TIMES] - 1
     lengths, begins = book.lengths[unsure], jobs[BEGIN, unsure]
@@ -358,7 +358,7 @@ def count_up_loop(times: Ints, columns: int, at: int) -> None:
 
 
 def slot(book: Book, time: float) -> int:
-    """Return the index of a time (s), which must not be past, in ``book.times``.
+    """Return the index in ``book.times`` of a time (s), which must not be in the past.
 
     Insert the time if it is new.
     """
@@ -413,9 +413,10 @@ def drop(book: Book, gap: int) -> None:
 
 
 def put(book: Book, begin: int, end: int, low: int, high: int, fresh: int, beside: int) -> int:
-    """Add a gap (a run of units free from begin to end), and return its column.
+    """Add a gap, and return its column; -1 if the gap has no duration.
 
-    Return -1 if the gap has no duration. If the gap ``beside`` has the same times, it is extended instead.
+    A gap has the units ``low`` to ``high``, free from ``begin`` to ``end``. If the gap ``beside`` has the same times,
+    it is extended instead.
     """
     gaps, counts = book.gaps, book.counts
     if begin >= end:
@@ -495,13 +496,13 @@ def claim(book: Book, begin: int, end: int, lowest: int, highest: int) -> None:
 
 
 def cut_out(book: Book, line: int, time: int, first: int, last: int, into: int) -> int:
-    """Remove some runs of units from the gaps that begin or end at a time.
+    """Remove some runs of units from the gaps that begin or end at ``time``.
 
-    The runs are in columns ``first`` to before ``last``. ``line`` is `BEGIN` or `END`.
+    The runs are in columns ``first`` to ``last`` - 1. ``line`` is `BEGIN` or `END`.
 
     Returns:
-        the number of removed parts. Three rows of ``book.scratch``, from ``into`` on, have the other end of each part's
-        time, and its lowest and highest unit.
+        the number of removed parts. Rows ``into`` to ``into`` + 2 of ``book.scratch`` describe each part: its time
+            other than ``time``, its lowest and its highest unit.
     """
     gaps, runs, scratch = book.gaps, book.runs, book.scratch
     parts = 0
@@ -531,9 +532,9 @@ def cut_out(book: Book, line: int, time: int, first: int, last: int, into: int) 
 
 
 def give_back(book: Book, begin: int, end: int, first: int, last: int) -> None:
-    """Free some runs of units from ``begin`` to ``end``, for which they were taken.
+    """Free some runs of units that were taken from ``begin`` to ``end``.
 
-    The runs are in columns ``first`` to before ``last``. Both times are indices into ``book.times``.
+    The runs are in columns ``first`` to ``last`` - 1. Both times are indices into ``book.times``.
     """
     runs, scratch = book.runs, book.scratch
     leading = cut_out(book, END, begin, first, last, 1) if begin > 0 else 0
@@ -603,7 +604,7 @@ def mark(book: Book, begin: int, end: int) -> None:
 def mark_movable(book: Book, unsure: Ints, first: int, last: int) -> None:
     """Mark for planning those of the ``unsure`` jobs that might start sooner.
 
-    Only start times from ``first`` to before ``last`` count, as indices into ``book.times``.
+    Only start times from ``first`` to ``last`` - 1 count, as indices into ``book.times``.
     """
     while len(unsure) > _FEW:
         unsure = longer_ones(book, unsure, first, last)

@@ -62,9 +62,9 @@ def compiled_by_numba(function: Callable[..., Any], files: Iterable[Path], **opt
 
 
 def is_cached(function: Callable[..., Any]) -> bool:
-    """Return whether a function that numba compiles has its machine code in the cache.
+    """Return whether the cache has the machine code of a function that numba compiles.
 
-    A plain function needs none.
+    Return True for a plain function, which needs none.
     """
     stats = getattr(function, "stats", None)
     if stats is None:

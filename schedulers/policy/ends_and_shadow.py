@@ -68,10 +68,10 @@ class Reservation(NamedTuple):
 
 
 def reservation_of(ends: Iterable[tuple[float, int, int]], size: int, free: int) -> Reservation:
-    """Return the start of a job of ``size`` units, assuming running jobs use their walltimes.
+    """Return the reservation of a job of ``size`` units.
 
-    ``extra`` is counted after the end of all jobs that end by the shadow time. The shadow time is inf if jobs without a
-    walltime hold the units.
+    Running jobs are assumed to use their full walltime. ``shadow`` is inf if jobs without a walltime hold the units.
+    ``extra`` is counted after all jobs that end by ``shadow`` have ended.
 
     Args:
         ends: (expected end in s, number, units) of the running jobs, ascending.

@@ -124,10 +124,9 @@ class SharedView:
         return self.propose(shape.choose(order, most, self.free.amounts, self.free.gpus))
 
     def propose(self, takes: Takes | None) -> Takes | None:
-        """Record that ``takes`` satisfies a job's request, and return ``takes``.
+        """Record that ``takes`` satisfies a job's request, so that `take` need not check it.
 
-        ``takes`` has the job's tasks and GPUs per node; None if the job does not fit. The method `take` then skips this
-        check.
+        ``takes`` has the job's tasks and GPUs per node; None if the job does not fit. Return ``takes``.
         """
         self._proposed = takes
         return takes

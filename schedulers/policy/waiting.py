@@ -35,7 +35,7 @@ class Staircase(NamedTuple):
     def until(cls, ends: list[float], units: list[int]) -> "Staircase":
         """Return the limits under which ``units[k]`` units may be used until ``ends[k]`` (s).
 
-        No units may be used after all ends.
+        After the last end, no units may be used.
         """
         return cls(np.array(ends), np.array([*units, 0], dtype=np.int64))
 
@@ -96,7 +96,7 @@ class Waiting(Protocol):
         """Start jobs in queue order, as long as one fits under the limits ``stairs``.
 
         The limits say how many units a job may use, depending on when it ends. ``start`` starts a job at ``now`` (s),
-        which removes the job from the queue. It returns the new staircase, which nowhere allows more units than before.
+        which removes the job from the queue, and returns the new limits. These never allow more units than before.
         """
 
     def pass_over(
@@ -121,13 +121,13 @@ class Waiting(Protocol):
         """
 
     def units_needed(self, free: int, *, spare: int, ends_by: float, now: float) -> int | None:
-        """Return how many units must be free at least so that a job can start.
+        """Return how many units must be free before a waiting job can start.
 
-        It is assumed that only ends of running jobs happen before.
+        Until then, only running jobs end. The first job can start once it fits. Another job must fit and meet one of
+        two conditions. It ends by ``ends_by`` (s) if started at ``now``. Or it needs no more units than ``spare`` plus
+        those that became free since ``free`` units were free.
 
-        The first job can start once it fits. Another job must also end by ``ends_by`` (s), or need at most ``spare``
-        units, or at most the units more than ``spare`` that became free since ``free`` units were free. Return None if
-        the queue is long, or if a new job can pass the first one.
+        Return None if the queue is long, or if a new job can pass the first one.
         """
 
     def state(self) -> dict[str, Any]:
@@ -186,7 +186,7 @@ class QueueLimits(Protocol):
     def let_in(self) -> list[SchedulerJob]:
         """Return the jobs kept out of the queue that may now join it.
 
-        They no longer count as kept out. Their number is as large as the limits of their classes allow.
+        As many jobs are returned as the limits of their classes allow. They no longer count as kept out.
         """
 
     def held_back_by(self, job: SchedulerJob) -> str | None:

@@ -1,4 +1,4 @@
-"""The tasks and GPUs of a waiting job on shared nodes once some running jobs ended."""
+"""Where a waiting job would fit on shared nodes if some running jobs ended."""
 
 from collections.abc import Sequence
 

@@ -19,9 +19,9 @@ _FEW: Final = 8
 class NodeCandidates(WaitingRows):
     """The waiting jobs, and which of them are known not to fit until more is free.
 
-    A job that did not fit can only fit once resources were freed on a node that has room for a part of the job. So when
-    jobs have ended, it is enough to compare the free amounts on their nodes with what each waiting job needs of one
-    node. Nodes that change for another reason, such as failures, make all jobs candidates again.
+    A job that did not fit can fit only after resources were freed on a node that has room for a part of the job. So
+    when jobs have ended, it is enough to compare the free amounts on their nodes with what each waiting job needs of
+    one node. Nodes that change for another reason, such as failures, make all jobs candidates again.
     """
 
     columns = ("_least", "_total", "_occupies", "_alone", "_licensed", "_unfit")

@@ -136,8 +136,8 @@ class FirstFitShared(SharedPlacement):
 class BestFitShared(SharedPlacement):
     """The placement ``best-fit``: the node with the least resources left afterwards.
 
-    Cores and GPUs count half each, as fractions of the largest node's. The score is floor(100 (1 - cores left / (2
-    most cores) - GPUs left / (2 most GPUs))), where "most" means the largest number on any node.
+    Cores and GPUs count half each, as fractions of the most on any node. The score is floor(100 (1 - cores left / (2
+    most cores) - GPUs left / (2 most GPUs))).
     """
 
     purpose = "the node with the fewest cores and GPUs left"
@@ -170,7 +170,7 @@ class DotProduct(SharedPlacement):
     """The placement ``dot-product``: free resources as unlike the request as possible.
 
     It chooses the node with the smallest dot product of free and requested resources. Free and requested amounts are
-    fractions of the largest node's. The score is floor(100 (1 - (free cores x requested cores + free GPUs x requested
+    fractions of the most on any node. The score is floor(100 (1 - (free cores x requested cores + free GPUs x requested
     GPUs) / 2)).
     """
 

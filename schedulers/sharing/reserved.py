@@ -193,9 +193,9 @@ class FirstReserved:
         return found if found is not None and self._spares(job, found) else None
 
     def passes(self, job: SchedulerJob, takes: Takes) -> None:
-        """Record that a job starts now that ends after the shadow time.
+        """Record the start of a job that ends after the shadow time.
 
-        ``takes`` are then no longer free at that time.
+        Its tasks and GPUs per node, ``takes``, are then no longer free at the shadow time.
         """
         nodes, taken = self._shared.rows(job, takes)
         self._then[nodes] -= taken

@@ -187,7 +187,7 @@ class SlurmPolicy:
 
     @property
     def has_begun(self) -> bool:
-        """Whether there is a controller, as from the first decision on."""
+        """Whether the first decision was made, so that there is a controller."""
         return self._daemon is not None
 
     @property
@@ -384,7 +384,7 @@ class SlurmPolicy:
         return float(record.expected) if record is not None and record.expected else None
 
     def held_back_by(self, job: SchedulerJob) -> str | None:
-        """Return the reason that Slurm gives why a job waits.
+        """Return Slurm's reason why a job waits.
 
         Return None if Slurm gives none.
         """

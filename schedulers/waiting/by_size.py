@@ -92,7 +92,7 @@ class JobsOfSize:
     def first_shortest(self) -> tuple[Rank, SchedulerJob]:
         """Return the job, with its key, that occupies units for the least time.
 
-        If several do so for equally long, return the first of them in the queue.
+        Of several such jobs, return the first in the queue.
         """
         if self.shortest == inf:
             return self.first()
@@ -163,7 +163,7 @@ class SizeIndex:
         return found
 
     def units_needed(self, beyond: int, ends_by: float, now: float) -> int:
-        """Return how many units must be free at least so that one of the jobs can start.
+        """Return the fewest free units with which one of the jobs can start.
 
         A job that ends after ``ends_by`` (s) if started ``now`` needs ``beyond`` units more than its size.
         """

@@ -280,7 +280,7 @@ class ClassLimits(Kept):
     def let_in(self) -> list[SchedulerJob]:
         """Return the jobs kept out of the queue that may now join it.
 
-        They no longer count as kept out. Their number is as large as the limits of their classes allow.
+        As many jobs are returned as the limits of their classes allow. They no longer count as kept out.
         """
         found: list[SchedulerJob] = []
         now = self.pending

@@ -66,10 +66,10 @@ class SizeCounts:
 class WaitingQueue:
     """The queue of waiting jobs, sorted by their fixed ranks, ties by submission.
 
-    In a deep queue, an index by size finds the jobs that can start. If there are too many sizes, or for a pass under a
-    staircase, numpy arrays hold the jobs' sizes and the times that they occupy units, so that a pass takes a few array
-    operations. The arrays are updated when such a pass needs them; a shallow queue has none. A job that leaves from the
-    middle of the queue leaves a gap in the arrays. Gaps are closed when they outnumber the jobs.
+    In a deep queue, an index by size finds the jobs that can start. If there are too many sizes, or if limits depend on
+    jobs' ends (`Staircase`), numpy arrays hold the jobs' sizes and the times that they occupy units. A pass then takes
+    a few array operations. The arrays are updated when such a pass needs them; a shallow queue has none. A job that
+    leaves from the middle of the queue leaves a gap in the arrays. Gaps are closed when they outnumber the jobs.
 
     Args:
         order: a fixed order; a dynamic one needs a `MovingQueue`.

@@ -54,7 +54,7 @@ def check_host(host: str) -> None:
 
 
 def units_of_hosts(hosts: Sequence[str], machine: Machine, where: str) -> NodeSet:
-    """Return the units of hosts on a machine.
+    """Return the units of a machine that ``hosts`` names.
 
     A host is read as the first of these that applies: the name of a node (unless nodes have only numbers); a number or
     interval of units; a range of names such as ``n[001-096]``; a regular expression.

@@ -23,7 +23,7 @@ PERIODS: Final = {"DAY": DAY, "WEEK": WEEK}
 
 
 class TargetMode(Enum):
-    """The kind of a fairshare target, which the mark after its number gives."""
+    """The kind of a fairshare target, given by the mark after the number, such as 25+."""
 
     TARGET = ""
     FLOOR = "+"
@@ -131,7 +131,7 @@ class MauiSettings:
         return float(cast(float, self.values.get(name, PARAMETERS[name].default)))
 
     def text(self, name: str) -> str:
-        """Return the value of a parameter whose value is a choice."""
+        """Return the value of a parameter that accepts one of several words."""
         return str(self.values.get(name, PARAMETERS[name].default))
 
     def flag(self, name: str) -> bool:

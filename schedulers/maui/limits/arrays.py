@@ -25,8 +25,8 @@ JOB, UNITS, NODES = range(3)
 class Slots:
     """The limits on running jobs that apply to each combination of credentials.
 
-    A counter is the number of a limited credential, whose running jobs are counted. Each array has a column per
-    combination, and as many rows as any combination has limits. Counter 0 is unlimited.
+    Limited credentials are numbered from 1, and the number is called a counter. Counter 0 stands for no limit. Each
+    array has one column per combination, and one row for each of its limits.
     """
 
     def __init__(self) -> None:
@@ -122,8 +122,8 @@ class AllowedRows:
     def allowed(self, queue: MauiQueue, *, hard: bool) -> Bools:
         """Return for each row of the queue whether the limits allow its job to start.
 
-        With ``hard``, the hard limits apply, else the soft ones. Empty rows have any value. The caller must not write
-        to the array.
+        With ``hard``, the hard limits apply, else the soft ones. The values of empty rows have no meaning. The caller
+        must not write to the array.
         """
         self.follow(queue)
         return self._allowed[self._levels[-1] if hard else self._levels[0]][: queue.rows]

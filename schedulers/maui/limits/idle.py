@@ -25,8 +25,8 @@ class IdleRows:
     """The waiting jobs that MAXIJOB puts in the idle queue; one row per job.
 
     The limits are numbered from 1; a limit's number is called its counter. Counter 0 is for combinations of credentials
-    without a limit. If no combination has several limits, rows are chosen again only if a chosen job left the queue or
-    another job now ranks before it.
+    without a limit. If no combination has several limits, a limit's rows are chosen again only after a chosen job left
+    the queue, or when another job ranks before a chosen one.
     """
 
     def __init__(self) -> None:
@@ -61,11 +61,11 @@ class IdleRows:
     def considered(self, queue: MauiQueue, eligible: Bools, ranks: Floats, level: int, use: str) -> Bools:
         """Return for each row of the queue whether its job is in MAXIJOB's idle queue.
 
-        Only ``eligible`` rows can be.
+        Rows that are not ``eligible`` are never in it.
 
         Args:
             level: 0 for soft limits, 1 for hard limits.
-            use: the caller's purpose; the last result is kept for each.
+            use: name of the caller's purpose; the last result is kept per purpose.
         """
         if not self._single:
             return self._considered_by_several(queue, eligible, ranks, level)

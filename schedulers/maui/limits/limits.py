@@ -303,8 +303,8 @@ class Limits:
     def considered(self, queue: MauiQueue, eligible: Bools, ranks: Floats, *, hard: bool, use: str = "") -> Bools:
         """Return for each row of the queue whether MAXIJOB admits its job.
 
-        Only ``eligible`` rows are admitted: those ranked first for their credential. ``use`` names the caller's
-        purpose. The last result is kept per use, which makes the next call faster.
+        For each credential, the ``eligible`` rows that rank first are admitted. ``use`` names the caller's purpose. The
+        last result is kept per purpose, which makes the next call faster.
         """
         self._extend()
         return self._idle_rows.considered(queue, eligible, ranks, int(hard), use)

@@ -119,7 +119,7 @@ class MauiQueue:
     def restore(self, state: Sequence[Sequence[Any]], jobs: Mapping[str, SchedulerJob]) -> None:
         """Restore the state that the method `state` returned.
 
-        ``jobs`` has all jobs by id that wait or were just cancelled.
+        ``jobs`` is {id: job}, with the jobs that wait or were just cancelled.
         """
         for job_id, walltime, code, access, since, bypass, held in state:
             self.add(jobs[job_id], walltime=walltime, code=code, access=access, since=since)
@@ -186,9 +186,9 @@ class MauiQueue:
 
 
 class FixedColumn(Generic[_Scalar]):
-    """An array with a value per row of the queue that stays the same while a job waits.
+    """An array with one value per row of the queue.
 
-    Each value is computed only once.
+    A job's value stays the same while the job waits, so it is computed only once.
     """
 
     def __init__(self, kind: type[_Scalar]) -> None:

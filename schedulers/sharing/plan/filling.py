@@ -28,7 +28,7 @@ def fill(
         policy: ``firstfit`` tries them in this order, ``bestfit`` by descending value, and ``greedy`` starts the set
             with the largest sum of values among the sets tried.
         value: returns a job's value by Maui's BACKFILLMETRIC.
-        most: number of jobs to choose from: the first in ``items`` that each fit alone; 0: all jobs.
+        most: choose only among the first ``most`` jobs of ``items`` that each fit alone; 0: among all jobs.
         hold: reserves what a job takes, and returns a function that removes this reservation; returns None if the job
             does not fit now.
         start: starts a job if it fits.

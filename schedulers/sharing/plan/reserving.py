@@ -119,7 +119,7 @@ class ReservingOnNodes(KeepsBegins):
         policy: how other jobs are chosen: in the order of the queue (``firstfit``), by descending metric (``bestfit``),
             or the set with the largest sum of metrics among the sets tried (``greedy``).
         metric: a key of `METRICS`.
-        most: number of other jobs to choose from at a decision: the first that each fit alone; 0: all.
+        most: choose only among the first ``most`` other jobs that each fit alone; 0: among all.
     """
 
     _kept: ClassVar[tuple[str, ...]] = ("_begins",)

@@ -214,16 +214,16 @@ class NodeSlices:
         return found
 
     def enough_until(self, length: float, nodes: Ints, least: Ints) -> Ints:
-        """Return for each node until which slice enough is free for a job.
+        """Return for each node the first slice in which too little is free for a job.
 
-        The search begins ``length`` seconds from now.
+        Only slices that begin ``length`` seconds from now or later are searched.
 
         Args:
             least: the amounts that count as enough, for the first columns.
 
         Returns:
-            The first later slice in which the node has too little, or the number of slices; shape (nodes,). If no slice
-            begins that late, all values are 0.
+            The slice, or the number of slices if there is none; shape (nodes,). If no slice begins that late, all
+                values are 0.
         """
         after = int(np.searchsorted(self.begins, end_of(float(self._begins[0]), length)))
         free = self._table[self.order[after:]][:, nodes, : len(least)]

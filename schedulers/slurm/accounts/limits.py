@@ -50,9 +50,9 @@ class SlurmLimits:
         return [own, of_part] if "OverPartQOS" in own.settings.flags else [of_part, own]
 
     def before(self, job: SlurmJob) -> str:
-        """Return the reason to wait by the limits that do not depend on the chosen nodes.
+        """Return why a job must wait, by the limits that do not depend on the chosen nodes.
 
-        Return "" if none of these limits keeps the job waiting.
+        The result is one of Slurm's reasons; "" if none of these limits keeps the job waiting.
         """
         if self.idle or job.assoc < 0:
             return ""
@@ -103,9 +103,9 @@ class SlurmLimits:
         return ""
 
     def after(self, job: SlurmJob, tres: Tres) -> str:
-        """Return the reason to wait by the limits on the TRES ``tres`` of a job.
+        """Return why a job must wait, by the limits on its TRES ``tres``.
 
-        Return "" if none of these limits keeps the job waiting.
+        The result is one of Slurm's reasons; "" if none of these limits keeps the job waiting.
         """
         if self.idle or job.assoc < 0:
             return ""

@@ -32,10 +32,10 @@ def backfill_pass(
 
     Args:
         preempt: called with each victim and the job that needs the victim's nodes.
-        complete: whether the table of jobs is changed only if Slurm changes it. Otherwise it also counts as changed if
-            no job at the end of the queue may start now.
-        expects: whether to renew the expected starts of these jobs; ``complete`` implies it.
-        memory: results of the controller's earlier passes, which this pass updates. It changes no result.
+        complete: whether ``changed`` in the result is exactly Slurm's. Otherwise it is also true once no remaining job
+            may start.
+        expects: whether to renew the expected starts of the remaining jobs then; ``complete`` implies it.
+        memory: results of the controller's earlier passes, which this pass uses and updates to save time.
     """
     controller.reservations.advance(now)
     queue = build_queue(controller, now, backfill=True)

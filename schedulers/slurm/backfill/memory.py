@@ -22,7 +22,7 @@ class Found(Struct, frozen=True):
 
     Attributes:
         tested: whether enough nodes were open at some time, so that the job counts as tested.
-        delayed: whether reservations put the start off.
+        delayed: whether reservations delayed the start.
         chosen: the allocation at ``start``, or the last one tested if there is no start.
         start: earliest start, s; None: none.
         nodes: nodes open to a job that starts now.
@@ -107,7 +107,7 @@ class Memory:
         self._last = None
 
     def recall(self, *asked: Any) -> Any:
-        """Return what `keep` kept for these values; None if it is not valid."""
+        """Return the result that `keep` stored for the same values; None if none is valid."""
         if not self.usable:
             return None
         found = self._results.get((self.version, *asked))
@@ -123,7 +123,10 @@ class Memory:
             self._results[self.version, *asked] = (result, until)
 
     def reserved(self, reserved: Reserved, until: float) -> None:
-        """Record a reservation; it changes the table in the same way before ``until`` (s)."""
+        """Record a reservation that the present pass has made.
+
+        Before ``until`` (s), an equal reservation changes the table of open nodes in the same way.
+        """
         key = (self.version, reserved)
         found = self._after.get(key)
         if found is None or self._now >= found[1]:
@@ -133,9 +136,9 @@ class Memory:
         self._until = min(self._until, found[1])
 
     def recall_pass(self, queue: list[QueueEntry], *, complete: bool, expects: bool) -> BackfillResult | None:
-        """Return the result of the last pass if this pass would repeat it; otherwise None.
+        """Return the result of the last pass; None if this pass might have another result.
 
-        If so, set the same attributes of jobs as that pass did.
+        If there is a result, set the attributes of jobs that the last pass set.
         """
         last = self._last
         if last is None or not self.usable or self._now >= last.until or last.how != (complete, expects):

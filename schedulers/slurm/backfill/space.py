@@ -8,16 +8,16 @@ class Space:
 
     Each record is (begin, end, open nodes). A reservation splits records.
 
-    A table that is built at a later time by the same reservations differs in the begin of the first record and in the
-    end of the last one. Until the time ``until``, this changes no answer.
+    If a table is built later from the same reservations, its first record begins later and its last record ends later.
+    Before the time ``until``, this changes no answer.
 
     Attributes:
         begin, end: start and end of each record, s.
         open: set of the open nodes of each record.
         after: position of the next record; 0: none.
         window: time from now to the end of the last record, before rounding, s.
-        until: time before which the methods called since it was set give the same answers, s. The methods only lower
-            this value.
+        until: time (s) before which a table built later gives the same answers as the methods called since ``until``
+            was set. Each method may lower it.
     """
 
     __slots__ = ("_hint", "after", "begin", "end", "now", "open", "resolution", "until", "window")
@@ -88,9 +88,10 @@ class Space:
         return nodes, later
 
     def skip(self, start: int, limit: int, nodes: int, time: float) -> int:
-        """Return the last of the times to try that `open_between` returns from ``start`` on, before ``time`` (s).
+        """Return the last time to try before ``time`` (s), beginning with ``start``.
 
-        Return ``start`` if there is no such time.
+        `open_between` returns the next time to try after each one. Return ``start`` if the next one is not before
+        ``time``.
         """
         begins, ends, opens, after = self.begin, self.end, self.open, self.after
         at = self._first_after(start)

@@ -187,7 +187,8 @@ class SlurmJob:
         """Return the job that `state_of` saved.
 
         Args:
-            parse: computes again the attributes that follow from the job's texts, such as sets of nodes.
+            parse: computes the attributes that are not saved from the submitted texts, such as sets of nodes from
+                names.
         """
         job = cls(known["serial"], convert(known["sub"], Submission))
         for name, value in known.items():

@@ -99,18 +99,19 @@ class Selector(Protocol):
         """
 
     def starts_later(self, asked: NodesAsked, usable: int, running: Sequence[SlurmJob], time: int) -> bool:
-        """Return whether a job certainly starts later than ``time`` (s) on some of the ``usable`` nodes, or never.
+        """Return whether a job certainly cannot start at ``time`` (s) or earlier.
 
-        If so, every expected start that `expected` finds for it has the same number of CPUs.
+        Only the ``usable`` nodes count. If True, all starts that `expected` finds for the job have the same number of
+        CPUs.
 
         Args:
             running: all running jobs, ordered by the end of their limits.
         """
 
     def soonest(self, asked: NodesAsked, usable: int, running: Sequence[SlurmJob]) -> float:
-        """Return a time (s) before which a job certainly does not start on some of the ``usable`` nodes.
+        """Return a time (s) before which a job certainly does not start on ``usable`` nodes.
 
-        If it may start now, the time is -inf. For every earlier time, `starts_later` may return True.
+        If the job may start now, the time is -inf. For times before the returned one, `starts_later` returns True.
         """
 
     def ever(self, asked: NodesAsked) -> Alloc | None:

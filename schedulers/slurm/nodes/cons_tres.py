@@ -241,13 +241,16 @@ class ConsTres:
         return self._timeline
 
     def starts_later(self, asked: NodesAsked, usable: int, running: Sequence[SlurmJob], time: int) -> bool:
-        """Return whether the nodes have too few CPUs even after all jobs whose limits end by ``time``."""
+        """Return whether the nodes still have too few CPUs at ``time`` (s).
+
+        Running jobs are assumed to end at their limits.
+        """
         if self.shared or not self.is_plain(asked):
             return False
         return not self._enough(asked, array_of(usable & asked.nodes), self._times(running).free_at(time))
 
     def soonest(self, asked: NodesAsked, usable: int, running: Sequence[SlurmJob]) -> float:
-        """Return when the nodes have enough CPUs, as running jobs end at their limits."""
+        """Return when (s) the nodes have enough CPUs, if running jobs end at their limits."""
         if self.shared or not self.is_plain(asked):
             return -inf
         usable &= asked.nodes
@@ -478,8 +481,8 @@ class _Ahead:
 def whole_tasks(asked: NodesAsked, got: dict[int, int], able: Able) -> dict[int, int]:
     """Divide a job's tasks among the nodes of ``got``; return {node: CPUs}.
 
-    In order, each node gets as many whole tasks as fit, but at least one task is left for each later node. If they do
-    not fit, return ``got``.
+    In order, each node gets as many whole tasks as fit, but at least one task is left for each later node. If not all
+    tasks fit, or there is nothing to divide, return ``got``.
     """
     per_task = asked.cpus_per_task
     if asked.whole or per_task <= 1 or len(got) < 2:

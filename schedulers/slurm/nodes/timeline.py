@@ -52,13 +52,15 @@ class Timeline:
         self._soonest: dict[tuple[NodesAsked, int], float] = {}
 
     def free_at(self, time: float) -> Free:
-        """Return what is free after all jobs whose limits end at or before ``time`` (s)."""
+        """Return what is free once all jobs have ended whose limits end by ``time`` (s)."""
         return self.free_after(bisect_right(self._ends, time))
 
     def free_after(self, count: int) -> Free:
-        """Return what is free after the first ``count`` jobs have ended; the caller must not change it.
+        """Return what is free after the first ``count`` jobs have ended.
 
-        The nodes have no gres, and no jobs share CPUs.
+        The caller must not change the result.
+
+        Call it only if nodes have no gres and no jobs share CPUs.
         """
         found = self._free.get(count)
         if found is None:
@@ -85,9 +87,12 @@ class Timeline:
         return self._flat
 
     def soonest(self, asked: NodesAsked, usable: int, enough: Callable[[Free], bool]) -> float:
-        """Return the time (s) after whose jobs ``enough`` is true of what is free.
+        """Return the first time (s) at which the free resources pass the test ``enough``.
 
-        Return -inf if it is true now, inf if it is never true. Once it is true, it stays true.
+        Running jobs are assumed to end at their limits.
+
+        Return -inf if they pass it now, and inf if they never do. Once they pass it, they must do so at all later
+        times.
 
         Args:
             asked, usable: a request and the set of nodes on which ``enough`` depends.
@@ -105,9 +110,9 @@ class Timeline:
     def stops(self, usable: int, need: int = 0) -> Iterator[tuple[int, int, SlurmJob]]:
         """Yield the points at which an expected start is tested.
 
-        Each point is (jobs gone, jobs passed, last job gone). Jobs gone are those of the passed jobs that hold any of
-        the ``usable`` nodes. Each test follows a group of jobs that end within one period. The period is 30 s at first
-        and doubles before each test. Points at which fewer than ``need`` CPUs have become free are left out.
+        Each point is (number of ended jobs that held any of the ``usable`` nodes, number of all ended jobs, last ended
+        job). Each test follows a group of jobs that end within one period. The period is 30 s at first and doubles
+        before each test. Points at which fewer than ``need`` CPUs have become free are left out.
         """
         running, ends = self.running, self._ends
         if not running:

@@ -82,9 +82,10 @@ class Tree:
         return line
 
     def compared(self, one: int, other: int, left: int, counts: Sequence[int]) -> int:
-        """Return 1 if a switch is better than another, -1 if it is worse, else 0.
+        """Return 1 if switch ``one`` is better than ``other``, -1 if it is worse, else 0.
 
-        If both have enough nodes, the one with fewer is better. If neither has, the switches above decide.
+        If both have enough nodes, the one with fewer nodes is better. If neither has enough, the switches above them
+        are compared.
 
         Args:
             left: nodes that a job still needs.
@@ -106,7 +107,7 @@ class Tree:
     def pick(self, asked: NodesAsked, idle: int, cpus: Sequence[int]) -> int:
         """Return the idle nodes that a job gets as a whole; 0 if it does not fit below one switch.
 
-        Nodes of the lowest weights are used with which some switch has enough of them.
+        Nodes of lower weight are preferred. Heavier nodes are used only if no switch has enough lighter ones.
 
         Args:
             cpus: CPUs of each node of the machine.

@@ -10,14 +10,16 @@ from pipistrelle.schedulers.slurm.nodes.tree import Tree
 
 
 def below_top_switch(tree: Tree, asked: NodesAsked, nodes: Able, weights: NDArray[np.int64]) -> dict[int, int] | None:
-    """Return {node: CPUs} for a job; None if the job does not fit below one switch, {} if below too many leaf switches.
+    """Return {node: CPUs} for a job, with all nodes below one switch.
 
-    As in slurmctld, the result may have more nodes than ``asked.max_nodes``. Then the job cannot start.
+    Return None if the job does not fit below one switch, and {} if it would use too many leaf switches. As in
+    slurmctld, the result may have more nodes than ``asked.max_nodes``. Then the job cannot start.
 
-    Of the switches with enough nodes, the highest is used that has nodes of the lowest weight. Below it, groups of
-    nodes of equal weight are added, the lightest first, until they suffice. All nodes of the lighter groups are taken.
-    The rest comes from the last group: first below leaf switches that are in use, then from further leaf switches.
-    A near leaf switch with the fewest nodes that suffice is best, or else one with the most nodes.
+    Among the switches with enough nodes, the highest one that has nodes of the lowest weight is used. Nodes below it
+    are grouped by weight, and the lightest groups that suffice are used. All nodes of these groups are taken, except
+    that the last group only gives what is still needed. In the last group, nodes below leaf switches that are already
+    in use come first, then those of further leaf switches. A near leaf switch with the fewest nodes that suffice is
+    best, or else one with the most nodes.
 
     Args:
         nodes: the nodes on which the job could run, and the CPUs that it could use on each.

@@ -108,7 +108,10 @@ class SlurmReservations:
         return next((one for one in self.all if one.settings.name == name), None)
 
     def refusal(self, job: SlurmJob) -> str:
-        """Return why the reservation that a job names refuses it; "" if it does not, or is not made yet."""
+        """Return why a job may not use the reservation that it names; "" if it may.
+
+        Also return "" if the reservation is not created yet.
+        """
         name = job.reservation
         if not name or "," in name or any(one.name == name for one in self.waiting):
             return ""
@@ -122,7 +125,8 @@ class SlurmReservations:
 
         Returns (set of nodes that the job may use, whether reservations exclude any nodes, start (s)).
 
-        The start is ``when``, or later if all nodes, or nodes that the job requires, are reserved until then.
+        If a reservation during the job's run has all nodes, or nodes that the job requires, the start is after this
+        reservation. Otherwise it is ``when``.
 
         Args:
             when: earliest start, s.
