@@ -8,9 +8,10 @@ import heapq
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import inf
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pipistrelle.platforms.naming.hostlists import compressed, expanded
 from pipistrelle.protocol.base.errors import PipistrelleError
@@ -69,6 +70,25 @@ _BEGIN: Final = re.compile(r"now\+(\d{1,12})")
 _IDS: Final = re.compile(r"(?<=[:])(\d+)(?:_(\d+))?")
 
 
+class RecordedDetails(NamedTuple):
+    """What a recording shows of slurmctld's surroundings.
+
+    Attributes:
+        late: {id of a job in the workload: how much later than the server a node reports its end (s)}.
+        delays: {id: how long its nodes take to answer that nothing is left of the job (s)}.
+        holds: times (s), and how long slurmctld's main loop stands still from then on (s).
+        commands: times (s), and commands of Slurm that are given then.
+    """
+
+    late: Mapping[str, float] = MappingProxyType({})
+    delays: Mapping[str, float] = MappingProxyType({})
+    holds: Sequence[tuple[float, float]] = ()
+    commands: Sequence[tuple[float, Sequence[str]]] = ()
+
+
+_NOTHING: Final = RecordedDetails()
+
+
 class Bridge:
     """The scheduler ``slurmctld``: it answers the server's notices with the decisions of an unmodified slurmctld.
 
@@ -76,7 +96,7 @@ class Bridge:
         config: the cluster's slurm.conf.
         prefix: the folder in which Slurm is installed; None: the programs in the PATH.
         accounting: files of associations and QOS.
-        delays: {number of a job in Slurm: how long its nodes take to answer that nothing is left of it (s)}.
+        recorded: details of a recording that the run repeats.
         lead: how long before time 0 slurmctld starts (s).
     """
 
@@ -86,10 +106,10 @@ class Bridge:
         *,
         prefix: str | None = None,
         accounting: Sequence[str] = (),
-        delays: Mapping[int, float] = MappingProxyType({}),
+        recorded: RecordedDetails = _NOTHING,
         lead: int = LEAD_S,
     ) -> None:
-        self._config, self._prefix, self._accounting, self._delays = config, prefix, accounting, delays
+        self._config, self._prefix, self._accounting, self._recorded = config, prefix, accounting, recorded
         self._start = (EPOCH_S - lead) * NANOSECONDS
         self._slurm: Slurmctld | None = None
         self.ended: SimulationEndsData | None = None
@@ -287,6 +307,8 @@ class Bridge:
             self._held_gpus[number] = held
         self._numbers[job.id] = number
         self._running.add(number)
+        if delay := self._recorded.delays.get(_bare(job.id)):
+            self.slurm.nodes.delays[number] = round(delay * NANOSECONDS)
         self._decide(ExecuteJob, ExecuteJobData(job.id, str(NodeSet.of(units)), None, takes))
 
     def _struck(self, number: int, state: int) -> None:
@@ -304,8 +326,12 @@ class Bridge:
             else:
                 self._decide(KillJob, KillJobData((job.id,), "ended by slurmctld"))
             del self._numbers[job.id]
-        nodes.script_ended(number, 15)
-        self._later(_EPILOG, lambda: nodes.epilog_ended(number, node))
+
+        def end() -> None:
+            self._end_script(number, 15)
+            nodes.epilog_ended(number, node)
+
+        self._later(_EPILOG, end)
 
     def _release(self, number: int) -> None:
         self._running.discard(number)
@@ -324,7 +350,6 @@ class Bridge:
             self._gpus |= {unit: list(range(gpus)) for unit in numbers}
         self._slurm = Slurmctld(self._config, self._start, self._prefix, self._accounting)
         self._slurm.nodes.later = self._later
-        self._slurm.nodes.delays = {number: round(delay * NANOSECONDS) for number, delay in self._delays.items()}
         for remark in self._slurm.remarks:
             logger().warning("{}", remark)
         missing = [node.name for node, _ in self._slurm.cluster if node.name not in units]
@@ -338,6 +363,16 @@ class Bridge:
         self._units = units
         self._names = {unit: name for name, unit in units.items()}
         self._slurm.advance(EPOCH_S * NANOSECONDS)
+        begun = self._time(self._slurm.time.now)
+        for at, length in self._recorded.holds:
+            self._later(round((at - begun) * NANOSECONDS), partial(self._slurm.hold, round(length * NANOSECONDS)))
+        for at, words in self._recorded.commands:
+            self._later(round((at - begun) * NANOSECONDS), partial(self._command, words))
+
+    def _command(self, words: Sequence[str]) -> None:
+        code, said = self.slurm.command(words)
+        if code:
+            raise PolicyFailed("slurmctld refused a recorded command", where=" ".join(words), found=said.strip())
 
     def _submit_all(self, jobs: list[JobDescription]) -> None:
         """Submit jobs; tasks of an array that the server submits at once become one array."""
@@ -366,7 +401,7 @@ class Bridge:
             return
         self._jobs[found] = job
         self._numbers[job.id] = found
-        self._named.setdefault(_first(job.id).partition("!")[2], str(found))
+        self._named.setdefault(_bare(job.id), str(found))
         if begin := _BEGIN.match(job.options.get("begin", "")):
             self._eligible = max(self._eligible, self._time(self.slurm.time.now) + float(begin[1]))
 
@@ -386,8 +421,7 @@ class Bridge:
         self._named[array] = str(found)
         for one in tasks:
             self._numbers[one.id] = found
-            name = _first(one.id).partition("!")[2]
-            self._named.setdefault(name, f"{found}_{one.options['array-task']}")
+            self._named.setdefault(_bare(one.id), f"{found}_{one.options['array-task']}")
 
     def _dependency(self, text: str) -> str:
         """Return a dependency with the workload's job ids replaced by Slurm's job numbers."""
@@ -415,7 +449,15 @@ class Bridge:
             self.slurm.command(["scancel", str(number)])
         else:
             code = event.data.return_code
-            self.slurm.nodes.script_ended(number, (code & 0xFF or 1) << 8 if state == "COMPLETED_FAILED" else 0)
+            status = (code & 0xFF or 1) << 8 if state == "COMPLETED_FAILED" else 0
+            if late := self._recorded.late.get(_bare(job_id)):
+                self._later(round(late * NANOSECONDS), partial(self._end_script, number, status))
+            else:
+                self._end_script(number, status)
+
+    def _end_script(self, number: int, status: int) -> None:
+        if number in self.slurm.nodes.running:  # else it has ended in the meantime
+            self.slurm.nodes.script_ended(number, status)
 
     def _cancel(self, job_id: str) -> None:
         number = self._numbers.pop(job_id, None)
@@ -484,3 +526,8 @@ class Bridge:
 def _first(job_id: str) -> str:
     """Return the id of a job's first attempt, which is ``job_id`` without the attempt's number."""
     return job_id.rpartition("#")[0] or job_id
+
+
+def _bare(job_id: str) -> str:
+    """Return a job's id in the workload, without the workload's prefix and the attempt's number."""
+    return _first(job_id).partition("!")[2]

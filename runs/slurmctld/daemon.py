@@ -121,6 +121,10 @@ class Slurmctld:
             if self.time.reached:
                 return
 
+    def hold(self, length: int) -> None:
+        """Hold up slurmctld's main loop for ``length`` ns."""
+        self.time.hold(self._daemon.pid, length)
+
     def check(self) -> None:
         """Raise VirtualTimeError if slurmctld has ended."""
         code = self._daemon.poll()

@@ -2,7 +2,7 @@
 
 import select
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -13,9 +13,10 @@ from pipistrelle.runs.slurmctld.virtual_time import NANOSECONDS, VirtualTime
 from pipistrelle.runs.slurmctld.wire import Launch, Message
 
 _BACKLOG: Final = 4096
-#: how long slurmctld's answer may take, and the time after which it is looked for again (ns, virtual)
+#: how long slurmctld's answer may take, and the shortest and longest time after which it is looked for (ns, virtual)
 _PATIENCE: Final = 100 * NANOSECONDS
-_AGAIN: Final = NANOSECONDS // 100
+_SOON: Final = 1000
+_LATER: Final = NANOSECONDS // 100
 _CHUNK: Final = 1 << 16
 
 
@@ -45,11 +46,13 @@ class StandIn:
         self._open: list[tuple[int, socket.socket, bytearray]] = []
         #: jobs with a running script: {number: its first node}
         self.running: dict[int, str] = {}
+        #: those of them that slurmctld ends
+        self._ending: set[int] = set()
         #: what slurmctld did since `take_starts` and `take_struck`
         self._starts: list[Launch] = []
         self._struck: list[Struck] = []
         #: {number of a job: how long its nodes take to answer that nothing is left of it (ns)}; others answer at once
-        self.delays: Mapping[int, int] = {}
+        self.delays: dict[int, int] = {}
         #: calls a function after some virtual time (ns)
         self.later: Callable[[int, Callable[[], None]], None] = lambda delay, action: action()
         #: nodes that were asked to register
@@ -109,6 +112,7 @@ class StandIn:
     def script_ended(self, job_id: int, code: int) -> None:
         """Report to slurmctld that a job's script has ended; ``code`` is its exit status."""
         node = self.running.pop(job_id)
+        self._ending.discard(job_id)
         self._send(wire.SCRIPT_ENDED, wire.script_ended(job_id, code, node))
 
     def epilog_ended(self, job_id: int, node: str) -> None:
@@ -161,7 +165,9 @@ class StandIn:
         elif message.kind in wire.ENDING:
             job_id, state = wire.ended_job(message.body)
             if self.running.get(job_id) == node:
-                self._struck.append(Struck(job_id, state))
+                if job_id not in self._ending:  # slurmctld may say it twice
+                    self._ending.add(job_id)
+                    self._struck.append(Struck(job_id, state))
             else:
                 body = wire.result(wire.NOTHING_LEFT)
                 if delay := self.delays.get(job_id, 0):
@@ -184,7 +190,7 @@ class StandIn:
     def _send(self, kind: int, body: bytes, *, answered: bool = True) -> None:
         """Send a message to slurmctld and wait for its answer, or raise VirtualTimeError."""
         time, got = self._time, bytearray()
-        last = time.now + _PATIENCE
+        last, step = time.now + _PATIENCE, _SOON
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             try:
                 connection.connect(self._address(CONTROLLER_PORT))
@@ -198,7 +204,8 @@ class StandIn:
                     except BlockingIOError:
                         if time.now >= last:
                             break
-                        time.run(time.now + _AGAIN)  # it waits for something
+                        time.run(time.now + step)  # its thread sleeps for a microsecond, or waits for something
+                        step = min(10 * step, _LATER)
                         continue
                     if not more:
                         break

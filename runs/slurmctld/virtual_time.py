@@ -154,6 +154,10 @@ class VirtualTime:
         """
         self._conductor.tell(f"ports {first} {last}")
 
+    def hold(self, pid: int, length: int) -> None:
+        """Let the first thread of a process, which sleeps, sleep longer by ``length`` ns."""
+        self._conductor.tell(f"hold {pid} {length}")
+
     def settle(self) -> None:
         """Wait until all programs are idle."""
         self._conductor.ask("settle")

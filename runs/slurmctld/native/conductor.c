@@ -7,7 +7,8 @@
      run NS CALLS    let time pass until NS; stop early when there have been other than CALLS calls, and all threads wait
      until PID NS CALLS   enter PID and do as run, but only until PID has ended
      settle          let all threads run at the present time until they wait
-   Each command but ports and enter is answered by a line "now NS CALLS REACHED"; REACHED is 0 if `run` stopped early.
+     hold PID NS     let the first thread of a process wait longer for its deadline, by NS
+   Each command but ports, enter and hold is answered by a line "now NS CALLS REACHED"; REACHED is 0 if `run` stopped early.
    "stuck PID TID STATE" says that a thread keeps its turn, and ends the conductor. */
 #define _GNU_SOURCE
 #include "clock.h"
@@ -265,6 +266,12 @@ static int enter(int pid) {
     fprintf(stderr, "pipistrelle: too many threads in virtual time\n");
     return 0;
 }
+static void hold(int pid, int64_t length) {
+    for (uint32_t i = 0; i < S->top; i++) {
+        struct thread *t = &S->thread[i];
+        if (t->state == WAITS && t->pid == pid && t->tid == pid && t->deadline != NEVER) t->deadline += length;
+    }
+}
 static void answer(int reached) {
     printf("now %lld %u %d\n", (long long)S->now, S->calls, reached);
     fflush(stdout);
@@ -293,6 +300,8 @@ int main(int argc, char **argv) {
             S->first_port = place, S->last_port = last;
         else if (sscanf(line, "enter %u", &place) == 1) {
             if (!enter(place)) break;
+        } else if (sscanf(line, "hold %u %lld", &place, &value) == 2) {
+            hold(place, value);
         } else if (!strncmp(line, "settle", 6)) {
             S->limit = INT64_MIN;
             S->stop_calls = S->calls;

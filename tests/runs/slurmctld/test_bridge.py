@@ -6,7 +6,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
+from contextlib import AbstractContextManager, closing, nullcontext
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,12 +16,13 @@ import pytest
 
 from pipistrelle.protocol.base.errors import InputError, PipistrelleError
 from pipistrelle.runs.description.spec import RunSpec
-from pipistrelle.runs.execution.connection import InProcess, WithChild
+from pipistrelle.runs.execution.connection import InProcess, Listening, WithChild
 from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.runs.slurmctld import installation
-from pipistrelle.runs.slurmctld.bridge import EPOCH_S
+from pipistrelle.runs.slurmctld.bridge import EPOCH_S, Bridge, RecordedDetails
 from pipistrelle.runs.slurmctld.daemon import Slurmctld
 from pipistrelle.runs.slurmctld.virtual_time import NANOSECONDS
+from pipistrelle.schedulers.wire.native import ServerAddress, serve_simulation
 
 
 def is_absent() -> str:
@@ -169,6 +172,47 @@ def test_maintenance_becomes_a_reservation(tmp_path: Path) -> None:
     assert {row["final_state"] for row in found.values()} == {"COMPLETED_SUCCESSFULLY"}
     assert float(found["2"]["starting_time"]) < 150
     assert 1800 <= float(found["1"]["starting_time"]) < 1900
+
+
+@needs_slurm
+def test_details_of_a_recording_are_repeated(tmp_path: Path) -> None:
+    """Nodes report ends late, the main loop stands still, and commands are given at their times."""
+    jobs = job(1, 10, 100, 4) + job(2, 20, 100, 4) + job(3, 30, 100, 4) + job(4, 40, 100, 4)
+    spec = spec_of(
+        tmp_path, jobs, conf=CONF.replace("SchedulerParameters=bf_interval=30", "SchedulerType=sched/builtin")
+    )
+    recorded = RecordedDetails(
+        late={"1": 50.0},
+        delays={"2": 5.0},
+        holds=[(595.05, 40.0)],
+        commands=[(50.0, ["scontrol", "update", "JobId=4", "StartTime=now+550"])],
+    )
+    bridge = Bridge(str(tmp_path / "slurm.conf"), recorded=recorded)
+
+    def serve(endpoint: str) -> None:
+        with closing(bridge):
+            serve_simulation(bridge, ServerAddress(endpoint), hello_timeout=30.0, report=lambda text: None)
+
+    def announce(endpoint: str) -> AbstractContextManager[None]:
+        threading.Thread(target=serve, args=(endpoint,), daemon=True).start()
+        return nullcontext()
+
+    run(spec, RunOptions(connection=Listening(announce=announce), out=tmp_path / "out"))
+    begun = {name: time for name, (time, _) in starts(tmp_path / "out").items()}
+    assert begun["1"] + 150 <= begun["2"] <= begun["1"] + 153, begun
+    assert begun["2"] + 105 <= begun["3"] <= begun["2"] + 110, begun
+    assert 635 <= begun["4"] <= 640, begun
+
+
+@pytest.mark.slow
+@needs_slurm
+@pytest.mark.parametrize(("name", "equal"), [("a", 170), ("b", 179), ("c", 230), ("d", 199), ("f", 105)])
+def test_recorded_jobs_start_as_recorded(slurm22_dir: Path, name: str, equal: int) -> None:
+    """A run that repeats a recording's details has its starts; docs/how-to/slurmctld.md explains those that differ."""
+    program = Path(__file__).parents[3] / "benchmarks" / "slurmctld_recordings.py"
+    command = [sys.executable, str(program), str(slurm22_dir / name)]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert int(text.split()[1]) >= equal, text
 
 
 ACCOUNTING = """add account bio Fairshare=20 MaxJobs=1

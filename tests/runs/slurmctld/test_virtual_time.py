@@ -100,6 +100,19 @@ def test_clock_stops_at_the_time_asked_for() -> None:
 
 
 @needs_compiler
+def test_held_program_sleeps_longer() -> None:
+    """`hold` moves the end of a sleep that has begun, and no later sleep."""
+    with VirtualTime(START) as time:
+        program = time.start(["sh", "-c", "exec sleep 100"], ENV)
+        time.run(START + 50 * NANOSECONDS)
+        time.hold(program.pid, 30 * NANOSECONDS)
+        time.run(START + 129 * NANOSECONDS)
+        assert program.poll() is None
+        time.run(START + 131 * NANOSECONDS)
+        assert program.wait(10) == 0
+
+
+@needs_compiler
 def test_programs_talk_over_tcp_of_their_own() -> None:
     """Two programs see a TCP connection on the loopback; another run may use the same port at the same time."""
     with VirtualTime(START) as one, VirtualTime(START + HOUR) as other:
