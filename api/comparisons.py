@@ -130,9 +130,9 @@ class JobExplanation:
 
     @property
     def timeline(self) -> Table:
-        """What kept the job waiting, in periods.
+        """What kept the job waiting, period by period.
 
-        The table has one row per period with the same limit. Times are in seconds.
+        The table has one row per period in which the same limit kept the job waiting. Times are in seconds.
         """
         names = ("begin", "end", "limit", "detail")
         return Table.of([{name: getattr(one, name) for name in names} for one in self._stretches])

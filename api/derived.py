@@ -36,11 +36,11 @@ def attempts_of(jobs: Table) -> Table:
 
 
 def use_of(takes: Table, jobs: Table, resource: str, until: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Compute how much of a resource of shared nodes jobs hold over time.
+    """Compute how much of a resource jobs hold on shared nodes, over time.
 
     Args:
         takes, jobs: the tables of a run.
-        until: end of the jobs that had not ended (s).
+        until: time (s) until which unfinished jobs hold the resource.
 
     Returns:
         The ascending times (s) at which the amount changes, and the amount from each of them on.

@@ -77,7 +77,7 @@ class Plots:
         The share is in percent of all units.
 
         Args:
-            resource: draw the share of this resource of shared nodes that jobs hold, such as ``memory`` or ``gpu``.
+            resource: a resource of shared nodes, such as ``memory`` or ``gpu``: draw the share of it that jobs hold.
             days: length of a period, in days; 0 draws every change.
 
         Raises:

@@ -265,8 +265,8 @@ class StudyResults:
     ) -> "Axes":
         """Draw the means of a metric as bars with confidence intervals.
 
-        The matplotlib axes are returned. Means of fewer trials are hatched and counted. `picture` offers more kinds of
-        pictures, and embeds fonts as papers need them.
+        The matplotlib axes are returned. If a mean leaves out trials, its bar is hatched and shows how many trials it
+        has. `picture` offers more kinds of pictures, and embeds fonts as papers need them.
 
         Args:
             metric: a column of `trials`.

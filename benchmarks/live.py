@@ -6,7 +6,8 @@ with a terminal view that another process reads, and with a page that one viewer
     time with the view / time without
 
 for wall time and for processor time of this process, including the page's thread. Ratios are medians over the
-repetitions. Processor time is more reliable on a busy machine. The exit code is 1 if its ratio exceeds the limit.
+repetitions. On a busy machine, processor time is more reliable than wall time. The exit code is 1 if the ratio of
+processor times exceeds the limit.
 
     python benchmarks/live.py LOG.swf.gz [--platform kth-sp2] [--over-ipc] [--repeat 5] [--limit 1.10]
 """

@@ -51,7 +51,7 @@ class JobDescription(Struct, frozen=True, omit_defaults=True, gc=False):
     without them it may use any units. ``recorded_start`` and ``recorded_nodes`` are the job's start and nodes in the
     log (feature ``recorded``). If the recorded start is unknown, or too few units were free then, ``recorded_room`` is
     the first time at which enough units were free. On a machine whose nodes have resources (feature ``resources``),
-    ``res`` is the least number of nodes, and ``request`` says what the job takes of them. ``options`` are the
+    ``res`` is the least number of nodes, and ``request`` says what the job takes on them. ``options`` are the
     submission's options (feature ``options``), such as ``begin`` and ``nice``.
     """
 

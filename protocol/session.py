@@ -249,10 +249,7 @@ class ServerSession(_Session):
         self.state, self.seq = self._after("NOTICE", LocalProtocolError), seq
 
     def answered(self) -> None:
-        """Record that the last notice was answered, by a reply equal to that in another session.
-
-        The reply is not decoded.
-        """
+        """Record the reply to the last notice without decoding it, because it equals that of another session."""
         self.state = self._after("REPLY", RemoteProtocolError)
 
     def refuse(self, refused: Refused) -> bytes:

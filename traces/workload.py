@@ -95,7 +95,7 @@ class Workload:
             nodes, in Slurm's syntax: ``gpu_model=a100&nvlink``), ``node_list`` (nodes that the job got:
             ``n[001-004],n007``), ``options`` (options of sbatch that only the scheduler uses: ``--begin=now+90
             --nice=50``).
-        requests: what each job takes of shared nodes, length n. The entry None means ``size`` processors. None instead
+        requests: what each job takes on shared nodes, length n. The entry None means ``size`` processors. None instead
             of the list means that no job has a request.
         epoch: Unix time (s) of time 0, or None.
         timezone: the machine's time zone, e.g. ``Europe/Stockholm``, or None.

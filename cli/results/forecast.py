@@ -51,7 +51,7 @@ def _files(name: str, text: str) -> Callable[[Any], Any]:
     default=100,
     show_default=True,
     metavar="N",
-    help="With --history: number of simulations, each with other random run times.",
+    help="With --history: number of simulations, each with different random run times.",
 )
 @click.option(
     "--seed",
@@ -100,7 +100,7 @@ def command(
     """Forecast when and where the pending jobs of a live Slurm cluster start.
 
     The files are outputs of Slurm's commands, as text or with --json. The command recognises each file by its content.
-    Running jobs stay on their nodes. With --history, each job uses a random share of its time limit, drawn from the
+    Running jobs stay on their nodes. With --history, each job runs for a random share of its time limit, drawn from the
     shares that past jobs of the same user used. Without --history, all jobs run to their time limits.
 
     \b

@@ -33,7 +33,8 @@ def command(folder: Path, as_json: bool, as_csv: Path | None, page: Path | None)
     2. All jobs are simulated, beginning with an empty machine, and their
        starts are compared. How long nodes stay busy after the end of
        each job is taken from the recording.
-    3. As 2, but this time is modelled, as in 'pipistrelle run'.
+    3. As 2, but how long nodes stay busy is modelled, as in
+       'pipistrelle run'.
 
     \b
     pipistrelle slurm check recording --page check.html

@@ -67,9 +67,9 @@ _UNTIL: Final = {
 }
 _POOLS: Final = {
     "partition_pools": (
-        "PARTITION=POOL\tRun jobs of PARTITION only on nodes of POOL ('2=gpu|old': two pools); repeatable."
+        "PARTITION=POOL\tRun jobs of PARTITION only on nodes of POOL ('2=gpu|old': of either pool); repeatable."
     ),
-    "cancellations": "Jobs that were cancelled while queued: queue them until then (keep), or leave them out (drop).",
+    "cancellations": "Jobs that were cancelled while queued: submit and cancel them (keep), or leave them out (drop).",
     "ignore_constraints": "Ignore which nodes jobs request: every job can run on any node.",
 }
 _STRICT: Final = {

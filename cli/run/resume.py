@@ -85,9 +85,9 @@ def command(
     """Continue an interrupted run from its last snapshot.
 
     A snapshot is the saved state of a run; 'pipistrelle run --snapshot-every TIME' saves some. FOLDER is the output
-    folder of the run, or one of the snapshots in it. After 'pipistrelle-batsim --export PREFIX', it is PREFIX. The
-    inputs must not have changed. The outputs are the same as without the interruption. If the scheduler ran in another
-    terminal, start it again.
+    folder of the run, or one of the snapshots in it. For a run of 'pipistrelle-batsim --export PREFIX', FOLDER is
+    PREFIX. The inputs must not have changed. The outputs are the same as without the interruption. If the scheduler ran
+    in another terminal, start it again.
 
     To continue with another scheduler, give --scheduler or options for its parts, and a new folder with --out.
     With --serve, the run waits until a scheduler connects.

@@ -49,7 +49,7 @@ _MEASURES: Final = ("mean", "median", "deviation", "mean_absolute")
     help="Time step: interval at which the scheduler decides, such as 60s; repeatable.",
 )
 @click.option(
-    "--warm-up", default="7d", metavar="TIME", help="Time before each week; it is simulated, too, but not reported."
+    "--warm-up", default="7d", metavar="TIME", help="Time before each week that is also simulated, but not reported."
 )
 @all_json_option
 @csv_option("Also write a CSV file: the errors of waits, one line per simulation.")

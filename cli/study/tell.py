@@ -137,7 +137,7 @@ by_option = click.option(
     "--at",
     metavar="VALUE",
     show_default="the smallest value of --x",
-    help="Where to read the metric that the other curves must reach: a value of --x.",
+    help="Value of --x: print where the other curves reach the metric that each curve has there.",
 )
 @where_option
 @level_option

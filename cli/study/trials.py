@@ -52,7 +52,7 @@ where_option: Final = click.option(
     metavar="AXIS=VALUE",
     multiple=True,
     callback=_conditions,
-    help="Use only simulations with this value: AXIS is a varied parameter, as in policy=easy; repeatable.",
+    help="Use only simulations with AXIS=VALUE, such as policy=easy (AXIS is a varied parameter); repeatable.",
 )
 metrics_option: Final = click.option(
     "--metric",

@@ -39,7 +39,7 @@ class Durations(Protocol):
         """
 
     def scaled(self, factor: float) -> "Durations":
-        """Return the distribution of this distribution's times multiplied by `factor`."""
+        """Return the distribution with all times multiplied by `factor`."""
 
     def __str__(self) -> str:
         """Return the distribution as text; the inverse of `parse_durations`."""

@@ -71,7 +71,7 @@ class NodeCounts:
         return self.take(units, wanted)
 
     def take(self, units: NodeSet, wanted: Ints) -> NodeSet:
-        """Return the ``wanted[node]`` units of ``units`` with the lowest numbers on each node, all together."""
+        """Return the lowest units of each node, ``wanted[node]`` of its ``units``, as one set."""
         there = numbers(units)
         node = self.node[there]
         # Units and their nodes ascend, so a unit's rank in its node is its distance from the first unit of the node.

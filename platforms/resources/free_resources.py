@@ -199,7 +199,10 @@ def _text(resource: str, amount: int) -> str:
 
 
 def amounts_of(of: SharedNodes | FreeResources) -> dict[str, Amounts]:
-    """Return {resource: amount on each node, shape (nodes,)}: the total for `SharedNodes`, else what is free."""
+    """Return {resource: amount on each node, shape (nodes,)}.
+
+    The amounts are what the nodes have (for `SharedNodes`), or what is free (for `FreeResources`).
+    """
     nodes = of if isinstance(of, SharedNodes) else of.nodes
     found = {name: of.amounts[:, column] for column, name in enumerate(nodes.resources)}
     return {**found, GPU: of.gpus.sum(axis=1)} if nodes.gpus.any() else found

@@ -6,7 +6,7 @@ from pipistrelle.protocol.resources.amounts import MILLI
 
 
 class OneNodeRequest(NamedTuple):
-    """The resources that a request takes of one node, in base units.
+    """The resources that a request takes on one node, in base units.
 
     Attributes:
         amounts: one amount for each of the nodes' resources, in their order.

@@ -26,7 +26,7 @@ _MOST_SEEN: Final = 4096
 
 
 class Take(NamedTuple):
-    """What a job takes of one node: the number of its tasks there, and the numbers of its GPUs there."""
+    """What a job takes on one node: the number of its tasks there, and the numbers of its GPUs there."""
 
     node: int
     tasks: int
@@ -113,7 +113,7 @@ class Shape:
 
     @property
     def share(self) -> int:
-        """What the job takes of each of its GPUs, in thousandths."""
+        """The share of each of its GPUs that the job takes, in thousandths."""
         return MILLI if self.request.exclusive else self.request.gpu_share
 
     @cached_property
@@ -125,19 +125,19 @@ class Shape:
 
     @cached_property
     def least(self) -> Amounts:
-        """The least amounts that the job takes of one node, shape (resources,); 0 if the job is exclusive."""
+        """The least amounts that the job takes on one node, shape (resources,); 0 if the job is exclusive."""
         if self.request.exclusive:
             return np.zeros(len(self._nodes.resources), dtype=np.int64)
         return self._per_node + self.fewest * self._per_task + self._gpus_at_least * self._per_gpu
 
     @property
     def parts(self) -> tuple[Amounts, Amounts, int]:
-        """(Amounts that the job takes of each node regardless of tasks, more amounts per task, most tasks per node)."""
+        """The amounts that the job takes per node and, in addition, per task, and its most tasks per node."""
         return self._per_node + self._gpus_at_least * self._per_gpu, self._per_task, self._cap
 
     @cached_property
     def total(self) -> Amounts:
-        """The least amounts that the job takes of all its nodes together, shape (resources + 1,).
+        """The least amounts that the job takes on all its nodes together, shape (resources + 1,).
 
         GPUs come last, in thousandths. All amounts are 0 if the job is exclusive.
         """
@@ -152,7 +152,7 @@ class Shape:
 
     @cached_property
     def single(self) -> OneNodeRequest | None:
-        """What the job takes of its node, if it has only one; None if it may have more nodes, or is exclusive."""
+        """What the job takes on its node, if it has only one; None if it may have more nodes, or is exclusive."""
         if self.high > 1 or self.request.exclusive:
             return None
         tasks = self.exact if self.tasks is None else self.tasks
@@ -160,7 +160,7 @@ class Shape:
 
     @cached_property
     def least_gpus(self) -> int:
-        """The least number of GPUs that the job takes of one node; 0 if the job is exclusive."""
+        """The least number of GPUs that the job takes on one node; 0 if the job is exclusive."""
         request = self.request
         if request.exclusive:
             return 0
@@ -232,7 +232,7 @@ class Shape:
         return found
 
     def on_one(self, node: int, gpus: Amounts) -> tuple[Take, ...]:
-        """Return what a job that has only one node (see `single`) takes of this node.
+        """Return what a job that has only one node (see `single`) takes on this node.
 
         ``gpus`` are the free thousandths of each GPU of the node, shape (GPUs,).
         """

@@ -1,4 +1,4 @@
-"""Convert what jobs take of shared nodes to and from the protocol's form."""
+"""Convert what jobs take on shared nodes to and from the protocol's form."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -56,7 +56,7 @@ def parsed_takes(told: Iterable[Sequence[Any]]) -> tuple[Take, ...]:
 
 
 class Taken(NamedTuple):
-    """The resources that a job takes of all its nodes together.
+    """The resources that a job takes on all its nodes together.
 
     Attributes:
         cores: in thousandths.

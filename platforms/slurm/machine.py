@@ -74,7 +74,7 @@ def select_type(conf: SlurmConf) -> str:
 
 
 def select_parameters(conf: SlurmConf) -> tuple[str, ...]:
-    """Return the names in ``SelectTypeParameters``, or the default: memory is divided unless jobs get whole nodes."""
+    """Return the names in ``SelectTypeParameters``, or the default: none with select/linear, else CR_Core_Memory."""
     names = cast("tuple[str, ...]", conf.value("SelectTypeParameters", ()))
     return names or (() if is_linear(conf) else ("CR_Core_Memory",))
 

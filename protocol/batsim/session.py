@@ -66,10 +66,7 @@ class BatsimServerSession(_Session):
         self.seq, self._frame, self._notice = seq, frame, None
 
     def answered(self) -> None:
-        """Record that the last notice was answered, by a reply equal to that in another session.
-
-        The reply is not decoded.
-        """
+        """Record the reply to the last notice without decoding it, because it equals that of another session."""
         self.state = self._after("REPLY", RemoteProtocolError)
 
     def send_notice(self, notice: Notice) -> bytes:

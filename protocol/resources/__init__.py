@@ -1,1 +1,1 @@
-"""Amounts of resources: what nodes have, what jobs request, and what jobs take of nodes."""
+"""Amounts of resources: what nodes have, what jobs request, and what jobs take on nodes."""

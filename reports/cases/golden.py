@@ -31,7 +31,7 @@ _SAME: Final = 1e-9
 
 
 def golden_in(folder: Path) -> Path:
-    """Return the folder of golden results that ``folder`` is, or that the case in ``folder`` has."""
+    """Return the folder of golden results: that of the case in ``folder``, or ``folder`` itself."""
     inner = folder / GOLDEN_FOLDER
     return inner if not (folder / SUMMARY_FILE).is_file() and (inner / SUMMARY_FILE).is_file() else folder
 

@@ -108,7 +108,8 @@ def foresee(runtime: Runtime, moment: Standstill) -> Foreseen:
     without walltime never end. The simulation stops when no job is queued or no event remains.
 
     Args:
-        runtime: the scheduler in its state at that moment; it cannot be used afterwards.
+        runtime: the scheduler in its state at ``moment``; it cannot be used afterwards.
+        moment: the state of the run from which the simulation starts.
 
     Raises:
         EstimateError: if the scheduler makes a decision that is not supported in estimates.

@@ -161,13 +161,13 @@ def as_json(explanation: Explanation, look: Look | None = None) -> dict[str, Any
 
 
 def account(index: RunIndex, job: str, at: float | None) -> tuple[Explanation, Look | None]:
-    """Return why a job waited, and its state at a moment (s) if requested.
+    """Return why a job waited, and its state at the time ``at`` (s).
 
     The state is None if ``at`` is None or the run was not repeated. ``job`` is the job's id, with or without the
     prefix.
 
     Raises:
-        ExplainError: if the job does not exist or did not wait at that moment.
+        ExplainError: if the job does not exist or did not wait at ``at``.
     """
     files, replayed = index.files, index.replayed
     known = dict.fromkeys([*files.jobs, *files.starts, *(replayed.submitted if replayed else ()), *index.others])

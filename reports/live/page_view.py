@@ -29,7 +29,7 @@ _WAITING: Final = b'{"phase":"waiting"}'
 
 
 class PageView:
-    """A view that shows a run as a live page; the page is served while the context is entered.
+    """A view that shows a run as a live page; use it as a context manager, which serves the page.
 
     Args:
         port: port on the loopback interface, as for `PageServer`.

@@ -1,4 +1,4 @@
-"""What jobs take of each node on a machine whose nodes have resources."""
+"""What jobs take on each node of a machine whose nodes have resources."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -23,9 +23,10 @@ _ASKED: Final = ("job_id", "workload_name", "requested_cores")
 def takes(
     config: Mapping[str, Any], tables: OutputTables, pack: ColumnPack, names: TextColumn
 ) -> dict[str, Any] | None:
-    """Pack what each attempt takes of each node; None if nodes have no resources or the run has no table of it.
+    """Pack the resources that each attempt takes on each node.
 
-    ``cores`` are those that an attempt takes of all its nodes, or that it asked for if it never ran.
+    Return None if nodes have no resources, or the run has no table of what jobs take. ``cores`` is the number of cores
+    that an attempt takes on all its nodes, or that it requested if it never ran.
 
     Args:
         config: the run's configuration, with the machine.

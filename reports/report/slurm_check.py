@@ -44,7 +44,10 @@ class SlurmCheckTexts:
         return rows
 
     def differences(self, most: int) -> list[str]:
-        """Return a line for each of ``most`` differing passes, and each run's first differing start with its cause."""
+        """Return a line for each differing pass (at most ``most``), and for each run's first differing start.
+
+        The line of a start gives the cause of the difference.
+        """
         passes = self.check.differences
         lines = [f"pass at {one.time:,.2f} s: {one.text} ({one.where})" for one in passes[:most]]
         if len(passes) > most:

@@ -14,7 +14,9 @@ class ExternalEvents(Part):
     """The engine part that applies the events of an events file and reports them to the scheduler.
 
     A run does not end before the last event.
-    ``forward_unknown``: whether the scheduler gets events of unknown types, which have no other effect.
+
+    Args:
+        forward_unknown: whether the scheduler gets events of unknown types, which have no other effect.
     """
 
     _kept = ("_left",)

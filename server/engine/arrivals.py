@@ -56,7 +56,7 @@ class Arrivals(Kept):
     def tell_the_last(self) -> None:
         """Tell the scheduler, once, that no more jobs will be submitted.
 
-        This is so when the workload has no further jobs and no job is held for its dependencies.
+        Do nothing while the workload has further jobs, or a job is held because of its dependencies.
         """
         if self.drained and not self.exhausted and not self._dependencies.held:
             self.exhausted = True

@@ -36,7 +36,7 @@ class DialectRules:
     """The differences between the protocol's dialects; the defaults are the native dialect.
 
     Attributes:
-        news_apart: whether the event that a source is exhausted gets its own notice, after the source's last event.
+        news_apart: whether the end of a source of events is reported in a notice of its own, after the last event.
         waits_for_calls: whether the run continues until the last wake-up call (CALL_ME_LATER) is delivered.
         waits_for_word: whether a scheduler that may register jobs must declare that it has registered its last job.
         tells_profiles: whether a job's progress includes its profile, and the progress of each part of the profile.

@@ -24,7 +24,7 @@ from pipistrelle.server.hosts.shared_ledger import SharedLedger
 
 
 class NodeLedger(SharedLedger):
-    """The record of what jobs hold of nodes with cores, memory and GPUs.
+    """The record of what jobs hold on nodes with cores, memory and GPUs.
 
     Each job takes what its request says. A unit is a node. ``idle`` counts unblocked nodes without jobs.
     """
@@ -115,7 +115,7 @@ class NodeLedger(SharedLedger):
         return request
 
     def _taken(self, shape: Shape, takes: tuple[Take, ...]) -> Taken:
-        """Return the cores, memory and GPUs that a job takes of all its nodes together."""
+        """Return the cores, memory and GPUs that a job takes on all its nodes together."""
         _, amounts, gpus = shape.rows(takes)
         sums = amounts.sum(axis=0).tolist()
         cores, memory = (

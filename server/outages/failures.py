@@ -136,8 +136,8 @@ class Failures(Part):
     """The engine part that applies outages and maintenance to the nodes of a run.
 
     Only the next outage is on the agenda, so that streams of outages may be endless. With ``holds``, a job may start on
-    down units and waits for their repair; this is for schedulers that do not support failures.
-    Otherwise, such a start is illegal.
+    down units and waits for their repair; this is for schedulers that do not support failures. Without ``holds``, such
+    a start is illegal.
     """
 
     _kept = ("_failed", "_maintained", "_fruitless", "_steps")

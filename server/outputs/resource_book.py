@@ -1,4 +1,4 @@
-"""Use, fragmentation and stranding of each resource of shared nodes, and the file of what jobs take."""
+"""Statistics of each resource of shared nodes (use, fragmentation, stranding), and ``takes.csv``."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -60,7 +60,7 @@ class ResourceBook(Observer):
     many tasks must fit. The node must also satisfy the job's constraint and be open to its class.
 
     Args:
-        requests: all requests of the run's jobs; they give the least amount that a job takes of each resource.
+        requests: all requests of the run's jobs; they give the least amount of each resource that a job takes.
     """
 
     def __init__(self, platform: Platform, requests: Iterable[Request | None]) -> None:
@@ -142,7 +142,7 @@ class ResourceBook(Observer):
         self._shapes_wanted.add(wanted, self._shape(request), self._able(constraint, queue))
 
     def started(self, now: float, job: Job) -> None:
-        """Stop counting a job as waiting, and mark what it takes of each node as used."""
+        """Stop counting a job as waiting, and mark what it takes on each node as used."""
         self._go_on(now)
         self._leaves(job)
         assert job.taken is not None
@@ -291,7 +291,7 @@ class ResourceBook(Observer):
 
 
 class TakesRecorder(Written, Observer):
-    """The observer that writes ``takes.csv``: a line per started job, and per group of nodes with equal amounts.
+    """The observer that writes ``takes.csv``: one line per started job and group of equal nodes.
 
     Each resource of the machine has a column ``node_NAME`` with the amount on each of these nodes. Cores and GPUs may
     have three decimals, and memory is in MiB.

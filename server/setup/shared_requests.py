@@ -1,4 +1,4 @@
-"""What jobs take of shared nodes, resolved before the run."""
+"""What jobs take on shared nodes, resolved before the run."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Statistics of replicas.
+"""Statistics over the replicas (repetitions) of a study's trials.
 
 They are intervals, paired differences, rankings and break-even points.
 """

@@ -190,9 +190,9 @@ class Curves:
         return self._reach(curve, target, targets)
 
     def meet(self, curve: int, other: int, place: int) -> Crossing:
-        """Return the point on the axis at which a curve reaches a given value of the curve ``other``.
+        """Return the point on the axis at which a curve reaches a value of the curve ``other``.
 
-        The value is that of ``other`` at the number with index ``place`` on the axis.
+        This is the value of ``other`` at one number of the axis, the number with the index ``place``.
         """
         targets = None if self.drawn is None else self._monotone(self.drawn[:, other])[:, place]
         return self._reach(curve, float(self._monotone(self.means[other][None])[0, place]), targets)

@@ -26,7 +26,8 @@ class Gap(Struct, frozen=True):
     Attributes:
         cell: {axis: value} of the trial's cell.
         replica: number of the replica.
-        cause: why the trial has no value, such as ``stalled: ...`` or ``in which no job ended``.
+        cause: why the trial has no value, in words that may follow "3 trials": ``stalled: ...``, ``in which no job
+            ended``.
     """
 
     cell: dict[str, Value]

@@ -89,7 +89,7 @@ def summary(
     method: Method = "t",
     quantile: float | None = None,
 ) -> list[CellRow]:
-    """Return each metric for each cell, ordered by metric.
+    """Return the mean, or a quantile, of each metric in each cell, ordered by metric.
 
     A cell is a combination of axis values.
 
@@ -276,7 +276,7 @@ def by_size(
 
 
 def more_axes(trials: TrialTable, rest: Sequence[str]) -> StatisticsError:
-    """Return the error for a comparison whose trials vary in axes that it does not allow (``rest``).
+    """Return the error for a comparison of trials in which further axes (``rest``) vary.
 
     The user must select trials in which these axes do not vary.
     """

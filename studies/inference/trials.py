@@ -68,8 +68,8 @@ class TrialTable:
         columns: {name: values}, all of one length.
         axes: columns that distinguish cells; None: columns before ``replica`` that have more than one value.
         where: the table's name in errors.
-        leads: {column: axis of variants that sets it}. Such a column is not an axis, because its values follow from
-            those of the axis of variants.
+        leads: {column: axis that sets it}. Each value of such an axis is a variant, a named set of options. The
+            column itself is not an axis, because its values follow from the variant.
         selection: {column: values} if the table has only the trials with these values.
 
     Raises:

@@ -1,7 +1,4 @@
-"""Empirical distribution functions of jobs or of trials.
-
-The functions are of the jobs of trials, or of the trials of cells.
-"""
+"""Empirical distribution functions, over the jobs of trials or over trials."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -74,7 +71,7 @@ def ecdf_picture(
 
     For a quantity of jobs, such as ``wait``, a curve shows the share of jobs at or below each value: the mean over
     replicas, with Student's interval at each point. For a metric of trials, such as ``mean_wait``, a curve shows the
-    share of all replicas. So the curve ends below 1 if some trials have no value.
+    share of all replicas at or below each value. So the curve ends below 1 if some trials have no value.
 
     Args:
         by: the axis with a curve per value, or None.

@@ -17,7 +17,7 @@ def sizes_picture(rows: Sequence[SizeRow], look: PictureLook, *, first: Value, s
 
     The upper part shows the differences, (second - first) / first, with their intervals, and a line for all jobs. The
     lower part shows each class's share of the jobs. If some replicas of a class have no value, their number is beside
-    its difference, or at the foot without a difference.
+    its difference, or at the foot if there is no difference.
 
     Raises:
         PipistrelleError: matplotlib is not installed.

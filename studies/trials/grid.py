@@ -44,7 +44,8 @@ class Prepared:
         seeded: whether the run's failures are random.
         engine: ``reference``, ``kernel`` or ``fill``.
         why: why the engine is not the kernel; empty if it is.
-        measures: the metrics of the point's trials. Labels that the study gives a number of values have these values.
+        measures: the metrics of the point's trials. If the study asks for the N most frequent values of a label, the
+            label has these values here.
     """
 
     point: Point

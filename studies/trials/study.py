@@ -275,7 +275,7 @@ class Study:
     def varied(self) -> list[str]:
         """The names that distinguish points: axes of variants, and options of other axes.
 
-        The options that a variant sets follow from its name, so they are not included.
+        A variant is a named set of options. The options that it sets follow from its name, so they are not included.
         """
         names: dict[str, None] = {}
         for axis in self.axes:

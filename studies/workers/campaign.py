@@ -124,8 +124,8 @@ def run(
 def estimate(study: Study, out: str | Path | None = None) -> StudyEstimate:
     """Estimate how long a study takes.
 
-    The first trials of its first and last point are run for this. The kernel is not compiled for it, which takes much
-    longer than these trials.
+    This runs the first trials of the study's first and last point. It does not compile the kernel, because that takes
+    much longer than these trials.
 
     Args:
         out: the study's folder, whose trials count as done; nothing is written to it.

@@ -39,9 +39,8 @@ class PhillyLog(GpuLog):
     """The jobs of Microsoft's Philly cluster: ``cluster_job_log``, a list in JSON.
 
     Only the last attempt with GPUs counts: its GPUs, its nodes, and its start and end. The log has no cores and no
-    memory:
-    a job takes one core for each GPU. A job that never started has unknown GPUs and is left out. Jobs have no time
-    limit.
+    memory. A job takes one core for each GPU. A job that never started has unknown GPUs and is left out. Jobs have no
+    time limit.
     """
 
     format = "Philly JSON"

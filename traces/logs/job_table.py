@@ -101,7 +101,7 @@ class Record:
         units_per_node: requested units per node, -1 for any number.
         whole_nodes: 1 if the job shares no node.
         labels: see `Workload.labels`; unknown labels may be absent.
-        request: what the job takes of shared nodes; None: not known.
+        request: what the job takes on shared nodes; None: not known.
     """
 
     place: str

@@ -121,7 +121,7 @@ def _memory(text: str, place: str, key: str) -> int:
 
 
 def request_of_chunks(values: Mapping[str, str], place: str) -> Request | None:
-    """Return what a job's chunks take of shared nodes, as a request.
+    """Return what a job's chunks take on shared nodes, as a request.
 
     Return None if the job has no ``select`` or ``nodes``. Each chunk becomes one task. ``place=scatter`` puts each
     chunk on its own node, ``pack`` puts all chunks on one node, and ``excl`` makes the job share no node. If chunks

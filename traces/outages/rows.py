@@ -88,8 +88,8 @@ def assemble(
     Args:
         known: names of further nodes, which need not have outages.
         span: start and end of the watch of all nodes (s).
-        spans: {node: start and end of its watch (s)}. If both are None, the watch is from time 0, or from the first
-            outage if `absolute`, to the last time in the rows.
+        spans: {node: start and end of its watch (s)}. Without `span` and `spans`, the watch is from time 0, or from
+            the first outage if `absolute`, to the last time in the rows.
         class_of: a function that returns the class of a node; None: all are of one class.
         classes: all classes in order; None: those of the nodes, in natural order.
     """

@@ -72,7 +72,7 @@ class SacctLog(JobLog):
     - Timelimit (or TimelimitRaw, in minutes) is the requested time. Without it, or if it only names the partition's
       limit, the job has no limit.
     - Partition is the queue, Constraints the constraint, NodeList the nodes that the job got.
-    - ReqTRES, ReqMem and SubmitLine say what the job takes of shared nodes: cores, memory, GPUs, other resources.
+    - ReqTRES, ReqMem and SubmitLine say what the job takes on shared nodes: cores, memory, GPUs, other resources.
     - A row that cannot be read is left out and counted, unless reading is strict.
     - Dependencies come from the sbatch option in SubmitLine, or from Dependency, a column that Pipistrelle adds.
     - GPUs come from AllocTRES, else ReqTRES, evenly per node if the number of nodes divides them. Jobs with GPUs need
