@@ -53,14 +53,14 @@ def _numbers(kind: type[float] | type[int]) -> Any:
     metavar="P,P,...",
     default="0,0.1,0.2",
     callback=_numbers(float),
-    help="Compute partition sizes for each probability P that a job finds its partition full.",
+    help="Probabilities that a job finds its partition full: compute partition sizes for each.",
 )
 @click.option(
     "--probability",
     metavar="P,P,...",
     callback=_numbers(float),
     show_default="0.6, 0.65, ... 0.95 and 0.99",
-    help="Compute the node MTTF needed for each probability P that a job ends without failure.",
+    help="Probabilities that a job ends without failure: compute the required node MTTF for each.",
 )
 @click.option(
     "--beta",
