@@ -300,7 +300,7 @@ def planned(
 
 
 def with_serial(model: WorkloadModel, share: float) -> WorkloadModel:
-    """Return the model, changed so that this share of its jobs use one unit."""
+    """Return the model, changed so that a fraction ``share`` of its jobs use one unit."""
     if not 0 < model.serial < 1:
         raise ModelError("the share of jobs of one unit cannot change", where=model.name, found=f"{model.serial:.0%}")
     groups = {flag: sum(one.weight for one in model.classes if one.serial is flag) for flag in (True, False)}
@@ -309,7 +309,7 @@ def with_serial(model: WorkloadModel, share: float) -> WorkloadModel:
 
 
 def with_area(model: WorkloadModel, area: float) -> WorkloadModel:
-    """Return the model, changed to have this mean of unit-seconds per job.
+    """Return the model, changed so that its jobs use ``area`` unit-seconds on average.
 
     The share of jobs of one unit stays. The probability of each size and run time is multiplied by (size x run time) to
     a power, which is the same for all. The results are scaled separately for jobs of one unit and others. Among

@@ -89,7 +89,7 @@ def interval(dump: float, mttf: float) -> float:
 
 
 def change(size: float, dump: float, before: float, after: float) -> CheckpointChange:
-    """Return the change of the optimal checkpoint interval, and of the cost of checkpoints.
+    """Return how the optimal checkpoint interval and the checkpoint cost change.
 
     The node MTTF changes from ``before`` to ``after``. ``dump`` is the time to write a checkpoint. All times are in
     minutes.
@@ -99,9 +99,9 @@ def change(size: float, dump: float, before: float, after: float) -> CheckpointC
 
 
 def job_change(size: float, dump: float, before: float, after: float) -> CheckpointChange:
-    """Return the change of a job's optimal checkpoint interval, and of its checkpoint cost.
+    """Return how a job's optimal checkpoint interval and its checkpoint cost change.
 
-    They depend on the MTTF of the whole job. The job's MTTF is the node MTTF, ``before`` or ``after`` (minutes),
+    Both depend on the MTTF of the whole job. The job's MTTF is the node MTTF, ``before`` or ``after`` (minutes),
     divided by the job's number of nodes, ``size``. `change` uses the node MTTF itself.
     """
     return change(size, dump, before / size, after / size)

@@ -66,7 +66,7 @@ class NoBackfill(Stateless):
             view.wake = ("JOB_COMPLETED",)
 
     def wake_when(self, view: View) -> WakeWhen | None:
-        """Return the conditions under which an event can start a job."""
+        """Return the conditions under which an event can start a job; None: any event can."""
         first = view.waiting.first if view.waiting.arrivals_last else None
         if first is None or first.size <= view.free.count:
             return once_one_fits(view)
@@ -102,7 +102,7 @@ class FirstFit(Kept):
             view.wake = ("JOB_COMPLETED",)
 
     def wake_when(self, view: View) -> WakeWhen | None:
-        """Return the conditions under which an event can start a job."""
+        """Return the conditions under which an event can start a job; None: any event can."""
         return once_one_fits(view)
 
     def _start_all(self, view: View, placement: Placement) -> None:
@@ -158,7 +158,7 @@ class Easy:
     def state(self) -> dict[str, Any]:
         """Return the first job's reservation as plain values.
 
-        Its job is None if there is no reservation.
+        Without a reservation, the id of the job is None.
         """
         first = None if self._reserved_for is None else self._reserved_for.id
         by_units = self._by_units is not None
@@ -195,7 +195,7 @@ class Easy:
             self._pass_over(view, placement, first, view.waiting.in_order(view.arrivals))
 
     def wake_when(self, view: View) -> WakeWhen | None:
-        """Return the conditions under which an event can start a job.
+        """Return the conditions under which an event can start a job; None: any event can.
 
         The shadow time does not become later when jobs end. So a waiting job that would run past the shadow time cannot
         start before more units are free than now.
@@ -288,8 +288,8 @@ class FixedReservation(Easy):
     """EASY backfilling as in batsched's ``easy_bf_fast``: the first job's shadow time never changes.
 
     The shadow time is computed once, when a job becomes the first that does not fit. A job that would run beyond it
-    never passes the first job, even on units that the reservation leaves over. Where only single units decide, such as
-    with maintenance windows or classes of jobs, the rule is that of `Easy`.
+    never passes the first job, even on units that the reservation leaves over. If single units must be compared, as
+    with maintenance windows or job classes, the rule is that of `Easy`.
     """
 
     def schedule(self, view: View, placement: Placement) -> None:
@@ -316,7 +316,10 @@ class FixedReservation(Easy):
             self._pass_over(view, placement, first, view.waiting.in_order(view.arrivals))
 
     def wake_when(self, view: View) -> WakeWhen | None:
-        """Return the conditions under which an event can start a job or set a shadow time."""
+        """Return the conditions under which an event can start a job or set a shadow time.
+
+        None means that any event can.
+        """
         if self._by_units is not None:
             return once_one_fits(view)
         if self._reserved_for is None:

@@ -80,7 +80,7 @@ class EasySlices(Kept):
                 plan.start_if_fits(job)
 
     def wake_when(self, view: View) -> WakeWhen | None:
-        """Return the conditions under which an event can start a job."""
+        """Return the conditions under which an event can start a job; None: any event can."""
         return once_one_fits(view)
 
     def _front(self, view: View, plan: Plan) -> SchedulerJob | None:

@@ -219,9 +219,9 @@ class Candidates:
         return int(rows[np.argmax(self._ranks[rows])])
 
     def values(self, rows: Rows, metric: str) -> Floats:
-        """Return the value of BACKFILLMETRIC ``metric`` for each of the jobs (rows of the queue).
+        """Return the value of BACKFILLMETRIC for each of the jobs in ``rows`` of the queue.
 
-        The metric is units, walltime (s), or their product.
+        ``metric`` says whether it is units, walltime (s), or their product.
         """
         queue = self._queue
         sizes = queue.size[rows].astype(np.float64)
@@ -422,5 +422,5 @@ class Fill(KeepsBegins):
         fill_windows(candidates, view.now, options.policy.upper(), options.metric.upper(), options.depth)
 
     def wake_when(self, view: View) -> WakeWhen | None:
-        """Return the conditions under which an event can start a job."""
+        """Return the conditions under which an event can start a job; None: any event can."""
         return once_one_fits(view)

@@ -54,11 +54,11 @@ class ByRecordedStart(Stateless):
 class RecordedPolicy(Kept):
     """A policy that starts each job at its recorded time.
 
-    The job gets its recorded nodes if possible. If the log has no start, or the machine is too small for all jobs at
-    that time, the server states another start. It is the first time at which the job fits together with the log's other
-    jobs. Because of failed nodes or class limits, the job may not fit even then. It then starts as soon as enough units
-    are left after all jobs due at that instant have started. A job that runs again after a failure starts by the same
-    rule. If its recorded nodes are busy or too few, the placement picks others.
+    The job gets its recorded nodes if possible. If the log has no start, or the machine is too small for all jobs that
+    ran then, the server gives the job another start: the first time at which it fits beside the log's other jobs. If
+    failed nodes or class limits keep the job from starting on time, it starts as soon as enough units are left after
+    all jobs due at that instant have started. A job that runs again after a failure starts by the same rule. If its
+    recorded nodes are busy or too few, the placement picks others.
 
     Args:
         placement: picks units for jobs that cannot have their recorded nodes; None: the lowest units.

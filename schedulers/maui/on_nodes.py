@@ -245,7 +245,7 @@ class PlannedNodes(NodeSearch):
     def reserve(self, access: int, job: SchedulerJob, walltime: float) -> NodePlace | None:
         """Reserve nodes for the earliest period in which a job fits; return the reservation.
 
-        It has the tasks and GPUs per node, start and end. Return None if the job fits nowhere.
+        The reservation has the tasks and GPUs per node, start and end. Return None if the job fits nowhere.
         """
         place = self.find(access, job, walltime)
         if place is not None:

@@ -80,7 +80,8 @@ class StandingReservations:
     def lets_in(self, job: SchedulerJob, names: Names, walltime: float) -> tuple[bool, ...]:
         """Return for each standing reservation whether it admits a job.
 
-        It does so if it lists one of the job's credentials, or if the walltime (s) is within its time limit.
+        A reservation admits a job if it lists one of the job's credentials, or if the walltime (s) is within its time
+        limit.
         """
         if not self._all:
             return ()

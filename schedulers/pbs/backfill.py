@@ -80,7 +80,7 @@ class Depth(KeepsBegins):
             self._schedule_by_units(view, placement)
 
     def wake_when(self, view: View) -> WakeWhen | None:
-        """Return the conditions under which an event can start a job."""
+        """Return the conditions under which an event can start a job; None: any event can."""
         return once_one_fits(view)
 
     def _schedule(self, view: View, placement: Placement) -> None:

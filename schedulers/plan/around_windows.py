@@ -69,7 +69,10 @@ class OpenUnits:
         self._open.clear()
 
     def start_in_order(self) -> SchedulerJob | None:
-        """Start jobs in queue order while they fit; return the first job that does not."""
+        """Start jobs in queue order while they fit.
+
+        Return the first job that does not fit; None if all started.
+        """
         waiting = self._view.waiting
         while (first := waiting.first) is not None:
             alloc = self.pick(first, self.to(first))

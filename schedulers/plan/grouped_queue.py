@@ -64,7 +64,10 @@ class GroupedQueue(WaitingRows):
         return view.running.next_end > view.now
 
     def start_in_order(self, units: OpenUnits) -> SchedulerJob | None:
-        """Start jobs in queue order while they fit; return the first job that does not."""
+        """Start jobs in queue order while they fit.
+
+        Return the first job that does not fit; None if all started.
+        """
         view = self.view
         waiting = view.waiting
         if (first := waiting.first) is None or self.holds(first):

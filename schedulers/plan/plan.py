@@ -130,7 +130,7 @@ class Plan(Kept):
         return [window.closure for window in windows.against(job, self._view.now)] if windows else ()
 
     def fit(self, job: SchedulerJob, old: Place | None = None) -> Fit | None:
-        """Return the earliest time and the units at which a job fits.
+        """Return the earliest time at which a job fits, and its units then.
 
         Return None if the job fits nowhere. ``old`` is the job's current reservation; later times are not searched.
         """

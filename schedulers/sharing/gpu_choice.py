@@ -10,7 +10,7 @@ Gpus = tuple[int, ...]
 
 
 def fullest(free: Ints, request: OneNodeRequest) -> Gpus:
-    """Return the GPUs of a node with the least free capacity that suffices for the request.
+    """Return a node's GPUs with the least free capacity that suffices for the request.
 
     As many GPUs are returned as the request needs. Ties go to the lowest numbers.
     """
@@ -18,7 +18,7 @@ def fullest(free: Ints, request: OneNodeRequest) -> Gpus:
 
 
 def emptiest(free: Ints, request: OneNodeRequest) -> Gpus:
-    """Return the GPUs of a node with the most free capacity.
+    """Return a node's GPUs with the most free capacity.
 
     As many GPUs are returned as the request needs. Ties go to the lowest numbers.
     """
@@ -26,15 +26,15 @@ def emptiest(free: Ints, request: OneNodeRequest) -> Gpus:
 
 
 def lowest(free: Ints, request: OneNodeRequest) -> Gpus:
-    """Return the GPUs with the lowest numbers among those with enough free capacity.
+    """Return a node's GPUs with the lowest numbers that have enough free capacity.
 
-    As many GPUs of a node are returned as the request needs.
+    As many GPUs are returned as the request needs.
     """
     return _first(np.arange(len(free)), free, request)
 
 
 def any_of(free: Ints, request: OneNodeRequest, rng: np.random.Generator) -> Gpus:
-    """Return GPUs of a node chosen at random among those with enough free capacity.
+    """Return random GPUs of a node among those with enough free capacity.
 
     As many GPUs are returned as the request needs.
     """

@@ -62,7 +62,7 @@ def read_time(text: str) -> float:
 
 
 def read_number(text: str, *, whole: bool = False) -> float:
-    """Parse a finite number, which must be whole if ``whole``.
+    """Parse a finite number; with ``whole``, it must be a whole number.
 
     Raise BadValue for other text.
     """

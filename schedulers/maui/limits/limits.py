@@ -102,7 +102,7 @@ def _for(credentials: Iterable[tuple[str | None, str | None]]) -> str:
 
 
 class Limits:
-    """Usage of limited credentials, and which queued jobs Maui's limits let start.
+    """The usage of limited credentials, and the queued jobs that Maui's limits let start.
 
     Args:
         credentials: the combinations of credentials and their numbers.

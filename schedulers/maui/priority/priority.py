@@ -166,7 +166,7 @@ class Priorities:
     def breakdown(self, queue: Columns, row: int, now: float) -> Breakdown:
         """Return the terms of the priority of a row's job.
 
-        They sum exactly to its value in `ranks`.
+        The breakdown's ``rank`` is exactly the job's value in `ranks`.
         """
         self._extend()
         rows = _some(queue, slice(row, row + 1))

@@ -135,9 +135,9 @@ def first_begin(
 
 
 def extreme_free(table: Ints, order: Ints, first: int, after: int, nodes: Ints, most: bool) -> Ints:
-    """Return the least (or most) that is free on each node in a range of slices.
+    """Return the least (with ``most``: the most) that is free on each node in some slices.
 
-    The range is from slice ``first`` to before slice ``after``. The result has shape (nodes, columns).
+    The slices are ``first`` to ``after`` - 1. The result has shape (nodes, columns).
     """
     found: Ints = table[order[first]][nodes]
     for at in range(first + 1, after):
@@ -146,7 +146,7 @@ def extreme_free(table: Ints, order: Ints, first: int, after: int, nodes: Ints, 
 
 
 def change(table: Ints, order: Ints, first: int, after: int, nodes: Ints, taken: Ints) -> None:
-    """Add ``taken`` to the free amounts in the slices from ``first`` to before ``after``.
+    """Add ``taken`` to the free amounts in slices ``first`` to ``after`` - 1.
 
     Args:
         nodes: the nodes, none of them twice.

@@ -90,7 +90,7 @@ class Selector(Protocol):
     ) -> tuple[int, Chosen] | None:
         """Return the expected start of a job and its allocation.
 
-        Running jobs are assumed to end at their limits.
+        Running jobs are assumed to end at their limits. Return None if the job never fits.
 
         Args:
             running: all running jobs except ``gone``, ordered by the end of their limits. The caller never changes the
@@ -101,8 +101,8 @@ class Selector(Protocol):
     def starts_later(self, asked: NodesAsked, usable: int, running: Sequence[SlurmJob], time: int) -> bool:
         """Return whether a job certainly cannot start at ``time`` (s) or earlier.
 
-        Only the ``usable`` nodes count. If True, all starts that `expected` finds for the job have the same number of
-        CPUs.
+        Only the ``usable`` nodes count. The result is True only if all allocations that `expected` can find for the job
+        have the same number of CPUs.
 
         Args:
             running: all running jobs, ordered by the end of their limits.

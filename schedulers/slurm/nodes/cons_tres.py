@@ -67,7 +67,7 @@ class ConsTres:
     def now(self, asked: NodesAsked, usable: int) -> Alloc | None:
         """Return the allocation of a job that starts now.
 
-        A job that may share CPUs tries free CPUs first.
+        Return None if the job does not fit. A job that may share CPUs tries free CPUs first.
         """
         usable &= asked.nodes
         return within(asked, self._now(self._fits_of(asked, usable), asked, usable))
@@ -94,13 +94,16 @@ class ConsTres:
         return counts
 
     def without(self, asked: NodesAsked, usable: int, gone: Sequence[SlurmJob]) -> Alloc | None:
-        """Return the allocation that a job would get if the jobs in ``gone`` had ended."""
+        """Return the allocation that a job would get if the jobs in ``gone`` had ended.
+
+        Return None if the job does not fit even then.
+        """
         free = Free(self.machine, self.shared, copy=True)
         free.take_away(gone)
         return within(asked, self._test(asked, usable & asked.nodes, free))
 
     def ever(self, asked: NodesAsked) -> Alloc | None:
-        """Return the allocation that a job would get on the empty cluster."""
+        """Return the allocation of a job on the empty cluster; None if it does not fit."""
         if not asked.gres and asked in self._ever:
             return self._ever[asked]
         empty = Empty(self.machine)
@@ -187,7 +190,7 @@ class ConsTres:
 
         The function removes running jobs from a copy of the cluster, in groups of jobs that end within one period, and
         tests after each group whether the job fits. The period is 30 s at first and doubles before each test. So the
-        start found may be later than necessary, as in Slurm.
+        start found may be later than necessary, as in Slurm. Return None if the job never fits.
         """
         usable &= asked.nodes
         if usable.bit_count() < asked.min_nodes:

@@ -52,7 +52,7 @@ class Timeline:
         self._soonest: dict[tuple[NodesAsked, int], float] = {}
 
     def free_at(self, time: float) -> Free:
-        """Return what is free once all jobs have ended whose limits end by ``time`` (s)."""
+        """Return what is free at ``time`` (s) if all running jobs end at their limits."""
         return self.free_after(bisect_right(self._ends, time))
 
     def free_after(self, count: int) -> Free:
