@@ -154,7 +154,10 @@ def heap_drop(times: Floats, slots: Ints, count: int, at: int) -> None:
 
 @inlined
 def rank_of(times: Floats, count: int, time: float) -> int:
-    """Return how many of the first ``count`` times, which are ascending, are at most ``time``."""
+    """Return how many of the first ``count`` times are at most ``time``.
+
+    The times are ascending.
+    """
     low, high = 0, count
     while low < high:
         middle = (low + high) >> 1

@@ -174,10 +174,12 @@ class Bench:
         return cls(size)
 
     def part(self, name: str, make: Callable[[], Any]) -> Any:
-        """Return the value called ``name``, computed by ``make`` unless it is in the journal of finished parts.
+        """Return the value called ``name`` from the journal of finished parts.
 
-        The result is plain JSON values, and is stored in the journal. ``name`` must state everything that determines
-        the value, except the simulation size.
+        If the journal does not have it, ``make`` computes it.
+
+        The result is plain JSON values. ``name`` must state everything that determines the value, except the simulation
+        size.
         """
         if name in self.parts.done:
             return self.parts.done[name]

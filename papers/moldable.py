@@ -131,7 +131,7 @@ def yields(bench: Bench, sheet: Sheet) -> None:
 
 
 def failures(bench: Bench, sheet: Sheet) -> None:
-    """Compute the number of survived failures that gives the highest yield, for each queue wait."""
+    """Compute how many survived failures give the highest yield, for each queue wait."""
     lines = [_by_wait(shape, lambda model, wait: model.optimum(wait).failures) for shape in SHAPES]
     beyond = [
         next((wait for wait, count in zip(_WAITS, one.y, strict=True) if count >= 0.02 * SLIDES.nodes), None)

@@ -96,7 +96,7 @@ class Draws:
         return places
 
     def within(self, place: Ints, draw: Floats) -> Floats:
-        """Return one value from each piece, given by its index ``place``.
+        """Return one value from each of the pieces whose indices are ``place``.
 
         A piece is a range of values with a weight. A random number ``draw`` from 0 to 1 selects the position in the
         range.
@@ -105,7 +105,7 @@ class Draws:
         return found
 
     def kept(self, place: Ints, value: Floats) -> Floats:
-        """Return each value limited to the bounds of its piece, given by the index ``place``.
+        """Return each value, limited to the bounds of the piece with the index ``place``.
 
         A piece is a range of values with a weight.
         """

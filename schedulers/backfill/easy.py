@@ -285,7 +285,9 @@ class ShortestFirst(Easy):
 
 
 class FixedReservation(Easy):
-    """EASY backfilling as in batsched's ``easy_bf_fast``: the first job's shadow time never changes.
+    """EASY backfilling in which the first job's shadow time never changes.
+
+    This is the algorithm ``easy_bf_fast`` of batsched.
 
     The shadow time is computed once, when a job becomes the first that does not fit. A job that would run beyond it
     never passes the first job, even on units that the reservation leaves over. If single units must be compared, as

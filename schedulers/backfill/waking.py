@@ -16,8 +16,8 @@ NOTHING_TO_PLAN: Final = WakeWhen(None, ())
 def once_one_fits(view: View) -> WakeWhen | None:
     """Return when to call a rule whose decisions depend on the present state alone.
 
-    Such a rule does nothing while each waiting job needs more units than are free. Otherwise return None: every event
-    must call the rule.
+    Such a rule does nothing while each waiting job needs more units than are free. If some job needs no more than that,
+    return None: every event must call the rule.
     """
     least = view.waiting.smallest
     if not view.waiting:

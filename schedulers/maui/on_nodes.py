@@ -222,9 +222,9 @@ class PlannedNodes(NodeSearch):
         return None if found is None else found.rows.takes
 
     def fit_without(self, access: int, job: SchedulerJob, walltime: float, gone: Sequence[int]) -> Takes | None:
-        """Return the tasks and GPUs per node with which a job could start without other jobs.
+        """Return the tasks and GPUs per node of a job that starts now if others had ended.
 
-        ``gone`` has the numbers of the running jobs to ignore. Return None if the job does not fit even then.
+        ``gone`` has the numbers of the running jobs that count as ended. Return None if the job does not fit even then.
         """
         now = self.view.now
         places = [self._running[number] for number in gone]

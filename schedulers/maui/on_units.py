@@ -103,9 +103,9 @@ class PlannedUnits:
         return self._plan.units_now(access, job, walltime) or None
 
     def fit_without(self, access: int, job: SchedulerJob, walltime: float, gone: Sequence[int]) -> int | None:
-        """Return the bit mask of the units that a job could take without other jobs.
+        """Return the bit mask of the units that a job could take if others had ended.
 
-        ``gone`` has the numbers of the running jobs to ignore. Return None if the job does not fit even then.
+        ``gone`` has the numbers of the running jobs that count as ended. Return None if the job does not fit even then.
         """
         return self._plan.units_without(access, job, walltime, gone) or None
 

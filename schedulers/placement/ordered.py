@@ -78,7 +78,7 @@ class InLine:
         return None if at is None else set_of(line.units[at])
 
     def learn(self, machine: Machine) -> None:
-        """Prepare the orders of units that the options name for this machine.
+        """Prepare, for this machine, the orders of units that the options name.
 
         Raises:
             PlatformError, PolicyError: necessary data are missing.

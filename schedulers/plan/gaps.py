@@ -341,9 +341,9 @@ def next_marked_loop(book: Book, order: Ints, turn: int) -> int:
 
 
 def count_up(times: Ints, columns: int, at: int) -> None:
-    """Add 1 to all indices of times that are at least ``at``.
+    """Add 1 to the time indices in ``times`` that are at least ``at``.
 
-    This is necessary when a time is inserted there. ``columns`` is the number of columns in use.
+    This is necessary when a time is inserted at index ``at``. ``columns`` is the number of columns in use.
     """
     times[:columns] += times[:columns] >= at
 
@@ -502,7 +502,7 @@ def cut_out(book: Book, line: int, time: int, first: int, last: int, into: int) 
 
     Returns:
         the number of removed parts. Rows ``into`` to ``into`` + 2 of ``book.scratch`` describe each part: its time
-            other than ``time``, its lowest and its highest unit.
+        other than ``time``, its lowest and its highest unit.
     """
     gaps, runs, scratch = book.gaps, book.runs, book.scratch
     parts = 0

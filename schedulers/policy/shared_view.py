@@ -235,6 +235,9 @@ class SharedView:
         return {job: plain_takes(held[0]) for job, held in self._held.items()}
 
     def restore(self, state: Mapping[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Restore the state that the method `state` returned; ``jobs`` has the running jobs by id."""
+        """Restore the state that the method `state` returned.
+
+        ``jobs`` has the running jobs by id.
+        """
         for job_id, some in state.items():
             self.take(jobs[job_id], parsed_takes(some))

@@ -111,7 +111,7 @@ class SlurmPolicy:
             self._called = due
 
     def learn_past(self, view: View, steps: Sequence[PastStep]) -> None:
-        """Repeat the starts and ends of jobs under an earlier scheduler, whose run this policy takes over.
+        """Repeat the starts and ends of jobs under the scheduler before a take-over.
 
         Usage counts from the starts on; what happened in the queue before is unknown.
         """
@@ -407,7 +407,7 @@ class SlurmPolicy:
         return shares_table(self.controller)
 
     def queue(self, now: float) -> list[dict[str, Any]]:
-        """Return the waiting and running jobs with reasons and expected starts, as ``squeue`` shows them."""
+        """Return all jobs with reasons and expected starts, as ``squeue`` shows them."""
         return queue_table(self.controller, int(now))
 
     def diagnostics(self, now: float) -> dict[str, dict[str, Any]]:

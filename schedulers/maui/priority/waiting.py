@@ -201,7 +201,7 @@ class FixedColumn(Generic[_Scalar]):
 
         Args:
             generation: the queue's generation, which changes when rows are renumbered. After a change, all rows are
-            new.
+                new.
             worked_out: computes the values of new rows.
         """
         if generation != self._generation:

@@ -252,7 +252,7 @@ class NodePlan(NodeSearch):
     def follow(self) -> list[NodePlace]:
         """Advance to the view's time, and remove the jobs that ended.
 
-        Return what the jobs that ended before their planned end held, and until when.
+        Return what jobs held that ended before their planned end, with the planned end.
         """
         view, ended = self.view, []
         self.slices.advance(view.now)
@@ -300,7 +300,7 @@ class NodePlan(NodeSearch):
     # -- one job ----------------------------------------------------------------------------------------------------
 
     def access(self, job: SchedulerJob) -> Access:
-        """Return the nodes that a job may use, and the times at which it may not use some of them."""
+        """Return the nodes that a job may ever use, and when windows close some of them."""
         known = self._accesses.get(job.number)
         if known is None:
             allowed = self.shared.shape(job).able.copy()

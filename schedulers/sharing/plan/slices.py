@@ -223,7 +223,7 @@ class NodeSlices:
 
         Returns:
             The slice, or the number of slices if there is none; shape (nodes,). If no slice begins that late, all
-                values are 0.
+            values are 0.
         """
         after = int(np.searchsorted(self.begins, end_of(float(self._begins[0]), length)))
         free = self._table[self.order[after:]][:, nodes, : len(least)]

@@ -1,1 +1,1 @@
-"""Passes of sched/backfill: start jobs that do not delay the expected starts of earlier jobs."""
+"""Passes of sched/backfill: start jobs that delay no earlier job's expected start."""

@@ -1,4 +1,4 @@
-"""Search for the earliest start of a job between running jobs and backfill's reservations."""
+"""Search for a job's earliest start between running jobs and reservations."""
 
 from math import inf
 

@@ -42,7 +42,10 @@ class Space:
         return time // self.resolution * self.resolution
 
     def open_now(self, limit: int, nodes: int) -> tuple[int, float]:
-        """Return (nodes open for ``limit`` seconds from now, time from which fewer nodes may be open (s))."""
+        """Return the nodes that are open for ``limit`` seconds from now.
+
+        The result is (set of the nodes, time (s) from which fewer nodes may be open).
+        """
         begins, ends, opens, after = self.begin, self.end, self.open, self.after
         end = self.now + limit
         at = self._first_after(self.now)

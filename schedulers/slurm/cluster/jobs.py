@@ -187,8 +187,7 @@ class SlurmJob:
         """Return the job that `state_of` saved.
 
         Args:
-            parse: computes the attributes that are not saved from the submitted texts, such as sets of nodes from
-                names.
+            parse: computes, from the submitted texts, the attributes that are not saved, such as sets of nodes.
         """
         job = cls(known["serial"], convert(known["sub"], Submission))
         for name, value in known.items():

@@ -63,7 +63,7 @@ class Tree:
         return [leaf for leaf in self.leaves if leaf.nodes & mask]
 
     def distances(self, used: Sequence[int]) -> list[float]:
-        """Return for each switch the sum of its distances from the switches in ``used``, in links."""
+        """Return for each switch the sum of its distances (links) from those in ``used``."""
         lines = [self._line(at) for at in range(len(self.switches))]
         found: list[float] = []
         for mine in lines:
@@ -105,7 +105,9 @@ class Tree:
         return self.switches[other].level - self.switches[one].level
 
     def pick(self, asked: NodesAsked, idle: int, cpus: Sequence[int]) -> int:
-        """Return the idle nodes that a job gets as a whole; 0 if it does not fit below one switch.
+        """Return the idle nodes that a job gets as a whole, all below one switch.
+
+        Return 0 if the job does not fit.
 
         Nodes of lower weight are preferred. Heavier nodes are used only if no switch has enough lighter ones.
 

@@ -1,4 +1,4 @@
-"""Allocations of running jobs whose nodes are known, but not what the jobs hold on each node."""
+"""Allocations of running jobs of which only the nodes are known."""
 
 from collections.abc import Sequence
 
@@ -10,9 +10,9 @@ from pipistrelle.schedulers.slurm.passes.controller import Controller
 
 
 def chosen_on(controller: Controller, job: SlurmJob, mask: int, cpus: int | None) -> Alloc:
-    """Return the CPUs, memory and GPUs that the selector would give a job on each of its nodes (``mask``).
+    """Return the CPUs, memory and GPUs that a job would get on each node of ``mask``.
 
-    Return {} if it would not use all of these nodes, or if the sum of the CPUs would not be ``cpus`` (None: any).
+    Return {} if the selector would not use all of these nodes, or if the CPUs would not add up to ``cpus`` (None: any).
     """
     part = controller.machine.partitions[job.part]
     count = mask.bit_count()
@@ -25,7 +25,10 @@ def chosen_on(controller: Controller, job: SlurmJob, mask: int, cpus: int | None
 
 
 def even_on(job: SlurmJob, nodes: Sequence[int], cpus: int) -> Alloc:
-    """Return an allocation that spreads ``cpus`` CPUs evenly over ``nodes``, at least one on each."""
+    """Return an allocation that spreads ``cpus`` CPUs evenly over ``nodes``.
+
+    Each node gets at least one CPU.
+    """
     each, more = divmod(max(len(nodes), cpus), len(nodes))
     alloc: Alloc = {}
     for place, at in enumerate(nodes):
