@@ -202,16 +202,11 @@ def _before(owner: Any, name: str, count: int, act: Callable[[], None]) -> None:
 class Killer:
     """Runs, kills and resumes simulations in a folder, and compares their outputs.
 
-    Parameters
-    ----------
-    home
-        folder for the generated workload ``made.swf``; each run gets a subfolder.
-    seed
-        decides everything except wall-clock times.
-    jobs
-        number of jobs in the workload.
-    ways
-        ways to kill a run, used in turn.
+    Args:
+        home: folder for the generated workload ``made.swf``; each run gets a subfolder.
+        seed: decides everything except wall-clock times.
+        jobs: number of jobs in the workload.
+        ways: ways to kill a run, used in turn.
     """
 
     def __init__(self, home: Path, seed: int, jobs: int, ways: Sequence[str] = WAYS) -> None:

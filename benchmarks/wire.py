@@ -19,10 +19,12 @@ a breakdown of the time, and the ratio to a floor. The floor is the sum of
 In the batsim dialect the server connects and the scheduler listens. There is no wake filter, so a run has more round
 trips; compare the time per round trip.
 
+The following command compares bare round trips of our own ZMTP implementation with those of pyzmq, over ipc and tcp:
+
     python benchmarks/wire.py --sockets [--trips 20000] [--repeat 7]
 
-compares bare round trips of our own ZMTP implementation with those of pyzmq, over ipc and tcp. A notice has 250 bytes
-and a reply 120 bytes. docs/explanation/design.md ("Parts we do not write") draws the conclusions.
+A notice has 250 bytes and a reply 120 bytes. docs/explanation/design.md ("Parts we do not write") draws the
+conclusions.
 """
 
 import argparse

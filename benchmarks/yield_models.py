@@ -173,25 +173,17 @@ def completion_times(
 ) -> NDArray[np.float64]:
     """Simulate a job that restarts at once after each failure.
 
-    Returns the durations of the runs (s), shape (runs,).
+    Return the durations of the runs (s), shape (runs,).
 
-    Parameters
-    ----------
-    resilience
-        what the job does at a failure; of kind "checkpoint", or another kind that tolerates no failure.
-    work
-        duration of the job without checkpoints and failures (s).
-    mtbf
-        mean time between failures of the allocation (s).
-    runs
-        number of simulations.
-    generator
-        source of the random times between failures.
+    Args:
+        resilience: what the job does at a failure; of kind "checkpoint", or another kind that tolerates no failure.
+        work: duration of the job without checkpoints and failures (s).
+        mtbf: mean time between failures of the allocation (s).
+        runs: number of simulations.
+        generator: source of the random times between failures.
 
-    Raises
-    ------
-    YieldError
-        the job has not ended after a million failures.
+    Raises:
+        YieldError: the job has not ended after a million failures.
     """
     taken = np.empty(runs)
     for run in range(runs):
@@ -218,16 +210,11 @@ def best_interval(dump: float, read: float, mtbf: float, *, runs: int, seed: int
     Daly's, under the same failures. A parabola is fitted to the mean durations over the logarithm of the interval; its
     minimum is the estimate. The error of the parabola is below 0.7 % if the MTBF is at least five times the dump time.
 
-    Parameters
-    ----------
-    dump, read
-        times of a dump and of reading it (s).
-    mtbf
-        mean time between failures of the allocation (s).
-    runs
-        number of simulated jobs, at least 2.
-    seed
-        each run has its own random numbers.
+    Args:
+        dump, read: times of a dump and of reading it (s).
+        mtbf: mean time between failures of the allocation (s).
+        runs: number of simulated jobs, at least 2.
+        seed: seed of the random numbers; each run has its own.
     """
     centre = daly_interval(dump, mtbf)
     work = _DUMPS * centre

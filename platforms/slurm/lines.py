@@ -50,6 +50,7 @@ def read_lines(
     Args:
         name: the file's name in messages.
         fetch: reads included files; None: ``Include`` is refused.
+        fault: the class of errors.
 
     Raises:
         PlatformError: with file and line, if a line is malformed, files include each other, or a limit is exceeded.

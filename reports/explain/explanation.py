@@ -195,7 +195,11 @@ def account(index: RunIndex, job: str, at: float | None) -> tuple[Explanation, L
 
 
 def unfinished(files: RunFiles, name: str, seen: Seen | None) -> JobLine:
-    """Return what is known of a job that was still queued or running at the end of the run."""
+    """Return what is known of the job ``name``, which was still queued or running at the end of the run.
+
+    Raises:
+        ExplainError: if the run was not repeated (``seen`` is None), or the job never joined the queue.
+    """
     if seen is None or name not in seen.submitted:
         raise ExplainError(
             f"{name} had not {'ended' if seen is None else 'joined the queue'} when the run ended",

@@ -32,7 +32,10 @@ class Stretch(Struct):
 def timeline_of(
     files: RunFiles, line: JobLine, seen: Seen | None, begin: float, end: float, depends_on: str, polls: bool
 ) -> list[Stretch]:
-    """Return the limits that kept a job waiting from ``begin`` to ``end`` (s); arguments: see `explain`."""
+    """Return the limits that kept the job ``line`` waiting from ``begin`` to ``end`` (s).
+
+    The other arguments are those of `explain`.
+    """
     found: list[Stretch] = []
     if seen is None:
         _fill(found, files, line, begin, end, "unknown")

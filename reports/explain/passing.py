@@ -102,7 +102,7 @@ def promises_of(looks: Sequence[Look]) -> list[Promise]:
 def passed_by(
     files: RunFiles, line: JobLine, seen: Seen | None, begin: float, end: float, promises: Sequence[Promise]
 ) -> list[Passing]:
-    """Return the jobs that passed a job during its wait, ``begin`` to ``end`` (s)."""
+    """Return the jobs that passed the job ``line`` during its wait, ``begin`` to ``end`` (s)."""
     times = [promise.time for promise in promises]
     # Jobs submitted at the same instant queue in the workload's order, but the outputs do not have this order.
     order = {} if seen is None else {name: number for number, name in enumerate(seen.submitted)}
@@ -142,7 +142,7 @@ def passed_by(
 
 
 def passed_of(files: RunFiles, line: JobLine, seen: Seen | None) -> list[Passed]:
-    """Return the jobs that a job passed: submitted earlier, but still queued when the job started."""
+    """Return the jobs that the job ``line`` passed: submitted earlier, but still queued when ``line`` started."""
     if line.start is None:
         return []
     order = {} if seen is None else {name: number for number, name in enumerate(seen.submitted)}
@@ -158,7 +158,7 @@ def passed_of(files: RunFiles, line: JobLine, seen: Seen | None) -> list[Passed]
 def holders_of(
     files: RunFiles, line: JobLine, seen: Seen | None, lacking: Sequence[tuple[float, float]]
 ) -> list[Holder]:
-    """Return the jobs that held units while a job lacked some, largest share first.
+    """Return the jobs that held units while the job ``line`` lacked some, largest share first.
 
     ``lacking`` lists the periods in which it lacked units, ascending: (begin, end) in seconds.
     """

@@ -35,7 +35,7 @@ def answer(
     passed_by: Sequence[Passing],
     short: Mapping[str, tuple[float, str]],
 ) -> str:
-    """Return a sentence that says why a job waited for ``waited`` s.
+    """Return a sentence that says why the job ``line`` waited for ``waited`` s.
 
     ``short`` has the resources that were short on shared nodes: {name: (time for which it was short in s, text that
     says how much was free)}.
@@ -80,7 +80,7 @@ def _passed_words(passed_by: Sequence[Passing]) -> str:
 
 
 def remarks(files: RunFiles, line: JobLine) -> list[str]:
-    """Return notes for the reader on a job's other attempts and preemptions, and on incomplete outputs."""
+    """Return notes on other attempts and preemptions of the job ``line``, and on incomplete outputs."""
     found = []
     root, mark, number = line.id.rpartition("#")
     if mark and number.isdecimal() and len(number) < 16 and root in files.jobs:

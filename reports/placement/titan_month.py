@@ -256,6 +256,9 @@ def failures(
 ) -> tuple[float, int, float]:
     """Simulate the month under the policy ``case``, once with each of the failure seeds ``draws``.
 
+    Args:
+        stable: whether each node is stable, shape (nodes,).
+
     Returns:
         The leadership jobs' share of the failures, the number of all failures, and the share that `failure_share`
         expects.

@@ -99,7 +99,7 @@ def first_difference(first: RunJobs, second: RunJobs) -> dict[str, Any] | None:
 
 
 def first_decision(first: Path, second: Path) -> dict[str, Any] | None:
-    """Return the first decision that differs between two output folders."""
+    """Return the first decision that differs between two output folders; None if all are equal."""
     number, *rows = _first_decision(first, second)
     if number is None:
         return None

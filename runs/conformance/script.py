@@ -32,7 +32,7 @@ class ScriptJob(NamedTuple):
         nodes: number of nodes; a job with a request has as many as the request says.
         walltime: requested walltime; None: no limit.
         cancelled_after: time from submission until the user cancels the job; None: never.
-        request: what the job takes of nodes with resources, as in a workload file; None: whole nodes.
+        request: what the job takes on nodes with resources, as in a workload file; None: whole nodes.
     """
 
     name: str

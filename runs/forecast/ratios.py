@@ -55,7 +55,7 @@ def drawn(ratios: NDArray[np.float64], share: float, used: float) -> float:
 
     Args:
         ratios: sorted.
-        share: a random number, 0 to 1.
+        share: a random number from 0 to 1, which selects one of these ratios.
         used: share of the limit that the job has used.
     """
     first = int(np.searchsorted(ratios, used, side="right"))

@@ -17,8 +17,7 @@ T = TypeVar("T")
 def in_order(compute: Callable[[int], T], count: int, jobs: int | None = None) -> Iterator[T]:
     """Yield ``compute(0)`` to ``compute(count - 1)``, in this order.
 
-    Forked processes share the work, so ``compute`` may be any function. Its results must be such that pickle can save
-    them.
+    Forked processes share the work, so ``compute`` may be any function. Its results must be picklable.
 
     Args:
         jobs: number of processes; None: one per processor; 1: this process computes everything.

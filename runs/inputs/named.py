@@ -224,7 +224,7 @@ def _refuse_idle_options(workload: Workload, options: LogOptions) -> None:
 
 
 def units_remark(workload: Workload, platform: Platform, units: Units) -> str | None:
-    """Return a warning if a log's job sizes, read as ``units``, do not match the machine."""
+    """Return a warning if a log's job sizes, read as ``units``, do not match the machine; None if they do."""
     if platform.shares_nodes:
         if units == "nodes" or workload.requests is None:
             return None

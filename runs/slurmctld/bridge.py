@@ -75,7 +75,7 @@ class RecordedDetails(NamedTuple):
 
     Attributes:
         late: {id of a job in the workload: how much later than the server a node reports its end (s)}.
-        delays: {id: how long its nodes take to answer that nothing is left of the job (s)}.
+        delays: {id of a job: how long (s) its nodes take to report that no process of the job is left}.
         holds: times (s), and how long slurmctld's main loop stands still from then on (s).
         commands: times (s), and commands of Slurm that are given then.
     """

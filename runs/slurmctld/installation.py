@@ -47,7 +47,7 @@ class Installation(Struct, frozen=True):
 
 
 def look_for(prefix: str | None, names: Iterable[str]) -> Installation:
-    """Return what of Slurm is in a folder, or in the PATH if ``prefix`` is None."""
+    """Return the parts of Slurm that are in a folder, or in the PATH if ``prefix`` is None."""
     folders = [os.environ.get("PATH", ""), *PLACES] if prefix is None else [f"{prefix}/{one}" for one in _OF_PREFIX]
     found = ((name, shutil.which(name, path=os.pathsep.join(folders))) for name in names)
     programs = {name: os.path.abspath(place) for name, place in found if place is not None}

@@ -127,7 +127,17 @@ def split_work(work: float, done: bool, lost: bool) -> WorkSplit:
 
 
 def time_to_save(rest: float, walltime: float, saved: float, read: float, interval: float, dump: float) -> float:
-    """Return the least time (s) after which an attempt has either completed the job or saved some work."""
+    """Return the least time (s) after which an attempt has either completed the job or saved some work.
+
+    The result is at most the walltime, at which the attempt is killed.
+
+    Args:
+        rest: work (s) that is not saved yet.
+        walltime: time limit (s); inf: no limit.
+        saved: work (s) that earlier attempts saved; 0: there is no checkpoint to read.
+        read, dump: time (s) to read and to write a checkpoint.
+        interval: work (s) between two checkpoints.
+    """
     return min(read_first(saved, read) + min(rest, interval + dump), walltime)
 
 

@@ -350,7 +350,10 @@ class Attempts(Kept):
     def give_up(self, job: Job, cause: str, step: Step, *, comes_back: bool) -> Job | None:
         """End a job's attempt early; return the job to requeue, or None if there is no further attempt.
 
-        ``comes_back``: whether the job gets a further attempt, if its maximum number allows one.
+        Args:
+            cause: why the attempt ends.
+            step: the change of the job's state.
+            comes_back: whether the job gets a further attempt, if its maximum number of attempts allows one.
         """
         attempt = attempt_of(job)
         attempt.cause = cause

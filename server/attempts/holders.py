@@ -15,7 +15,10 @@ Part = slice | NDArray[np.intp]
 
 
 class Holders:
-    """The record of which attempt holds each unit, if no two attempts share a unit."""
+    """The record of which attempt holds each unit, if no two attempts share a unit.
+
+    Attempts have serial numbers (``serial``).
+    """
 
     def __init__(self, units: int) -> None:
         #: serial number of the attempt that holds each unit, shape (units,)
@@ -67,7 +70,7 @@ class ManyHolders(Holders):
         self._on: dict[int, set[int]] = {}
 
     def hold(self, parts: Sequence[Part], serial: int, count: int) -> None:
-        """Record that an attempt holds these units."""
+        """Record that an attempt holds the units in ``parts``."""
         for part in parts:
             for unit in self._numbers[part].tolist():
                 self._on.setdefault(unit, set()).add(serial)

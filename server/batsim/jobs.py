@@ -55,7 +55,12 @@ class ForwardedJobs(WorkloadJobs):
 
 
 def forwarded_jobs(workloads: dict[str, Workload], *, forward: bool, has_hosts: bool) -> Iterable[Job]:
-    """Yield the jobs of all workloads by submit time, with ids ``PREFIX!NAME``."""
+    """Return an iterable of the jobs of all workloads by submit time, with ids ``PREFIX!NAME``.
+
+    Args:
+        forward: whether jobs are sent with their profiles.
+        has_hosts: whether hosts are simulated; without them, a sequence of delays is run as one delay.
+    """
     sources = {
         prefix: ForwardedJobs(workload, prefix, forward=forward, has_hosts=has_hosts)
         for prefix, workload in workloads.items()

@@ -83,9 +83,9 @@ class Work(Protocol):
         """Begin the work of a job that has its units; put its walltime on the agenda."""
 
     def phase_over(self, task: int) -> Job | None:
-        """End the task with the number ``task``, a part of a job's work, because its scheduled end is now.
+        """End task number ``task``, a part of a job's work, at its scheduled end, which is now.
 
-        Return the job if all its work is done.
+        Return the job if all its work is done, else None.
         """
 
     def over(self, job: Job) -> None:

@@ -77,7 +77,7 @@ class Executor:
         self._replace(now, run, [], run.phase.tasks)
 
     def phase_over(self, number: int) -> Job | None:
-        """Continue after the end of task ``number``; return the job if all its work is done.
+        """Continue after the end of task ``number``; return the job if all its work is done, else None.
 
         A returned job has left its hosts; call `over` for it. Raise Stalled if the next task would never end.
         """
