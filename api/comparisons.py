@@ -114,7 +114,7 @@ class JobExplanation:
 
     Attributes:
         details: all that is known about the job's wait.
-        then: the state of the job at the requested time; None if no time was requested, or it is not known.
+        then: the state of the job at the requested time; None if no time was requested, or the state is not known.
     """
 
     def __init__(self, details: Explanation, then: Look | None = None) -> None:

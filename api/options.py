@@ -161,7 +161,7 @@ def spec_of(options: Mapping[str, Any], description: Name | None, where: str) ->
 
 
 def keyword(field: FieldInfo, value: Any, where: str) -> Any:
-    """Convert a keyword's value as `plain` does; steps that change a workload may be texts."""
+    """Convert the value of the keyword ``field`` as `plain` does; steps that change a workload may be texts."""
     return plain(_steps(value, where) if field.name == "transform" else value, field.type)
 
 

@@ -107,6 +107,9 @@ def with_pools(workload: Workload, pools: Mapping[str, tuple[str, ...]]) -> Work
 
     Args:
         pools: {partition: names of the allowed pools}; a partition is its number, as in SWF's field 16, or its name.
+
+    Raises:
+        TraceError: no job has a partition, or no job is in one of these partitions.
     """
     names, numbers = named_column(workload, "partition"), label_column(workload, "partition")
     if names is None or numbers is None:

@@ -80,7 +80,7 @@ class NodeCounts:
 
 
 def lowest_nodes(count: int, able: Ints, free: Ints) -> Ints:
-    """Return the first ``count`` of the candidate nodes ``able``, whatever is ``free`` on them."""
+    """Return the first ``count`` nodes of ``able``; ``free`` is ignored."""
     return able[:count]
 
 

@@ -2,7 +2,8 @@
 
 The run hands over immutable bytes and never waits. A slow viewer gets the newest state when it has received the
 previous one. A viewer that receives nothing is disconnected. Memory is bounded: one state, and a few kilobytes for each
-of at most 64 connections. Processor time is bounded too: the thread rests 20 times as long as it has worked.
+of at most 64 connections. The thread uses little processor time: it rests 20 times as long as it has worked, but at
+most 0.2 s at a time.
 
 The standard library's http.server cannot keep these bounds; asyncio can (docs/explanation/design.md, "Parts we do not
 write").

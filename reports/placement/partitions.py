@@ -249,8 +249,7 @@ def simulated_loss(classes: WorkloadClasses, seed: int, *, duration: str | None 
     """Simulate the blocking probabilities of job classes that share a machine.
 
     Each confidence interval comes from twenty batches with equal numbers of jobs of a class. A batch before these is
-    left out, because the machine starts empty. The intervals contain the exact values, which `kaufman_roberts`
-    computes.
+    left out, because the machine starts empty. `kaufman_roberts` computes the exact values for comparison.
     """
     demand = described(classes)
     sizes = [one.size for one in demand.classes]

@@ -121,7 +121,7 @@ def distributions(real: Floats, simulated: Floats) -> Floats:
 def curves(both: Beside, step: float = 3600.0) -> Floats:
     """Return utilisation and queue length per interval, in the columns `CURVES`.
 
-    The real values use the jobs in both run and log, with the log's run times. ``time`` is the begin of an interval.
+    The real values use the jobs in both run and log, with the log's run times. ``time`` is the start of an interval.
 
     Raises:
         ReportError: if there would be over a million intervals.

@@ -299,7 +299,7 @@ class Clockwork(Kept):
             self._alarm = self.agenda.put(time, READY, _ALARM)
 
     def queue_at(self, time: float, job: Job) -> None:
-        """Schedule the time (s) at which a job that was held or lost its nodes joins the queue."""
+        """Schedule when (s) a job joins the queue: a held job, or a job that lost its nodes."""
         self.cluster.coming[job.id] = job
         self.agenda.put(time, REQUEUE, job.id)
 

@@ -207,7 +207,7 @@ def phase_of(run: Execution, leaf: Leaf, hosts: Hosts, bandwidth: float | None, 
 
 
 def next_task(task: Task, hosts: Hosts) -> Task | None:
-    """Return the next task of a usage trace's rank after a finished task; None if none."""
+    """Return the task that follows a finished task of a usage trace's rank; None if there is none."""
     if task.rank < 0:
         return None
     (demand,) = task.demands.values()

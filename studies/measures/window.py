@@ -95,7 +95,8 @@ class WindowOfRun:
     def held(self, table: JobTable) -> float:
         """Return the unit-seconds that jobs held in the period.
 
-        If the run ended at its time limit, units held then count up to it.
+        If the run ended at its time limit, units that jobs still held count up to the limit; otherwise they do not
+        count.
         """
         begin, until, units = table.held_from, table.held_until, table.held_units
         if table.reason == "horizon":

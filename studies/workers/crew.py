@@ -88,7 +88,7 @@ def outcome_of(line: bytes) -> Outcome:
     """Return the outcome in a worker's answer.
 
     Raises:
-        TrialFailed: the trial failed.
+        TrialFailed: the trial failed, or another version of Pipistrelle carried it out.
         RuntimeError: the trial failed because of a bug.
     """
     answer = _answers.decode(line)

@@ -63,7 +63,7 @@ def renumber(workload: Workload) -> Workload:
 
 
 def preceding_jobs(workload: Workload) -> Ints | None:
-    """Return the id of one job that each job waits for, -1 if none, shape (n,).
+    """Return, for each job, the id of one job for which it waits; -1 if none, shape (n,).
 
     If a job waits for several jobs, the last one in the dependency's text counts. Only ids in the workload count; an id
     that is no number gives -1. ``aftercorr`` dependencies, which concern single array tasks, are ignored. The result is

@@ -194,7 +194,7 @@ class OutageLog:
         The new nodes are watched from the earliest start to the latest end of any node's watch.
 
         Raises:
-            TraceError: the log has more nodes, several classes, or its own watched periods.
+            TraceError: the log has more than `nodes` nodes, several classes, or its own watched periods.
         """
         more = nodes - len(self.nodes)
         if more < 0 or len(self.classes) > 1 or self.lives is not None:
