@@ -152,8 +152,8 @@ class BestFitShared(SharedPlacement):
 class WorstFit(SharedPlacement):
     """The placement ``worst-fit``: the node with the most resources left afterwards.
 
-    The request gets the node's emptiest GPUs. The score is the free milli-cores plus 100 times the free thousandths of
-    GPUs.
+    The request gets the node's emptiest GPUs. The score is the milli-cores left plus 100 times the thousandths of GPUs
+    left.
     """
 
     purpose = "the node with the most cores and GPUs left"

@@ -250,8 +250,8 @@ class SlurmLimits:
     def refusal(self, job: SlurmJob, tres: Tres) -> str:
         """Return why a submission is refused permanently; "" if it is accepted.
 
-        A submission is refused if it exceeds a limit on submitted jobs, or any limit of a QOS with the flag
-        DenyOnLimit.
+        A submission is refused if it exceeds a limit on submitted jobs. If a QOS of the job has the flag DenyOnLimit,
+        it is also refused if the job alone exceeds another limit of this QOS or of one tested later.
         """
         if self.idle or job.assoc < 0:
             return ""

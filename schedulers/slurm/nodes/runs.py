@@ -140,7 +140,8 @@ class EqualRuns(Runs):
 def best_run(runs: Sequence[NodeRun | None], nodes: int, cpus: int) -> int | None:
     """Return the index in ``runs`` of the run of nodes to use next; None if none is left.
 
-    Runs of the lowest weight come first. Of these, the smallest run that suffices is used, or else the largest.
+    Runs are compared one by one. A run is better than the best so far if only this run has required nodes, or if its
+    weight is lower. If both are equal in this, the smallest run that suffices is better, or else the largest.
     """
     best: int | None = None
     best_cpus = best_weight = 0

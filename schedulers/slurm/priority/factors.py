@@ -154,7 +154,7 @@ class Multifactor:
     def set_priority(self, job: SlurmJob, now: int) -> None:
         """Set a job's priority.
 
-        A job with several partitions gets one priority per partition. Held jobs keep priority 0.
+        A job with several partitions gets one priority per partition. The caller sets the priority of held jobs to 0.
         """
         if len(job.parts) > 1:
             job.part_priorities = [self._new(job, part, now) for part in job.parts]

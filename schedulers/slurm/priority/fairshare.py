@@ -10,7 +10,8 @@ def classic(accounts: Accounts, damping: int = 1) -> None:
 
     The formula is 2^(-usage/share/damping). ``usage`` is an association's effective usage: own + part * (parent - own).
     Here ``own`` is its own usage, ``parent`` its parent's effective usage, and ``part`` its shares divided by the
-    shares of all children of its parent.
+    shares of all children of its parent. Below root, only the own usage counts. With ``Fairshare=parent``, share and
+    effective usage are the parent's.
 
     Args:
         damping: Slurm's setting ``FairShareDampeningFactor``.
