@@ -39,6 +39,13 @@ from pipistrelle.protocol.base.log import logger
     ),
     reading_options,
     click.option(
+        "--accounting",
+        type=FILE,
+        multiple=True,
+        metavar="FILE",
+        help="Accounts and QOS, as sacctmgr output or commands; repeatable.",
+    ),
+    click.option(
         "--reservations",
         type=FILE,
         metavar="FILE",
@@ -60,6 +67,7 @@ def command(
     config: Path,
     slurm_prefix: Path | None,
     workload: str,
+    accounting: tuple[Path, ...],
     reservations: Path | None,
     until: str,
     out: Path,
@@ -88,7 +96,16 @@ def command(
     trace = load_workload(workload, **reading)
     commands = [] if reservations is None else timed_commands(reservations)
     prefix = None if slurm_prefix is None else str(slurm_prefix)
-    found = record(config, trace, out, until=seconds, prefix=prefix, commands=commands, progress=_progress)
+    found = record(
+        config,
+        trace,
+        out,
+        until=seconds,
+        prefix=prefix,
+        accounting=[str(path) for path in accounting],
+        commands=commands,
+        progress=_progress,
+    )
     for remark in found.remarks:
         logger().warning("{}", remark)
     if found.left:

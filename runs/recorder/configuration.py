@@ -2,15 +2,19 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
 from pipistrelle.platforms.naming.hostlists import expanded
+from pipistrelle.platforms.slurm.conf import SlurmConf
 from pipistrelle.protocol.base.errors import InputError, printable
-from pipistrelle.runs.slurm.files import GRES, TOPOLOGY, Fetching, file_beside, read_slurm_files, resolved
+from pipistrelle.runs.recordings.names import ACCOUNTING
+from pipistrelle.runs.slurm.files import GRES, TOPOLOGY, Fetching, file_beside, read_slurm_files, resolved, texts_of
+from pipistrelle.runs.slurmctld.configuration import database_lines, read_associations
+from pipistrelle.schedulers.slurm.files.accounting import Accounting
 from pipistrelle.schedulers.slurm.files.topology import read_topology
 from pipistrelle.traces.files import is_inside, read_text
 
@@ -24,10 +28,9 @@ _KEPT: Final = re.compile(
 _NODE: Final = frozenset(
     {"nodehostname", "nodeaddr", "port", "bcastaddr", "state", "reason", "cpuspeclist", "corespeccount", "memspeclimit"}
 )
-#: parts of a partition's line that name people or hosts of the centre
-_PARTITION: Final = frozenset(
-    {"allowgroups", "allocnodes", "allowaccounts", "denyaccounts", "allowqos", "denyqos", "qos"}
-)
+#: parts of a partition's line that name people or hosts of the centre, and those that need associations
+_PARTITION: Final = frozenset({"allowgroups", "allocnodes"})
+_ASSOCIATIONS: Final = frozenset({"allowaccounts", "denyaccounts", "allowqos", "denyqos", "qos"})
 _PRIVATE: Final = """SlurmctldHost=localhost(127.0.0.1)
 SlurmctldPort=6817
 SlurmUser=root
@@ -61,7 +64,7 @@ MaxJobCount={1}
 """
 _FIRST_PORT: Final = 20_000
 _MOST_NODES: Final = 200
-#: {key: the only value that does not need slurmdbd}
+#: {key: the only value that does not need associations}
 _DATABASE: Final = {"accountingstoragetype": "accounting_storage/none", "accountingstorageenforce": "none"}
 _DEEPEST: Final = 10
 
@@ -74,36 +77,46 @@ class PrivateConfiguration(Struct, frozen=True):
         devices: files that stand for GPUs, within the private folder.
         nodes: names of the nodes.
         changes: texts about keys that were changed or left out.
+        conf: the centre's slurm.conf.
+        accounting: the associations and QOS; None: slurmctld runs without.
     """
 
     files: dict[str, str]
     devices: list[str]
     nodes: list[str]
     changes: list[str]
+    conf: SlurmConf
+    accounting: Accounting | None = None
 
 
-def private_configuration(folder: Path, jobs: int) -> PrivateConfiguration:
+def private_configuration(folder: Path, jobs: int, accounting: Sequence[str] = ()) -> PrivateConfiguration:
     """Return the configuration of a folder for a private run.
 
     Args:
         jobs: the number of jobs and tasks that the controller must keep.
+        accounting: files of associations and QOS.
 
     Raises:
-        PipistrelleError: there is no slurm.conf, it is wrong, or it needs slurmdbd or more than 200 nodes.
+        PipistrelleError: a file is absent or wrong, or the configuration needs associations or more than 200 nodes.
     """
     conf = folder / "slurm.conf"
     if not conf.is_file():
         raise InputError(
             "the folder has no slurm.conf", where=printable(str(folder)), expected="a folder such as /etc/slurm"
         )
-    numbers = read_slurm_files(str(conf)).nodes  # also checks the files
+    read = read_slurm_files(str(conf))  # also checks the files
+    numbers = read.nodes
     nodes = list(numbers)
     if len(nodes) > _MOST_NODES:
         raise InputError(
             "the machine is too large to record", where=str(conf), expected=f"at most {_MOST_NODES} nodes",
             found=str(len(nodes)),
         )  # fmt: skip
-    kept, dropped = _kept_lines(conf)
+    kept, dropped = _kept_lines(conf, with_associations=bool(accounting))
+    remarks: list[str] = []
+    found = read_associations(accounting, read.conf, remarks) if accounting else None
+    if found is not None:
+        kept += database_lines(read.conf)
     text = _PRIVATE.format("@STATE@", max(10_000, 2 * jobs)) + "".join(f"{line}\n" for line in kept)
     files = {"slurm.conf": text}
     gres, devices = _gres(folder / GRES, dropped)
@@ -113,10 +126,12 @@ def private_configuration(folder: Path, jobs: int) -> PrivateConfiguration:
         read_topology(read_text(tree), printable(tree), numbers, Fetching(tree, trust=False))  # checks the file
         files[TOPOLOGY] = "".join(f"{line}\n" for line, _ in _lines(Path(tree), folder))
     changes = [f"{key} ({count:,} times)" if count > 1 else key for key, count in dropped.items()]
-    return PrivateConfiguration(files, devices, nodes, changes)
+    for number, (_, one) in enumerate(texts_of(accounting), start=1):
+        files[f"{ACCOUNTING}{number}.txt"] = one
+    return PrivateConfiguration(files, devices, nodes, [*changes, *remarks], read.conf, found)
 
 
-def _kept_lines(conf: Path) -> tuple[list[str], Counter[str]]:
+def _kept_lines(conf: Path, *, with_associations: bool) -> tuple[list[str], Counter[str]]:
     kept: list[str] = []
     dropped: Counter[str] = Counter()
     port = _FIRST_PORT
@@ -124,12 +139,15 @@ def _kept_lines(conf: Path) -> tuple[list[str], Counter[str]]:
         key, _, value = line.partition("=")
         name = key.strip().lower()
         low = value.strip().lower()
+        if name in _DATABASE and with_associations:
+            continue
         if _DATABASE.get(name, low) != low:
             raise InputError(
-                "recording with slurmdbd is not supported",
+                f"{key.strip()} needs the cluster's associations and QOS, and there are none",
                 where=where,
+                expected="--accounting FILE",
                 found=printable(line),
-                hint="Leave out AccountingStorageType and AccountingStorageEnforce to record without accounts and QOS.",
+                hint="Give the output of 'sacctmgr -P show assoc' and 'sacctmgr -P show qos', or leave the key out.",
             )
         if name == "nodename":
             words = _without(line, _NODE, dropped)
@@ -140,8 +158,9 @@ def _kept_lines(conf: Path) -> tuple[list[str], Counter[str]]:
                 port += count
             kept.append(" ".join(words))
         elif name == "partitionname":
-            kept.append(" ".join(_without(line, _PARTITION, dropped)))
-        elif _KEPT.fullmatch(name):
+            left_out = _PARTITION if with_associations else _PARTITION | _ASSOCIATIONS
+            kept.append(" ".join(_without(line, left_out, dropped)))
+        elif (with_associations and name == "accountingstoragetres") or _KEPT.fullmatch(name):
             kept.append(line)
         else:
             dropped[key.strip()] += 1

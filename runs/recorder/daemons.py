@@ -1,7 +1,6 @@
 """Run an unmodified slurmctld and its slurmds in virtual time, and submit jobs to them."""
 
 import os
-import pwd
 import shutil
 import subprocess
 import tempfile
@@ -16,8 +15,10 @@ from pipistrelle.protocol.base.errors import InputError, PipistrelleError, print
 from pipistrelle.protocol.base.whole import read_whole_text, write_whole
 from pipistrelle.runs.recorder.configuration import PrivateConfiguration
 from pipistrelle.runs.recorder.jobs import BEGIN, PlannedJob, TimedCommand
-from pipistrelle.runs.recordings.names import ZERO
+from pipistrelle.runs.recordings.names import WITH_DATABASE, ZERO
+from pipistrelle.runs.slurmctld.configuration import write_associations
 from pipistrelle.runs.slurmctld.installation import Installation, look_for
+from pipistrelle.runs.slurmctld.submission import Users
 from pipistrelle.runs.slurmctld.virtual_time import NANOSECONDS, VirtualTime
 
 #: commands that recording needs, and Debian's packages
@@ -74,15 +75,18 @@ class Daemons:
     """A private cluster in virtual time; use it as a context manager.
 
     At the end of the block, or if this process is killed, all processes are killed and the private folder is removed.
+
+    Args:
+        users: the users of the jobs.
     """
 
-    def __init__(self, configuration: PrivateConfiguration, slurm: Installation) -> None:
+    def __init__(self, configuration: PrivateConfiguration, slurm: Installation, users: Sequence[str] = ()) -> None:
         self._slurm = slurm
         self._programs = slurm.programs
         self._configuration = configuration
         self.folder = Path(tempfile.mkdtemp(prefix="pipistrelle-record-"))
         self._keeper: subprocess.Popen[bytes] | None = None
-        self._users: dict[str, str] = {}
+        self._people = users
 
     def __enter__(self) -> "Daemons":
         """Write the files and start the daemons."""
@@ -121,8 +125,14 @@ class Daemons:
             write_whole(self.folder / name, [more.encode(), text.replace("@STATE@", str(self.folder)).encode()])
         for name in self._configuration.devices:
             (self.folder / name).touch()
+        self._users = Users(self.folder / "users", self._people)
+        configuration = self._configuration
+        if configuration.accounting is not None:
+            state, now = self.folder / "state", _START // NANOSECONDS
+            write_associations(configuration.accounting, configuration.conf, state, self._users.number, now)
         self._env = {
             **self._slurm.environment,
+            **self._users.environment,
             "PATH": os.environ.get("PATH", os.defpath),
             "TZ": "UTC",
             "LC_ALL": "C",
@@ -150,6 +160,8 @@ class Daemons:
         )
 
     def _boot(self) -> None:
+        if self._configuration.accounting is not None:
+            self.to(WITH_DATABASE)
         self._controller = self.time.start([self._programs["slurmctld"], "-D", "-c"], self._env)
         self.to(_NODES_START)
         for node in self._configuration.nodes:
@@ -208,13 +220,12 @@ class Daemons:
         """
         ids: dict[str, str] = {}
         refused: list[str] = []
-        people = _stand_ins(sorted({job.cells["user"] for job in jobs}))
         told = list(commands)
         for number, job in enumerate(jobs):
             while told and told[0].time <= max(BEGIN, job.time):
                 self._control(told.pop(0))
             self.to(max(BEGIN, job.time) + _WITHIN)
-            words = [f"--uid={people[job.cells['user']]}", *job.options]
+            words = [f"--uid={self._users.number(job.cells['user'])}", *job.options]
             if job.depends:
                 job.cells["after"] = _translated(job.depends, ids)
                 words.append(f"--dependency={job.cells['after']}")
@@ -250,15 +261,6 @@ class Daemons:
             if same >= _PATIENCE and "BeginTime" not in queue and "Reservation" not in queue:
                 return True
         return True
-
-
-def _stand_ins(users: Sequence[str]) -> dict[str, str]:
-    """Return {user of the workload: account of this computer that submits the user's jobs}."""
-    known = {entry.pw_name for entry in pwd.getpwall()}
-    found = {user: user for user in users if user in known}
-    spare = sorted(known - set(found) - {"root"}) or ["root"]
-    others = [user for user in users if user not in found]
-    return found | {user: spare[at % len(spare)] for at, user in enumerate(others)}
 
 
 def _translated(text: str, ids: dict[str, str]) -> str:

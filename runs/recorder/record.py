@@ -51,6 +51,7 @@ def record(
     *,
     until: float,
     prefix: str | None = None,
+    accounting: Sequence[str] = (),
     commands: Sequence[TimedCommand] = (),
     progress: Callable[[int, float], None] = lambda jobs, now: None,
 ) -> RecordingSummary:
@@ -59,6 +60,7 @@ def record(
     Args:
         config: the folder of slurm.conf.
         prefix: the folder in which Slurm is installed; None: the programs in the PATH.
+        accounting: files of associations and QOS.
         commands: commands of scontrol that create reservations.
         until: longest virtual time after the last submission (s).
         progress: called with the number of submitted jobs and the time (s).
@@ -69,7 +71,7 @@ def record(
     """
     made = _made(out)
     try:
-        return _recorded(config, workload, out, until, prefix, commands, progress)
+        return _recorded(config, workload, out, until, prefix, accounting, commands, progress)
     except BaseException:
         if made:
             shutil.rmtree(out, ignore_errors=True)
@@ -82,15 +84,20 @@ def _recorded(
     out: Path,
     until: float,
     prefix: str | None,
+    accounting: Sequence[str],
     commands: Sequence[TimedCommand],
     progress: Callable[[int, float], None],
 ) -> RecordingSummary:
     slurm = require_programs(prefix)
     build_tools()
-    private = private_configuration(config, len(workload))
+    private = private_configuration(config, len(workload), accounting)
     files = read_slurm_files(str(config / "slurm.conf"))
     jobs, remarks = planned_jobs(fitted(workload, files, files.platform), default_partition(files.conf) or "")
-    with Daemons(private, slurm) as daemons:
+    users = sorted({job.cells["user"] for job in jobs})
+    for job in jobs:
+        if accounting and job.cells["qos"]:
+            job.options.append(f"--qos={job.cells['qos']}")
+    with Daemons(private, slurm, users) as daemons:
         version = daemons.command("scontrol", "--version").strip()
         remarks += daemons.submit_all(jobs, commands, progress)
         jobs = [job for job in jobs if "id" in job.cells]

@@ -4,6 +4,10 @@ import re
 from typing import Final, NamedTuple
 
 LOG: Final = "decisions.log.xz"
+#: when a slurmctld with associations starts (s)
+WITH_DATABASE: Final = 4.0
+#: beginning of the names of files of associations and QOS
+ACCOUNTING: Final = "accounting-"
 #: the date of time 0 of a recording
 ZERO: Final = "2026-01-05T00:00:00"
 _TASK: Final = re.compile(r"(\d+)_(\d+)\(")

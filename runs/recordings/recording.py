@@ -18,7 +18,7 @@ from pipistrelle.protocol.base.errors import printable
 from pipistrelle.runs.recordings.csv_files import CsvRow, missing, read_rows
 from pipistrelle.runs.recordings.decisions import LogStep, read_steps, reservation_times
 from pipistrelle.runs.recordings.errors import RecordingError
-from pipistrelle.runs.recordings.names import LOG, ZERO, JobStart, label
+from pipistrelle.runs.recordings.names import ACCOUNTING, LOG, WITH_DATABASE, ZERO, JobStart, label
 from pipistrelle.runs.slurm.cluster import load_cluster
 from pipistrelle.runs.slurm.files import dates_of, read_slurm_files
 from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
@@ -33,8 +33,6 @@ _JOB: Final = (
     *("id", "submit", "user", "account", "partition", "qos", "nodes", "tasks", "cpus_per_task", "mem", "mem_per"),
     *("gres", "exclusive", "limit_min", "run_s", "begin_s", "after", "constraint", "array", "name"),
 )
-#: when a controller with slurmdbd starts (s)
-_WITH_DATABASE: Final = 4.0
 _MOST_TASKS: Final = 250_000
 
 #: CPUs, memory (MB) and {kind: number} of other resources
@@ -88,8 +86,9 @@ class Recording:
 
     @property
     def accounting(self) -> list[str]:
-        """The paths of the listings of sacctmgr; [] if slurmdbd was not used."""
-        return [str(path) for name in ("sacctmgr.dump", "qos.txt") if (path := self.folder / name).is_file()]
+        """The paths of the listings of sacctmgr; [] if there were no associations."""
+        known = [self.folder / name for name in ("sacctmgr.dump", "qos.txt")]
+        return [str(path) for path in (*known, *sorted(self.folder.glob(f"{ACCOUNTING}*.txt"))) if path.is_file()]
 
     @cached_property
     def nodes(self) -> dict[str, int]:
@@ -102,7 +101,7 @@ class Recording:
         made = load_cluster(self.conf, self.accounting).config
         text, name = self.reservations, "commands.csv"
         reservations = read_reservations(text, name, dates_of(ZERO, text, name), self.nodes) if text else ()
-        start = _WITH_DATABASE if made.accounting_storage else 0.0
+        start = WITH_DATABASE if made.accounting_storage else 0.0
         return replace(made, reservations=reservations, start=start)
 
     @cached_property

@@ -13,7 +13,7 @@ from pipistrelle.protocol.base.errors import InputError, printable
 from pipistrelle.protocol.base.whole import read_whole, whole_file
 from pipistrelle.runs.slurm.files import Fetching, read_slurm_files, texts_of
 from pipistrelle.runs.slurmctld.association_state import write_association_state
-from pipistrelle.schedulers.slurm.files.accounting import read_accounting
+from pipistrelle.schedulers.slurm.files.accounting import Accounting, read_accounting
 from pipistrelle.traces.files import read_text
 
 CONTROLLER_PORT: Final = 6817
@@ -103,14 +103,9 @@ def derive(
     ports: dict[str, int] = {}
     written = [*_own(folder, user), *settings]
     if accounting:
-        text = files.conf.text
-        found = read_accounting(texts_of(accounting), text("ClusterName"))
-        remarks += [f"{one.where}: {one.why}" for one in found.findings if one.support is KeySupport.WARNED]
-        users = {one.user: number(one.user) for one in found.associations if one.user}
-        tres = [name.strip() for name in text("AccountingStorageTRES").split(",") if name.strip()]
-        write_association_state(folder / "state", found, text("ClusterName").lower(), tres, users, now)
-        enforced = text("AccountingStorageEnforce")
-        written += [*_DATABASE, *([f"AccountingStorageEnforce={enforced}"] if _is_set(enforced) else [])]
+        found = read_associations(accounting, files.conf, remarks)
+        write_associations(found, files.conf, folder / "state", number, now)
+        written += database_lines(files.conf)
     for line in lines:
         if kept := _derived(line, ports, plugins, remarks):
             written.append(kept)
@@ -123,6 +118,31 @@ def derive(
                 file.write(read_whole(beside))
     gres = files.gres
     return [NodeOfCluster(one, ports[one.name]) for one in nodes_of(files.conf, gres)], remarks
+
+
+def read_associations(accounting: Sequence[str], conf: SlurmConf, remarks: list[str]) -> Accounting:
+    """Return the associations and QOS of files, and add warnings about them to ``remarks``."""
+    found = read_accounting(texts_of(accounting), conf.text("ClusterName"))
+    remarks += [f"{one.where}: {one.why}" for one in found.findings if one.support is KeySupport.WARNED]
+    return found
+
+
+def write_associations(found: Accounting, conf: SlurmConf, state: Path, number: Callable[[str], int], now: int) -> None:
+    """Write slurmctld's copy of associations and QOS to its folder of states.
+
+    Args:
+        number: gives the number (uid) of a user.
+        now: the time at which slurmctld starts (s since 1970).
+    """
+    users = {one.user: number(one.user) for one in found.associations if one.user}
+    tres = [name.strip() for name in conf.text("AccountingStorageTRES").split(",") if name.strip()]
+    write_association_state(state, found, conf.text("ClusterName").lower(), tres, users, now)
+
+
+def database_lines(conf: SlurmConf) -> list[str]:
+    """Return lines of slurm.conf with which slurmctld uses its copy of associations and QOS."""
+    enforced = conf.text("AccountingStorageEnforce")
+    return [*_DATABASE, *([f"AccountingStorageEnforce={enforced}"] if _is_set(enforced) else [])]
 
 
 def _own(folder: Path, user: str) -> Sequence[str]:

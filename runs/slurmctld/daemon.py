@@ -8,22 +8,20 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Final
 
-from pipistrelle.protocol.base.whole import read_whole, whole_file
+from pipistrelle.protocol.base.whole import read_whole
 from pipistrelle.runs.slurmctld.conductor import VirtualTimeError
 from pipistrelle.runs.slurmctld.configuration import FIRST_PORT, NodeOfCluster, derive
 from pipistrelle.runs.slurmctld.installation import find_slurm
 from pipistrelle.runs.slurmctld.nodes import StandIn
+from pipistrelle.runs.slurmctld.submission import Users
 from pipistrelle.runs.slurmctld.virtual_time import NANOSECONDS, VirtualTime
 
-#: numbers of the workload's users begin here
-_FIRST_UID: Final = 100_000
 #: longest virtual time that a command may take (ns)
 _COMMAND: Final = 300 * NANOSECONDS
 #: virtual time in which slurmctld starts, and in which its nodes register (ns)
 _BOOT: Final = 10 * NANOSECONDS
 _REGISTERED: Final = 20 * NANOSECONDS
 _SUBMITTED: Final = re.compile(r"\d+")
-_ODD: Final = re.compile(r"[^A-Za-z0-9._@+-]")
 _SHOWN: Final = 400
 
 
@@ -48,9 +46,7 @@ class Slurmctld:
         try:
             self._folder = self.time.folder
             uid = os.getuid()
-            self._users: dict[str, int] = {}
-            self._file = self._folder / "users"
-            self._write_users()
+            self._users = Users(self._folder / "users")
             self.cluster, self.remarks = self._derive(config, uid, accounting, start)
             self._env = {
                 **self._installation.environment,
@@ -58,7 +54,7 @@ class Slurmctld:
                 "TZ": "UTC",
                 "LC_ALL": "C",
                 "SLURM_CONF": str(self._folder / "slurm.conf"),
-                "PIPISTRELLE_USERS": str(self._file),
+                **self._users.environment,
             }
             self.nodes = StandIn(self.cluster, self.time, uid)
             self.time.answer_ports(FIRST_PORT, FIRST_PORT + len(self.cluster) - 1)
@@ -82,7 +78,7 @@ class Slurmctld:
             installation.plugins,
             installation.settings,
             accounting=accounting,
-            number=self.user,
+            number=self._users.number,
             now=start // NANOSECONDS,
         )
 
@@ -143,23 +139,9 @@ class Slurmctld:
         lines = [line for line in text.decode("utf-8", "replace").splitlines() if "fatal: " in line]
         return " ".join(lines[:1])[-_SHOWN:]
 
-    def user(self, name: str) -> int:
-        """Return the user number (uid) that Slurm has for a user of the workload; add the user to Slurm if new."""
-        if name == "root":
-            return 0
-        clean = _ODD.sub("_", name)
-        if clean not in self._users:
-            self._users[clean] = _FIRST_UID + len(self._users)
-            self._write_users()
-        return self._users[clean]
-
-    def _write_users(self) -> None:
-        with whole_file(self._file) as file:
-            file.write("".join(f"{name}:{number}\n" for name, number in self._users.items()).encode())
-
     def submit(self, words: Sequence[str], user: str | None) -> int | str:
         """Submit a job with sbatch; return its number, or why Slurm refuses it."""
-        more = {} if user is None else {"PIPISTRELLE_UID": str(self.user(user))}
+        more = {} if user is None else {"PIPISTRELLE_UID": str(self._users.number(user))}
         code, said = self.command(["sbatch", "--parsable", *words], more)
         found = _SUBMITTED.match(said.strip().rpartition("\n")[2])
         if code == 0 and found is not None:

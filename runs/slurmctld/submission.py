@@ -1,9 +1,12 @@
-"""The sbatch command of a job, and the tasks and GPUs that it gets on its nodes."""
+"""The sbatch command of a job, its user, and the tasks and GPUs that it gets on its nodes."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
+from pipistrelle.protocol.base.whole import whole_file
 from pipistrelle.protocol.events import JobDescription
 from pipistrelle.protocol.resources.nodes import NodeTake
 from pipistrelle.protocol.resources.request import Request
@@ -16,6 +19,9 @@ _OF_NODES: Final = (
 )
 #: options that are given in another way, or concern what the script prints
 _OWN: Final = frozenset(("array-job", "array-task", "name", "partition", "dependency", "parsable", "wrap", "output"))
+#: numbers of the workload's users begin here
+_FIRST: Final = 100_000
+_ODD: Final = re.compile(r"[^A-Za-z0-9._@+-]")
 _SCRIPT: Final = ("--chdir=/", "--output=/dev/null", "--wrap=exit")
 
 
@@ -99,3 +105,39 @@ def takes_on(request: Request, cpus: Mapping[int, int], free_gpus: Mapping[int, 
         NodeTake(str(unit), count, str(NodeSet.of(free_gpus[unit][:gpus])))
         for unit, count, gpus in zip(cpus, tasks, counts, strict=True)
     )
+
+
+class Users:
+    """Users and their numbers (uid), in a file that the preloaded library reads (native/users.c).
+
+    Args:
+        file: is written at once, and again for each new user.
+        names: the first users.
+    """
+
+    def __init__(self, file: Path, names: Iterable[str] = ()) -> None:
+        self._file = file
+        self._numbers: dict[str, int] = {}
+        for name in names:
+            self._add(name)
+        self._write()
+        #: variable of the environment that names the file
+        self.environment = {"PIPISTRELLE_USERS": str(file)}
+
+    def number(self, name: str) -> int:
+        """Return the number that Slurm has for a user of the workload; add the user if it is new."""
+        if name == "root":
+            return 0
+        clean = _ODD.sub("_", name)
+        if clean not in self._numbers:
+            self._add(name)
+            self._write()
+        return self._numbers[clean]
+
+    def _add(self, name: str) -> None:
+        if name != "root":
+            self._numbers.setdefault(_ODD.sub("_", name), _FIRST + len(self._numbers))
+
+    def _write(self) -> None:
+        with whole_file(self._file) as file:
+            file.write("".join(f"{name}:{number}\n" for name, number in self._numbers.items()).encode())

@@ -68,8 +68,8 @@ def test_recorded_configuration_is_a_platform(centre: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("AccountingStorageType=accounting_storage/slurmdbd", "recording with slurmdbd is not supported"),
-        ("AccountingStorageEnforce=limits", "recording with slurmdbd is not supported"),
+        ("AccountingStorageType=accounting_storage/slurmdbd", r"needs .* associations and QOS.*--accounting FILE"),
+        ("AccountingStorageEnforce=limits", r"needs .* associations and QOS.*--accounting FILE"),
         ("NodeName=x[001-300] CPUs=1", "too large to record: expected at most 200 nodes, found 304"),
     ],
 )
@@ -78,6 +78,28 @@ def test_what_cannot_be_recorded_is_refused(centre: Path, line: str, words: str)
     (centre / "slurm.conf").write_text(f"{CONF}{line}\n")
     with pytest.raises(InputError, match=words):
         private_configuration(centre, 10)
+
+
+def test_associations_are_recorded_with_what_needs_them(centre: Path, tmp_path: Path) -> None:
+    """slurmctld uses a copy of the associations, and partitions keep their accounts and QOS."""
+    more = (
+        "AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageHost=db1\nAccountingStoragePass=hunter3\n"
+    )
+    limits = "AccountingStorageEnforce=limits\nAccountingStorageTRES=gres/gpu\n"
+    (centre / "slurm.conf").write_text(
+        f"{CONF.replace('AllowGroups=staff', 'AllowAccounts=bio QOS=day')}{more}{limits}"
+    )
+    (tmp_path / "accounts.txt").write_text("add account bio\nadd qos day\nadd user ada Account=bio\n")
+    made = private_configuration(centre, 10, [str(tmp_path / "accounts.txt")])
+    conf = made.files["slurm.conf"]
+    assert "AllowAccounts=bio QOS=day" in conf
+    assert "AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageHost=localhost\n" in conf
+    assert "AccountingStorageEnforce=limits\n" in conf
+    assert "AccountingStorageTRES=gres/gpu\n" in conf
+    assert "db1" not in conf
+    assert "hunter3" not in conf
+    assert made.accounting is not None
+    assert made.files["accounting-1.txt"].startswith("add account bio")
 
 
 def test_folder_without_slurm_conf_is_an_error(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from pipistrelle.runs.recorder.jobs import planned_jobs, timed_commands
 from pipistrelle.runs.recorder.packing import Packing
 from pipistrelle.runs.recorder.record import record
 from pipistrelle.runs.recordings.check import check_recording
+from pipistrelle.runs.recordings.recording import Recording
 from pipistrelle.runs.slurmctld.conductor import VirtualTimeError
 from pipistrelle.server.errors import OutputFailed
 
@@ -171,6 +172,46 @@ def test_our_scheduler_does_what_was_recorded(tmp_path: Path) -> None:
     for one, other in zip(*starts, strict=True):
         assert one.job == other.job
         assert one.time == pytest.approx(other.time, abs=2)
+
+
+ACCOUNTS = """add qos low
+add qos high Priority=100 Preempt=low MaxTRESPerUser=cpu=8
+add account bio
+add user ada.l Account=bio QOS=normal,low,high
+add user bob Account=bio QOS=normal,low,high MaxJobs=1
+"""
+WITH_ACCOUNTS = f"""{CONF}AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageEnforce=associations,limits,qos
+PreemptType=preempt/qos
+PreemptMode=REQUEUE
+"""
+
+
+@pytest.mark.slow
+@needs_slurm
+def test_limits_and_preemption_of_associations_are_recorded(tmp_path: Path) -> None:
+    """A job of a high QOS preempts one of a low QOS, limits hold, and our scheduler decides the same."""
+    (tmp_path / "slurm.conf").write_text(WITH_ACCOUNTS)
+    (tmp_path / "accounts.txt").write_text(ACCOUNTS)
+    lines = (
+        "-dt 130 -e submit_batch_job | -J 1 -sim-walltime 400 -t 20 -N 2 --uid=bob -A bio --qos=low j",
+        "-dt 140 -e submit_batch_job | -J 2 -sim-walltime 300 -t 9 -N 1 --uid=bob -A bio --qos=low j",
+        "-dt 200 -e submit_batch_job | -J 3 -sim-walltime 50 -t 5 -N 1 --uid=ada.l -A bio --qos=high j",
+        "-dt 210 -e submit_batch_job | -J 4 -sim-walltime 50 -t 5 -N 1 --uid=bob -A bio j",  # waits for 2: MaxJobs
+        "-dt 220 -e submit_batch_job | -J 5 -sim-walltime 50 -t 5 -N 1 --uid=eve -A bio j",
+    )
+    (tmp_path / "jobs.events").write_text("".join(f"{line}\n" for line in lines))
+    jobs = load_workload(str(tmp_path / "jobs.events"))
+    found = record(tmp_path, jobs, tmp_path / "one", until=7200, accounting=[str(tmp_path / "accounts.txt")])
+    assert found.jobs == 4
+    assert any("job 5 was refused" in remark and "Invalid account" in remark for remark in found.remarks)
+    recording = Recording(tmp_path / "one")
+    begun = [(start.job, int(start.time)) for start in recording.starts]
+    assert [name for name, _ in begun].count("1") == 2
+    assert dict(begun)["3"] < 300
+    assert dict(begun)["4"] >= dict(begun)["2"] + 300
+    check = check_recording(tmp_path / "one")
+    assert {one.what: one.compared - one.equal for one in check.passes if one.compared != one.equal} == {}
 
 
 @pytest.mark.slow
