@@ -147,7 +147,7 @@ def _kept_lines(conf: Path, *, with_associations: bool) -> tuple[list[str], Coun
                 where=where,
                 expected="--accounting FILE",
                 found=printable(line),
-                hint="Give the output of 'sacctmgr -P show assoc' and 'sacctmgr -P show qos', or leave the key out.",
+                hint="Save 'sacctmgr -P show assoc tree' and 'sacctmgr -P show qos', or leave the key out.",
             )
         if name == "nodename":
             words = _without(line, _NODE, dropped)

@@ -31,7 +31,8 @@ _NO_ADMINISTRATOR: Final = 1
 #: trackable resources that every cluster has, by number
 _TRES: Final = ("cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages")
 _FIRST_OTHER: Final = 1001
-_MODES: Final = {"": 0, "cluster": 0, "requeue": 2, "cancel": 8}
+#: sacctmgr 22.05 stores OFF as the mode of the cluster
+_MODES: Final = {None: 0, "OFF": 0, "REQUEUE": 2, "CANCEL": 8}
 _FLAGS: Final = {
     name: 1 << place
     for place, name in enumerate(
@@ -182,13 +183,7 @@ class _State:
 
     def _one_qos(self, number: int, one: QosSettings) -> bytes:
         where = f"QOS {printable(one.name)}"
-        mode = _MODES.get((one.preempt_mode or "").lower())
-        if mode is None:
-            raise InputError(
-                f"{where} has a PreemptMode that is not supported",
-                expected="cluster, requeue or cancel",
-                found=printable(str(one.preempt_mode)),
-            )
+        mode = _MODES[one.preempt_mode]
         strange = sorted(name for name in one.flags if name.lower() not in _FLAGS)
         if strange:
             raise InputError(f"{where} has a flag that is not supported", found=printable(strange[0]))

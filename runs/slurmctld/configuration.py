@@ -190,7 +190,7 @@ def _refuse(conf: SlurmConf, *, with_accounting: bool) -> None:
             where=where(key),
             expected="--accounting FILE",
             found=printable(f"{key}={text(key)}"),
-            hint="Save 'sacctmgr -P show assoc' and 'sacctmgr -P show qos' in files, and give both.",
+            hint="Save 'sacctmgr -P show assoc tree' and 'sacctmgr -P show qos' in files, and give both.",
         )
     modes = {mode.strip().upper() for mode in text("PreemptMode").split(",")}
     if modes & {"SUSPEND", "GANG"}:

@@ -299,8 +299,10 @@ class _Reader:
             if ("cluster" in plain)
             else set()
         )
+        above: dict[int, str] = {}  # the last account at each depth of an indented table
         for where, line in lines[1:]:
-            cells = [cell.strip() for cell in line.split("|")]
+            raw = line.split("|")
+            cells = [cell.strip() for cell in raw]
             if len(cells) != len(header):
                 raise SlurmConfigError(
                     "a row does not match the header",
@@ -317,9 +319,13 @@ class _Reader:
                 continue
             user = row.get("user", "")
             settings = self._association(where, row["account"], user, row.get("partition", ""))
-            above = row.get("parentname") or row.get("parname") or row.get("parent") or ""
-            if not user and row["account"] != ROOT:
-                settings["parent"] = above or ROOT
+            if not user:
+                account = raw[plain.index("account")]
+                depth = len(account) - len(account.lstrip())
+                above = {place: name for place, name in above.items() if place < depth} | {depth: row["account"]}
+                parent = row.get("parentname") or row.get("parname") or row.get("parent") or above.get(depth - 1)
+                if row["account"] != ROOT:
+                    settings["parent"] = parent or ROOT
             skipped = ("partition", "parentname", "parname", "parent")
             self._take(ASSOCIATION, settings, [one for one in pairs if plain_name(one[0]) not in skipped], where)
 
