@@ -13,6 +13,10 @@ a breakdown of the time, and the ratio to a floor. The floor is the sum of
 - the JSON: the same two processes also encode and decode each message,
 - the work of both sides: the same simulation in one process, without outputs and messages.
 
+The last line needs no second process. It is what a round trip takes without any socket, as processor time in one
+process: encoding and decoding both messages, the engine, and the scheduler's decision. No transport can make an event
+loop faster than their sum.
+
     python benchmarks/wire.py LOG.swf.gz [--platform kth-sp2] [--scheduler easy] [--transport ipc] [--repeat 3]
                               [--dialect batsim]
 
@@ -241,13 +245,26 @@ def exchange(notices: list[Notice], replies: list[bytes], dialect: str, *, with_
     return seconds
 
 
-def own_work(setup: Setup, scheduler: str) -> float:
-    """Return the wall time (s) of the simulation in one process, without outputs and messages."""
+def own_work(setup: Setup, scheduler: str) -> tuple[float, float]:
+    """Simulate in one process, without outputs and messages.
+
+    Return the processor times (s) of the engine and of the scheduler.
+    """
     kind = Runtime if setup.batsim is None else BatsimRuntime
     transport = InProcessTransport(kind(make_policy(scheduler)))
-    began = time.perf_counter()
-    simulate(setup, transport, clock=time.perf_counter)
-    return time.perf_counter() - began
+    times = simulate(setup, transport, clock=time.process_time).times
+    return times.total - times.scheduler, times.scheduler
+
+
+def coding(notices: list[Notice], replies: list[bytes], dialect: str) -> float:
+    """Return the processor time (s) of encoding and decoding all messages in one process, without sockets."""
+    talk = CODECS[dialect]
+    decoded = [talk.decode_reply(frame, notice) for frame, notice in zip(replies, notices, strict=True)]
+    began = time.process_time()
+    for seq, (notice, reply) in enumerate(zip(notices, decoded, strict=True), 1):
+        talk.decode_notice(talk.encode_notice(notice), seq)
+        talk.decode_reply(talk.encode_reply(reply), notice)
+    return time.process_time() - began
 
 
 def _peer_of_sockets(ours: bool, endpoint: str, trips: int) -> None:
@@ -375,6 +392,19 @@ def print_floor(trips: int, loops: list[float], bares: list[float], parsed: list
     )
 
 
+def print_without_sockets(
+    trips: int, bares: list[float], codings: list[float], works: list[tuple[float, float]]
+) -> None:
+    """Print the processor times (s) of a round trip's parts that need no socket, relative to the bare exchange."""
+    engines, deciding = zip(*works, strict=True)
+    parts = [statistics.median(part) for part in (codings, engines, deciding)]
+    told = ", ".join(
+        f"{name} {1e6 * part / trips:.0f} us" for name, part in zip(("JSON", "engine", "scheduler"), parts, strict=True)
+    )
+    over = sum(parts) / statistics.median(bares)
+    print(f"without any socket: {told}; their sum / bare exchange: {over:.2f}")
+
+
 def main() -> None:
     """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -399,7 +429,7 @@ def main() -> None:
     frames = [talk.encode_reply(reply) for reply in replies]
     tcp = None if arguments.transport == "ipc" else "tcp://127.0.0.1:*"
     echoes, readings, loops, wholes, waits = [], [], [], [], []
-    bares, parsed, works = [], [], []
+    bares, parsed, works, codings = [], [], [], []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for _ in range(arguments.repeat or 3):
@@ -409,6 +439,7 @@ def main() -> None:
             bares.append(exchange(notices, frames, arguments.dialect))
             parsed.append(exchange(notices, frames, arguments.dialect, with_json=True))
             works.append(own_work(setup, arguments.scheduler))
+            codings.append(coding(notices, frames, arguments.dialect))
             whole, own = command(arguments, tcp, folder)
             wholes.append(whole)
             loops.append(own["wall_time"])
@@ -432,7 +463,8 @@ def main() -> None:
         f"server's own work {server / base:.2f} (engine, outputs, writing to the socket), "
         f"waiting for the scheduler {statistics.median(waits) / base:.2f}"
     )
-    print_floor(trips, loops, bares, parsed, works)
+    print_floor(trips, loops, bares, parsed, list(map(sum, works)))
+    print_without_sockets(trips, bares, codings, works)
 
 
 if __name__ == "__main__":

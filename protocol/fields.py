@@ -1,6 +1,5 @@
 """Field types of the protocol with units and bounds, and limits of the protocol."""
 
-from functools import cache
 from typing import Annotated, Final, Literal, get_args
 
 from msgspec import Meta
@@ -150,15 +149,12 @@ RejectionCode = Literal[
     "feature_off",
 ]
 
+#: the version in pyproject.toml; reading it from the installed package's metadata would take 20 ms
+_VERSION: Final = "0.2.0"
+
 RefusalCode = Literal["version", "feature", "busy", "malformed", "protocol_error"]
 
 
-@cache
 def package_version() -> str:
-    """Return the version of the installed package."""
-    from importlib.metadata import PackageNotFoundError, version  # slow to import
-
-    try:
-        return version("pipistrelle")
-    except PackageNotFoundError:  # an uninstalled clone
-        return "0+uninstalled"
+    """Return the version of the package."""
+    return _VERSION

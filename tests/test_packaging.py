@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from pipistrelle.protocol.fields import package_version
+
 ROOT = Path(__file__).resolve().parent.parent
 #: what schedulers in other languages are built into
 BUILT = ("node_modules", "target")
@@ -54,12 +56,13 @@ def test_packages_are_the_folders(pyproject: dict[str, Any]) -> None:
 
 
 def test_the_citation_names_the_version(pyproject: dict[str, Any]) -> None:
-    """CITATION.cff has the version and the licence of the package."""
+    """CITATION.cff has the version and the licence of the package, and the code has its version."""
     project = pyproject["project"]
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8").splitlines()
 
     assert f"version: {project['version']}" in citation
     assert f"license: {project['license']}" in citation
+    assert package_version() == project["version"]
 
 
 def test_compiled_wheels_are_built_for_each_python_named(pyproject: dict[str, Any]) -> None:

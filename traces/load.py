@@ -1,48 +1,38 @@
 """Read and write workloads; the content or the suffix determines the format."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
+from importlib import import_module
 from typing import Final, Unpack
 
 from pipistrelle.protocol.base.errors import did_you_mean, quoted
-from pipistrelle.traces.batsim.text import batsim_chunks
-from pipistrelle.traces.batsim.workload import parse_batsim
-from pipistrelle.traces.clusters.helios import HeliosLog
-from pipistrelle.traces.clusters.philly import PhillyLog
-from pipistrelle.traces.clusters.pods import PodLog
 from pipistrelle.traces.errors import TraceError, counted
 from pipistrelle.traces.files import PathText, open_trace, write_trace
-from pipistrelle.traces.logs import maui, swf_numbers
-from pipistrelle.traces.logs.haizea import HaizeaLog
 from pipistrelle.traces.logs.job_table import JobLog, LogOptions, LogReading
 from pipistrelle.traces.logs.kinds import kind_of
 from pipistrelle.traces.logs.labels import written_labels
-from pipistrelle.traces.logs.pbs import PbsLog
-from pipistrelle.traces.logs.swf import parse_swf, swf_chunks
-from pipistrelle.traces.slurm.events import EventsLog
-from pipistrelle.traces.slurm.sacct import SacctLog
-from pipistrelle.traces.slurm.sacct_text import sacct_chunks
+from pipistrelle.traces.logs.swf import parse_swf
 from pipistrelle.traces.workload import LABELS, NODE_LIST, OPTIONS, PER_NODE, REQUEST, WHOLE, Workload
 
-#: {kind of log: reader}
-_LOGS: Final[dict[str, type[JobLog]]] = {
-    "haizea": HaizeaLog,
-    "helios": HeliosLog,
-    "maui": maui.MauiLog,
-    "pbs": PbsLog,
-    "philly": PhillyLog,
-    "pods": PodLog,
-    "sacct": SacctLog,
-    "slurm events": EventsLog,
+#: {kind of log: module and class of its reader}; `_reader` imports only the one that is needed
+_LOGS: Final = {
+    "haizea": ("logs.haizea", "HaizeaLog"),
+    "helios": ("clusters.helios", "HeliosLog"),
+    "maui": ("logs.maui", "MauiLog"),
+    "pbs": ("logs.pbs", "PbsLog"),
+    "philly": ("clusters.philly", "PhillyLog"),
+    "pods": ("clusters.pods", "PodLog"),
+    "sacct": ("slurm.sacct", "SacctLog"),
+    "slurm events": ("slurm.events", "EventsLog"),
 }
-#: {suffix: writer}
-_WRITERS: Final[dict[str, Callable[[Workload], Iterator[bytes]]]] = {
+#: {suffix: module and function of its writer}
+_WRITERS: Final = {
     f"{suffix}{packing}": write
     for suffix, write in (
-        (".swf", swf_chunks),
-        (".json", batsim_chunks),
-        (".sacct", sacct_chunks),
-        (".maui", maui.maui_chunks),
+        (".swf", ("logs.swf", "swf_chunks")),
+        (".json", ("batsim.text", "batsim_chunks")),
+        (".sacct", ("slurm.sacct_text", "sacct_chunks")),
+        (".maui", ("logs.maui", "maui_chunks")),
     )
     for packing in ("", ".gz", ".xz")
 }
@@ -86,6 +76,8 @@ def load(path: PathText, *, sort: bool = False, **reading: Unpack[LogReading]) -
     with open_trace(path) as stream:
         kind = kind_of(stream.peek(), columns=options.columns is not None)
         if kind == "batsim":
+            from pipistrelle.traces.batsim.workload import parse_batsim
+
             return parse_batsim(stream.read(), path)
         if kind == "swf":
             return parse_swf(stream, path, sort=sort)
@@ -103,7 +95,14 @@ def load(path: PathText, *, sort: bool = False, **reading: Unpack[LogReading]) -
                 expected="a workload",
                 hint="Give it with --platform.",
             )
-        return _LOGS[kind].parse(stream, path, options)
+        return _reader(kind).parse(stream, path, options)
+
+
+def _reader(kind: str) -> type[JobLog]:
+    """Return the reader of a kind of log."""
+    module, name = _LOGS[kind]
+    reader: type[JobLog] = getattr(import_module(f"pipistrelle.traces.{module}"), name)
+    return reader
 
 
 def load_parts(paths: Sequence[PathText], **reading: Unpack[LogReading]) -> Workload:
@@ -120,7 +119,7 @@ def load_parts(paths: Sequence[PathText], **reading: Unpack[LogReading]) -> Work
             kind = kind_of(stream.peek(), columns=options.columns is not None)
             if not first:
                 first = kind
-                log = _LOGS[kind](options) if kind in _LOGS and _LOGS[kind].in_parts else None
+                log = _reader(kind)(options) if kind in _LOGS and _reader(kind).in_parts else None
             if log is None or kind != first:
                 raise TraceError(
                     "the file cannot be part of a log in several files",
@@ -139,7 +138,8 @@ def save(workload: Workload, path: PathText) -> None:
     where = os.fspath(path)
     suffix = _suffix(where)
     if suffix is not None:
-        write_trace(path, _WRITERS[suffix](workload))
+        module, name = _WRITERS[suffix]
+        write_trace(path, getattr(import_module(f"pipistrelle.traces.{module}"), name)(workload))
         return
     name = os.path.basename(where)
     ending = os.path.splitext(name)[1]
@@ -156,6 +156,8 @@ def not_kept(workload: Workload, path: PathText) -> list[str]:
     """Return the labels, columns and measures that the path's format cannot hold."""
     suffix = _suffix(os.fspath(path)) or ""
     ending, kept = next(((ending, kept) for ending, kept in _KEPT.items() if suffix.startswith(ending)), ("", set()))
+    from pipistrelle.traces.logs import maui, swf_numbers  # most runs write no workload
+
     lost = [label for label in written_labels(workload) if label not in kept]
     if ending == ".swf":
         if swf_numbers.loses_dependencies(workload):

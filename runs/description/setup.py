@@ -18,7 +18,6 @@ from pipistrelle.runs.description.policy import SLURM
 from pipistrelle.runs.description.reliability import has_coming_back, load_reliability
 from pipistrelle.runs.description.spec import Decides, RunSpec
 from pipistrelle.runs.inputs.named import begins_as_log, load_machine, load_workload, platform_for, units_remark
-from pipistrelle.runs.slurm.files import is_slurm_file, read_slurm_files
 from pipistrelle.schedulers.catalogue.names import RECORDED, SLURMCTLD, SUFFIX, is_ours
 from pipistrelle.schedulers.catalogue.registry import placement_of, preemption_of
 from pipistrelle.schedulers.policy.interfaces import learn
@@ -32,7 +31,6 @@ from pipistrelle.server.setup.setup import Dispersion, Setup
 from pipistrelle.server.setup.whole_nodes import as_units
 from pipistrelle.traces.clean import faults_text
 from pipistrelle.traces.logs.labels import named_column
-from pipistrelle.traces.logs.maui_nodes import is_resource_trace
 from pipistrelle.traces.requests import with_pools, without_requests
 from pipistrelle.traces.workload import Workload
 
@@ -294,8 +292,9 @@ def load_inputs(spec: RunSpec, given: Inputs | None = None) -> "tuple[Workload, 
     if machine is not None:
         return trace, machine
     machine = platform_for(trace, name) if spec.platform is None else load_machine(spec.platform, units=spec.units)
-    if spec.platform is not None and os.path.isfile(spec.platform) and is_slurm_file(spec.platform):
-        from pipistrelle.runs.slurm.jobs import fitted, joint_classes  # rarely needed
+    if spec.platform is not None and _is_slurm(spec.platform):
+        from pipistrelle.runs.slurm.files import read_slurm_files  # rarely needed
+        from pipistrelle.runs.slurm.jobs import fitted, joint_classes
 
         assert isinstance(machine, Platform)
         trace, machine = joint_classes(fitted(trace, read_slurm_files(spec.platform), machine), machine)
@@ -324,8 +323,26 @@ def _steady_setup(spec: RunSpec, trace: Workload, machine: "Platform | SimGridPl
     if spec.partition_pools:
         trace = _bound(trace, machine if isinstance(machine, Platform) else machine.to_platform(), spec.partition_pools)
     setup = Setup.steady(machine, trace, strict=spec.strict, batsim=batsim, cancellations=spec.cancellations == "keep")
-    of_slurm = spec.platform is not None and os.path.isfile(spec.platform) and is_slurm_file(spec.platform)
+    of_slurm = spec.platform is not None and _is_slurm(spec.platform)
     return dataclasses.replace(setup, named=True) if of_slurm else setup
+
+
+def _is_slurm(platform: str) -> bool:
+    """Return whether a platform is a slurm.conf; the readers are imported only for files."""
+    if not os.path.isfile(platform):
+        return False
+    from pipistrelle.runs.slurm.files import is_slurm_file
+
+    return is_slurm_file(platform)
+
+
+def _is_resource_trace(platform: str) -> bool:
+    """Return whether a platform is a Maui resource trace; the readers are imported only for files."""
+    if not os.path.isfile(platform):
+        return False
+    from pipistrelle.traces.logs.maui_nodes import is_resource_trace
+
+    return is_resource_trace(platform)
 
 
 def _check_placement(spec: RunSpec, platform: Platform) -> None:
@@ -408,7 +425,7 @@ def _without_kinds(spec: RunSpec, setup: Setup) -> list[str]:
 def load_jobs(spec: RunSpec, name: str) -> Workload:
     """Read and transform a workload, or raise PipistrelleError."""
     units = spec.units
-    if spec.platform is not None and is_resource_trace(spec.platform) and not begins_as_log(name, spec.columns):
+    if spec.platform is not None and _is_resource_trace(spec.platform) and not begins_as_log(name, spec.columns):
         units = "nodes"  # the option then applies only to the machine
     trace = load_workload(
         name, sort=spec.sort, units=units, timezone=spec.timezone, columns=spec.columns, strict=spec.strict

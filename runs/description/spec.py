@@ -11,7 +11,6 @@ from msgspec.structs import asdict, replace
 
 from pipistrelle.runs.description.policy import AUTO, PolicySpec
 from pipistrelle.runs.inputs.steps import AnyStep, Merge, Redraw
-from pipistrelle.runs.slurm.files import files_of
 from pipistrelle.schedulers.catalogue.names import FOREIGN_FILE, SUFFIX
 from pipistrelle.traces.logs.kinds import Units
 from pipistrelle.traces.resilience import Requeue, RestartWalltime, Walltime
@@ -181,7 +180,7 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
         names = [*self.workload, *self.maintenance, *(text.partition(",")[0] for text in self.failures)]
         classes = None if self.reliability == AUTO else self.reliability
         names += [name for name in (self.platform, self.outages, self.config, classes) if name is not None]
-        names += [*self.scheduler_files, *([] if self.platform is None else files_of(self.platform))]
+        names += [*self.scheduler_files, *_slurm_files_of(self.platform)]
         names += [] if self.node_table is None else [self.node_table.rpartition(",at=")[0] or self.node_table]
         for step in self.transform:
             names += step.others if isinstance(step, Merge) else ()
@@ -200,7 +199,7 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
         if self.config is None:
             return []
         resv = (text.rpartition(",zero=")[0] or text for text in self.reservations)
-        return [*self.accounting, *resv, *files_of(self.config)]
+        return [*self.accounting, *resv, *_slurm_files_of(self.config)]
 
     def without_policy(self) -> "RunSpec":
         """Return a copy without scheduler, for a run whose scheduler the user starts."""
@@ -235,3 +234,12 @@ def decided() -> Mapping[str, Decides]:
             raise TypeError(f"RunSpec.{name} does not declare what it decides, once: Input[...], Event[...] or another")
         found[name] = kinds[0]
     return found
+
+
+def _slurm_files_of(name: str | None) -> list[str]:
+    """Return the files that belong to a slurm.conf; [] for any other name."""
+    if name is None or not os.path.isfile(name):
+        return []
+    from pipistrelle.runs.slurm.files import files_of  # most runs have no slurm.conf
+
+    return files_of(name)

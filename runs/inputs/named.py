@@ -17,16 +17,11 @@ from pipistrelle.protocol.base.log import logger
 from pipistrelle.protocol.base.whole import without_waiting
 from pipistrelle.runs.inputs.kinds import require_workload
 from pipistrelle.runs.inputs.node_list import is_node_list, platform_of_list
-from pipistrelle.runs.slurm.files import is_slurm_file, read_slurm_files
 from pipistrelle.traces import catalogue as workloads
 from pipistrelle.traces.files import beginning, is_inside, read_text, trace_name
 from pipistrelle.traces.load import load
-from pipistrelle.traces.logs.haizea import NODES, HaizeaLog
 from pipistrelle.traces.logs.job_table import LogOptions, LogReading
 from pipistrelle.traces.logs.kinds import Units, kind_of
-from pipistrelle.traces.logs.maui_nodes import is_resource_trace, read_maui_resources
-from pipistrelle.traces.logs.pbs import PbsLog
-from pipistrelle.traces.slurm.sacct import SacctLog
 from pipistrelle.traces.workload import Workload
 
 if TYPE_CHECKING:
@@ -69,6 +64,10 @@ def load_machine(name: str, *, units: Units = "nodes") -> "Platform | SimGridPla
             " a list of nodes",
             hint=did_you_mean(name, list(platforms.names())),
         )
+    # Importing the readers of all formats would take longer than reading a small log.
+    from pipistrelle.runs.slurm.files import is_slurm_file, read_slurm_files
+    from pipistrelle.traces.logs.maui_nodes import is_resource_trace, read_maui_resources
+
     if is_resource_trace(name):
         from pipistrelle.runs.inputs.maui_machine import maui_platform  # rarely needed
 
@@ -207,7 +206,7 @@ def _refuse_idle_options(workload: Workload, options: LogOptions) -> None:
     """Raise InputError if reading options for logs are given but the workload is not a log."""
     names = ("units", "timezone", "columns")
     said = [f"--{name}" for name in names if getattr(options, name) != LogOptions._field_defaults[name]]
-    if options.columns is not None and workload.format != SacctLog.format:
+    if options.columns is not None and not _is_sacct(workload):
         said, expected = ["--columns"], "what Slurm's sacct printed"
     elif is_log(workload):
         return
@@ -223,6 +222,18 @@ def _refuse_idle_options(workload: Workload, options: LogOptions) -> None:
         )
 
 
+def _is_sacct(workload: Workload) -> bool:
+    from pipistrelle.traces.slurm.sacct import SacctLog
+
+    return workload.format == SacctLog.format
+
+
+def _is_haizea(workload: Workload) -> bool:
+    from pipistrelle.traces.logs.haizea import HaizeaLog
+
+    return workload.format == HaizeaLog.format
+
+
 def units_remark(workload: Workload, platform: Platform, units: Units) -> str | None:
     """Return a warning if a log's job sizes, read as ``units``, do not match the machine; None if they do."""
     if platform.shares_nodes:
@@ -232,8 +243,10 @@ def units_remark(workload: Workload, platform: Platform, units: Units) -> str | 
     found = {pool.unit for pool in platform.pools}
     if not is_log(workload) or len(found) > 1:
         return None
+    from pipistrelle.traces.logs.pbs import PbsLog
+
     unit = found.pop()
-    counts = workload.format in (SacctLog.format, PbsLog.format)
+    counts = workload.format == PbsLog.format or _is_sacct(workload)
     if units == "gpus" and unit != "gpu":
         advice = "leave out --units gpus, or describe the machine by its GPUs"
     elif units == "nodes" and unit == "gpu" and counts:
@@ -241,7 +254,7 @@ def units_remark(workload: Workload, platform: Platform, units: Units) -> str | 
     elif units == "processors" and unit == "node":
         advice = "leave out --units processors, or describe the machine by its cores"
     elif units == "nodes" and unit != "node":
-        can = unit == "core" and workload.format != HaizeaLog.format
+        can = unit == "core" and not _is_haizea(workload)
         advice = "count processors with --units processors" if can else "name a machine of nodes"
     else:
         return None
@@ -278,7 +291,9 @@ def platform_for(workload: Workload, name: str = "") -> Platform:
             hint=_platform_hint(workload),
         )
     machine = homogeneous(size, f"{workload.name}-machine")
-    if workload.format != HaizeaLog.format or NODES not in workload.header:
+    from pipistrelle.traces.logs.haizea import NODES  # most workloads say nothing of nodes
+
+    if not _is_haizea(workload) or NODES not in workload.header:
         return machine
     sets = [line.split() for line in workload.header[NODES].split("\n")]
     pools = [
@@ -293,11 +308,11 @@ def _size_text(workload: Workload) -> str | None:
     """Return a text that says where the workload's format gives the machine's size; None if nowhere."""
     if not is_log(workload):
         return f"MaxProcs or MaxNodes in its header (SWF), nb_res (JSON), 1 to {MOST_UNITS:,}"
-    return f"a site of 1 to {MOST_UNITS:,} nodes" if workload.format == HaizeaLog.format else None
+    return f"a site of 1 to {MOST_UNITS:,} nodes" if _is_haizea(workload) else None
 
 
 def _platform_hint(workload: Workload) -> str:
-    if not is_log(workload) or workload.format == HaizeaLog.format:
+    if not is_log(workload) or _is_haizea(workload):
         return "Name a platform with --platform."
     return (
         f"{workload.format} never gives it: name a platform with --platform, whose units are what sizes count: nodes, "

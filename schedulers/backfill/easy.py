@@ -10,7 +10,7 @@ from mypy_extensions import mypyc_attr
 
 from pipistrelle.protocol.base.state import Kept
 from pipistrelle.protocol.messages import WakeAtEnd, WakeAtSubmission, WakeWhen
-from pipistrelle.schedulers.backfill.waking import NOTHING_TO_PLAN, ONCE_IT_FITS, once_one_fits
+from pipistrelle.schedulers.backfill.waking import NOTHING_TO_PLAN, once_free, once_one_fits, until_reserved
 from pipistrelle.schedulers.placement.lowest import takes_lowest
 from pipistrelle.schedulers.placement.pickers import take
 from pipistrelle.schedulers.plan.around_windows import OpenUnits
@@ -19,7 +19,6 @@ from pipistrelle.schedulers.policy.ends_and_shadow import is_late
 from pipistrelle.schedulers.policy.interfaces import Backfill, Placement, Stateless
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 from pipistrelle.schedulers.policy.view import View
-from pipistrelle.schedulers.sharing.easy_on_nodes import EasyOnNodes, FirstFitOnNodes, NoBackfillOnNodes
 
 
 def start_by_count(view: View, placement: Placement, job: SchedulerJob, why: str | None = None) -> None:
@@ -54,6 +53,8 @@ class NoBackfill(Stateless):
 
     def on_nodes(self) -> Backfill:
         """Return this rule's version for machines on which jobs share nodes."""
+        from pipistrelle.schedulers.sharing.easy_on_nodes import NoBackfillOnNodes  # most machines do not need it
+
         return NoBackfillOnNodes()
 
     def schedule(self, view: View, placement: Placement) -> None:
@@ -88,6 +89,8 @@ class FirstFit(Kept):
 
     def on_nodes(self) -> Backfill:
         """Return this rule's version for machines on which jobs share nodes."""
+        from pipistrelle.schedulers.sharing.easy_on_nodes import FirstFitOnNodes  # most machines do not need it
+
         return FirstFitOnNodes()
 
     def schedule(self, view: View, placement: Placement) -> None:
@@ -144,6 +147,8 @@ class Easy:
 
     def on_nodes(self) -> Backfill:
         """Return this rule's version for machines on which jobs share nodes."""
+        from pipistrelle.schedulers.sharing.easy_on_nodes import EasyOnNodes  # most machines do not need it
+
         return EasyOnNodes(shortest_first=self._shortest_first)
 
     def reservation(self, job: SchedulerJob) -> float | None:
@@ -210,9 +215,8 @@ class Easy:
             return None
         beyond = free - self._extra
         if beyond <= 0 or shadow == inf:
-            return WakeWhen(ONCE_IT_FITS, (WakeAtEnd(least),))
-        fits = (WakeAtSubmission(spare=0, ends_by=shadow), WakeAtSubmission(spare=beyond))
-        return WakeWhen(fits, (WakeAtEnd(least),))
+            return once_free(least)
+        return until_reserved(least, beyond, shadow)
 
     def _schedule_by_units(self, view: View, units: OpenUnits, *, fits_by_count: bool) -> None:
         """Schedule by sets of single units; `schedule` itself only counts units.

@@ -1,5 +1,6 @@
 """Conditions under which an event can change what a backfilling rule decides."""
 
+from functools import lru_cache
 from typing import Final
 
 from pipistrelle.protocol.messages import WakeAtEnd, WakeAtSubmission, WakeWhen
@@ -13,6 +14,22 @@ NOTHING_WAITS: Final = WakeWhen(ONCE_IT_FITS, ())
 NOTHING_TO_PLAN: Final = WakeWhen(None, ())
 
 
+@lru_cache(512)
+def once_free(units: int) -> WakeWhen:
+    """Return the conditions under which a rule is called once so many units are free, or a new job fits."""
+    return WakeWhen(ONCE_IT_FITS, (WakeAtEnd(units),))
+
+
+@lru_cache(512)
+def until_reserved(units: int, beyond: int, shadow: float) -> WakeWhen:
+    """Return the conditions of `once_free` for a rule with a reservation at the time ``shadow`` (s).
+
+    A new job that would run beyond that time also needs ``beyond`` units more than its size.
+    """
+    fits = (WakeAtSubmission(spare=0, ends_by=shadow), WakeAtSubmission(spare=beyond))
+    return WakeWhen(fits, (WakeAtEnd(units),))
+
+
 def once_one_fits(view: View) -> WakeWhen | None:
     """Return when to call a rule whose decisions depend on the present state alone.
 
@@ -22,4 +39,4 @@ def once_one_fits(view: View) -> WakeWhen | None:
     least = view.waiting.smallest
     if not view.waiting:
         return NOTHING_WAITS
-    return WakeWhen(ONCE_IT_FITS, (WakeAtEnd(least),)) if least > view.free.count else None
+    return once_free(least) if least > view.free.count else None

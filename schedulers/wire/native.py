@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from pipistrelle.protocol.base.errors import RemoteProtocolError, legible
 from pipistrelle.protocol.base.whole import read_whole
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pipistrelle.protocol.messages import HelloData, WelcomeData
     from pipistrelle.schedulers.wire.curve import CurveConnection
 
-    AnyConnection = ZmtpConnection | CurveConnection
+    AnyConnection: TypeAlias = ZmtpConnection | CurveConnection
 
 #: interval at which a connection file is read, s
 _TICK_S: Final = 0.1

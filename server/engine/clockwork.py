@@ -169,6 +169,12 @@ class Clockwork(Kept):
         Raises:
             RemoteProtocolError: a condition names units that do not exist.
         """
+        if when is not None and when is self.when and wanted == self.wanted and not self._held:
+            self._enough = inf  # a scheduler in this process repeats conditions; they are still in force
+        else:
+            self._restrict(wanted, when)
+
+    def _restrict(self, wanted: tuple[WakeType, ...] | None, when: WakeWhen | None) -> None:
         self.wanted, self.when = wanted, when
         self._conditions = None
         if when is not None and "wake_when" in self.features:
@@ -307,7 +313,7 @@ class Clockwork(Kept):
         """Restore the shared state from a snapshot; the cluster's ledger must be restored with it."""
         super().restore(state)
         alarm = self.agenda.of(READY).get(_ALARM)
-        self.wake_on(self.wanted, self.when)
+        self._restrict(self.wanted, self.when)
         self._alarm = alarm
         if self._conditions is not None and not self.must_wake:
             for event in self.outbox:

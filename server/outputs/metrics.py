@@ -158,7 +158,7 @@ class Metrics(Kept, Observer):
                 self._earlier.pop(attempt.root, None)
             return
         wait, execution = start - job.submit, job.end - start
-        self._busy.append(execution * held_units(job))
+        self._busy.append(execution * (job.alloc.count if job.taken is None else held_units(job)))
         self._last_end = job.end
         if attempt is not None and (attempt.number or attempt.retried):
             waited, executed = self._earlier.pop(attempt.root, (0.0, 0.0))

@@ -24,7 +24,6 @@ from pipistrelle.server.setup.shared_requests import ignored_requests, sized_for
 from pipistrelle.server.setup.whole_nodes import needed_features
 from pipistrelle.traces.batsim.events import ExternalEvent
 from pipistrelle.traces.clean import NO_REQUEST, REQUEST_HINT, clean, lacks_requests, with_cancellations
-from pipistrelle.traces.logs.haizea import RESERVED
 from pipistrelle.traces.logs.labels import named_column
 from pipistrelle.traces.profiles import Composed, communicates
 from pipistrelle.traces.resilience import NONE, Resilience
@@ -316,7 +315,11 @@ def _as_batsim(workload: Workload) -> Workload:
 
 
 def _refuse_exact_starts(workload: Workload) -> None:
-    for row in np.flatnonzero(workload.measures.get("exact_wait", np.empty(0)) >= 0).tolist():
+    if "exact_wait" not in workload.measures:
+        return
+    from pipistrelle.traces.logs.haizea import RESERVED  # the only log with such jobs
+
+    for row in np.flatnonzero(workload.measures["exact_wait"] >= 0).tolist():
         start = float(workload.submit[row] + workload.measures["exact_wait"][row])
         raise SetupError(
             f"job {workload.ids[row]} must start at {start:,.6g} s exactly, which no scheduler can know",

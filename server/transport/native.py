@@ -9,9 +9,10 @@ import socket
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Unpack
+from typing import Any, Final
 
 from msgspec import Raw
+from mypy_extensions import mypyc_attr
 
 from pipistrelle.protocol.base.errors import ProtocolError, RemoteProtocolError, legible
 from pipistrelle.protocol.base.log import logger
@@ -33,7 +34,7 @@ from pipistrelle.protocol.zmtp import ZmtpError, ZmtpMessage
 from pipistrelle.server.errors import SchedulerFailed
 from pipistrelle.server.transport.endpoint import check_endpoint
 from pipistrelle.server.transport.listener import Listener
-from pipistrelle.server.transport.peer import GRACE_S, LINGER_S, TICK_MS, Peer, Waits, scheduler_named
+from pipistrelle.server.transport.peer import GRACE_S, LINGER_S, TICK_MS, Peer, scheduler_named
 
 _TICK_S: Final = TICK_MS / 1000
 #: time until unknown peers are checked again after some came (s)
@@ -44,19 +45,21 @@ _SHOWN_REFUSAL: Final = 500
 _WITH_KEYS: Final = " --curve OWN.key --server-key SERVER.pub"
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class NativeTransport(Peer[ServerSession]):
     """A connection to the first scheduler that sends a valid HELLO to the server's endpoint.
 
     Args:
         endpoint: ``tcp://127.0.0.1:28000``, ``tcp://127.0.0.1:*`` (any free port) or ``ipc://PATH``.
         keys: own key and known peers' keys, for an encrypted socket; None: not encrypted, open to all peers.
+        waits: those of `Waits`; compiled by mypyc, ``Unpack`` would break this call.
 
     Raises:
         EndpointError: the endpoint is malformed, in use, or unusable.
     """
 
     def __init__(
-        self, endpoint: str, *, allow_remote: bool = False, keys: ListenerKeys | None = None, **waits: Unpack[Waits]
+        self, endpoint: str, *, allow_remote: bool = False, keys: ListenerKeys | None = None, **waits: Any
     ) -> None:
         endpoint = check_endpoint(endpoint, allow_remote=allow_remote)
         if endpoint.startswith("ipc://"):  # schedulers may be started in other folders

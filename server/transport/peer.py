@@ -5,6 +5,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Final, Generic, Protocol, Required, TypedDict, TypeVar
 
+from mypy_extensions import mypyc_attr
+
 from pipistrelle.protocol.base.errors import RemoteProtocolError, legible
 from pipistrelle.protocol.fields import EndReason, LeaveReason
 from pipistrelle.protocol.messages import Notice, Reply
@@ -52,6 +54,7 @@ class Waits(TypedDict, total=False):
 _S = TypeVar("_S", bound=Session)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Peer(ABC, Generic[_S]):
     """A connection to one scheduler over a socket; subclasses implement the dialects.
 
