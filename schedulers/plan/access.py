@@ -295,7 +295,7 @@ class AccessPlan(Kept):
         return None if fit is None else Place(fit.begin, end_of(fit.begin, walltime), fit.units)
 
     def keep(self, place: Place) -> None:
-        """Keep the reservation ``place`` of a job until the next `begin`."""
+        """Keep the units of ``place`` free for its job, in its period, until the next `begin`."""
         self._taken.append(place)
         self._steps = {}
         for table in self._tables.values():

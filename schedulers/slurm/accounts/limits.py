@@ -103,9 +103,9 @@ class SlurmLimits:
         return ""
 
     def after(self, job: SlurmJob, tres: Tres) -> str:
-        """Return why a job must wait, by the limits on its TRES ``tres``.
+        """Return the reason to wait by the limits on the TRES ``tres`` of a job.
 
-        The result is one of Slurm's reasons; "" if none of these limits keeps the job waiting.
+        Return "" if none of these limits keeps the job waiting.
         """
         if self.idle or job.assoc < 0:
             return ""

@@ -25,17 +25,14 @@ def group_reason(level: str, tres: str) -> str:
 
 
 def minutes_reason(level: str, tres: str, *, running: bool = False) -> str:
-    """Return the reason of a job that GrpTRESMins or GrpTRESRunMins keeps waiting.
-
-    An example is QOSGrpMemRunMinutes. ``running`` selects GrpTRESRunMins.
-    """
+    """Return the reason of GrpTRESMins or GrpTRESRunMins, such as QOSGrpMemRunMinutes."""
     kind = "CPU" if tres == "cpu" else _kind(tres)
     run = "Run" if running else ""
     return f"{level}Grp{kind}{run}MinutesLimit" if kind == "CPU" else f"{level}Grp{kind}{run}Minutes"
 
 
 def job_reason(level: str, tres: str) -> str:
-    """Return the reason for the limit MaxTRES per job, such as QOSMaxCpuPerJobLimit."""
+    """Return the reason of MaxTRES per job, such as QOSMaxCpuPerJobLimit."""
     kind = _kind(tres)
     if kind == "Mem":
         return "QOSMaxMemoryPerJob" if level == "QOS" else "AssocMaxMemPerJob"
@@ -44,18 +41,18 @@ def job_reason(level: str, tres: str) -> str:
 
 
 def job_minutes_reason(level: str, tres: str) -> str:
-    """Return the reason for the limit MaxTRESMins, such as QOSMaxCpuMinutesPerJobLimit."""
+    """Return the reason of MaxTRESMins per job, such as QOSMaxCpuMinutesPerJobLimit."""
     kind = _kind(tres)
     return f"{level}Max{kind}MinutesPerJob{'Limit' if kind == 'Cpu' else ''}"
 
 
 def node_reason(level: str, tres: str) -> str:
-    """Return the reason for the limit MaxTRES per node, such as QOSMaxCpuPerNode."""
+    """Return the reason of MaxTRES per node, such as QOSMaxCpuPerNode."""
     return f"{level}Max{_kind(tres)}PerNode"
 
 
 def least_reason(tres: str) -> str:
-    """Return the reason for the limit MinTRES per job, such as QOSMinCpuNotSatisfied."""
+    """Return the reason of MinTRES per job, such as QOSMinCpuNotSatisfied."""
     kind = _kind(tres)
     if kind == "Cpu":
         return "QOSMinCpuNotSatisfied"
@@ -63,7 +60,7 @@ def least_reason(tres: str) -> str:
 
 
 def holder_reason(tres: str, holder: str) -> str:
-    """Return the reason for MaxTRESPU or MaxTRESPA, such as QOSMaxCpuPerUserLimit.
+    """Return the reason of MaxTRESPU or MaxTRESPA, such as QOSMaxCpuPerUserLimit.
 
     ``holder`` says to whom the limit applies: User or Account.
     """
@@ -81,8 +78,8 @@ def is_limit(reason: str) -> bool:
 
 
 def is_of_usage(reason: str) -> bool:
-    """Return whether a reason comes from a limit on past usage.
+    """Return whether a job waits for a limit of past usage.
 
-    A job with this reason may start later although no other job ends, because past usage decays or is reset.
+    Such a job may start later without any other job's end, because past usage decays or is reset.
     """
     return is_limit(reason) and ("Minutes" in reason or "GrpWall" in reason)

@@ -63,7 +63,7 @@ class Tree:
         return [leaf for leaf in self.leaves if leaf.nodes & mask]
 
     def distances(self, used: Sequence[int]) -> list[float]:
-        """Return for each switch the sum of its distances (links) from those in ``used``."""
+        """Return for each switch the sum of its distances from the used switches, in links."""
         lines = [self._line(at) for at in range(len(self.switches))]
         found: list[float] = []
         for mine in lines:
