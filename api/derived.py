@@ -1,6 +1,6 @@
-"""From a run's tables, compute what the run did not write.
+"""Compute, from the tables that a run wrote, some tables that it did not write.
 
-This is the attempts, the queue and the use of resources.
+They are the attempts, the queue and the use of resources.
 """
 
 from typing import Final

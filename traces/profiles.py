@@ -1,4 +1,4 @@
-"""The types of job profiles, and their results as far as they do not depend on hosts."""
+"""The types of job profiles, and the run times and return codes that do not depend on hosts."""
 
 from collections.abc import Iterator
 from math import nan

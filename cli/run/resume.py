@@ -55,7 +55,7 @@ _REACHED: Final = (
     click.option(
         "--connect",
         metavar="ADDRESS",
-        help="After a run in Batsim's protocol: address at which its scheduler, which you start, listens.",
+        help="After a run in Batsim's protocol: address at which the scheduler that you start listens.",
     ),
     curve_options,
     timeout_option("hello", "the scheduler to connect"),

@@ -125,7 +125,7 @@ class LiveState(Struct, frozen=True, kw_only=True):
         speed: simulated seconds per second, over the last seconds.
         notice_rate: notices per second, over the last seconds.
         backlog: queued work in unit-seconds: units times run time, or times walltime if the run time is unknown. On
-            shared nodes, a job counts as so many nodes as have its cores.
+            shared nodes, the units of a job are the number of nodes times the job's share of all cores.
         resources: the resources of shared nodes; empty on other machines.
         reason: why the run ended; "" while it is in progress.
     """

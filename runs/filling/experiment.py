@@ -33,7 +33,7 @@ class Filled(NamedTuple):
     Attributes:
         allocated: a pair [requested GPUs, allocated GPUs], in % of the cluster's GPUs, for each percentage in `POINTS`
             that the requests reached.
-        fragmented: likewise, pairs [requested GPUs, free GPUs that the typical pods cannot use].
+        fragmented: pairs [requested GPUs, free GPUs that the typical pods cannot use], in the same way.
         placed, dropped: numbers of pods.
     """
 

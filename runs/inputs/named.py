@@ -235,7 +235,7 @@ def _is_haizea(workload: Workload) -> bool:
 
 
 def units_remark(workload: Workload, platform: Platform, units: Units) -> str | None:
-    """Return a warning if a log's job sizes, read as ``units``, do not match the machine; None if they do."""
+    """Return a warning if a log's job sizes, read as ``units``, do not match the machine; None if they match."""
     if platform.shares_nodes:
         if units == "nodes" or workload.requests is None:
             return None

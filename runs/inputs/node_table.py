@@ -69,8 +69,8 @@ def file_of(text: str) -> str:
 def is_node_table(text: str) -> bool:
     """Return whether ``FILE`` or ``FILE,at=DATE`` is a table of nodes.
 
-    An existing file is a table of nodes if a date is given, if its CSV header has a name or location and another column
-    for nodes, if it has the header of Titan's GPU lifetimes, or if its TOML begins with ``[[nodes]]``.
+    An existing file is a table of nodes in these cases: a date is given; its CSV header has a name or location and
+    another column for nodes; it has the header of Titan's GPU lifetimes; its TOML begins with ``[[nodes]]``.
     """
     found = _TEXT.fullmatch(text)
     if found is None or (found["at"] is None and not os.path.isfile(text)):

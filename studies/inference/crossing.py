@@ -192,7 +192,7 @@ class Curves:
     def meet(self, curve: int, other: int, place: int) -> Crossing:
         """Return the point on the axis at which a curve reaches a value of the curve ``other``.
 
-        This is the value of ``other`` at one number of the axis, the number with the index ``place``.
+        The value is taken at the number on the axis that has the index ``place``.
         """
         targets = None if self.drawn is None else self._monotone(self.drawn[:, other])[:, place]
         return self._reach(curve, float(self._monotone(self.means[other][None])[0, place]), targets)
