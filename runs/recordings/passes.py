@@ -59,7 +59,7 @@ class Player:
         self.where = ""
 
     def job(self, name: str, *states: str) -> SlurmJob:
-        """Return the record of a job or array task in one of the states.
+        """Return the record of a job or array task that is in one of the states ``states``.
 
         The name of an array task is, for example, ``34_0``. Raise RecordingError if there is no such record.
         """

@@ -40,8 +40,8 @@ class ResourceFigures(Struct, frozen=True, kw_only=True):
     the share of the machine's amount that jobs held, from the first submission to the end of the run. ``idle`` is the
     free amount-seconds on nodes that are up, while jobs wait. ``fragmented`` is the part of ``idle`` on nodes on which
     no waiting job fits. ``stranded`` is {other resource: free amount-seconds}, also while no job waits. It counts nodes
-    that are up but have less of the other resource left than any job of the workload takes. ``unavailable`` is the
-    amount-seconds of nodes that are down, without what jobs hold of them.
+    that are up but have too little of the other resource left for any job of the workload. ``unavailable`` is the
+    amount-seconds on nodes that are down, except what jobs hold there.
     """
 
     total: float

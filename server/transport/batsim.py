@@ -176,7 +176,7 @@ class BatsimTransport(Peer[BatsimServerSession]):
     def farewell(self, notice: Notice) -> None:
         """Send the last notice.
 
-        Before sending it, wait briefly for a reply that is still missing. Afterwards, wait for the reply to it. Other
+        First wait briefly for a reply that is still missing. After sending the last notice, wait for its reply. Other
         pending events are not sent: schedulers expect only SIMULATION_ENDS.
         """
         if not self._reachable:

@@ -48,7 +48,7 @@ class PictureLook(Struct, frozen=True, kw_only=True):
         font: ``sans``, ``stix`` or ``cm``.
         size: width and height in inches; None: as large as the panels need.
         title: the picture's title; "" for no title, None for a title that says what varies.
-        selection: a second line of a title that says what varies: the selected trials; "" if all trials are drawn.
+        selection: the second line of that title, which names the selected trials; "" if all trials are drawn.
         log_scale: the axis of the metric is logarithmic.
     """
 

@@ -162,7 +162,7 @@ def wait_rows(
 ) -> list[WaitRow]:
     """Return the largest wait for each target yield.
 
-    There is one row without spare nodes, and one for each shape. A shape is a way of using the nodes.
+    Each target has one row without spare nodes, and one row for each shape, that is, each way of using the nodes.
     """
     models = {shape: _model(shape, allocation, form) for shape in _ROWS}
     return [
