@@ -36,8 +36,9 @@ class SlurmLimits:
         self.accounts = accounts
         self.partition_qos = partition_qos
         self.running_seconds = running_seconds
-        #: whether no limit can hold any job
-        self.idle = not (accounts.enforces_limits and accounts.has_limits)
+        #: whether no limit can refuse any submission, and whether none can hold any queued job
+        self.admits_all = not (accounts.enforces_limits and accounts.has_limits)
+        self.idle = not (accounts.enforces_limits and accounts.has_holding_limits)
 
     def qos_of(self, job: SlurmJob) -> list[Qos]:
         """Return the QOS whose limits apply to a job, in the order of testing."""
@@ -253,7 +254,7 @@ class SlurmLimits:
         A submission is refused if it exceeds a limit on submitted jobs. If a QOS of the job has the flag DenyOnLimit,
         it is also refused if the job alone exceeds another limit of this QOS or of one tested later.
         """
-        if self.idle or job.assoc < 0:
+        if self.admits_all or job.assoc < 0:
             return ""
         hidden: set[str] = set()
         count = max(1, len(job.ids))

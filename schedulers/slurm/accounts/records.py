@@ -11,6 +11,8 @@ from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
 
 #: {TRES: amount}
 Tres = dict[str, float]
+#: limits that only refuse submissions
+_SUBMIT_LIMITS: Final = {"grp_submit_jobs", "max_submit_jobs", "max_submit_jobs_pu", "max_submit_jobs_pa"}
 
 
 class Used:
@@ -191,13 +193,15 @@ class Accounts:
         self.wanted_minutes = sorted(
             {name for one in limits for name in one.grp_tres_mins} | {"cpu" for one in limits if one.grp_tres_mins}
         )
-        #: whether any QOS or association has a limit
-        self.has_limits = any(
-            _limits(getattr(one, name))
+        limiting = {
+            name
             for one in limits
             for name in one.__struct_fields__
-            if name.startswith(("grp_", "max_", "min_tres_"))
-        )
+            if name.startswith(("grp_", "max_", "min_tres_")) and _limits(getattr(one, name))
+        }
+        #: whether any QOS or association has a limit, and whether it has one that queued jobs may have to wait for
+        self.has_limits = bool(limiting)
+        self.has_holding_limits = bool(limiting - _SUBMIT_LIMITS)
         self.run_minutes = any(
             one.grp_tres_run_mins or one.max_tres_run_mins_pu or getattr(one, "max_tres_run_mins_pa", None)
             for one in limits

@@ -97,7 +97,9 @@ class _Pass:
     def run(self, queue: list[QueueEntry]) -> BackfillResult:
         """Test the jobs of the queue in order, and return the result of the pass."""
         controller = self.controller
-        if self.complete or controller.preemption.enabled or not controller.limits.idle:
+        running, preemption = controller.running_jobs(), controller.preemption
+        preempts = any(preemption.may_preempt(one.job, one.part, running) for one in queue)
+        if self.complete or preempts or not controller.limits.idle:
             for waiting in controller.pending.values():
                 waiting.expected = 0
         else:
@@ -324,6 +326,7 @@ class _Pass:
             return True
         if placed.victims and self.preempt is not None:
             self.result.preempted += preempt_for(controller, job, placed.victims, self.preempt, now)
+            self.memory.renew(controller)
         if placed.code in (HELD, LICENSES):
             outcome.kind = "held"
         return False

@@ -64,6 +64,8 @@ class Memory:
 
     def __init__(self) -> None:
         self.usable = False
+        #: whether the results of whole passes may be kept; GPU counts do not let them
+        self._whole_passes = False
         self.version = 0
         self._versions = 0
         self._machine: tuple[Any, ...] = ()
@@ -94,11 +96,9 @@ class Memory:
         elif len(self._results) + len(self._after) > _MOST:
             self.forget()
         self.usable = not (
-            controller.preemption.enabled
-            or machine.any_gres
-            or controller.reservations.all
-            or (controller.running and controller.running[0][0] <= self._now)
+            controller.reservations.all or (controller.running and controller.running[0][0] <= self._now)
         )
+        self._whole_passes = self.usable and not machine.any_gres
 
     def forget(self) -> None:
         """Forget all results."""
@@ -122,6 +122,10 @@ class Memory:
         if self.usable and until > self._now:
             self._results[self.version, *asked] = (result, until)
 
+    def leave_out(self) -> None:
+        """Record a search in the present pass whose result cannot be kept."""
+        self._until = -inf
+
     def reserved(self, reserved: Reserved, until: float) -> None:
         """Record a reservation that the present pass has made.
 
@@ -141,7 +145,7 @@ class Memory:
         If there is a result, set the attributes of jobs that the last pass set.
         """
         last = self._last
-        if last is None or not self.usable or self._now >= last.until or last.how != (complete, expects):
+        if last is None or not self._whole_passes or self._now >= last.until or last.how != (complete, expects):
             return None
         if last.queue is not queue and [(one.job, one.part) for one in last.queue] != [
             (one.job, one.part) for one in queue
@@ -153,6 +157,6 @@ class Memory:
 
     def keep_pass(self, queue: list[QueueEntry], result: BackfillResult, *, complete: bool, expects: bool) -> None:
         """Keep the result of the present pass, in which no job started."""
-        if self.usable and self._until > self._now:
+        if self._whole_passes and self._until > self._now:
             marks = [(one.job, one.job.part, one.job.cpus, one.job.expected) for one in result.outcomes]
             self._last = _LastPass(queue, (complete, expects), result, marks, self._until)

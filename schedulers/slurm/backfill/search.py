@@ -73,7 +73,12 @@ class Search:
         controller = self.controller
         one = controller.machine.partitions[part]
         asked = controller.requests.asked(job, one, self.now)
-        shape = (*asked, limit, job.excluded, now_only)
+        preempts = controller.preemption.may_preempt(job, part, controller.running_jobs())
+        counts = None if preempts else controller.selector.counts(asked)
+        if counts is None:
+            self.memory.leave_out()
+            return self._find(job, part, limit, asked, now_only, preempts=preempts)
+        shape = (*asked, limit, job.excluded, now_only, counts)
         found: Found | None = self.memory.recall(shape)
         if found is None:
             self.space.until = inf
@@ -83,20 +88,33 @@ class Search:
         return found
 
     def _find(
-        self, job: SlurmJob, part: int, limit: int, asked: list[NodesAsked], now_only: bool, *, every: bool = False
+        self,
+        job: SlurmJob,
+        part: int,
+        limit: int,
+        asked: list[NodesAsked],
+        now_only: bool,
+        *,
+        every: bool = False,
+        preempts: bool = False,
     ) -> Found:
-        """Search for a start; try every time at which nodes open, or only those that matter."""
+        """Search for a start; try every time at which nodes open, or only those that matter.
+
+        Args:
+            every: try every time at which nodes open, even if the job certainly cannot start then.
+            preempts: whether the job may preempt others.
+        """
         now, space = self.now, self.space
         mask = self.controller.machine.partitions[part].mask
         selector, running = self.controller.selector, self.controller.running_jobs()
         # With preemption, a start may come before the ends of the running jobs.
-        skips = not (now_only or self.controller.preemption.enabled)
+        skips = not (now_only or preempts or every)
         later, tested, delayed = now, False, False
         first = -inf
-        if skips and not (every or self.controller.reservations.all):
+        if skips and not self.controller.reservations.all:
             nodes = mask & self.usable & ~job.excluded
             first = min(selector.soonest(way, nodes, running) for way in asked)
-        skipped = False
+        skipped = passed = False
         chosen: Chosen | None = None
         while True:
             if later < first:
@@ -107,12 +125,14 @@ class Search:
             if open_nodes.bit_count() >= job.min_nodes and not job.required & ~open_nodes:
                 tested = True
                 if skips and later and all(selector.starts_later(way, open_nodes, running, later) for way in asked):
+                    passed = True
                     continue
-                found = self._when(job, part, asked, open_nodes, now_only)
+                found = self._when(job, part, asked, open_nodes, now_only, preempts)
             if found is None:
                 if later and not now_only:
                     continue
-                if skipped and not tested:  # perhaps it was tested at one of the skipped times
+                # Perhaps it was tested at one of the skipped times, or the CPUs of the last test matter.
+                if (skipped and not tested) or ((skipped or passed) and not all(map(selector.is_plain, asked))):
                     return self._find(job, part, limit, asked, now_only, every=True)
                 return Found(tested, delayed, chosen)
             start, chosen = found
@@ -158,7 +178,7 @@ class Search:
         return when, nodes, later
 
     def _when(
-        self, job: SlurmJob, part: int, asked: list[NodesAsked], nodes: int, now_only: bool
+        self, job: SlurmJob, part: int, asked: list[NodesAsked], nodes: int, now_only: bool, preempts: bool
     ) -> tuple[int, Chosen] | None:
         """Return a job's earliest start (s) and its allocation; None if it never fits.
 
@@ -167,12 +187,12 @@ class Search:
         controller, now = self.controller, self.now
         selector = controller.selector
         best: tuple[int, Chosen] | None = None
-        for way in asked if now_only or controller.preemption.enabled else ():  # else `expected` tests it, too
+        for way in asked if now_only or preempts else ():  # else `expected` tests it, too
             alloc = selector.now(way, nodes)
             if alloc is not None:
                 return now, Chosen.of(alloc)
         running = controller.running_jobs()
-        candidates = controller.preemption.candidates(job, part, running, now) if controller.preemption.enabled else []
+        candidates = controller.preemption.candidates(job, part, running, now) if preempts else []
         if candidates:
             for way in asked:
                 alloc = selector.without(way, nodes, candidates)

@@ -41,6 +41,13 @@ def array_of(mask: int) -> NDArray[np.intp]:
     return np.flatnonzero(np.unpackbits(data, bitorder="little"))
 
 
+def mask_of_array(indices: NDArray[np.intp], count: int) -> int:
+    """Return the bit mask of the nodes with these indices, all below ``count``."""
+    flags = np.zeros(count, np.bool_)
+    flags[indices] = True
+    return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
+
+
 def flags_of(mask: int, count: int) -> NDArray[np.bool_]:
     """Return for each of ``count`` nodes whether it is in a bit mask, as an array."""
     data = np.frombuffer(mask.to_bytes(-(-count // 8), "little"), np.uint8)

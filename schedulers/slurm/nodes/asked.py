@@ -1,6 +1,6 @@
 """The request of a job as node selectors see it, and the interface of selectors."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -101,8 +101,7 @@ class Selector(Protocol):
     def starts_later(self, asked: NodesAsked, usable: int, running: Sequence[SlurmJob], time: int) -> bool:
         """Return whether a job certainly cannot start at ``time`` (s) or earlier.
 
-        Only the ``usable`` nodes count. The result is True only if all allocations that `expected` can find for the job
-        have the same number of CPUs.
+        Only the ``usable`` nodes count.
 
         Args:
             running: all running jobs, ordered by the end of their limits.
@@ -128,6 +127,12 @@ class Selector(Protocol):
 
     def is_plain(self, asked: NodesAsked) -> bool:
         """Return whether a failed test of a job would change only its expected start."""
+
+    def counts(self, asked: Iterable[NodesAsked]) -> Hashable | None:
+        """Return what earlier tests left on the nodes of the requests, as far as it affects the next test.
+
+        Return None if the next test leaves something itself.
+        """
 
     def begin_test(self, asked: Iterable[NodesAsked], usable: int) -> None:
         """Record that the scheduler begins to test whether a job can start.

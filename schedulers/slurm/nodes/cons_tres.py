@@ -1,6 +1,6 @@
 """Choose cores, memory and GPUs of shared nodes, as select/cons_tres does."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from math import inf
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -145,6 +145,12 @@ class ConsTres:
         """
         return not (asked.gres or asked.whole or asked.counts or asked.cpus_per_task > 1 or self.machine.any_threads)
 
+    def counts(self, asked: Iterable[NodesAsked]) -> Hashable | None:
+        """Return the GPU counts on the nodes of the requests; None if a request has GPUs, so that tests count some."""
+        if not self.machine.any_gres:
+            return ()
+        return None if any(way.gres for way in asked) else tuple([self.gpus.of(way.nodes) for way in asked])
+
     def begin_test(self, asked: Iterable[NodesAsked], usable: int) -> None:
         """Forget the GPU counts that earlier tests left on the nodes of the requests."""
         for way in asked if self.gpus.counted else ():
@@ -221,7 +227,7 @@ class ConsTres:
         if gone:
             free, fits = free + sum(holding(job).cpus for job in gone), {}
         times = self._times(running)
-        plain = not (gone or self.shared or self.machine.any_gres)
+        plain = not (gone or self.shared or asked.gres)
         ahead: _Ahead | None = None
         for count, place, last in times.stops(usable, asked.cpus - free):
             if count not in fits:
@@ -248,13 +254,13 @@ class ConsTres:
 
         Running jobs are assumed to end at their limits.
         """
-        if self.shared or not self.is_plain(asked):
+        if self.shared or asked.gres or asked.counts:
             return False
         return not self._enough(asked, array_of(usable & asked.nodes), self._times(running).free_at(time))
 
     def soonest(self, asked: NodesAsked, usable: int, running: Sequence[SlurmJob]) -> float:
         """Return when (s) the nodes have enough CPUs, if running jobs end at their limits."""
-        if self.shared or not self.is_plain(asked):
+        if self.shared or asked.gres or asked.counts:
             return -inf
         usable &= asked.nodes
         at = array_of(usable)
@@ -320,6 +326,8 @@ class ConsTres:
             return self._with_counts(asked, nodes.pairs())
         if self._most_cpus(asked, nodes) < asked.cpus:
             return None
+        if self.tree is not None and not (self.lln or asked.lln):
+            return below_top_switch(self.tree, asked, nodes, self.gpus.weights)
         got = self._once(asked, nodes)
         if got is not None:
             return got
@@ -346,8 +354,6 @@ class ConsTres:
     def _once(self, asked: NodesAsked, nodes: Able) -> dict[int, int] | None:
         if self.lln or asked.lln:
             return self._least_loaded(asked, nodes.pairs())
-        if self.tree is not None:
-            return below_top_switch(self.tree, asked, nodes, self.gpus.weights)
         weights = self.gpus.weights
         wanted = [asked.want_nodes] if asked.want_nodes > asked.min_nodes else []
         for count in (*wanted, asked.min_nodes):

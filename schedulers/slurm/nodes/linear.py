@@ -1,6 +1,6 @@
 """Choose whole nodes, as select/linear does."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from math import inf
 from typing import Any
 
@@ -60,6 +60,10 @@ class Linear:
         This is so if all nodes have equal CPUs and the job needs a fixed number of nodes.
         """
         return self.equal and asked.want_nodes == asked.min_nodes == asked.max_nodes
+
+    def counts(self, asked: Iterable[NodesAsked]) -> Hashable:
+        """Return a constant: earlier tests do not affect the choice of whole nodes."""
+        return ()
 
     def begin_test(self, asked: Iterable[NodesAsked], usable: int) -> None:
         """Do nothing: earlier tests do not affect the choice of whole nodes."""

@@ -2,13 +2,19 @@
 
 from collections.abc import Iterable, Sequence
 from math import inf
+from typing import Final
 
+import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from pipistrelle.schedulers.slurm.cluster.bits import indices_of, mask_of
 from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine
 from pipistrelle.schedulers.slurm.config.machine import SwitchSettings
 from pipistrelle.schedulers.slurm.nodes.asked import NodesAsked
+
+#: most sets of used switches whose distances are kept
+_MOST_KNOWN: Final = 1000
 
 
 class Switch(Struct):
@@ -47,7 +53,8 @@ class Tree:
         for one in settings:
             make(one.name, ())
         self.switches = [made[one.name] for one in settings]
-        self.leaves = [one for one in self.switches if one.level == 0]
+        self.leaf_places = [place for place, one in enumerate(self.switches) if one.level == 0]
+        self.leaves = [self.switches[place] for place in self.leaf_places]
         self.weight = machine.by_weight
         place = {one.name: at for at, one in enumerate(settings)}
         #: the position of the switch above each switch; its own if there is none
@@ -56,6 +63,25 @@ class Tree:
             for below in one.switches:
                 if below in place:
                     self.above[place[below]] = at
+        self._lines = [self._line(at) for at in range(len(settings))]
+        #: {used switches: what `distances` returns}
+        self._distances: dict[tuple[int, ...], list[float]] = {}
+        #: the weights that `groups` was last called with, and what it returned
+        self._weights: NDArray[np.int64] | None = None
+        self._groups: list[tuple[int, int]] = []
+
+    def groups(self, weights: NDArray[np.int64]) -> list[tuple[int, int]]:
+        """Return [(weight, nodes)] of all nodes from the lightest.
+
+        Args:
+            weights: weight of each node of the machine; the caller never changes the array.
+        """
+        if self._weights is not weights:
+            self._weights = weights
+            self._groups = [
+                (weight, mask_of(np.flatnonzero(weights == weight).tolist())) for weight in np.unique(weights).tolist()
+            ]
+        return self._groups
 
     def leaves_of(self, nodes: Iterable[int]) -> list[Switch]:
         """Return the leaf switches that have any of these nodes."""
@@ -63,8 +89,19 @@ class Tree:
         return [leaf for leaf in self.leaves if leaf.nodes & mask]
 
     def distances(self, used: Sequence[int]) -> list[float]:
-        """Return for each switch the sum of its distances from the used switches, in links."""
-        lines = [self._line(at) for at in range(len(self.switches))]
+        """Return for each switch the sum of its distances from the used switches, in links.
+
+        The caller must not change the list.
+        """
+        known = self._distances.get(tuple(used))
+        if known is None:
+            if len(self._distances) >= _MOST_KNOWN:
+                self._distances.clear()
+            known = self._distances[tuple(used)] = self._distances_from(used)
+        return known
+
+    def _distances_from(self, used: Sequence[int]) -> list[float]:
+        lines = self._lines
         found: list[float] = []
         for mine in lines:
             total = 0.0

@@ -3,13 +3,43 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from pipistrelle.schedulers.slurm.cluster.bits import mask_of
+from pipistrelle.schedulers.slurm.cluster.bits import indices_of, mask_of, mask_of_array
 from pipistrelle.schedulers.slurm.nodes.asked import Alloc, NodesAsked
 from pipistrelle.schedulers.slurm.nodes.runs import Able
 from pipistrelle.schedulers.slurm.nodes.tree import Tree
 
 
 def below_top_switch(tree: Tree, asked: NodesAsked, nodes: Able, weights: NDArray[np.int64]) -> dict[int, int] | None:
+    """Return {node: CPUs} for a job, as `_below` does.
+
+    If the job does not fit, try again without the nodes with the fewest CPUs.
+
+    Args:
+        nodes: the nodes on which the job could run, and the CPUs that it could use on each.
+        weights: weight of each node of the machine.
+    """
+    cpus = dict(zip(nodes.at.tolist(), nodes.cpus.tolist(), strict=True))
+    among = mask_of_array(nodes.at, len(weights))
+    got = _below(tree, asked, cpus, among, weights)
+    if got is not None:
+        return got
+    values, places = np.unique(nodes.cpus, return_inverse=True)
+    left, total = len(cpus), sum(cpus.values())
+    for place, value in enumerate(values[:-1].tolist()):
+        gone = nodes.at[places == place]
+        left, total = left - len(gone), total - len(gone) * value
+        if left < asked.min_nodes or total < asked.cpus:
+            break
+        among ^= mask_of_array(gone, len(weights))
+        got = _below(tree, asked, cpus, among, weights)
+        if got is not None:
+            return got
+    return None
+
+
+def _below(
+    tree: Tree, asked: NodesAsked, cpus: dict[int, int], among: int, weights: NDArray[np.int64]
+) -> dict[int, int] | None:
     """Return {node: CPUs} for a job, with all nodes below one switch.
 
     Return None if the job does not fit below one switch, and {} if it would use too many leaf switches. As in
@@ -22,27 +52,27 @@ def below_top_switch(tree: Tree, asked: NodesAsked, nodes: Able, weights: NDArra
     best, or else one with the most nodes.
 
     Args:
-        nodes: the nodes on which the job could run, and the CPUs that it could use on each.
-        weights: weight of each node of the machine.
+        cpus: {node: CPUs that the job could use}.
+        among: the nodes of ``cpus`` that the job may use.
     """
-    choice = _Choice(tree, asked, nodes, weights)
+    choice = _Choice(tree, asked, cpus, among, weights)
     top = choice.top()
     if top is None or asked.required & ~choice.open & tree.switches[top].nodes:
         return None
     below = tree.switches[top].nodes & choice.open
     if asked.required & ~below:
         return None
-    for at in sorted(at for at in choice.cpus if asked.required >> at & 1):
+    for at in indices_of(asked.required & choice.open):
         choice.take(at)
     groups = choice.groups(below & ~asked.required)
     if groups is None:
         return choice.got if choice.met else None
     *lighter, last = groups
     for group in lighter:
-        for at in sorted(group):
+        for at in indices_of(group):
             choice.take(at)
     if not choice.met:
-        choice.add(sorted(last))
+        choice.add(last)
     got = choice.got
     if len(got) < asked.min_nodes or choice.need > 0:
         return None
@@ -61,26 +91,19 @@ class _Choice:
 
     Attributes:
         open: set of the nodes that the job could use.
-        cpus: {node: CPUs that the job could use}.
-        lists, masks: [(weight, nodes)] from the lightest, as lists and as bit masks.
+        cpus: {node: CPUs that the job could use}, also of nodes that are not open.
+        masks: [(weight, nodes)] from the lightest.
         left, need: nodes and CPUs that are still lacking.
         least: nodes of the least number of nodes that are still lacking.
         most: number of nodes that may still be taken. Lighter groups and leaf switches in use may make it negative;
             then it limits nothing any more.
     """
 
-    def __init__(self, tree: Tree, asked: NodesAsked, nodes: Able, weights: NDArray[np.int64]) -> None:
-        self.tree, self.asked = tree, asked
-        self.cpus = dict(nodes.pairs())
-        self.lists: list[tuple[int, list[int]]] = []
-        self.masks: list[tuple[int, int]] = []
-        of_nodes = weights[nodes.at]
-        for weight in np.unique(of_nodes).tolist():
-            self.lists.append((weight, nodes.at[of_nodes == weight].tolist()))
-            self.masks.append((weight, mask_of(self.lists[-1][1])))
-        self.open = 0
-        for _, mask in self.masks:
-            self.open |= mask
+    def __init__(
+        self, tree: Tree, asked: NodesAsked, cpus: dict[int, int], among: int, weights: NDArray[np.int64]
+    ) -> None:
+        self.tree, self.asked, self.cpus, self.open = tree, asked, cpus, among
+        self.masks = [(weight, every & self.open) for weight, every in tree.groups(weights) if every & self.open]
         self.got: dict[int, int] = {}
         self.left, self.least = max(asked.min_nodes, asked.want_nodes), asked.min_nodes
         self.most, self.need = asked.max_nodes, asked.cpus
@@ -119,35 +142,33 @@ class _Choice:
                 best, lowest = place, weight
         return best
 
-    def groups(self, below: int) -> list[list[int]] | None:
+    def groups(self, below: int) -> list[int] | None:
         """Return the lightest groups of nodes of equal weight that together suffice; None if all do not suffice."""
-        found: list[list[int]] = []
+        found: list[int] = []
         count = cpus = 0
-        for (_, every), (_, mask) in zip(self.lists, self.masks, strict=True):
-            if not mask & below:
+        for _, mask in self.masks:
+            group = mask & below
+            if not group:
                 continue
-            group = every if not mask & ~below else [at for at in every if below >> at & 1]
             found.append(group)
-            count += len(group)
-            cpus += sum(self.cpus[at] for at in group)
+            count += group.bit_count()
+            cpus += sum(map(self.cpus.__getitem__, indices_of(group)))
             if count >= self.least and cpus >= self.need:
                 return found
         return None
 
-    def add(self, last: list[int]) -> None:
+    def add(self, among: int) -> None:
         """Take nodes of the last group, first below leaf switches that are in use, until the job has enough."""
-        among = sum(1 << at for at in last)
-        inside = among | sum(1 << at for at in self.got)
-        switches = self.tree.switches
-        counts = [(one.nodes & inside).bit_count() for one in switches]
-        used = [place for place, one in enumerate(switches) if any(one.nodes >> at & 1 for at in self.got)]
-        leaves = [place for place, one in enumerate(switches) if one.level == 0]
+        mine = mask_of(self.got)
+        switches, leaves = self.tree.switches, self.tree.leaf_places
+        counts = [(one.nodes & (among | mine)).bit_count() for one in switches]
+        used = [place for place, one in enumerate(switches) if one.nodes & mine]
         for place in [place for place in leaves if place in used]:
             if self.most:
                 self._fill(switches[place].nodes & among, limited=False)
         open_leaves = [place for place in leaves if place not in used and counts[place]]
-        far = self.tree.distances(used)
         while open_leaves and not self.met and self.most:
+            far = self.tree.distances(used)
             best = open_leaves[0]
             for place in open_leaves[1:]:
                 better = self.tree.compared(place, best, self.left, counts)
@@ -157,9 +178,12 @@ class _Choice:
             open_leaves.remove(best)
             counts[best] = 0
             used.append(best)
-            far = self.tree.distances(used)
 
     def _fill(self, nodes: int, *, limited: bool) -> None:
-        for at in self.cpus:
-            if nodes >> at & 1 and at not in self.got and not self.met and (self.most or not limited):
+        """Take nodes of a set in turn until the request is met, or, if ``limited``, no more nodes may be taken."""
+        while nodes and not self.met and (self.most or not limited):
+            low = nodes & -nodes
+            nodes ^= low
+            at = low.bit_length() - 1
+            if at not in self.got:
                 self.take(at)

@@ -87,6 +87,10 @@ def sort_queue(controller: Controller, entries: list[QueueEntry]) -> list[QueueE
     if not preemption.enabled:
         entries.sort(key=key)
         return entries
+    keyed = sorted(((entry, key(entry)) for entry in entries), key=lambda one: one[1])
+    keys = [one for _, one in keyed]
+    if preemption.by_part and not any(entry.job.reservation for entry in entries) and len(set(keys)) == len(keys):
+        return [entry for entry, _ in keyed]  # preemption and the keys order partitions by the same tiers
 
     def first(one: tuple[QueueEntry, Key], other: tuple[QueueEntry, Key]) -> bool:
         if preemption.allows(one[0].job, one[0].part, other[0].job, other[0].part):

@@ -31,9 +31,17 @@ class SlurmPreemption:
         self.requeues = config.job_requeue
         self.patience = config.kill_wait + config.message_timeout
         self.enabled = self.by_qos or self.by_part
+        #: the running jobs that `_lower` was last called with, and {(QOS, partition): what it returned}
+        self._running: Sequence[SlurmJob] = ()
+        self._found: dict[tuple[int, int], list[SlurmJob]] = {}
         names = accounts.qos_index
         #: {QOS: positions of those that it may preempt}
         self.below = [frozenset(names[name] for name in one.settings.preempt if name in names) for one in accounts.qos]
+        parts = machine.partitions
+        #: for each partition, whether it shares nodes with a partition whose jobs its jobs may preempt
+        self._reaches = [
+            any(self._is_above(one.index, two.index) and one.mask & two.mask for two in parts) for one in parts
+        ]
 
     def allows(self, job: SlurmJob, part: int, other: SlurmJob, other_part: int) -> bool:
         """Return whether a job may preempt another one.
@@ -43,10 +51,7 @@ class SlurmPreemption:
         """
         if self.by_qos:
             return job.qos >= 0 and other.qos >= 0 and other.qos in self.below[job.qos]
-        parts = self.machine.partitions
-        if self.by_part and parts[part].settings.priority_tier > parts[other_part].settings.priority_tier:
-            return self.mode_of_part(other_part) != "OFF"
-        return False
+        return self.by_part and self._is_above(part, other_part)
 
     def mode_of_part(self, part: int) -> str:
         """Return the mode in which jobs of a partition are preempted."""
@@ -73,24 +78,56 @@ class SlurmPreemption:
             return self.accounts.qos[job.qos].settings.grace_time if job.qos >= 0 else 0.0
         return self.machine.partitions[job.part].settings.grace_time
 
-    def candidates(self, job: SlurmJob, part: int, running: Sequence[SlurmJob], now: int) -> list[SlurmJob]:
-        """Return the running jobs that a job may preempt, in the order of preemption."""
+    def may_preempt(self, job: SlurmJob, part: int, running: Sequence[SlurmJob]) -> bool:
+        """Return whether there may be jobs that a job in a partition may preempt, now or after further starts.
+
+        Args:
+            running: the running jobs; the caller never changes the list.
+        """
         if not self.enabled:
-            return []
-        if self.by_qos and (job.qos < 0 or not self.below[job.qos]):
-            return []
-        mask = self.machine.partitions[part].mask
+            return False
         if self.by_qos:
-            below = self.below[job.qos]
-            running = [one for one in running if one.qos in below]
+            return job.qos >= 0 and bool(self.below[job.qos])
+        return self._reaches[part] or bool(self._lower(job, part, running))
+
+    def _is_above(self, part: int, other_part: int) -> bool:
+        """Return whether the tiers of two partitions let a job of the first preempt jobs of the second."""
+        parts = self.machine.partitions
+        return (
+            parts[part].settings.priority_tier > parts[other_part].settings.priority_tier
+            and self.mode_of_part(other_part) != "OFF"
+        )
+
+    def _lower(self, job: SlurmJob, part: int, running: Sequence[SlurmJob]) -> list[SlurmJob]:
+        """Return the running jobs on a partition's nodes that a job may preempt by its QOS or partition.
+
+        Whether a job is preempted already, and how long it has run, does not count here.
+        """
+        if self._running is not running:
+            self._running, self._found = running, {}
+        key = (job.qos if self.by_qos else -1, part)
+        found = self._found.get(key)
+        if found is None:
+            mask = self.machine.partitions[part].mask
+            found = self._found[key] = [
+                one
+                for one in running
+                if one.nodes & mask and self.allows(job, part, one, one.part) and self.mode_of(one) in _REMOVES
+            ]
+        return found
+
+    def candidates(self, job: SlurmJob, part: int, running: Sequence[SlurmJob], now: int) -> list[SlurmJob]:
+        """Return the running jobs that a job may preempt, in the order of preemption.
+
+        Args:
+            running: the running jobs; the caller never changes the list.
+        """
+        if not self.enabled or (self.by_qos and (job.qos < 0 or not self.below[job.qos])):
+            return []
         found = [
             one
-            for one in running
-            if one.nodes & mask
-            and not one.preempted_by
-            and self.allows(job, part, one, one.part)
-            and self.mode_of(one) in _REMOVES
-            and now - one.start >= self._exempt_of(one)
+            for one in self._lower(job, part, running)
+            if not one.preempted_by and now - one.start >= self._exempt_of(one)
         ]
         found.sort(key=lambda one: one.serial)
         if self.youngest_first:

@@ -1,8 +1,10 @@
 """Passes on large machines: the parts that cannot start a job are left out, and the starts stay the same."""
 
 from collections.abc import Iterator
+from math import inf
 from typing import Any
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -10,7 +12,9 @@ from tests.schedulers.slurm.conftest import Queue, cluster, shared
 
 from pipistrelle.schedulers.slurm.backfill.backfill_pass import backfill_pass
 from pipistrelle.schedulers.slurm.backfill.memory import Memory
-from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETED
+from pipistrelle.schedulers.slurm.cluster.jobs import CANCELLED, COMPLETED, SlurmJob
+from pipistrelle.schedulers.slurm.config.accounts import AssociationSettings, QosSettings
+from pipistrelle.schedulers.slurm.config.parameters import PreemptSettings
 from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
 from pipistrelle.schedulers.slurm.daemon import Daemon
 from pipistrelle.schedulers.slurm.passes.job_order import build_queue
@@ -26,8 +30,12 @@ REQUESTS = st.fixed_dictionaries(
         "exclusive": st.booleans(),
         "gres": st.just({"gpu": 1}),
         "nice": st.integers(0, 3),
+        "qos": st.sampled_from(["low", "high"]),
+        "partitions": st.sampled_from([("batch",), ("urgent",)]),
     },
 )
+#: clusters of whole nodes, of shared nodes without and with GPUs, and with preemption by partition or QOS
+KINDS = st.sampled_from(["whole", "shared", "gpus", "apart", "partition", "qos"])
 STEPS = st.lists(st.tuples(REQUESTS, st.integers(0, 6), st.integers(1, 90)), min_size=1, max_size=20)
 
 
@@ -36,6 +44,25 @@ def machine(*, gpus: bool) -> SlurmConfig:
     config = shared(6)
     nodes = tuple(replace(one, gres={"gpu": 2} if gpus and at < 3 else {}) for at, one in enumerate(config.nodes))
     return replace(config, nodes=nodes)
+
+
+def settings_of(kind: str) -> SlurmConfig:
+    """Return a cluster of one of `KINDS`, with a second partition and two QOS.
+
+    Jobs of the second partition may preempt those of the first, but if the kind is "apart", on other nodes.
+    """
+    config = cluster(6) if kind == "whole" else machine(gpus=kind in ("gpus", "apart"))
+    batch = config.partitions[0]
+    first, second = (batch.nodes[:4], batch.nodes[4:]) if kind == "apart" else (batch.nodes, batch.nodes[2:])
+    urgent = replace(batch, name="urgent", nodes=second, default=False, priority_tier=2)
+    types = {"partition": "preempt/partition_prio", "apart": "preempt/partition_prio", "qos": "preempt/qos"}
+    return replace(
+        config,
+        partitions=(replace(batch, nodes=first), urgent),
+        preempt=PreemptSettings(type=types.get(kind, "preempt/none"), mode=("CANCEL",), exempt_time=120.0),
+        accounting_storage=True,
+        qos=(QosSettings(name="low"), QosSettings(name="high", preempt=("low",))),
+    )
 
 
 def moments(queue: Queue, steps: list[Any], passes: int) -> Iterator[tuple[int, int]]:
@@ -61,29 +88,72 @@ def starts(config: SlurmConfig, steps: list[Any], **how: bool) -> list[tuple[int
 
 
 @settings(max_examples=80, deadline=None)
-@given(gpus=st.booleans(), whole=st.booleans(), steps=STEPS)
-def test_short_passes_start_the_same_jobs(gpus: bool, whole: bool, steps: list[Any]) -> None:
+@given(kind=KINDS, steps=STEPS)
+def test_short_passes_start_the_same_jobs(kind: str, steps: list[Any]) -> None:
     """Starts are equal whether the end of the queue is tested, tested for expected starts only, or left out."""
-    config = cluster(6) if whole else machine(gpus=gpus)
+    config = settings_of(kind)
     expected = starts(config, steps)
     assert starts(config, steps, complete=False, expects=False) == expected
     assert starts(config, steps, complete=False, expects=True) == expected
 
 
-def remembered(config: SlurmConfig, steps: list[Any], memory: Memory | None, **how: bool) -> list[Any]:
+def many_steps(seed: int) -> list[Any]:
+    """Return steps with random jobs, whose queue is longer than with most of `STEPS`."""
+    draw = np.random.default_rng(seed)
+    options = {
+        "nodes": lambda: int(draw.integers(1, 5)),
+        "cpus_per_task": lambda: int(draw.integers(1, 4)),
+        "mem_per_cpu": lambda: (500, 3000, 9000)[draw.integers(3)],
+        "exclusive": lambda: True,
+        "gres": lambda: {"gpu": 1},
+        "qos": lambda: ("low", "high")[draw.integers(2)],
+        "partitions": lambda: (("batch", "urgent")[draw.integers(2)],),
+    }
+    steps = []
+    for _ in range(20):
+        job = {"tasks": int(draw.integers(1, 25)), "time_limit": 60.0 * draw.integers(1, 61)}
+        job |= {name: value() for name, value in options.items() if draw.random() < 0.3}
+        steps.append((job, int(draw.integers(7)), int(draw.integers(1, 91))))
+    return steps
+
+
+class Forgetful(Memory):
+    """A memory that never recalls anything."""
+
+    def recall(self, *asked: Any) -> Any:
+        """Return None."""
+        return None
+
+    def recall_pass(self, *_: Any, **how: bool) -> None:
+        """Return None."""
+
+
+def remembered(config: SlurmConfig, steps: list[Any], memory: Memory, **how: bool) -> list[Any]:
     """Submit and end jobs, and run backfill often in between; return all that the passes did to the jobs."""
     queue, found = Queue(config), []
     controller = queue.controller
+    if isinstance(memory, Forgetful):  # and try every time at which nodes open
+        setattr(controller.selector, "starts_later", lambda *_: False)  # noqa: B010
+        setattr(controller.selector, "soonest", lambda *_: -inf)  # noqa: B010
+
+    def cancel(victim: SlurmJob, _: SlurmJob) -> None:
+        controller.release(victim, CANCELLED, now)
+
     for now, at in moments(queue, steps, 6):
         if at == 3:
             controller.recalculate(now)
-        result = backfill_pass(controller, now, memory=memory, **how)
+        result = backfill_pass(controller, now, preempt=cancel, memory=memory, **how)
         jobs = controller.pending.values()
         found.append(
             (
                 now,
                 [(one.job.serial, one.kind, one.start, one.end, one.nodes) for one in result.outcomes],
-                (result.note, result.changed, result.planned),
+                (
+                    result.note,
+                    result.changed,
+                    result.planned,
+                    [(one.serial, by.serial) for one, by in result.preempted],
+                ),
                 [(job.part, job.cpus or job.min_cpus, job.expected, job.reason) for job in jobs],
             )
         )
@@ -91,16 +161,50 @@ def remembered(config: SlurmConfig, steps: list[Any], memory: Memory | None, **h
 
 
 @settings(max_examples=80, deadline=None)
-@given(whole=st.booleans(), complete=st.booleans(), resolution=st.sampled_from([60, 300]), steps=STEPS)
-def test_what_passes_remember_changes_nothing(
-    *, whole: bool, complete: bool, resolution: int, steps: list[Any]
-) -> None:
-    """Passes that use the results of earlier ones do the same as passes that find out everything again."""
-    config = cluster(6) if whole else machine(gpus=False)
+@given(kind=KINDS, complete=st.booleans(), resolution=st.sampled_from([60, 300]), seed=st.integers(0, 1 << 32))
+def test_what_passes_remember_changes_nothing(*, kind: str, complete: bool, resolution: int, seed: int) -> None:
+    """Passes that use the results of earlier searches do the same as passes that search again each time."""
+    config = settings_of(kind)
     parameters = replace(config.scheduler_parameters, bf_resolution=resolution, bf_window=40)
     config = replace(config, scheduler_parameters=parameters)
     how = {"complete": complete, "expects": complete}
-    assert remembered(config, steps, Memory(), **how) == remembered(config, steps, None, **how)
+    steps = many_steps(seed)
+    assert remembered(config, steps, Memory(), **how) == remembered(config, steps, Forgetful(), **how)
+
+
+@given(kind=st.sampled_from(["apart", "partition", "qos"]), seed=st.integers(0, 1 << 32), now=st.integers(0, 2000))
+def test_a_job_preempts_those_that_the_rules_allow(kind: str, seed: int, now: int) -> None:
+    """Candidates are the running jobs below a job on its nodes; if a job may preempt none, there are none."""
+    queue = Queue(settings_of(kind))
+    controller = queue.controller
+    preemption = controller.preemption
+    for options, _, _ in many_steps(seed):
+        job = queue.add(**{"time_limit": 600.0, "qos": "low"} | options)
+        if job.serial in controller.pending:
+            main_pass(controller, 0, full=True)
+    running = controller.running_jobs()
+    for job in controller.pending.values():
+        mask = controller.machine.partitions[job.part].mask
+        expected = {
+            one.serial
+            for one in running
+            if one.nodes & mask and preemption.allows(job, job.part, one, one.part) and now - one.start >= 120
+        }
+        assert {one.serial for one in preemption.candidates(job, job.part, running, now)} == expected
+        assert not expected or preemption.may_preempt(job, job.part, running)
+
+
+def test_limits_of_submissions_hold_no_queued_job() -> None:
+    """Such a limit refuses submissions; another limit may also hold queued jobs."""
+    user = AssociationSettings(account="bio", user="ann", parent="root", max_submit_jobs=1)
+    config = shared(2, accounting_storage=True, accounting_storage_enforce=frozenset({"limits"}))
+    for association, holds in ((user, False), (replace(user, max_jobs=5), True)):
+        queue = Queue(replace(config, associations=(AssociationSettings(account="bio"), association)))
+        assert queue.controller.limits.idle != holds
+        queue.add(account="bio")
+        assert not queue.refused
+        queue.add(account="bio")
+        assert queue.refused == "AssocMaxSubmitJobLimit"
 
 
 def test_a_pass_over_an_unchanged_queue_repeats_the_last_one() -> None:
