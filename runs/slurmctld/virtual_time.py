@@ -155,7 +155,7 @@ class VirtualTime:
         self._conductor.tell(f"ports {first} {last}")
 
     def hold(self, pid: int, length: int) -> None:
-        """Let the first thread of a process, which sleeps, sleep longer by ``length`` ns."""
+        """Let the sleeping first thread of a process sleep ``length`` ns longer."""
         self._conductor.tell(f"hold {pid} {length}")
 
     def settle(self) -> None:

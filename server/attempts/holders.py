@@ -17,7 +17,7 @@ Part = slice | NDArray[np.intp]
 class Holders:
     """The record of which attempt holds each unit, if no two attempts share a unit.
 
-    Attempts have serial numbers (``serial``).
+    ``serial`` is an attempt's serial number, and ``parts`` are units as slices or arrays.
     """
 
     def __init__(self, units: int) -> None:

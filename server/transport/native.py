@@ -52,7 +52,7 @@ class NativeTransport(Peer[ServerSession]):
     Args:
         endpoint: ``tcp://127.0.0.1:28000``, ``tcp://127.0.0.1:*`` (any free port) or ``ipc://PATH``.
         keys: own key and known peers' keys, for an encrypted socket; None: not encrypted, open to all peers.
-        waits: those of `Waits`; compiled by mypyc, ``Unpack`` would break this call.
+        waits: keyword arguments of `Peer`, as in `Waits`. mypyc cannot compile this call with ``Unpack``.
 
     Raises:
         EndpointError: the endpoint is malformed, in use, or unusable.
