@@ -3,8 +3,9 @@
     python benchmarks/slurmctld_speed.py NODESxJOBS... [--repeat 3] [--failures]
 
 Each machine runs random jobs with the scheduler slurmctld, again and again. Prints the medians: the simulated time, the
-real time, their ratio, and how many of the runs have the same outputs as the first. With --failures, nodes fail and are
-repaired. This needs slurmctld 22.05 and a C compiler.
+real time, their ratio, and how many of the runs have the same outputs as the first. The last figure is for an idle day:
+slurmctld has no jobs, and does what it does regularly. With --failures, nodes fail and are repaired. This needs
+slurmctld 22.05 and a C compiler.
 """
 
 import argparse
@@ -21,6 +22,9 @@ import numpy as np
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.connection import WithChild
 from pipistrelle.runs.execution.run import RunOptions, run
+from pipistrelle.runs.slurmctld.bridge import EPOCH_S
+from pipistrelle.runs.slurmctld.daemon import Slurmctld
+from pipistrelle.runs.slurmctld.virtual_time import NANOSECONDS
 
 CONF = """ClusterName=speed
 SlurmctldHost=head
@@ -33,6 +37,8 @@ JobRequeue=1
 NodeName=n[1-{nodes}] CPUs=4 RealMemory=1000
 PartitionName=batch Nodes=ALL Default=YES MaxTime=1-0 OverSubscribe=EXCLUSIVE
 """
+#: an idle day (s)
+DAY_S = 86_400
 #: seed of the random jobs and outages
 SEED = 22
 #: mean runtime (s), mean share of the machine in a job, and load that the jobs offer
@@ -78,6 +84,14 @@ def outputs(folder: Path) -> str:
     return found.hexdigest()
 
 
+def idle(conf: str) -> float:
+    """Return the real time (s) that slurmctld needs for a simulated day without jobs."""
+    with Slurmctld(conf, EPOCH_S * NANOSECONDS) as slurm:
+        begun = time.perf_counter()
+        slurm.advance(slurm.time.now + DAY_S * NANOSECONDS)
+        return time.perf_counter() - begun
+
+
 def main() -> None:
     """Measure all machines."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -88,7 +102,7 @@ def main() -> None:
     given = parser.parse_args()
     for machine in given.machines:
         nodes, jobs = map(int, machine.split("x"))
-        spans, walls, sums = [], [], []
+        spans, walls, sums, idles = [], [], [], []
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             spec = write_inputs(folder, nodes, jobs, failures=given.failures)
@@ -99,11 +113,12 @@ def main() -> None:
                 walls.append(time.perf_counter() - begun)
                 spans.append(result.summary.makespan)
                 sums.append(outputs(out))
+                idles.append(idle(str(folder / "slurm.conf")))
         most = Counter(sums).most_common(1)[0][1]
         span, wall = median(spans), median(walls)
         print(
             f"{nodes} nodes, {jobs} jobs: {span:,.0f} s in {wall:.1f} s, ratio {span / wall:,.0f}; "
-            f"{most} of {len(sums)} runs equal; load {os.getloadavg()[0]:.1f}",
+            f"{most} of {len(sums)} runs equal; idle ratio {DAY_S / median(idles):,.0f}; load {os.getloadavg()[0]:.1f}",
             flush=True,
         )
 

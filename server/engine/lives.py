@@ -1,7 +1,7 @@
 """Submission, start and end of jobs, with prologue and epilogue."""
 
 from collections.abc import Callable, Mapping, Sequence
-from math import ceil, inf
+from math import ceil, floor, inf
 from typing import Any, ClassVar, Final, Protocol
 
 from pipistrelle.platforms.description import Platform
@@ -39,12 +39,14 @@ class LimitChecks:
     def deadline(self, job: Job, begun: float) -> tuple[float, float]:
         """Return the last time within a job's limit, and when the job is killed (s).
 
-        The job's work began at ``begun`` (s).
+        The job's work began at ``begun`` (s). As in Slurm, a check counts whole seconds since the second of the start.
         """
-        limit = begun + job.walltime + self._graces.get(job.queue or "", self._grace)
-        if limit == inf:
+        longest = job.walltime + self._graces.get(job.queue or "", self._grace)
+        if longest == inf:
             return inf, inf
-        return limit, self._phase + max(0, ceil((limit - self._phase) / self._period)) * self._period
+        counted = floor(begun) + longest
+        killed = self._phase + max(0, ceil((counted - self._phase) / self._period)) * self._period
+        return min(begun + longest, killed), killed
 
 
 class Overheads:

@@ -12,9 +12,11 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pipistrelle.protocol.base.errors import InputError, PipistrelleError
+from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.connection import InProcess, Listening, WithChild
 from pipistrelle.runs.execution.run import RunOptions, run
@@ -140,6 +142,61 @@ def test_failed_nodes_go_down_and_jobs_are_requeued(tmp_path: Path) -> None:
     assert (again["final_state"], again["allocated_resources"]) == ("COMPLETED_SUCCESSFULLY", "2-3")
     assert float(again["starting_time"]) > 100
     assert float(found["2"]["starting_time"]) >= 5000
+
+
+@pytest.mark.slow
+@needs_slurm
+def test_every_job_is_accounted_for_while_nodes_fail(tmp_path: Path) -> None:
+    """Each of 500 jobs ends as its kind and its nodes' failures say, and nothing on a node overlaps."""
+    draw = np.random.default_rng(7)
+    kinds = ["plain"] * 6 + ["stays", "long", "refused"]
+    at, lines, jobs = 0.0, [], {}
+    for number in range(1, 501):
+        at += draw.exponential(60)
+        kind, runtime = str(draw.choice(kinds)), 10 + int(draw.exponential(600))
+        more = {"stays": "--no-requeue", "refused": "--reservation=nothing"}.get(kind, "")
+        limit = max(1, runtime // 120) if kind == "long" else runtime // 60 + 5
+        nodes = 1 + int(draw.integers(0, 10))
+        jobs[str(number)] = (kind, runtime, 60 * limit)
+        lines.append(job(number, int(at), runtime, nodes, limit, more, user=f"u{number % 5}"))
+    outages = []
+    for node in draw.permutation(40)[:30]:
+        down = float(round(draw.uniform(500, at), 3))
+        outages.append((int(node), down, down + float(round(draw.uniform(60, 3600), 3))))
+    table = "".join(f"{node},{down},{up}\n" for node, down, up in outages)
+    (tmp_path / "outages.csv").write_text(f"node,down,up\n{table}")
+    conf = CONF.replace("n[1-4]", "n[1-40]")
+    out = run_in(tmp_path / "out", spec_of(tmp_path, "".join(lines), conf=conf, outages=str(tmp_path / "outages.csv")))
+    attempts: dict[str, list[dict[str, str]]] = {}
+    for name, row in rows(out).items():
+        attempts.setdefault(name.partition("#")[0], []).append(row)
+    assert attempts.keys() == jobs.keys()
+    used: list[tuple[int, float, float]] = [*outages]
+    failed = 0
+    for name, (kind, runtime, limit) in jobs.items():
+        *before, last = sorted(attempts[name], key=lambda row: float(row["submission_time"]))
+        for row in [*before, *([last] if last["final_state"] == "COMPLETED_FAILED" else [])]:
+            failed += 1
+            assert row["final_state"] == "COMPLETED_FAILED"
+            units = NodeSet.parse(row["allocated_resources"])
+            assert any(node in units and down == float(row["finish_time"]) for node, down, _ in outages), row
+        ran = float(last["execution_time"] or 0)
+        if kind == "refused":
+            assert last["final_state"] == "REJECTED"
+        elif last["final_state"] == "COMPLETED_FAILED":
+            assert kind == "stays"
+            assert not before
+        elif runtime > limit and last["final_state"] == "COMPLETED_WALLTIME_REACHED":
+            assert limit - 1 < ran < limit + 31  # slurmctld counts whole seconds
+        else:
+            assert (last["final_state"], ran) == ("COMPLETED_SUCCESSFULLY", runtime)
+            assert runtime < limit + 31
+        for row in attempts[name] if kind != "refused" else ():
+            begun, ended = float(row["starting_time"]), float(row["finish_time"])
+            used += [(unit, begun, ended) for unit in NodeSet.parse(row["allocated_resources"])]
+    assert failed >= 15, failed
+    for (unit, _, ended), (other, begun, _) in pairwise(sorted(used)):
+        assert unit != other or ended <= begun
 
 
 @needs_slurm

@@ -1,11 +1,11 @@
-"""Prologue and epilogue: the time that a job's units are taken beside its work."""
+"""When a job's units become free: prologue and epilogue beside its work, and checks of its walltime."""
 
 from typing import Any
 
 from pipistrelle.platforms.classes import JobClass
 from pipistrelle.platforms.description import Platform, Pool
 from pipistrelle.platforms.failures.outage import Outage, Outages
-from pipistrelle.server.engine.lives import Overheads
+from pipistrelle.server.engine.lives import LimitChecks, Overheads
 from pipistrelle.server.outages.reliability import Reliability
 
 SLOW = Platform(
@@ -33,6 +33,16 @@ def test_the_slowest_pool_counts_and_the_class_is_added(make_job: Any) -> None:
     assert overheads.of(job) == (5.0, 1.0)
     job.labels = (None, None, None, "big", None)
     assert overheads.of(job) == (5.0, 11.0)
+
+
+def test_a_check_of_limits_counts_whole_seconds(make_job: Any) -> None:
+    """A job that began within a second is killed at the check at which its walltime in whole seconds is over."""
+    checks, job = LimitChecks(30.0, 0.0, 0.0, {}), make_job()
+    job.walltime = 60.0
+
+    assert checks.deadline(job, 120.0) == (180.0, 180.0)
+    assert checks.deadline(job, 120.02) == (180.0, 180.0)
+    assert checks.deadline(job, 121.25) == (181.25, 210.0)
 
 
 def test_a_job_in_its_prologue_has_done_nothing(play: Any) -> None:
