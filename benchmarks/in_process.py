@@ -8,13 +8,23 @@ jobs, and intervals of free units. Its out_jobs.csv must equal that of the run, 
 for each repetition, and the median. Reading the workload is not counted. The output says whether the package is
 compiled (docs/how-to/compiled.md); the loop never is.
 
+With ``--command``, a log is simulated by the whole command `pipistrelle run --in-process` and by textbook_easy.py, a
+program that shares no code with the package, reads the log and writes the starts alone. Both are new processes. Their
+processor times include the start of Python and all imports. The starts must be equal.
+
     python benchmarks/in_process.py LOG.swf.gz [--platform kth-sp2] [--repeat 5]
+    python benchmarks/in_process.py LOG.swf.gz --command [--platform kth-sp2] [--repeat 5]
     python benchmarks/in_process.py [--jobs 130000] [--units 1490] [--load 0.85] [--repeat 5]
 """
 
 import argparse
+import csv
 import filecmp
+import os
+import resource
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from bisect import bisect_left, insort
@@ -144,6 +154,36 @@ def compare(name: str, platform: Platform, workload: Workload, repeat: int, fold
     print(f"{name}: {jobs:,} jobs, {build} run / loop {statistics.median(ratios):.2f} (median of {repeat})")
 
 
+def spent(*words: str) -> float:
+    """Run a command, and return the processor time (s) of its process."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    subprocess.run([sys.executable, *words], check=True, env=env)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+
+
+def starts(path: Path) -> dict[str, str]:
+    """Return {job id: start} of a table of jobs."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return {row["job_id"]: row["starting_time"] for row in csv.DictReader(file)}
+
+
+def compare_commands(log: str, platform: str, repeat: int, folder: Path) -> None:
+    """Time the textbook's program and the whole command in turn, and print the ratios; a first pair warms caches."""
+    units = str(load_platform(platform).units)
+    textbook, table = str(Path(__file__).with_name("textbook_easy.py")), folder / "starts.csv"
+    words = ["-m", "pipistrelle.cli", "run", "-w", log, "-p", platform, "--scheduler", "easy", "--in-process"]
+    pairs = []
+    for _ in range(repeat + 1):
+        pairs.append((spent(textbook, log, units, str(table)), spent(*words, "--quiet", "-o", str(folder / "out"))))
+        if starts(table) != starts(folder / "out" / "out_jobs.csv"):
+            raise SystemExit(f"{log}: the textbook's program and the run do not agree")
+        print(f"  textbook {pairs[-1][0]:.2f} s, command {pairs[-1][1]:.2f} s", flush=True)
+    ratio = statistics.median(command / loop for loop, command in pairs[1:])
+    print(f"{log}: whole command / textbook's program {ratio:.2f} (median of {repeat})")
+
+
 def main() -> None:
     """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -153,9 +193,14 @@ def main() -> None:
     parser.add_argument("--units", type=int, default=1490)
     parser.add_argument("--load", type=float, default=0.85)
     parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--command", action="store_true", help="compare whole processes; needs a log")
     arguments = parser.parse_args()
+    if arguments.command and arguments.log is None:
+        parser.error("--command needs a log")
     with tempfile.TemporaryDirectory() as name:
-        if arguments.log is not None:
+        if arguments.command:
+            compare_commands(arguments.log, arguments.platform, arguments.repeat, Path(name))
+        elif arguments.log is not None:
             machine = load_platform(arguments.platform)
             compare(arguments.log, machine, load_workload(arguments.log), arguments.repeat, Path(name))
         else:

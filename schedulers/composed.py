@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any, cast
 
+from mypy_extensions import mypyc_attr
+
 from pipistrelle.platforms.topology.machine import Machine
 from pipistrelle.protocol.messages import WakeWhen
 from pipistrelle.schedulers.placement.pickers import picked
@@ -15,6 +17,7 @@ from pipistrelle.schedulers.policy.view import View
 from pipistrelle.schedulers.sharing.rules import on_nodes
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ComposedPolicy:
     """A policy made of an order, a backfilling rule and a placement.
 

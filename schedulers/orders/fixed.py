@@ -1,9 +1,12 @@
 """Orders that rank each job once, when it joins the queue."""
 
+from mypy_extensions import mypyc_attr
+
 from pipistrelle.schedulers.policy.interfaces import Stateless
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Fcfs(Stateless):
     """The queue order ``fcfs``: first come, first served."""
 
@@ -14,6 +17,7 @@ class Fcfs(Stateless):
         return job.submit
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Sjf(Stateless):
     """The queue order ``sjf``: shortest job first, by requested walltime."""
 
