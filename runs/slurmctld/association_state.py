@@ -43,9 +43,11 @@ _FLAGS: Final = {
     )
 }
 _NORMAL: Final = "normal"
+#: no limit on running minutes of a user or account, which slurmctld 22.05 does not test
+_UNTESTED: Final = text("")
 #: limits of an association that the associations below it have, too, unless they have their own
 _INHERITED: Final = ("max_jobs", "max_submit_jobs", "max_jobs_accrue", "max_wall_pj", "min_prio_thresh")
-_INHERITED_TRES: Final = ("max_tres_pj", "max_tres_pn", "max_tres_mins_pj", "max_tres_run_mins_pu")
+_INHERITED_TRES: Final = ("max_tres_pj", "max_tres_pn", "max_tres_mins_pj")
 
 
 def write_association_state(
@@ -201,7 +203,7 @@ class _State:
                 text("") + pack(">LLL", number, flags, int(one.grace_time)),
                 counts(one.grp_tres_mins) + counts(one.grp_tres_run_mins) + counts(one.grp_tres),
                 _limits(one.grp_jobs, one.grp_jobs_accrue, one.grp_submit_jobs, _minutes(one.grp_wall)),
-                counts(one.max_tres_mins_pj) + counts(one.max_tres_run_mins_pa) + counts(one.max_tres_run_mins_pu),
+                counts(one.max_tres_mins_pj) + _UNTESTED + _UNTESTED,
                 counts(one.max_tres_pa) + counts(one.max_tres_pj) + counts(one.max_tres_pn) + counts(one.max_tres_pu),
                 _limits(one.max_jobs_pa, one.max_jobs_pu, one.max_jobs_accrue_pa, one.max_jobs_accrue_pu),
                 _limits(one.min_prio_thresh, one.max_submit_jobs_pa, one.max_submit_jobs_pu),
@@ -252,7 +254,7 @@ class _State:
                 counts(one.grp_tres_mins) + counts(one.grp_tres_run_mins) + counts(one.grp_tres),
                 _limits(one.grp_jobs, one.grp_jobs_accrue, one.grp_submit_jobs, _minutes(one.grp_wall)),
                 pack(">LHL", number, is_default, left),
-                counts(tres["max_tres_mins_pj"]) + counts(tres["max_tres_run_mins_pu"]),
+                counts(tres["max_tres_mins_pj"]) + _UNTESTED,
                 counts(tres["max_tres_pj"]) + counts(tres["max_tres_pn"]),
                 _limits(single["max_jobs"], single["max_jobs_accrue"], single["min_prio_thresh"]),
                 _limits(single["max_submit_jobs"], _minutes(single["max_wall_pj"])),

@@ -23,6 +23,8 @@ EPILOG: Final = 0.02
 _MICRO: Final = 1e-6
 #: passes over the full queue in a row that start nothing, after which waiting jobs may wait forever
 _BARREN: Final = 2
+#: how long jobs may wait for past usage to decay while nothing else happens (s)
+_PATIENCE: Final = 2 * 86400
 #: events come after what the controller does at the same second
 _EVENT: Final = 1e-3
 #: whole seconds are compared, so a tick that comes a little early counts
@@ -86,6 +88,9 @@ class Daemon:
         self.touched = float(self.start)
         #: the first such change since the last backfill; inf: none
         self.work = float(self.start)
+        #: whether usage may kill jobs, and the time of the last change of usage that no check has seen; inf: none
+        self.kills = controller.limits.kills
+        self.usage_changed = inf
         self.next_recalculation = self.start + max(1, int(config.priority.calc_period))
         #: full passes in a row that started nothing, since anything happened to a job
         self.barren = 0
@@ -136,6 +141,7 @@ class Daemon:
         """
         self.barren = 0
         self.controller.release(job, state, int(now))
+        self.usage_changed = min(self.usage_changed, now + _EVENT)
         self.request(request)
         self.touch(now + _EVENT)
 
@@ -188,6 +194,8 @@ class Daemon:
         if not running:
             return inf
         first = self._kill_time(running[0][2])
+        if self.kills:
+            first = min(first, self.usage_changed, self.next_recalculation + _EVENT if self.recalculates else inf)
         period = self.controller.config.limit_check
         return self.start + ceil(max(0.0, first - self.start) / period) * period
 
@@ -237,12 +245,12 @@ class Daemon:
     def catch_up(self, now: float) -> None:
         """Run the recalculations that are due before ``now``.
 
-        Also skip full passes over an empty queue.
+        Also skip full passes over an empty queue, up to the one at ``now`` itself.
         """
         while self.recalculates and self.next_recalculation < now:
             self._recalculate(self.next_recalculation)
         if self.interval is not None and not self.controller.pending:
-            behind = floor((now - self.last_full - _MICRO) / self.interval)
+            behind = floor((now - self.last_full + _MICRO) / self.interval)
             if behind > 0:
                 self.last_full += behind * self.interval
                 self.last = max(self.last, self.last_full)
@@ -258,6 +266,7 @@ class Daemon:
 
     def _recalculate(self, now: int) -> None:
         self.controller.recalculate(now)
+        self.usage_changed = min(self.usage_changed, now + _EVENT)
         if self.controller.pending:
             self.touch(now)
         self.next_recalculation = now + max(1, int(self.controller.config.priority.calc_period))
@@ -330,25 +339,33 @@ class Daemon:
     def stuck(self, now: float) -> bool:
         """Return whether only a submission, or a failed node's return, lets another job start.
 
-        This is the case if no job runs, nothing is due, and two full passes in a row have started nothing.
+        This is the case if no job runs, nothing is due, and two full passes in a row have started nothing. If limits of
+        past usage keep jobs waiting, it is the case once nothing has started for two days.
         """
         controller = self.controller
         if not controller.pending or controller.running or self.ending or self.barren < _BARREN:
             return False
         if controller.reservations.all or controller.reservations.waiting:
             return False
+        impatient = self.barren * (self.interval or 0) >= _PATIENCE
         return not any(
-            job.begin > now or is_of_usage(job.reason) or any(one.delay for one in job.depends)
+            job.begin > now or (is_of_usage(job.reason) and not impatient) or any(one.delay for one in job.depends)
             for job in controller.pending.values()
         )
 
     def _check_limits(self, now: float) -> None:
-        """Kill the running jobs that have reached their time limits."""
+        """Kill the running jobs that have reached their time limits, or a limit on past usage."""
         for _, _, job in list(self.controller.running):
             if self._kill_time(job) > now:
                 break
             self._actions.killed.append(job)
             self.kill(job, TIMEOUT, now)
+        if self.kills and self.usage_changed <= now:
+            self.usage_changed = inf
+            for job in list(self.controller.running_jobs()):
+                if self.controller.limits.is_used_up(job):
+                    self._actions.killed.append(job)
+                    self.kill(job, TIMEOUT, now)
 
     def kill(self, job: SlurmJob, state: str, now: float, *, again: bool = False) -> None:
         """Kill a running job.
@@ -360,6 +377,7 @@ class Daemon:
             again: whether the job is requeued.
         """
         self.controller.release(job, state, int(now), completing=True)
+        self.usage_changed = min(self.usage_changed, now + _EVENT)
         insort(self.ending, (now + EPILOG, job.serial, job, again))
         self.touch(now)
 
@@ -388,6 +406,7 @@ class Daemon:
             "work": None if self.work == inf else self.work,
             "planned": format(self.planned, "x"),
             "next_recalculation": self.next_recalculation,
+            "usage_changed": None if self.usage_changed == inf else self.usage_changed,
             "ending": [[time, serial, again] for time, serial, _, again in self.ending],
         }
 
@@ -402,5 +421,6 @@ class Daemon:
         self.work = inf if state["work"] is None else state["work"]
         self.planned = int(state["planned"], 16)
         self.next_recalculation = state["next_recalculation"]
+        self.usage_changed = inf if state["usage_changed"] is None else state["usage_changed"]
         jobs = {job.serial: job for some in self.controller.by_number.values() for job in some}
         self.ending = [(time, serial, jobs[serial], again) for time, serial, again in state["ending"]]

@@ -1,19 +1,21 @@
 """The limits of QOS and associations, in the order in which Slurm tests them."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from math import inf
 
 from pipistrelle.schedulers.slurm.accounts.reasons import (
+    account_reason,
     group_reason,
-    holder_reason,
     job_minutes_reason,
     job_reason,
     least_reason,
     minutes_reason,
     node_reason,
+    user_reason,
 )
-from pipistrelle.schedulers.slurm.accounts.records import Accounts, Qos, Tres, Used
+from pipistrelle.schedulers.slurm.accounts.records import Accounts, Association, Qos, Tres, Used
 from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
-from pipistrelle.schedulers.slurm.config.accounts import QosSettings
+from pipistrelle.schedulers.slurm.config.accounts import AssociationSettings, QosSettings
 
 #: seconds per TRES that running jobs of a set may still use
 RunningSeconds = Callable[[Callable[[SlurmJob], bool]], Tres]
@@ -76,7 +78,63 @@ class SlurmLimits:
                 wall = accounts.inherited(job.assoc, "max_wall_pj")
                 if wall is not None and "max_wall" not in hidden and job.limit > wall:
                     return "AssocMaxWallDurationPerJobLimit"
-        return ""
+        return self.most_nodes(job)[1] if 0 < job.node_limit < job.min_nodes else ""
+
+    def most_nodes(self, job: SlurmJob) -> tuple[int, str]:
+        """Return the most nodes that a job may have by its limits on nodes, and the reason of the lowest one.
+
+        Return (0, "") if there is no such limit. Slurm never chooses more nodes for the job.
+        """
+        if self.idle or job.assoc < 0:
+            return 0, ""
+        group = alone = holder = inf
+        for qos in self.qos_of(job):
+            limit = qos.settings
+            if group == inf:
+                group = limit.grp_tres.get("node", inf)
+            if alone == inf:
+                alone = limit.max_tres_pj.get("node", inf)
+            if holder == inf:
+                holder = min(limit.max_tres_pa.get("node", inf), limit.max_tres_pu.get("node", inf))
+        found = [(group, group_reason("QOS", "node")), (alone, job_reason("QOS", "node"))]
+        found.append((holder, user_reason("node")))
+        for at, one in enumerate(self.accounts.line(job.assoc)):
+            if group == inf:
+                found.append((one.settings.grp_tres.get("node", inf), group_reason("Assoc", "node")))
+            if at == 0 and alone == inf:
+                own = self.accounts.inherited(job.assoc, "max_tres_pj") or {}
+                found.append((own.get("node", inf), job_reason("Assoc", "node")))
+        most, reason = min(found)
+        return (0, "") if most == inf else (int(most), reason)
+
+    @property
+    def kills(self) -> bool:
+        """Whether running jobs are killed once the past usage of their QOS or associations reaches a limit."""
+        limited: list[QosSettings | AssociationSettings] = [one.settings for one in self.accounts.qos]
+        limited += [one.settings for one in self.accounts.associations]
+        usage = any(one.grp_wall is not None or one.grp_tres_mins for one in limited)
+        return usage and not self.idle and not self.accounts.safe
+
+    def is_used_up(self, job: SlurmJob) -> bool:
+        """Return whether the past usage has reached a limit (GrpWall, GrpTRESMins) that applies to a running job.
+
+        Slurm then kills the job, unless limits are ``safe``. The limits of root kill no job.
+        """
+        if job.assoc < 0:
+            return False
+        hidden: set[str] = set()
+        levels: list[Qos | Association] = list(self.qos_of(job))
+        levels += [one for one in self.accounts.line(job.assoc) if one.index != self.accounts.root]
+        for one in levels:
+            limit = one.settings
+            if limit.grp_wall is not None and "wall" not in hidden and one.wall >= limit.grp_wall:
+                return True
+            for name, minutes in limit.grp_tres_mins.items():
+                if name not in hidden and job.tres.get(name) and one.minutes.get(name, 0.0) / 60 >= minutes:
+                    return True
+            if isinstance(one, Qos):
+                hidden |= {*limit.grp_tres_mins, *(("wall",) if limit.grp_wall is not None else ())}
+        return False
 
     @staticmethod
     def _qos_before(qos: Qos, job: SlurmJob, hidden: set[str]) -> str:
@@ -92,7 +150,7 @@ class SlurmLimits:
         if limit.max_jobs_pa is not None and "jobs_pa" not in hidden:
             hidden.add("jobs_pa")
             if qos.account(job.account).jobs >= limit.max_jobs_pa:
-                return "QOSMaxJobsPerAccountLimit"
+                return "MaxJobsPerAccount"
         if limit.max_jobs_pu is not None and "max_jobs" not in hidden:
             hidden.add("max_jobs")
             if qos.user(job.user).jobs >= limit.max_jobs_pu:
@@ -103,16 +161,22 @@ class SlurmLimits:
                 return "QOSMaxWallDurationPerJobLimit"
         return ""
 
-    def after(self, job: SlurmJob, tres: Tres) -> str:
-        """Return the reason to wait by the limits on the TRES ``tres`` of a job.
+    def after(self, job: SlurmJob, tres: Tres, nodes: Collection[int] = ()) -> str:
+        """Return why a job must wait, by the limits on its TRES ``tres``.
 
-        Return "" if none of these limits keeps the job waiting.
+        The result is one of Slurm's reasons; "" if none of these limits keeps the job waiting.
+
+        Args:
+            nodes: the nodes on which the job would start; empty: unknown. A node that other jobs of the same user or
+                account already use is not counted again.
         """
         if self.idle or job.assoc < 0:
             return ""
         hidden: set[str] = set()
+        if not self.accounts.counts_nodes:
+            nodes = ()
         for qos in self.qos_of(job):
-            for reason in self._qos_after(qos, job, tres, hidden):
+            for reason in self._qos_after(qos, job, tres, nodes, hidden):
                 if reason:
                     return reason
         accounts = self.accounts
@@ -122,7 +186,7 @@ class SlurmLimits:
             name = self._minutes(limit.grp_tres_mins, one.minutes, tres, job, below, hidden)
             if name:
                 return minutes_reason("Assoc", name)
-            name = _over(limit.grp_tres, one.used.tres, tres, "grp", hidden)
+            name = _over(limit.grp_tres, one.used.tres, one.used.new_nodes(tres, nodes), "grp", hidden)
             if name:
                 return group_reason("Assoc", name)
             if limit.grp_tres_run_mins:
@@ -145,18 +209,11 @@ class SlurmLimits:
         name = _alone_minutes(minutes, tres, job, "pj_mins", hidden)
         if name:
             return job_minutes_reason("Assoc", name)
-        reason = self._own_amounts(job, tres, hidden)
-        if reason:
-            return reason
-        run = inherited(job.assoc, "max_tres_run_mins_pu")
-        if run:
-            mine = job.assoc
-            name = self._run_minutes(run, lambda one: one.assoc == mine, tres, job, "pu_run", hidden)
-            if name:
-                return minutes_reason("Assoc", name, running=True)
-        return ""
+        return self._own_amounts(job, tres, hidden)
 
-    def _qos_after(self, qos: Qos, job: SlurmJob, tres: Tres, hidden: set[str]) -> Iterator[str]:
+    def _qos_after(
+        self, qos: Qos, job: SlurmJob, tres: Tres, nodes: Collection[int], hidden: set[str]
+    ) -> Iterator[str]:
         limit = qos.settings
 
         def mine(one: SlurmJob) -> bool:
@@ -164,7 +221,7 @@ class SlurmLimits:
 
         name = self._minutes(limit.grp_tres_mins, qos.minutes, tres, job, mine, hidden, mark=True)
         yield minutes_reason("QOS", name) if name else ""
-        name = _over(limit.grp_tres, qos.used.tres, tres, "grp", hidden, mark=True)
+        name = _over(limit.grp_tres, qos.used.tres, qos.used.new_nodes(tres, nodes), "grp", hidden, mark=True)
         yield group_reason("QOS", name) if name else ""
         if limit.grp_tres_run_mins:
             name = self._run_minutes(limit.grp_tres_run_mins, mine, tres, job, "grp_run", hidden, mark=True)
@@ -179,16 +236,13 @@ class SlurmLimits:
             if tres.get(name, 0) < least:
                 yield least_reason(name)
         if limit.max_tres_pa:
-            name = _over(limit.max_tres_pa, qos.account(job.account).tres, tres, "pa", hidden, mark=True)
-            yield holder_reason(name, "Account") if name else ""
+            used = qos.account(job.account)
+            name = _over(limit.max_tres_pa, used.tres, used.new_nodes(tres, nodes), "pa", hidden, mark=True)
+            yield account_reason(name) if name else ""
         if limit.max_tres_pu:
-            name = _over(limit.max_tres_pu, qos.user(job.user).tres, tres, "pu", hidden, mark=True)
-            yield holder_reason(name, "User") if name else ""
-        for most, holder in ((limit.max_tres_run_mins_pa, "account"), (limit.max_tres_run_mins_pu, "user")):
-            if most:
-                chosen = _Holder(qos.index, holder, getattr(job, holder))
-                name = self._run_minutes(most, chosen, tres, job, f"run_{holder}", hidden, mark=True)
-                yield f"QOSMax{'Cpu' if name == 'cpu' else name}RunMinutesPer{holder.title()}" if name else ""
+            used = qos.user(job.user)
+            name = _over(limit.max_tres_pu, used.tres, used.new_nodes(tres, nodes), "pu", hidden, mark=True)
+            yield user_reason(name) if name else ""
 
     def _minutes(
         self,
@@ -262,7 +316,7 @@ class SlurmLimits:
             limit = qos.settings
             for most, used, reason in (
                 (limit.grp_submit_jobs, qos.used, "QOSGrpSubmitJobsLimit"),
-                (limit.max_submit_jobs_pa, qos.account(job.account), "QOSMaxSubmitJobPerAccountLimit"),
+                (limit.max_submit_jobs_pa, qos.account(job.account), "MaxSubmitJobsPerAccount"),
                 (limit.max_submit_jobs_pu, qos.user(job.user), "QOSMaxSubmitJobPerUserLimit"),
             ):
                 if most is not None:
@@ -315,11 +369,11 @@ class SlurmLimits:
         if name := _alone(limit.grp_tres, tres, "grp", hidden, mark=True):
             return group_reason("QOS", name)
         if name := _alone(limit.max_tres_pa, tres, "pa", hidden, mark=True):
-            return holder_reason(name, "Account")
+            return account_reason(name)
         if name := _alone(limit.max_tres_pj, tres, "pj", hidden, mark=True):
             return job_reason("QOS", name)
         if name := _alone(limit.max_tres_pu, tres, "pu", hidden, mark=True):
-            return holder_reason(name, "User")
+            return user_reason(name)
         if name := _alone_node(limit.max_tres_pn, tres, "pn", hidden, mark=True):
             return node_reason("QOS", name)
         if name := _alone_minutes(limit.max_tres_mins_pj, tres, job, "pj_mins", hidden, mark=True):
@@ -369,12 +423,16 @@ class SlurmLimits:
     def begin(self, job: SlurmJob) -> None:
         """Count a starting job, and its ``tres``, for its QOS and associations."""
         for used in self._users(job):
-            used.begin(job.tres)
+            used.begin(job.tres, self._nodes_of(job))
 
     def end(self, job: SlurmJob) -> None:
         """Stop counting a running job that ends or is requeued."""
         for used in self._users(job):
-            used.end(job.tres)
+            used.end(job.tres, self._nodes_of(job))
+
+    def _nodes_of(self, job: SlurmJob) -> Collection[int]:
+        """Return the nodes of a running job if a limit counts nodes; else nothing."""
+        return job.alloc if self.accounts.counts_nodes else ()
 
     def _users(self, job: SlurmJob) -> Iterator[Used]:
         if job.assoc >= 0:
@@ -384,16 +442,6 @@ class SlurmLimits:
             yield qos.used
             yield qos.user(job.user)
             yield qos.account(job.account)
-
-
-class _Holder:
-    """Tests whether a job has one given QOS and belongs to one given user or account."""
-
-    def __init__(self, qos: int, kind: str, name: str) -> None:
-        self.qos, self.kind, self.name = qos, kind, name
-
-    def __call__(self, job: SlurmJob) -> bool:
-        return job.qos == self.qos and getattr(job, self.kind) == self.name
 
 
 def _over(
@@ -422,7 +470,7 @@ def _alone(limit: Mapping[str, float], tres: Tres, kind: str, hidden: set[str], 
 
 def _alone_node(limit: Mapping[str, float], tres: Tres, kind: str, hidden: set[str], *, mark: bool = False) -> str:
     nodes = max(1.0, tres.get("node", 1))
-    return _over(limit, {}, {name: amount / nodes for name, amount in tres.items()}, kind, hidden, mark=mark)
+    return _over(limit, {}, {name: amount // nodes for name, amount in tres.items()}, kind, hidden, mark=mark)
 
 
 def _alone_minutes(

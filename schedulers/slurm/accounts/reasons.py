@@ -2,13 +2,19 @@
 
 from typing import Final
 
-#: {TRES: (word in most reasons, word in reasons per job and per user of memory)}
+#: {TRES: its word in reasons}
 _WORD: Final = {"cpu": "Cpu", "mem": "Mem", "node": "Node", "billing": "Billing", "energy": "Energy", "bb": "BB"}
+#: kinds of TRES whose reasons have "Limit" at the end, if the limit is on an amount
+_LIMIT: Final = ("Cpu", "Node")
+_OF_USAGE: Final = ("MinutesLimit", "Minutes", "GrpWallLimit")
+_RUN: Final = ("RunMinutesLimit", "RunMinutes")
 
 
-def _kind(tres: str) -> str:
+def _kind(tres: str, level: str = "Assoc") -> str:
+    """Return the word for a TRES; the reasons of QOS spell out Memory."""
     head = tres.split("/", maxsplit=1)[0]
-    return {"gres": "GRES", "license": "License"}.get(head, _WORD.get(tres, "Unknown"))
+    word = {"gres": "GRES", "license": "License"}.get(head, _WORD.get(tres, "Unknown"))
+    return "Memory" if word == "Mem" and level == "QOS" else word
 
 
 def group_reason(level: str, tres: str) -> str:
@@ -17,64 +23,58 @@ def group_reason(level: str, tres: str) -> str:
     Examples are QOSGrpCpuLimit and AssocGrpGRES. ``level`` is the reason's first word, QOS or Assoc.
     """
     kind = _kind(tres)
-    if kind in ("GRES", "Unknown"):
-        return f"{level}Grp{kind}"
-    if kind == "Mem":
-        return f"{level}GrpMemLimit" if level == "QOS" else "AssocGrpMemLimit"
-    return f"{level}Grp{kind}" if kind in ("Billing", "License", "Energy", "BB") else f"{level}Grp{kind}Limit"
+    return f"{level}Grp{kind}{'Limit' if kind in (*_LIMIT, 'Mem') else ''}"
 
 
 def minutes_reason(level: str, tres: str, *, running: bool = False) -> str:
-    """Return the reason of GrpTRESMins or GrpTRESRunMins, such as QOSGrpMemRunMinutes."""
-    kind = "CPU" if tres == "cpu" else _kind(tres)
+    """Return the reason for the limit GrpTRESMins or GrpTRESRunMins, such as QOSGrpMemoryRunMinutes."""
     run = "Run" if running else ""
-    return f"{level}Grp{kind}{run}MinutesLimit" if kind == "CPU" else f"{level}Grp{kind}{run}Minutes"
+    if tres == "cpu":
+        return f"{level}GrpCPU{run}MinutesLimit"
+    return f"{level}Grp{_kind(tres, level)}{run}Minutes"
 
 
 def job_reason(level: str, tres: str) -> str:
-    """Return the reason of MaxTRES per job, such as QOSMaxCpuPerJobLimit."""
-    kind = _kind(tres)
-    if kind == "Mem":
-        return "QOSMaxMemoryPerJob" if level == "QOS" else "AssocMaxMemPerJob"
-    limit = "Limit" if kind in ("Cpu", "Node") else ""
-    return f"{level}Max{kind}PerJob{limit}"
+    """Return the reason for the limit MaxTRES per job, such as QOSMaxCpuPerJobLimit."""
+    kind = _kind(tres, level)
+    return f"{level}Max{kind}PerJob{'Limit' if kind in _LIMIT else ''}"
 
 
 def job_minutes_reason(level: str, tres: str) -> str:
-    """Return the reason of MaxTRESMins per job, such as QOSMaxCpuMinutesPerJobLimit."""
-    kind = _kind(tres)
+    """Return the reason for the limit MaxTRESMins per job, such as QOSMaxCpuMinutesPerJobLimit."""
+    kind = _kind(tres, level)
     return f"{level}Max{kind}MinutesPerJob{'Limit' if kind == 'Cpu' else ''}"
 
 
 def node_reason(level: str, tres: str) -> str:
-    """Return the reason of MaxTRES per node, such as QOSMaxCpuPerNode."""
-    return f"{level}Max{_kind(tres)}PerNode"
+    """Return the reason for the limit MaxTRES per node, such as QOSMaxCpuPerNode."""
+    return f"{level}Max{_kind(tres, level)}PerNode"
 
 
 def least_reason(tres: str) -> str:
-    """Return the reason of MinTRES per job, such as QOSMinCpuNotSatisfied."""
-    kind = _kind(tres)
-    if kind == "Cpu":
-        return "QOSMinCpuNotSatisfied"
-    return "QOSMinMemory" if kind == "Mem" else f"QOSMin{kind}"
+    """Return the reason for the limit MinTRES per job, such as QOSMinCpuNotSatisfied."""
+    kind = _kind(tres, "QOS")
+    return "QOSMinCpuNotSatisfied" if kind == "Cpu" else f"QOSMin{kind}"
 
 
-def holder_reason(tres: str, holder: str) -> str:
-    """Return the reason of MaxTRESPU or MaxTRESPA, such as QOSMaxCpuPerUserLimit.
-
-    ``holder`` says to whom the limit applies: User or Account.
-    """
-    kind = _kind(tres)
-    if kind == "Mem":
-        kind = "Memory"
-    limit = "Limit" if kind in ("Cpu", "Node") and holder == "User" else ""
-    return f"QOSMax{kind}Per{holder}{limit}"
+def user_reason(tres: str) -> str:
+    """Return the reason for the limit MaxTRESPU, such as QOSMaxCpuPerUserLimit."""
+    kind = _kind(tres, "QOS")
+    return f"QOSMax{kind}PerUser{'Limit' if kind in _LIMIT else ''}"
 
 
-#: reasons that a limit of an association or QOS set; the next test clears them
+def account_reason(tres: str) -> str:
+    """Return the reason for the limit MaxTRESPA, such as MaxCpuPerAccount."""
+    return f"Max{_kind(tres, 'QOS')}PerAccount"
+
+
 def is_limit(reason: str) -> bool:
-    """Return whether a reason comes from a limit of a QOS or association."""
-    return reason.startswith(("QOS", "Assoc"))
+    """Return whether a reason is one of a limit of a QOS or association that Slurm tests again in each pass.
+
+    The reasons of limits on GPUs, on billing, per node or per account are not: they stay until another reason replaces
+    them.
+    """
+    return reason.startswith(("QOS", "Assoc")) and reason.endswith(("Limit", "QOSMinCpuNotSatisfied"))
 
 
 def is_of_usage(reason: str) -> bool:
@@ -82,4 +82,4 @@ def is_of_usage(reason: str) -> bool:
 
     Such a job may start later without any other job's end, because past usage decays or is reset.
     """
-    return is_limit(reason) and ("Minutes" in reason or "GrpWall" in reason)
+    return reason.endswith(_OF_USAGE) and not reason.endswith(_RUN)

@@ -1,6 +1,6 @@
 """The associations and QOS of a cluster, with the usage of their jobs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from math import inf
 from typing import Any, Final
 
@@ -16,38 +16,59 @@ _SUBMIT_LIMITS: Final = {"grp_submit_jobs", "max_submit_jobs", "max_submit_jobs_
 
 
 class Used:
-    """The present usage by jobs: running jobs, their TRES, and submitted jobs."""
+    """The present usage by jobs: running jobs, their TRES, and submitted jobs.
 
-    __slots__ = ("jobs", "submitted", "tres")
+    Attributes:
+        nodes: {node: jobs on it}, if a limit needs it. A node with several jobs counts as one.
+    """
+
+    __slots__ = ("jobs", "nodes", "submitted", "tres")
 
     def __init__(self) -> None:
         self.jobs = 0
         self.submitted = 0
         self.tres: Tres = {}
+        self.nodes: dict[int, int] = {}
 
-    def begin(self, tres: Mapping[str, float]) -> None:
-        """Add a job that starts; ``tres`` are its TRES."""
+    def begin(self, tres: Mapping[str, float], nodes: Collection[int]) -> None:
+        """Add a job that starts; ``tres`` are its TRES, ``nodes`` its nodes if a limit needs them."""
         self.jobs += 1
         mine = self.tres
         for name, amount in tres.items():
             mine[name] = mine.get(name, 0) + amount
+        for node in nodes:
+            self.nodes[node] = self.nodes.get(node, 0) + 1
+        if nodes:
+            mine["node"] = len(self.nodes)
 
-    def end(self, tres: Mapping[str, float]) -> None:
-        """Remove a job that ends; ``tres`` are its TRES."""
+    def end(self, tres: Mapping[str, float], nodes: Collection[int]) -> None:
+        """Remove a job that ends; ``tres`` are its TRES, ``nodes`` its nodes if a limit needs them."""
         self.jobs -= 1
         mine = self.tres
         for name, amount in tres.items():
             mine[name] = mine.get(name, 0) - amount
+        for node in nodes:
+            self.nodes[node] -= 1
+            if not self.nodes[node]:
+                del self.nodes[node]
+        if nodes:
+            mine["node"] = len(self.nodes)
+
+    def new_nodes(self, tres: Tres, nodes: Collection[int]) -> Tres:
+        """Return ``tres`` without the nodes among ``nodes`` that are counted already."""
+        if not self.nodes or not nodes:
+            return tres
+        return {**tres, "node": sum(node not in self.nodes for node in nodes)}
 
     def state(self) -> list[Any]:
         """Return the counts as a list."""
-        return [self.jobs, self.submitted, dict(self.tres)]
+        return [self.jobs, self.submitted, dict(self.tres), list(self.nodes.items())]
 
     @classmethod
     def restored(cls, state: list[Any]) -> "Used":
         """Return the counts saved in ``state``, a result of the method `state`."""
         used = cls()
-        used.jobs, used.submitted, used.tres = state[0], state[1], dict(state[2])
+        used.jobs, used.submitted, used.tres, used.nodes = state[0], state[1], dict(state[2]), dict(state[3])
         return used
 
 
@@ -202,9 +223,11 @@ class Accounts:
         #: whether any QOS or association has a limit, and whether it has one that queued jobs may have to wait for
         self.has_limits = bool(limiting)
         self.has_holding_limits = bool(limiting - _SUBMIT_LIMITS)
-        self.run_minutes = any(
-            one.grp_tres_run_mins or one.max_tres_run_mins_pu or getattr(one, "max_tres_run_mins_pa", None)
+        #: whether a limit counts the nodes of several jobs
+        self.counts_nodes = any(
+            "node" in amounts
             for one in limits
+            for amounts in (one.grp_tres, getattr(one, "max_tres_pu", ()), getattr(one, "max_tres_pa", ()))
         )
 
     def find(self, user: str, account: str, partition: str = "") -> int:

@@ -5,6 +5,7 @@ from math import inf
 
 from msgspec.structs import replace
 
+from pipistrelle.schedulers.slurm.accounts.reasons import is_limit
 from pipistrelle.schedulers.slurm.backfill.memory import Memory
 from pipistrelle.schedulers.slurm.backfill.results import BEYOND, RESERVES, STARTED, BackfillResult, TestOutcome
 from pipistrelle.schedulers.slurm.backfill.search import Search
@@ -127,6 +128,8 @@ class _Pass:
                 if reason:
                     entry.job.reason = reason
                     continue
+                if is_limit(entry.job.reason):
+                    entry.job.reason = "None"
             now_only = self._now_only(entry) or (not self.expects and self._is_last(queue, at))
             if not self._test_all(entry, now_only):
                 break
@@ -369,7 +372,7 @@ class _Pass:
         start, begin, until = times
         one = controller.machine.partitions[part]
         if not (self.parameters.assoc_limit_stop or controller.limits.idle):
-            reason = controller.limits.after(job, controller.requests.tres(job, one, chosen.alloc))
+            reason = controller.limits.after(job, controller.requests.later_tres(job, one, chosen.alloc))
             if reason:
                 job.reason = reason
                 return True

@@ -47,6 +47,8 @@ class SlurmJob:
         nodes, alloc: the nodes that the job holds, and its amounts on each.
         holding: ``alloc`` as arrays, for node selectors; None until a selector needs it.
         cpus: CPUs that the job holds, or that the last test would give it; 0: not tested.
+        node_limit: the most nodes that limits of QOS and associations allow; 0: any number.
+        likely_nodes: number of nodes that the last test would give the job; 0: not tested.
         preempts_since: time at which jobs were first preempted for this one, s; 0: never.
         expected: start that the last backfill pass expected, s; 0: none.
     """
@@ -74,6 +76,7 @@ class SlurmJob:
         "holding",
         "ids",
         "killed_at",
+        "likely_nodes",
         "limit",
         "limit_end",
         "max_nodes",
@@ -81,6 +84,7 @@ class SlurmJob:
         "mem_kind",
         "min_cpus",
         "min_nodes",
+        "node_limit",
         "nodes",
         "number",
         "part",
@@ -152,7 +156,7 @@ class SlurmJob:
         self.nodes = 0
         self.alloc: dict[int, Amounts] = {}
         self.holding: Any = None
-        self.cpus = 0
+        self.cpus = self.likely_nodes = self.node_limit = 0
         self.tres: dict[str, float] = {}
         self.expected = 0
         self.restarts = self.accrued = 0

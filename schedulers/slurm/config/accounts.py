@@ -50,8 +50,6 @@ class QosSettings(Struct, frozen=True, kw_only=True):
     max_tres_pu: Mapping[str, float] = field(default_factory=dict)
     max_tres_pa: Mapping[str, float] = field(default_factory=dict)
     max_tres_mins_pj: Mapping[str, float] = field(default_factory=dict)
-    max_tres_run_mins_pu: Mapping[str, float] = field(default_factory=dict)
-    max_tres_run_mins_pa: Mapping[str, float] = field(default_factory=dict)
     max_wall_pj: float | None = None
     min_tres_pj: Mapping[str, float] = field(default_factory=dict)
     min_prio_thresh: int | None = None
@@ -94,7 +92,6 @@ class AssociationSettings(Struct, frozen=True, kw_only=True):
     max_tres_pj: Mapping[str, float] = field(default_factory=dict)
     max_tres_pn: Mapping[str, float] = field(default_factory=dict)
     max_tres_mins_pj: Mapping[str, float] = field(default_factory=dict)
-    max_tres_run_mins_pu: Mapping[str, float] = field(default_factory=dict)
     max_wall_pj: float | None = None
     min_prio_thresh: int | None = None
 

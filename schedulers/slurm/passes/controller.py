@@ -67,14 +67,14 @@ class Controller:
             one.index: [0] * self.machine.count for one in self.machine.partitions if one.settings.max_share > 1
         }
         self.part_qos = [self.accounts.qos_index.get(one.settings.qos, -1) for one in self.machine.partitions]
-        self.limits = SlurmLimits(self.accounts, lambda job: self.part_qos[job.part], self._running_seconds)
+        self.limits = SlurmLimits(self.accounts, self._part_qos_of, self._running_seconds)
         self.selector: Selector = self._selector()
         self.reservations = SlurmReservations(config.reservations, self.machine, int(config.start))
         self.multifactor = Multifactor(self.machine, self.accounts, config.priority)
         self.fair_tree = FairTree(self.accounts)
         self.basic = config.priority.type == "priority/basic"
         self.next_basic = FIRST_BASIC
-        self.usage = Usage(self.accounts, config.priority, int(config.start), config.epoch)
+        self.usage = Usage(self.accounts, config.priority, int(config.start), config.epoch, self._part_qos_of)
         self.licenses_used: dict[str, int] = {}
         self.serial = 0
         self.pending: dict[int, SlurmJob] = {}
@@ -152,12 +152,13 @@ class Controller:
             job.depends = parse_dependency(sub.dependency)
         except ValueError as error:
             return job, str(error)
+        job.node_limit = self.limits.most_nodes(job)[0]
         job.begin = int(sub.begin or 0)
         if job.begin > now:
             job.eligible = job.begin
         job.reservation = sub.reservation
-        refused = refused or self.reservations.refusal(job) or self._never(job)
         refused = refused or self.limits.refusal(job, self.requests.tres(job, machine.partitions[job.part], None))
+        refused = refused or self.reservations.refusal(job) or self._never(job)
         if refused and not accepted:
             return job, refused
         if self.basic:
@@ -175,7 +176,8 @@ class Controller:
         self.by_number.setdefault(job.number, []).append(job)
         self.names.setdefault((job.user, sub.name), {})[job.serial] = job
         self.changed += 1
-        is_eligible(self, job, now)
+        if is_eligible(self, job, now):
+            job.reason = self.limits.before(job) or job.reason
         return job, ""
 
     def twins(self, job: SlurmJob) -> list[SlurmJob]:
@@ -227,13 +229,14 @@ class Controller:
                 if self.config.enforce_part_limits == "ALL":
                     return why
                 continue
-            if beyond in (PART_NODES, PART_MEMORY):
+            if beyond in (PART_NODES, PART_MEMORY) or 0 < job.node_limit < job.min_nodes:
                 return ""  # stays queued with this reason
             requests = self.requests.asked(job, part)
             self.selector.begin_test(requests, machine.all)
             for asked in requests:
                 alloc = self.selector.ever(asked)
                 if alloc is not None:
+                    job.likely_nodes = len(alloc)
                     if self.requests.linear:  # from this test on, priority and limits count whole nodes
                         job.cpus = sum(cpus for cpus, _, _ in alloc.values())
                     return ""
@@ -450,6 +453,10 @@ class Controller:
             if job.priority:
                 self.multifactor.set_priority(job, now)
         self.changed += 1
+
+    def _part_qos_of(self, job: SlurmJob) -> int:
+        """Return the position of the QOS of a job's partition; -1: none."""
+        return self.part_qos[job.part]
 
     def _running_seconds(self, chosen: Callable[[SlurmJob], bool]) -> Tres:
         """Return {TRES: amount x s} that running jobs with ``chosen(job)`` may still use.

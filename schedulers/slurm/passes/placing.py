@@ -89,7 +89,8 @@ def place(controller: Controller, job: SlurmJob, part: int, usable: int, now: in
         controller.selector.test_ever(asked, usable & one.mask & open_nodes & ~closed & ~machine.down)
     if alloc is not None:
         job.cpus = sum(cpus for cpus, _, _ in alloc.values())
-    reason = "" if limits.idle else limits.after(job, controller.requests.tres(job, one, alloc))
+        job.likely_nodes = len(alloc)
+    reason = "" if limits.idle else limits.after(job, controller.requests.tres(job, one, alloc), alloc or ())
     if reason:
         job.reason = reason
         return Placed(HELD)

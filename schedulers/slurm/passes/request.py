@@ -175,7 +175,9 @@ class Requests:
         # Without -N, a job may use as many nodes as it has tasks.
         want = job.max_nodes if sub.nodes is not None and job.max_nodes > job.min_nodes else job.min_nodes
         most = job.max_nodes if settings.max_nodes is None else min(job.max_nodes, settings.max_nodes)
-        fixed = job.min_cpus // max(1, job.min_nodes) if job.gres else 0
+        if job.node_limit:
+            want, most = min(want, job.node_limit), min(most, job.node_limit)
+        fixed = job.min_cpus if job.gres else 0
         share = settings.max_share if job.shares else 1
         return [
             self._same(
@@ -217,7 +219,7 @@ class Requests:
     def tres(self, job: SlurmJob, part: SlurmPartition, alloc: Alloc | None) -> Tres:
         """Return the TRES of a job's allocation.
 
-        Without an allocation, return the TRES of the job's request.
+        Without an allocation, return the TRES of the job's request, with the nodes that the last test would give it.
         """
         tres: Tres = {}
         if alloc is not None:
@@ -229,7 +231,7 @@ class Requests:
                     _add_gres(tres, name, count)
             nodes = len(alloc)
         else:
-            nodes = job.min_nodes
+            nodes = job.likely_nodes or job.min_nodes
             cpus = job.cpus or job.min_cpus
             memory = job.mem * (cpus if job.mem_kind == "cpu" else nodes)
             for name, count in job.gres.items():
@@ -241,6 +243,19 @@ class Requests:
         for name, count in job.sub.licenses.items():
             tres[f"license/{name}"] = count
         tres["billing"] = self._billing(part, tres)
+        return tres
+
+    def later_tres(self, job: SlurmJob, part: SlurmPartition, alloc: Alloc) -> Tres:
+        """Return the TRES of a job that would start on ``alloc`` later.
+
+        Until it starts, only the gres that the job asks for count, even if it will get all those of its nodes.
+        """
+        tres = self.tres(job, part, alloc)
+        if job.whole:
+            tres = {name: amount for name, amount in tres.items() if not name.startswith("gres/")}
+            for name, count in job.gres.items():
+                _add_gres(tres, name, count * len(alloc))
+            tres["billing"] = self._billing(part, tres)
         return tres
 
     def _billing(self, part: SlurmPartition, tres: Tres) -> float:

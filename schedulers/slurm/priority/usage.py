@@ -4,7 +4,7 @@ Once per period, old usage decays and the usage of running jobs is added.
 """
 
 import calendar
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import numpy as np
@@ -27,8 +27,16 @@ class Usage:
         epoch: date of time 0, s since 1970-01-01; None: time 0 is a Monday at 00:00.
     """
 
-    def __init__(self, accounts: Accounts, settings: PrioritySettings, start: int, epoch: float | None) -> None:
+    def __init__(
+        self,
+        accounts: Accounts,
+        settings: PrioritySettings,
+        start: int,
+        epoch: float | None,
+        partition_qos: Callable[[SlurmJob], int],
+    ) -> None:
         self.accounts = accounts
+        self.partition_qos = partition_qos
         self.settings = settings
         self.per_second = 1.0 - 0.693 / settings.decay_half_life if settings.decay_half_life > 0 else 1.0
         self.last = start
@@ -105,10 +113,12 @@ class Usage:
             weights.append(weight)
             for index in line if wanted else ():
                 _add_minutes(accounts.associations[index].minutes, wanted, job, weight)
-            if qos is not None:
-                qos.usage += billing
-                qos.wall += weight
-                _add_minutes(qos.minutes, wanted, job, weight)
+            for number in {job.qos, self.partition_qos(job)}:
+                if number >= 0:
+                    one = accounts.qos[number]
+                    one.usage += billing
+                    one.wall += weight
+                    _add_minutes(one.minutes, wanted, job, weight)
         if len(at) == 1:
             accounts.usage[at[0]] += billings[0]
             accounts.wall[at[0]] += weights[0]

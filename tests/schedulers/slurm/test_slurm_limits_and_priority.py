@@ -7,10 +7,11 @@ from msgspec.structs import replace
 from tests.schedulers.slurm.conftest import Queue, cluster, shared
 
 from pipistrelle.schedulers.slurm.accounts.records import Accounts
-from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETED
+from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETED, RUNNING
 from pipistrelle.schedulers.slurm.config.accounts import AssociationSettings, QosSettings
 from pipistrelle.schedulers.slurm.config.parameters import PrioritySettings
 from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
+from pipistrelle.schedulers.slurm.daemon import Daemon
 from pipistrelle.schedulers.slurm.passes.main_pass import main_pass
 from pipistrelle.schedulers.slurm.priority.fair_tree import FairTree
 from pipistrelle.schedulers.slurm.priority.fairshare import classic
@@ -50,13 +51,13 @@ def held(config: SlurmConfig, jobs: int = 2, **options: object) -> list[str]:
     ("limits", "reason"),
     [
         ({"max_jobs_pu": 1}, "QOSMaxJobsPerUserLimit"),
-        ({"max_jobs_pa": 1}, "QOSMaxJobsPerAccountLimit"),
+        ({"max_jobs_pa": 1}, "MaxJobsPerAccount"),
         ({"grp_jobs": 1}, "QOSGrpJobsLimit"),
         ({"grp_tres": {"cpu": 7}}, "QOSGrpCpuLimit"),
         ({"grp_tres": {"node": 1}}, "QOSGrpNodeLimit"),
         ({"max_tres_pu": {"cpu": 7}}, "QOSMaxCpuPerUserLimit"),
         ({"max_tres_pu": {"node": 1}}, "QOSMaxNodePerUserLimit"),
-        ({"max_tres_pa": {"cpu": 7}}, "QOSMaxCpuPerAccount"),
+        ({"max_tres_pa": {"cpu": 7}}, "MaxCpuPerAccount"),
         ({"grp_tres_run_mins": {"cpu": 70}}, "QOSGrpCPURunMinutesLimit"),
     ],
 )
@@ -148,13 +149,16 @@ def test_run_minutes_of_a_partitions_qos_count_all_jobs_of_the_partition(most: i
 def test_deny_on_limit_rejects_a_job_that_is_over_a_limit_alone(
     of_qos: dict[str, object], of_account: dict[str, object], reason: str
 ) -> None:
-    """The limits of the QOS and of associations count; a limit of the QOS hides the same one of the association."""
+    """The limits of QOS and associations count; a limit of the QOS hides the same one of the association.
+
+    The CPUs that the job asks for count, not those of its whole nodes, as with an unmodified slurmctld.
+    """
     qos = QosSettings(name="normal", flags=frozenset({"DenyOnLimit"}), **of_qos)
     queue = Queue(limited((qos,), account=of_account))
-    queue.add(nodes=1, account="bio")
+    queue.add(nodes=1, tasks=4, account="bio")
     assert queue.refused == reason
     queue = Queue(limited((replace(qos, flags=frozenset()),), account=of_account))
-    queue.add(nodes=1, account="bio")
+    queue.add(nodes=1, tasks=4, account="bio")
     assert queue.refused == ""
 
 
@@ -260,8 +264,8 @@ def test_limits_let_later_jobs_through() -> None:
 def test_submissions_over_a_limit_are_refused(qos: dict[str, object], account: dict[str, object], why: str) -> None:
     """MaxSubmit limits and DenyOnLimit refuse a submission for good."""
     queue = Queue(limited((QosSettings(name="normal", **qos),), account=account))
-    queue.add(nodes=1, account="bio")
-    queue.add(nodes=1, account="bio")
+    queue.add(nodes=1, tasks=4, account="bio")
+    queue.add(nodes=1, tasks=4, account="bio")
     assert queue.refused == why
 
 
@@ -377,3 +381,63 @@ def test_tables_show_what_slurms_commands_show() -> None:
     table = {row["JOBID"]: row for row in queue_table(queue.controller, 1)}
     assert table["1"]["REASON"] == "PartitionNodeLimit"
     assert table[str(job.number)]["NODELIST"] == "n01"
+
+
+def test_limits_on_nodes_count_a_shared_node_once() -> None:
+    """Two jobs of ann share a node; a third one, which would need another node, waits."""
+    config = limited(user={"grp_tres": {"node": 1}})
+    config = replace(shared(2), associations=config.associations, qos=config.qos, accounting_storage_enforce=ENFORCED)
+    queue = Queue(config)
+    jobs = [queue.add(tasks=2, account="bio") for _ in range(3)]
+    main_pass(queue.controller, 1, full=True)
+    assert [job.reason for job in queue.controller.pending.values()] == ["AssocGrpNodeLimit"]
+    queue.controller.release(jobs[0], COMPLETED, 2)
+    main_pass(queue.controller, 3, full=True)
+    assert not queue.controller.pending
+
+
+def test_limits_on_nodes_are_the_most_nodes_of_a_job() -> None:
+    """A job without -N may not take the three nodes that would fit, and a job that asks for three waits."""
+    config = limited((QosSettings(name="normal", max_tres_pj={"node": 2}),))
+    config = replace(shared(3), associations=config.associations, qos=config.qos, accounting_storage_enforce=ENFORCED)
+    queue = Queue(config)
+    for _ in range(3):
+        queue.add(tasks=3, account="bio")
+    main_pass(queue.controller, 1, full=True)
+    wide = queue.add(tasks=3, account="bio")
+    more = queue.add(nodes=3, tasks=3, account="bio")
+    main_pass(queue.controller, 2, full=True)
+    assert (wide.reason, more.reason) == ("Resources", "QOSMaxNodePerJobLimit")
+
+
+@pytest.mark.parametrize(("safe", "state"), [(False, "TIMEOUT"), (True, RUNNING)])
+def test_used_up_minutes_kill_running_jobs(safe: bool, state: str) -> None:
+    """Half a minute after ann's account has used its time, her other job is killed, unless limits are safe."""
+    config = limited(account={"grp_wall": 240.0})
+    enforce = ENFORCED | ({"safe"} if safe else set())
+    queue = Queue(replace(config, accounting_storage_enforce=frozenset(enforce)))
+    jobs = [queue.add(nodes=1, account="bio", time_limit=3600.0) for _ in range(2)]
+    daemon = Daemon(queue.controller)
+    daemon.submitted(0)
+    while (due := daemon.next_time()) < 250:
+        daemon.advance(due)
+    daemon.ended(jobs[0], COMPLETED, 250, 250.02)
+    while (due := daemon.next_time()) < 300:
+        daemon.advance(due)
+    assert jobs[1].state == state
+
+
+def test_usage_counts_for_the_partitions_qos() -> None:
+    """GrpWall of the QOS of the partition holds the next job, whatever its own QOS."""
+    config = limited((QosSettings(name="normal"), QosSettings(name="of-part", grp_wall=60.0)))
+    queue = Queue(replace(config, partitions=tuple(replace(one, qos="of-part") for one in config.partitions)))
+    job = queue.add(nodes=1, account="bio")
+    main_pass(queue.controller, 1, full=True)
+    queue.controller.release(job, COMPLETED, 70)
+    assert queue.add(nodes=1, account="bio").reason == "QOSGrpWallLimit"
+
+
+def test_job_has_the_reason_of_a_limit_from_its_submission_on() -> None:
+    """A pass that does not come to the job leaves the reason as it is."""
+    queue = Queue(limited((QosSettings(name="normal", max_wall_pj=599.0),)))
+    assert queue.add(nodes=1, account="bio").reason == "QOSMaxWallDurationPerJobLimit"

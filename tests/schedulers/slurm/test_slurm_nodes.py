@@ -264,3 +264,13 @@ def test_fast_runs_are_taken_in_the_same_order(
         one, other = slow.take_best(count, cpus), fast.take_best(count, cpus)
         assert (one and one.nodes.pairs()) == (other and other.nodes.pairs())
         assert (one and (one.size, one.cpus)) == (other and (other.size, other.cpus))
+
+
+def test_tasks_with_gres_need_not_be_spread_evenly() -> None:
+    """3 tasks on 2 nodes with a GPU each take 2 CPUs and 1 CPU, as with an unmodified slurmctld."""
+    config = shared(3)
+    config = replace(config, nodes=tuple(replace(one, gres={"gpu": 2}) for one in config.nodes))
+    queue = Queue(config)
+    job = queue.add(nodes=2, tasks=3, gres={"gpu": 1})
+    main_pass(queue.controller, 1, full=True)
+    assert [cpus for cpus, _, _ in job.alloc.values()] == [2, 1]
