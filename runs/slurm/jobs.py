@@ -90,11 +90,11 @@ def _joint(name: str, some: list[JobClass]) -> JobClass:
 
 
 def whole_nodes(request: Request, cpus: int) -> int:
-    """Return the least number of whole nodes with this many CPUs that holds a request."""
-    each = max(1, cpus // request.cores_of_task)
-    if request.tasks_per_node is not None:
-        each = min(each, request.tasks_per_node)
-    nodes = max(request.least_nodes, -(-request.all_tasks // each))
+    """Return the least number of whole nodes with this many CPUs on which Slurm would run a request.
+
+    Slurm counts the CPUs of all nodes together, even if no task could use some of them.
+    """
+    nodes = max(request.least_nodes, -(-request.cores // cpus))
     return nodes if request.most_nodes is None else max(request.least_nodes, min(nodes, request.most_nodes))
 
 

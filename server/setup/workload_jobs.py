@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Final
 
 from mypy_extensions import mypyc_attr
 
+from pipistrelle.platforms.naming.hostlists import expanded
 from pipistrelle.server.engine.jobs import LABEL_NAMES, Job, Labels, LogRecord
 from pipistrelle.server.setup.requests import requests_of
 from pipistrelle.traces.logs.labels import named_column
@@ -112,7 +113,10 @@ class WorkloadJobs:
             if self._options is not None:
                 for job, options in zip(jobs, self._options[block], strict=True):
                     job.options = options
-                    job.most = most_nodes(options, job.id) if options else 0
+                    if options:
+                        job.most = most_nodes(options, job.id)
+                        if not job.most and "nodelist" in options:  # the job gets all nodes that it names
+                            job.most = len(expanded(options["nodelist"], job.id))
             self._complete(begin, jobs)
             yield from jobs
 

@@ -96,6 +96,11 @@ class SlurmMachine:
             (weight, mask_of(at for at in range(self.count) if self.weight[at] == weight))
             for weight in sorted(set(self.weight))
         ]
+        lines: dict[tuple[int, int], list[int]] = {}
+        for at, node in enumerate(nodes):
+            lines.setdefault((node.weight, node.line), []).append(at)
+        #: the nodes of each ``NodeName`` line, in the order of weights
+        self.by_line = [mask_of(lines[one]) for one in sorted(lines)]
         self.partitions = [
             SlurmPartition(at, one, mask_of(self.index[name] for name in one.nodes if name in self.index))
             for at, one in enumerate(config.partitions)

@@ -20,6 +20,7 @@ class NodeSettings(Struct, frozen=True, kw_only=True):
         gres: {name or name:type: count}, such as {"gpu": 4} or {"gpu:a100": 4}.
         features: the node's features.
         weight: nodes of lower weight are chosen first.
+        line: number of the ``NodeName`` line, from 0.
         state: state in the file in upper case: UNKNOWN, IDLE, DOWN, DRAIN, FAIL, FUTURE, CLOUD.
     """
 
@@ -34,6 +35,7 @@ class NodeSettings(Struct, frozen=True, kw_only=True):
     gres: Mapping[str, int] = field(default_factory=dict)
     features: tuple[str, ...] = ()
     weight: int = 1
+    line: int = 0
     state: str = "UNKNOWN"
 
 

@@ -185,6 +185,7 @@ def _node(node: SlurmNode) -> NodeSettings:
         gres=dict(node.gres),
         features=node.features,
         weight=node.weight,
+        line=node.line,
         state=node.state,
     )
 

@@ -29,6 +29,11 @@ _BEGIN: Final = re.compile(r"now\+(\d{1,12}(?:\.\d{1,9})?)")
 _NODES: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 _LIMIT: Final = re.compile(r"%(\d{1,9})")
 _GPU: Final = "gpu"
+#: options without which a job's request or number of nodes decides
+_OF_NODES: Final = (
+    *("nodes", "ntasks", "ntasks-per-node", "ntasks-per-gpu", "cpus-per-task", "mincpus", "nodelist"),
+    *("gres", "gpus", "mem", "mem-per-cpu"),
+)
 _KILLS: Final = {"yes": True, "no": False}
 
 
@@ -85,8 +90,7 @@ def submission_of(job: JobDescription, now: float) -> Submission:
 
 
 def _tells_nodes(options: Mapping[str, str]) -> bool:
-    told = ("nodes", "ntasks", "ntasks-per-node", "ntasks-per-gpu", "gres", "gpus", "mem", "mem-per-cpu", "mincpus")
-    return any(name in options for name in told)
+    return any(name in options for name in _OF_NODES)
 
 
 def _taken(options: Mapping[str, str], where: str) -> dict[str, Any]:

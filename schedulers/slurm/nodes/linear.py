@@ -1,16 +1,19 @@
 """Choose whole nodes, as select/linear does."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from itertools import accumulate
 from math import inf
+from operator import or_
 from typing import Any
 
 import numpy as np
 
-from pipistrelle.schedulers.slurm.cluster.bits import array_of, mask_of
+from pipistrelle.schedulers.slurm.cluster.bits import mask_of
 from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
 from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine
 from pipistrelle.schedulers.slurm.nodes.asked import Alloc, Chosen, NodesAsked
-from pipistrelle.schedulers.slurm.nodes.runs import Able, NodeRun, best_run, make_runs, pick_equal, with_counts
+from pipistrelle.schedulers.slurm.nodes.best_fit import best_nodes, most_cpus
+from pipistrelle.schedulers.slurm.nodes.runs import pick_equal, with_counts
 from pipistrelle.schedulers.slurm.nodes.tree import Tree
 
 
@@ -30,16 +33,21 @@ class Linear:
         cpus = set(machine.cpus)
         self.equal = len(cpus) <= 1
         self.per_node = next(iter(cpus), 1)
+        #: the nodes of the first line, of the first two lines, and so on; the lines are in order of weights
+        self._offers = list(accumulate(machine.by_line, or_)) or [0]
 
     def now(self, asked: NodesAsked, usable: int) -> Alloc | None:
         """Return the allocation of a job that starts now, with all CPUs of its nodes.
 
         Return None if too few nodes are idle.
         """
+        return self._now(asked, usable, self.lightest)
+
+    def _now(self, asked: NodesAsked, usable: int, pick: Callable[[NodesAsked, int], int]) -> Alloc | None:
         machine = self.machine
-        nodes = self.pick(asked, usable & asked.nodes & ~machine.busy)
+        nodes = pick(asked, usable & asked.nodes & ~machine.busy)
         if not nodes and asked.share > 1:
-            nodes = self.pick(asked, usable & asked.nodes & ~machine.whole & self._shared(asked))
+            nodes = pick(asked, usable & asked.nodes & ~machine.whole & self._shared(asked))
         return self._whole(asked, nodes) if nodes else None
 
     def _shared(self, asked: NodesAsked) -> int:
@@ -80,7 +88,7 @@ class Linear:
 
     def without(self, asked: NodesAsked, usable: int, gone: Sequence[SlurmJob]) -> Alloc | None:
         """Return the allocation that a job would get if the jobs in ``gone`` had ended."""
-        nodes = self.pick(asked, usable & asked.nodes & ~self._busy_without(gone))
+        nodes = self.lightest(asked, usable & asked.nodes & ~self._busy_without(gone))
         return self._whole(asked, nodes) if nodes else None
 
     def _busy_without(self, gone: Sequence[SlurmJob]) -> int:
@@ -100,9 +108,9 @@ class Linear:
     ) -> tuple[int, Chosen] | None:
         """Return the expected start of a job and its allocation.
 
-        Running jobs are expected to end one by one at their limits.
+        Running jobs are expected to end one by one at their limits. Weights do not count, as in backfill.
         """
-        found = self.now(asked, usable)
+        found = self._now(asked, usable, self.pick)
         if found is not None:
             return now, Chosen.of(found)
         machine = self.machine
@@ -142,79 +150,44 @@ class Linear:
 
     def ever(self, asked: NodesAsked) -> Alloc | None:
         """Return the allocation of a job if all nodes are idle."""
-        nodes = self.pick(asked, asked.nodes)
+        nodes = self.lightest(asked, asked.nodes)
         return self._whole(asked, nodes) if nodes else None
 
+    def lightest(self, asked: NodesAsked, idle: int) -> int:
+        """Return the set of idle nodes that a job gets when it starts; 0 if it does not fit.
+
+        The nodes of one more ``NodeName`` line are offered each time, in the order of weights, until the job fits. As
+        long as there are more lines, as many nodes are offered as the job would like to have.
+        """
+        if len(self._offers) == 1 or self.tree is not None:
+            return self.pick(asked, idle)
+        if asked.required & ~idle:
+            return 0
+        want = max(asked.min_nodes, asked.want_nodes)
+        tested = 0
+        for offered in self._offers:
+            nodes = idle & offered | asked.required
+            if nodes != tested and (nodes == idle or nodes.bit_count() >= want):
+                found = self.pick(asked, nodes)
+                if found or nodes == idle:
+                    return found
+                tested = nodes
+        return 0
+
     def pick(self, asked: NodesAsked, idle: int) -> int:
-        """Return the set of idle nodes that the job gets; 0 if too few are idle."""
+        """Return the set of idle nodes that a job gets, whatever their weights; 0 if it does not fit."""
         if idle.bit_count() < asked.min_nodes:
             return 0
         if self.tree is not None:
             return self.tree.pick(asked, idle, self.machine.cpus)
-        if asked.required:
-            return self._around(asked, idle)
-        if self.equal:
-            least = max(asked.min_nodes, -(-asked.cpus // self.per_node))
-            want = max(asked.want_nodes, least)
-            if want > asked.max_nodes >= least:
-                want = asked.max_nodes
-            while want >= least:
-                if idle.bit_count() >= want:
-                    nodes = self._equal(asked, idle, want)
-                    if nodes:
-                        return nodes
-                want = min(want - 1, idle.bit_count())
-            return 0
-        return self._by_cpus(asked, idle)
-
-    def _equal(self, asked: NodesAsked, idle: int, count: int) -> int:
-        machine = self.machine
-
-        def pick(nodes: int, number: int) -> int:
-            return pick_equal(nodes, number, machine.by_weight, contiguous=asked.contiguous)
-
-        return with_counts(asked.counts, count, idle, pick) if asked.counts else pick(idle, count)
-
-    def _around(self, asked: NodesAsked, idle: int) -> int:
-        """Return the bit mask of the nodes that the job requires by name, and of further ones.
-
-        Further nodes are added if the request needs more. Return 0 if too few nodes are idle.
-        """
+        if asked.counts:
+            return with_counts(asked.counts, asked.min_nodes, idle, pick_equal)
+        if self.equal and asked.want_nodes == asked.min_nodes and not (asked.required or asked.contiguous):
+            count = max(asked.min_nodes, -(-asked.cpus // most_cpus(asked, self.per_node)))
+            return pick_equal(idle, count) if count <= asked.max_nodes else 0
         if asked.required & ~idle:
             return 0
-        left = max(asked.min_nodes, -(-asked.cpus // self.per_node)) - asked.required.bit_count()
-        if left <= 0:
-            return asked.required
-        more = pick_equal(idle & ~asked.required, left, self.machine.by_weight)
-        return asked.required | more if more else 0
-
-    def _by_cpus(self, asked: NodesAsked, idle: int) -> int:
-        """Return the bit mask of idle nodes that together have the CPUs that the job needs.
-
-        Nodes may differ in size. Return 0 if there are too few CPUs.
-        """
-        at = array_of(idle)
-        runs: list[NodeRun | None] = list(make_runs(Able(at, self.machine.all_cpus[at]), self.machine.all_weights))
-        nodes, left, most, need = 0, asked.want_nodes, asked.max_nodes, asked.cpus
-        while most > 0:
-            best = best_run(runs, left, need)
-            if best is None:
-                break
-            run = runs[best]
-            assert run is not None
-            if asked.contiguous and (run.cpus < need or run.size < left):
-                break
-            for node, amount in run.nodes.pairs():
-                if most == 0 or (left <= 0 and need <= 0):
-                    break
-                nodes |= 1 << node
-                left -= 1
-                most -= 1
-                need -= amount
-            if left <= 0 and need <= 0:
-                return nodes
-            runs[best] = None
-        return nodes if need <= 0 and nodes.bit_count() >= asked.min_nodes else 0
+        return best_nodes(asked, idle, self.machine.all_cpus)
 
     def _whole(self, asked: NodesAsked, nodes: int) -> Alloc:
         machine = self.machine

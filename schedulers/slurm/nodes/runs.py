@@ -168,35 +168,30 @@ def best_run(runs: Sequence[NodeRun | None], nodes: int, cpus: int) -> int | Non
     return best
 
 
-def pick_equal(open_nodes: int, count: int, by_weight: Sequence[tuple[int, int]], *, contiguous: bool = False) -> int:
+def pick_equal(open_nodes: int, count: int) -> int:
     """Return a bit mask of ``count`` of the open nodes, all of which have equal CPUs.
 
-    Return 0 if too few nodes are open. The result is the same as with `best_run`, but is computed faster.
+    Return 0 if too few nodes are open. The smallest run that is large enough is used, or else the largest.
     """
     if open_nodes.bit_count() < count:
         return 0
     taken = 0
-    for _, group in by_weight:
-        runs = runs_of(open_nodes & group)
-        while runs and count > 0:
-            best = -1
-            best_length = 0
-            enough = False
-            for at, (_, length) in enumerate(runs):
-                if length >= count:
-                    if not enough or length < best_length:
-                        best, best_length, enough = at, length, True
-                elif not enough and length > best_length:
-                    best, best_length = at, length
-            if contiguous and not enough:
-                break
-            first, length = runs.pop(best)
-            use = min(length, count)
-            taken |= ((1 << use) - 1) << first
-            count -= use
-        if count <= 0:
-            return taken
-    return 0
+    runs = runs_of(open_nodes)
+    while count > 0:
+        best = -1
+        best_length = 0
+        enough = False
+        for at, (_, length) in enumerate(runs):
+            if length >= count:
+                if not enough or length < best_length:
+                    best, best_length, enough = at, length, True
+            elif not enough and length > best_length:
+                best, best_length = at, length
+        first, length = runs.pop(best)
+        use = min(length, count)
+        taken |= span(first, use)
+        count -= use
+    return taken
 
 
 def with_counts(wanted: Sequence[tuple[int, int]], total: int, open_nodes: int, pick: Callable[[int, int], int]) -> int:

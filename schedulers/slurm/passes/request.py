@@ -5,7 +5,7 @@ from typing import Any, Final
 from weakref import WeakValueDictionary
 
 from pipistrelle.schedulers.slurm.accounts.records import Tres
-from pipistrelle.schedulers.slurm.cluster.bits import mask_of
+from pipistrelle.schedulers.slurm.cluster.bits import lowest, mask_of
 from pipistrelle.schedulers.slurm.cluster.features import parse_constraint
 from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
 from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine, SlurmPartition
@@ -29,8 +29,9 @@ class Requests:
         self.least_memory = min(machine.memory, default=0)
         #: {values of a request: the request, as long as a job or a selector needs it}
         self._known: WeakValueDictionary[tuple[Any, ...], NodesAsked] = WeakValueDictionary()
-        #: {MiB: nodes that have as much}
+        #: {MiB: nodes that have as much}, {number: nodes that have as many CPUs}
         self._memory_masks: dict[int, int] = {}
+        self._cpu_masks: dict[int, int] = {}
 
     def _with_memory(self, amount: int) -> int:
         """Return the bit mask of the nodes that have at least ``amount`` MiB of memory in total."""
@@ -38,6 +39,14 @@ class Requests:
         if found is None:
             memory = self.machine.memory
             found = self._memory_masks[amount] = mask_of(at for at, one in enumerate(memory) if one >= amount)
+        return found
+
+    def _with_cpus(self, number: int) -> int:
+        """Return the bit mask of the nodes that have at least ``number`` CPUs in total."""
+        found = self._cpu_masks.get(number)
+        if found is None:
+            cpus = self.machine.cpus
+            found = self._cpu_masks[number] = mask_of(at for at, one in enumerate(cpus) if one >= number)
         return found
 
     def settle(self, job: SlurmJob) -> None:
@@ -51,11 +60,13 @@ class Requests:
             nodes = tasks
         per_node = sub.tasks_per_node or 0
         if tasks is None:
-            tasks = per_node * (nodes or 1) if per_node else nodes or 1
-        if nodes is None:
-            least, most = (-(-tasks // per_node) if per_node else 1), tasks
-        else:
-            least, most = nodes, sub.max_nodes or nodes
+            tasks = per_node * (nodes or 1) if per_node else nodes or len(sub.required) or 1
+        least = nodes or max(1, min(len(sub.required), tasks))
+        most = tasks if nodes is None else sub.max_nodes or nodes
+        if sub.tasks is not None:
+            most = min(most, tasks)
+        if per_node:
+            least = max(least, min(-(-tasks // per_node), most))
         job.cpus_per_task = max(1, sub.cpus_per_task)
         job.tasks = tasks
         self._memory(job, part)
@@ -68,7 +79,7 @@ class Requests:
         per_gpu = sub.cpus_per_gpu or settings.def_cpu_per_gpu or self.config.select.def_cpu_per_gpu or 0
         on_node = sum(count for name, count in job.gres.items() if name.startswith("gpu"))
         job.min_cpus = max(tasks * job.cpus_per_task, job.min_nodes, per_gpu * on_node * job.min_nodes)
-        if sub.min_cpus_per_node:
+        if sub.min_cpus_per_node and not self.linear:
             job.min_cpus = max(job.min_cpus, sub.min_cpus_per_node * job.min_nodes)
         most_per_cpu = settings.max_mem_per_cpu or self.config.select.max_mem_per_cpu
         if job.mem_kind == "node" and most_per_cpu:
@@ -141,6 +152,8 @@ class Requests:
         sub, machine = job.sub, self.machine
         job.asked = {}
         job.required = machine.mask_of_names(sub.required)
+        if sub.nodes is None and job.required.bit_count() > job.max_nodes:
+            job.required = lowest(job.required, job.max_nodes)
         job.excluded = machine.mask_of_names(sub.excluded)
         job.constraint = parse_constraint(sub.constraint, machine.features, machine.all) if sub.constraint else None
 
@@ -172,11 +185,19 @@ class Requests:
             nodes &= self._with_memory(job.mem)
         ways = [(nodes, ())] if job.constraint is None else [(nodes & w.allowed, w.counts) for w in job.constraint]
         sub = job.sub
+        per_node = sub.tasks_per_node or 0
+        if self.linear:
+            if job.tasks == 1:
+                per_node = 0
+            least = max(job.cpus_per_task * max(1, per_node), sub.min_cpus_per_node or 0)
+            ways = [(allowed & self._with_cpus(least), counts) for allowed, counts in ways]
         # Without -N, a job may use as many nodes as it has tasks.
-        want = job.max_nodes if sub.nodes is not None and job.max_nodes > job.min_nodes else job.min_nodes
-        most = job.max_nodes if settings.max_nodes is None else min(job.max_nodes, settings.max_nodes)
+        most = job.max_nodes
+        if settings.max_nodes is not None:
+            most = max(job.min_nodes, min(most, settings.max_nodes))
         if job.node_limit:
-            want, most = min(want, job.node_limit), min(most, job.node_limit)
+            most = min(most, job.node_limit)
+        want = most if sub.nodes is not None else min(most, job.min_nodes)
         fixed = job.min_cpus if job.gres else 0
         share = settings.max_share if job.shares else 1
         return [
@@ -187,7 +208,7 @@ class Requests:
                 most,
                 job.min_cpus,
                 job.cpus_per_task,
-                sub.tasks_per_node or 0,
+                per_node,
                 job.mem,
                 job.mem_kind,
                 job.gres,

@@ -105,6 +105,28 @@ def test_a_range_of_nodes_gets_the_most_that_are_idle(files: Path) -> None:
     assert [nodes for _, nodes in starts(files / "out").values()] == ["n[01-03]", "n[04-06]", "n[07-08]"]
 
 
+def test_whole_nodes_of_unequal_machines(files: Path) -> None:
+    """The server accepts the nodes that Slurm chooses by their CPUs, whatever tasks fit on one node."""
+    lines = "NodeName=a[1-4] CPUs=4 Weight=1\nNodeName=b[1-3] CPUs=8 Weight=5"
+    (files / "slurm.conf").write_text("\n".join(lines if "NodeName" in one else one for one in CONF.splitlines()))
+    expected = {
+        "-N 1 -n 8": "b3",
+        "-n 8 -c 3 -x a[1-4]": "b[1-3]",
+        "-c 8": "b1",
+        "-w a1,a2": "a[1-2]",
+        "-w a[1-3] -n 2": "a[1-2]",
+        "-n 18": "b[1-3]",
+        "-n 25": "a4,b[1-3]",
+        "-N 1-3 -n 20": "b[1-3]",
+        "-N 2-4": "a[1-4]",
+    }
+    line = "-dt {} -e submit_batch_job | -J jobid_{} -sim-walltime 60 --uid=ann -t 5 {} pseudo.job\n"
+    jobs = enumerate(expected, start=1)
+    (files / "jobs.events").write_text("".join(line.format(200 * at, at, options) for at, options in jobs))
+    run(*arguments(files), "--out", str(files / "out"))
+    assert dict(zip(expected, (nodes for _, nodes in starts(files / "out").values()), strict=True)) == expected
+
+
 def test_machine_of_another_file_is_refused(files: Path) -> None:
     """The policy says what is wrong if the nodes are not those of its configuration."""
     from pipistrelle.protocol.events import SimulationBeginsData
