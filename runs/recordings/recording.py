@@ -62,7 +62,8 @@ class Recording:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         if not folder.is_dir():
-            raise RecordingError("no such folder", where=printable(str(folder)), expected="a recording of slurmctld")
+            what = "not a folder" if folder.exists() else "there is no such folder"
+            raise RecordingError(what, where=printable(str(folder)), expected="a recording of slurmctld")
         lacking = [name for name in _FILES if not (folder / name).is_file()]
         if len(lacking) > len(_FILES) // 2:
             raise RecordingError(

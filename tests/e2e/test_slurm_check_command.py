@@ -35,7 +35,8 @@ def test_wrong_folders_end_with_one_message(shell):
     write_recording(shell.folder / "tiny")
     (shell.folder / "other").mkdir()
     for words, message in (
-        (("nowhere",), "nowhere: no such folder"),
+        (("nowhere",), "nowhere: there is no such folder"),
+        (("tiny/jobs.csv",), "tiny/jobs.csv: not a folder"),
         (("other",), "other: the folder is not a recording of slurmctld"),
         (("tiny", "--csv", "tiny/jobs.csv"), "also read by this command"),
     ):
