@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from math import inf
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -18,6 +19,9 @@ from pipistrelle.schedulers.slurm.passes.eligible import array_may_start
 from pipistrelle.schedulers.slurm.passes.job_order import QueueEntry, build_queue
 from pipistrelle.schedulers.slurm.passes.placing import HELD, LICENSES, STARTS, licenses_free, place, preempt_for
 from pipistrelle.schedulers.slurm.passes.request import YEAR
+
+#: position in `_Pass.most_tested` of the limit per association
+_BY_ASSOCIATION: Final = 2
 
 
 def backfill_pass(
@@ -256,7 +260,12 @@ class _Pass:
             return False
         counted = self.counted
         who = (str(part), f"{job.user} {part}", str(job.assoc), job.user)
-        keys = [(most, (kind, who[kind])) for kind, most in enumerate(self.most_tested) if most]
+        # Jobs without an association are not counted by association.
+        keys = [
+            (most, (kind, who[kind]))
+            for kind, most in enumerate(self.most_tested)
+            if most and (kind != _BY_ASSOCIATION or job.assoc >= 0)
+        ]
         if any(counted.get(key, 0) >= most for most, key in keys):
             return True
         for _, key in keys:

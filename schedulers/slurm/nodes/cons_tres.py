@@ -311,12 +311,12 @@ class ConsTres:
         got = None
         if prefer_busy:
             busy = able.where(free.jobs_on[able.at] > 0)
-            got = self._choose(asked, busy) if len(busy.at) >= asked.min_nodes else None
+            got = self._choose(asked, busy, free) if len(busy.at) >= asked.min_nodes else None
         if got is None:
-            got = self._choose(asked, able)
+            got = self._choose(asked, able, free)
         return self._alloc(asked, whole_tasks(asked, got, able), free) if got else None
 
-    def _choose(self, asked: NodesAsked, nodes: Able) -> dict[int, int] | None:
+    def _choose(self, asked: NodesAsked, nodes: Able, free: Free) -> dict[int, int] | None:
         """Return {node: CPUs} for a job.
 
         If the job does not fit, try again without the nodes with the fewest CPUs. Return {} if it fits, but below too
@@ -328,14 +328,14 @@ class ConsTres:
             return None
         if self.tree is not None and not (self.lln or asked.lln):
             return below_top_switch(self.tree, asked, nodes, self.gpus.weights)
-        got = self._once(asked, nodes)
+        got = self._once(asked, nodes, free)
         if got is not None:
             return got
         for cut in np.unique(nodes.cpus)[:-1]:
             nodes = nodes.where(nodes.cpus > cut)
             if len(nodes.at) < asked.min_nodes or int(np.add.reduce(nodes.cpus)) < asked.cpus:
                 return None
-            got = self._once(asked, nodes)
+            got = self._once(asked, nodes, free)
             if got is not None:
                 return got
         return None
@@ -351,9 +351,9 @@ class ConsTres:
             got.update({at: min(cpus[at], per_node) for at in fitting})
         return got if sum(got.values()) >= asked.cpus and len(got) >= asked.min_nodes else None
 
-    def _once(self, asked: NodesAsked, nodes: Able) -> dict[int, int] | None:
+    def _once(self, asked: NodesAsked, nodes: Able, free: Free) -> dict[int, int] | None:
         if self.lln or asked.lln:
-            return self._least_loaded(asked, nodes.pairs())
+            return self._least_loaded(asked, nodes.pairs(), free)
         weights = self.gpus.weights
         wanted = [asked.want_nodes] if asked.want_nodes > asked.min_nodes else []
         for count in (*wanted, asked.min_nodes):
@@ -368,11 +368,19 @@ class ConsTres:
                 return got
         return None
 
-    def _least_loaded(self, asked: NodesAsked, nodes: Sequence[tuple[int, int]]) -> dict[int, int] | None:
-        """Return {node: CPUs} for a job, from the nodes with the most free CPUs (CR_LLN)."""
+    def _least_loaded(self, asked: NodesAsked, nodes: Sequence[tuple[int, int]], free: Free) -> dict[int, int] | None:
+        """Return {node: CPUs} for a job, from the nodes with the most free CPUs (CR_LLN).
+
+        Nodes with a lower weight come first. All free CPUs count, even if the job has not enough memory to use them.
+        """
         got: dict[int, int] = {}
         left, need, most = asked.min_nodes, asked.cpus, asked.max_nodes
-        for at, cpus in sorted(nodes, key=lambda one: (not asked.required >> one[0] & 1, -one[1], one[0])):
+        weights, idle = self.machine.all_weights, free.cpus
+
+        def load(one: tuple[int, int]) -> tuple[bool, int, int, int]:
+            return not asked.required >> one[0] & 1, int(weights[one[0]]), -int(idle[one[0]]), one[0]
+
+        for at, cpus in sorted(nodes, key=load):
             if most == 0 or (left <= 0 and need <= 0):
                 break
             if most == 1 and cpus < need:

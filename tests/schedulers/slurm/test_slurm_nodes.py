@@ -156,6 +156,24 @@ def test_least_loaded_nodes_first() -> None:
     assert [nodes_of(queue, at) for at in (1, 2)] == [["n01"], ["n02"]]
 
 
+def test_least_loaded_nodes_are_those_of_the_lowest_weight_with_the_most_idle_cpus() -> None:
+    """Idle CPUs count even if the job has no memory for them, as seen with slurmctld 22.05.8."""
+    select = SelectSettings(type="select/cons_tres", parameters=frozenset({"CR_Core_Memory", "CR_LLN"}))
+    config = shared(4, select=select)
+    weights = (2, 2, 2, 1)
+    nodes = tuple(replace(node, weight=weight) for node, weight in zip(config.nodes, weights, strict=True))
+    queue = Queue(replace(config, nodes=nodes))
+    queue.add(tasks=1, cpus_per_task=2, mem_per_node=2000)
+    queue.add(tasks=1, mem_per_node=12000, excluded=("n04",))
+    queue.add(tasks=1, cpus_per_task=2, excluded=("n04", "n01"))
+    queue.add(tasks=6, mem_per_cpu=3500, excluded=("n04",))
+    main_pass(queue.controller, 1, full=True)
+    assert nodes_of(queue, 1) == ["n04"]
+    assert nodes_of(queue, 2) == ["n01"]
+    assert nodes_of(queue, 3) == ["n02"]
+    assert {at: cpus for at, (cpus, _, _) in queue.controller.by_number[4][0].alloc.items()} == {0: 1, 1: 1, 2: 4}
+
+
 def test_oversubscribed_partition_lets_jobs_share_cpus() -> None:
     """With OverSubscribe=FORCE:2 two jobs may hold each CPU, and free CPUs are used first."""
     config = shared(1)

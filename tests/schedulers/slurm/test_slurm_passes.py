@@ -95,10 +95,16 @@ def test_backfill_makes_no_reservation_beyond_its_window() -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "tested"), [({"bf_max_job_test": 1}, 1), ({"bf_max_job_user": 1}, 1), ({"bf_max_job_part": 2}, 2)]
+    ("option", "tested"),
+    [
+        ({"bf_max_job_test": 1}, 1),
+        ({"bf_max_job_user": 1}, 1),
+        ({"bf_max_job_part": 2}, 2),
+        ({"bf_max_job_assoc": 1}, 3),
+    ],
 )
 def test_backfill_counts_jobs(option: dict[str, int], tested: int) -> None:
-    """Limits on the number of tested jobs leave the others without reservation."""
+    """Limits on the number of tested jobs leave the others without reservation; without accounts none has one."""
     queue = Queue(cluster(scheduler_parameters=SchedulerParameters(**option)))
     queue.add(nodes=4)
     started(queue, 0)
