@@ -28,7 +28,8 @@ _LINE: Final = re.compile(r"\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3})\] (.*)")
 _KEPT: Final = re.compile(
     r"sched/backfill: (?!.*BACKFILL: ={3})|sched: |no jobs to backfill|_slurm_rpc_submit_batch_job: JobId"
     r"|_job_complete: .* done|Time limit exhausted|_slurm_rpc_epilog_complete|Requeuing|preempted|PRIO: Decay"
-    r"|priority for job|Priority|Weighted|_slurm_rpc_resv_create|Testing job time limits|acct_policy|slurmctld version"
+    r"|priority for job|Priority|Weighted|_slurm_rpc_resv_create|Testing job time limits|slurmctld version|being held"
+    r"|acct_policy_job_runnable|Replacing scheduling error"
 )
 _SHORTER: Final = (
     ("sched/backfill: _attempt_backfill: BACKFILL: ", "bf: "),

@@ -1,5 +1,6 @@
 """Recording slurmctld: submissions, the files made from a log, and the daemons themselves."""
 
+import lzma
 import os
 import shutil
 import signal
@@ -29,6 +30,8 @@ needs_slurm = pytest.mark.skipif(
 LOG = """[2026-01-05T00:00:00.000] slurmctld version 22.05.8 started on cluster tiny
 [2026-01-05T00:02:07.050] _slurm_rpc_submit_batch_job: JobId=1 InitPrio=4294901759 usec=0
 [2026-01-05T00:02:08.000] debug:  sched: Running job scheduler for default depth.
+[2026-01-05T00:02:08.000] debug2: JobId=3 being held, if allowed the job request will exceed QOS day
+[2026-01-05T00:02:08.000] debug2: acct_policy_job_begin: after adding JobId=1, qos normal is 9
 [2026-01-05T00:02:08.000] sched: Allocate JobId=1_0(1) NodeList=n[1-2] #CPUs=8 Partition=batch
 [2026-01-05T00:02:38.000] debug:  sched/backfill: _attempt_backfill: beginning
 [2026-01-05T00:02:38.000] sched/backfill: _attempt_backfill: BACKFILL: test for JobId=2 Prio=1 Partition=batch
@@ -104,6 +107,11 @@ def test_log_becomes_starts_passes_and_events(tmp_path: Path) -> None:
         (188.75, "request", "1", "complete"),
         (86400.5, "limit_check", "", ""),
     ]
+    (tmp_path / "out").mkdir()
+    found.write(tmp_path / "out", [], [], "")
+    log = lzma.decompress((tmp_path / "out" / "decisions.log.xz").read_bytes()).decode()
+    assert " debug2: JobId=3 being held, if allowed" in log
+    assert "acct_policy_job_begin" not in log
 
 
 def test_missing_programs_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
