@@ -424,7 +424,7 @@ def test_killed_part_ends_the_run_with_one_error(tmp_path: Path, victim: str) ->
     command = [sys.executable, "-m", "pipistrelle.cli", "run", "--scheduler", "slurmctld", *files]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         bridge, parts = 0, {}
-        while "slurmctld" not in parts:
+        while not {"conductor", "slurmctld"} <= parts.keys():  # before that, slurmctld only prints its version
             time.sleep(0.05)
             bridge = next(iter(children(process.pid).values()), 0)
             parts = children(bridge)
