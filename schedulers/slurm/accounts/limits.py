@@ -81,9 +81,9 @@ class SlurmLimits:
         return self.most_nodes(job)[1] if 0 < job.node_limit < job.min_nodes else ""
 
     def most_nodes(self, job: SlurmJob) -> tuple[int, str]:
-        """Return the most nodes that a job may have by its limits on nodes, and the reason of the lowest one.
+        """Return the most nodes that limits allow a job, and the lowest limit's reason.
 
-        Return (0, "") if there is no such limit. Slurm never chooses more nodes for the job.
+        Slurm never chooses more nodes for the job. Return (0, "") if there is no such limit.
         """
         if self.idle or job.assoc < 0:
             return 0, ""
@@ -109,14 +109,16 @@ class SlurmLimits:
 
     @property
     def kills(self) -> bool:
-        """Whether running jobs are killed once the past usage of their QOS or associations reaches a limit."""
+        """Whether running jobs are killed once past usage reaches one of their limits."""
         limited: list[QosSettings | AssociationSettings] = [one.settings for one in self.accounts.qos]
         limited += [one.settings for one in self.accounts.associations]
         usage = any(one.grp_wall is not None or one.grp_tres_mins for one in limited)
         return usage and not self.idle and not self.accounts.safe
 
     def is_used_up(self, job: SlurmJob) -> bool:
-        """Return whether the past usage has reached a limit (GrpWall, GrpTRESMins) that applies to a running job.
+        """Return whether past usage has reached a limit that applies to a running job.
+
+        The limits are GrpWall and GrpTRESMins.
 
         Slurm then kills the job, unless limits are ``safe``. The limits of root kill no job.
         """

@@ -27,7 +27,10 @@ def group_reason(level: str, tres: str) -> str:
 
 
 def minutes_reason(level: str, tres: str, *, running: bool = False) -> str:
-    """Return the reason for the limit GrpTRESMins or GrpTRESRunMins, such as QOSGrpMemoryRunMinutes."""
+    """Return the reason for GrpTRESMins or GrpTRESRunMins, such as QOSGrpMemoryRunMinutes.
+
+    ``running`` selects GrpTRESRunMins.
+    """
     run = "Run" if running else ""
     if tres == "cpu":
         return f"{level}GrpCPU{run}MinutesLimit"
@@ -69,17 +72,17 @@ def account_reason(tres: str) -> str:
 
 
 def is_limit(reason: str) -> bool:
-    """Return whether a reason is one of a limit of a QOS or association that Slurm tests again in each pass.
+    """Return whether a reason comes from a limit that Slurm tests again in each pass.
 
-    The reasons of limits on GPUs, on billing, per node or per account are not: they stay until another reason replaces
-    them.
+    These are limits of QOS and associations. The reasons of limits on GPUs, on billing, per node or per account do not
+    count: they stay until another reason replaces them.
     """
     return reason.startswith(("QOS", "Assoc")) and reason.endswith(("Limit", "QOSMinCpuNotSatisfied"))
 
 
 def is_of_usage(reason: str) -> bool:
-    """Return whether a job waits for a limit of past usage.
+    """Return whether a reason comes from a limit on past usage.
 
-    Such a job may start later without any other job's end, because past usage decays or is reset.
+    A job with this reason may start later although no other job ends, because past usage decays or is reset.
     """
     return reason.endswith(_OF_USAGE) and not reason.endswith(_RUN)

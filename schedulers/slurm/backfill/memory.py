@@ -123,7 +123,7 @@ class Memory:
             self._results[self.version, *asked] = (result, until)
 
     def leave_out(self) -> None:
-        """Record a search in the present pass whose result cannot be kept."""
+        """Record that a search of the present pass has a result that cannot be kept."""
         self._until = -inf
 
     def reserved(self, reserved: Reserved, until: float) -> None:

@@ -32,15 +32,19 @@ class _Run(NamedTuple):
 
 
 def most_cpus(asked: NodesAsked, cpus: int) -> int:
-    """Return how many of a node's CPUs count for a job: at most those that its tasks can use there."""
+    """Return how many CPUs a job can use on a node with ``cpus`` CPUs.
+
+    A job with a limit of tasks per node may not be able to use all.
+    """
     return min(cpus, asked.tasks_per_node * asked.cpus_per_task) if asked.tasks_per_node else cpus
 
 
 def best_nodes(asked: NodesAsked, idle: int, all_cpus: Cpus) -> int:
     """Return the set of idle nodes that a job gets; 0 if it does not fit.
 
-    If the nodes differ, and as many of the smallest ones as the job would like to have do not suffice, the smallest
-    nodes are left out first, as long as the others have enough CPUs. Then the job takes runs of consecutive nodes.
+    The job takes runs of consecutive nodes. If nodes have different numbers of CPUs, the smallest nodes may be left out
+    before that, as long as the others have enough CPUs. This is done if the wanted number of nodes, all as small as the
+    smallest, would have too few CPUs.
 
     Args:
         idle: the idle nodes that the job may use, including all that it requires.

@@ -146,7 +146,10 @@ class ConsTres:
         return not (asked.gres or asked.whole or asked.counts or asked.cpus_per_task > 1 or self.machine.any_threads)
 
     def counts(self, asked: Iterable[NodesAsked]) -> Hashable | None:
-        """Return the GPU counts on the nodes of the requests; None if a request has GPUs, so that tests count some."""
+        """Return the GPU counts on the nodes of the requests.
+
+        Return None if a request has GPUs, because the next test then counts some itself.
+        """
         if not self.machine.any_gres:
             return ()
         return None if any(way.gres for way in asked) else tuple([self.gpus.of(way.nodes) for way in asked])

@@ -87,7 +87,10 @@ class Linear:
         """Do nothing, because there is no state."""
 
     def without(self, asked: NodesAsked, usable: int, gone: Sequence[SlurmJob]) -> Alloc | None:
-        """Return the allocation that a job would get if the jobs in ``gone`` had ended."""
+        """Return the allocation that a job would get if the jobs in ``gone`` had ended.
+
+        Return None if the job does not fit even then.
+        """
         nodes = self.lightest(asked, usable & asked.nodes & ~self._busy_without(gone))
         return self._whole(asked, nodes) if nodes else None
 
@@ -108,7 +111,8 @@ class Linear:
     ) -> tuple[int, Chosen] | None:
         """Return the expected start of a job and its allocation.
 
-        Running jobs are expected to end one by one at their limits. Weights do not count, as in backfill.
+        Running jobs are expected to end one by one at their limits. The weights of nodes do not count, as in Slurm's
+        backfill. Return None if the job never fits.
         """
         found = self._now(asked, usable, self.pick)
         if found is not None:
@@ -134,7 +138,10 @@ class Linear:
         return None
 
     def starts_later(self, asked: NodesAsked, usable: int, running: Sequence[SlurmJob], time: int) -> bool:
-        """Return whether too few nodes are idle even after all jobs whose limits end by ``time`` (s)."""
+        """Return whether too few nodes are idle for a job to start by ``time`` (s).
+
+        Running jobs are assumed to end at their limits. Return False if this is unknown.
+        """
         if asked.share > 1 or not self.is_plain(asked):
             return False
         idle = usable & asked.nodes & ~self.machine.busy
@@ -149,15 +156,15 @@ class Linear:
         return -inf
 
     def ever(self, asked: NodesAsked) -> Alloc | None:
-        """Return the allocation of a job if all nodes are idle."""
+        """Return the allocation of a job if all nodes are idle; None if it does not fit."""
         nodes = self.lightest(asked, asked.nodes)
         return self._whole(asked, nodes) if nodes else None
 
     def lightest(self, asked: NodesAsked, idle: int) -> int:
         """Return the set of idle nodes that a job gets when it starts; 0 if it does not fit.
 
-        The nodes of one more ``NodeName`` line are offered each time, in the order of weights, until the job fits. As
-        long as there are more lines, as many nodes are offered as the job would like to have.
+        Nodes are offered by ``NodeName`` line, lightest line first. The job is tested once the lines so far offer as
+        many nodes as it would like to have. If it does not fit, the next line is added.
         """
         if len(self._offers) == 1 or self.tree is not None:
             return self.pick(asked, idle)
@@ -175,7 +182,10 @@ class Linear:
         return 0
 
     def pick(self, asked: NodesAsked, idle: int) -> int:
-        """Return the set of idle nodes that a job gets, whatever their weights; 0 if it does not fit."""
+        """Return the set of idle nodes that a job gets; 0 if it does not fit.
+
+        Without switches, the weights of nodes do not count.
+        """
         if idle.bit_count() < asked.min_nodes:
             return 0
         if self.tree is not None:

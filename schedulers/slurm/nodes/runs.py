@@ -169,7 +169,7 @@ def best_run(runs: Sequence[NodeRun | None], nodes: int, cpus: int) -> int | Non
 
 
 def pick_equal(open_nodes: int, count: int) -> int:
-    """Return a bit mask of ``count`` of the open nodes, all of which have equal CPUs.
+    """Return a bit mask of ``count`` open nodes; all open nodes must have equal CPUs.
 
     Return 0 if too few nodes are open. The smallest run that is large enough is used, or else the largest.
     """

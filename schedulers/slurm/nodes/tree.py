@@ -89,7 +89,7 @@ class Tree:
         return [leaf for leaf in self.leaves if leaf.nodes & mask]
 
     def distances(self, used: Sequence[int]) -> list[float]:
-        """Return for each switch the sum of its distances from the used switches, in links.
+        """Return for each switch the sum of its distances (links) from those in ``used``.
 
         The caller must not change the list.
         """

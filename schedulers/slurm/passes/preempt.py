@@ -79,7 +79,7 @@ class SlurmPreemption:
         return self.machine.partitions[job.part].settings.grace_time
 
     def may_preempt(self, job: SlurmJob, part: int, running: Sequence[SlurmJob]) -> bool:
-        """Return whether there may be jobs that a job in a partition may preempt, now or after further starts.
+        """Return whether a job in a partition might preempt others, now or after other starts.
 
         Args:
             running: the running jobs; the caller never changes the list.
