@@ -107,6 +107,14 @@ class SlurmLimits:
         most, reason = min(found)
         return (0, "") if most == inf else (int(most), reason)
 
+    def least_priority(self, job: SlurmJob, default: int) -> int:
+        """Return the priority from which a job gets a reservation (MinPrioThresh); ``default`` if no limit sets it."""
+        for qos in self.qos_of(job):
+            if qos.settings.min_prio_thresh is not None:
+                return qos.settings.min_prio_thresh
+        found = self.accounts.inherited(job.assoc, "min_prio_thresh") if job.assoc >= 0 else None
+        return default if found is None else int(found)
+
     @property
     def kills(self) -> bool:
         """Whether running jobs are killed once past usage reaches one of their limits."""

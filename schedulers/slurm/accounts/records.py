@@ -214,6 +214,8 @@ class Accounts:
         self.wanted_minutes = sorted(
             {name for one in limits for name in one.grp_tres_mins} | {"cpu" for one in limits if one.grp_tres_mins}
         )
+        #: whether MinPrioThresh is set
+        self.sets_priorities = any(one.min_prio_thresh for one in limits)
         limiting = {
             name
             for one in limits

@@ -146,7 +146,7 @@ class _Pass:
         parameters, controller = self.parameters, self.controller
         if parameters.bf_min_prio_reserve or parameters.bf_min_age_reserve or not controller.limits.idle:
             return False
-        if any(one.settings.min_prio_thresh for one in controller.accounts.qos):
+        if controller.accounts.sets_priorities:
             return False
         return not any(
             job.array_limit or job.sub.licenses or job.sub.switches or (job.array and len(job.parts) > 1)
@@ -239,9 +239,8 @@ class _Pass:
     def _now_only(self, entry: QueueEntry) -> bool:
         """Return whether a job may start now but may not get a reservation for a later start."""
         parameters, job = self.parameters, entry.job
-        least = parameters.bf_min_prio_reserve
-        if job.qos >= 0:
-            least = self.controller.accounts.qos[job.qos].settings.min_prio_thresh or least
+        job.part = entry.part
+        least = self.controller.limits.least_priority(job, parameters.bf_min_prio_reserve)
         if least and entry.priority < least:
             return True
         if not least and parameters.bf_min_age_reserve and self.now - job.eligible < parameters.bf_min_age_reserve:

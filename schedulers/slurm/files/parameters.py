@@ -56,14 +56,14 @@ _IMPLIED: Final = {
 #: {key: {value in upper case: why it has an effect that is not simulated}}
 _DOUBTFUL: Final = {
     "PriorityFlags": {
-        "DEPTH_OBLIVIOUS": "fairshare depends on the depth of an account",
         "MAX_TRES_GRES": "a flag of later versions of Slurm",
     },
     "SelectTypeParameters": {
         "CR_ONE_TASK_PER_CORE": "tasks share the threads of a core",
-        "CR_PACK_NODES": "tasks are placed as without it",
     },
 }
+#: resources that every cluster tracks
+_TRACKED: Final = ("cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages")
 #: {key of SchedulerParameters: its value for -1, which switches off the passes}
 _OFF: Final = {"sched_interval": None, "bf_interval": inf}
 _OPTION: Final = re.compile(r"([A-Za-z0-9_]+)(?:=(.*))?")
@@ -174,13 +174,26 @@ def select_settings(conf: SlurmConf) -> SelectSettings:
 
 
 def doubtful_values(conf: SlurmConf) -> list[KeyFinding]:
-    """Return a warning for each ignored flag that could change Slurm's decisions."""
-    return [
+    """Return a warning for each ignored flag that could change Slurm's decisions.
+
+    Also return one for each list of weights with a resource that Slurm does not track.
+    """
+    found = [
         KeyFinding(conf.where(key), f"{key} {name}", KeySupport.WARNED, why)
         for key, reasons in _DOUBTFUL.items()
         for name in read_names(conf.text(key))
         if (why := reasons.get(name.upper())) is not None
     ]
+    weights = [("PriorityWeightTRES", conf.parameters.get("priorityweighttres"))]
+    weights += [("TRESBillingWeights", entry.get("TRESBillingWeights")) for entry in conf.entries.get("partitions", [])]
+    tracked = {*_TRACKED, *(name.lower() for name in read_names(conf.text("AccountingStorageTRES")))}
+    for key, setting in weights:
+        names = [] if setting is None else [one.partition("=")[0].strip() for one in read_names(setting.text)]
+        strange = [legible(name, WORD) for name in names if name.lower() not in tracked]
+        if strange and setting is not None:
+            why = f"slurmctld does not start: AccountingStorageTRES lacks {', '.join(strange)}"
+            found.append(KeyFinding(setting.where, key, KeySupport.WARNED, why))
+    return found
 
 
 def memory_defaults(of: Any) -> dict[str, int]:

@@ -69,7 +69,7 @@ class Controller:
         self.part_qos = [self.accounts.qos_index.get(one.settings.qos, -1) for one in self.machine.partitions]
         self.limits = SlurmLimits(self.accounts, self._part_qos_of, self._running_seconds)
         self.selector: Selector = self._selector()
-        self.reservations = SlurmReservations(config.reservations, self.machine, int(config.start))
+        self.reservations = SlurmReservations(config.reservations, self.machine, int(config.start), config.epoch)
         self.multifactor = Multifactor(self.machine, self.accounts, config.priority)
         self.fair_tree = FairTree(self.accounts)
         self.basic = config.priority.type == "priority/basic"
@@ -434,6 +434,10 @@ class Controller:
 
         This is the first half of `recalculate`.
         """
+        if self._classic and self.accounts.users:  # without the usage that running jobs had since the last time
+            priority = self.config.priority
+            oblivious = "DEPTH_OBLIVIOUS" in priority.flags
+            classic(self.accounts, priority.fair_share_dampening_factor, depth_oblivious=oblivious)
         self.usage.advance(now, (job for _, _, job in self.running))
 
     def set_priorities(self, now: int) -> None:
@@ -444,15 +448,17 @@ class Controller:
         self.usage.settle(now)
         if self.basic:
             return
-        if self.accounts.users:
-            if "NO_FAIR_TREE" in self.config.priority.flags:
-                classic(self.accounts, self.config.priority.fair_share_dampening_factor)
-            else:
-                self.fair_tree.update()
+        if self.accounts.users and not self._classic:
+            self.fair_tree.update()
         for job in self.pending.values():
             if job.priority:
                 self.multifactor.set_priority(job, now)
         self.changed += 1
+
+    @property
+    def _classic(self) -> bool:
+        """Whether fairshare factors follow the classic formula instead of Fair Tree."""
+        return not self.basic and bool(self.config.priority.flags & {"NO_FAIR_TREE", "DEPTH_OBLIVIOUS"})
 
     def _part_qos_of(self, job: SlurmJob) -> int:
         """Return the position of the QOS of a job's partition; -1: none."""

@@ -171,7 +171,5 @@ def _too_new(controller: Controller, job: SlurmJob, now: int) -> bool:
     parameters = controller.config.scheduler_parameters
     if parameters.bf_min_age_reserve and (not job.eligible or now - job.eligible < parameters.bf_min_age_reserve):
         return True
-    least = parameters.bf_min_prio_reserve
-    if job.qos >= 0:
-        least = controller.accounts.qos[job.qos].settings.min_prio_thresh or least
+    least = controller.limits.least_priority(job, parameters.bf_min_prio_reserve)
     return bool(least and job.priority < least)

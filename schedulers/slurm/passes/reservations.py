@@ -1,30 +1,37 @@
 """Advance reservations of nodes: which jobs they exclude, and until when."""
 
-from typing import Any
+from typing import Any, Final
 
 from pipistrelle.schedulers.slurm.cluster.bits import lowest
 from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
 from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine
 from pipistrelle.schedulers.slurm.config.machine import ReservationSettings
+from pipistrelle.schedulers.slurm.priority.usage import MONDAY
 
-_DAY = 86400
+_HOUR: Final = 3600
+_DAY: Final = 24 * _HOUR
 
 
 class SlurmReservation:
     """An advance reservation with its nodes and its current interval of time.
 
-    A daily or weekly reservation moves to its next interval when the current one ends.
+    A repeated reservation (HOURLY, DAILY, WEEKDAY, WEEKEND, WEEKLY) moves to its next interval when the current one
+    ends.
+
+    Args:
+        epoch: date of time 0, s since 1970-01-01.
     """
 
-    __slots__ = ("end", "flags", "made", "mask", "settings", "start")
+    __slots__ = ("end", "epoch", "flags", "made", "mask", "settings", "start")
 
-    def __init__(self, settings: ReservationSettings, mask: int, *, made: bool) -> None:
+    def __init__(self, settings: ReservationSettings, mask: int, *, made: bool, epoch: int = MONDAY) -> None:
         self.settings = settings
         self.mask = mask
         self.start = int(settings.start)
         self.end = int(settings.end)
         self.flags = {flag.upper() for flag in settings.flags}
         self.made = made
+        self.epoch = epoch
 
     def advance(self, now: int) -> bool:
         """Move a repeated reservation that has ended to its next interval.
@@ -33,15 +40,26 @@ class SlurmReservation:
         """
         if now < self.end:
             return True
-        step = _DAY if "DAILY" in self.flags else 7 * _DAY if "WEEKLY" in self.flags else 0
-        if "WEEKDAY" in self.flags or "WEEKEND" in self.flags:
-            step = _DAY
-        if not step:
-            return False
-        times = (now - self.end) // step + 1
-        self.start += times * step
-        self.end += times * step
+        while now >= self.end:
+            step = self._step()
+            if not step:
+                return False
+            self.start += step
+            self.end += step
         return True
+
+    def _step(self) -> int:
+        """Return the time (s) from this interval to the next one; 0: there is none."""
+        if "HOURLY" in self.flags:
+            return _HOUR
+        if "DAILY" in self.flags:
+            return _DAY
+        weekday = (self.end + self.epoch) // _DAY % 7  # 0: Thursday
+        if "WEEKDAY" in self.flags:  # until Monday after Friday
+            return {1: 3, 2: 2}.get(weekday, 1) * _DAY
+        if "WEEKEND" in self.flags:  # Saturday and Sunday
+            return {2: 1, 3: 6}.get(weekday, (2 - weekday) % 7) * _DAY
+        return 7 * _DAY if "WEEKLY" in self.flags else 0
 
     def admits(self, job: SlurmJob) -> bool:
         """Return whether the reservation admits both the job's user and its account."""
@@ -64,8 +82,11 @@ class SlurmReservations:
         waiting: the reservations that will be created later, sorted by the time of creation.
     """
 
-    def __init__(self, settings: tuple[ReservationSettings, ...], machine: SlurmMachine, start: int) -> None:
+    def __init__(
+        self, settings: tuple[ReservationSettings, ...], machine: SlurmMachine, start: int, epoch: float | None = None
+    ) -> None:
         self.machine = machine
+        self.epoch = MONDAY if epoch is None else int(epoch)
         self.waiting = sorted((one for one in settings if one.announced > start), key=lambda one: one.announced)
         self.all: list[SlurmReservation] = []
         for one in settings:
@@ -88,7 +109,7 @@ class SlurmReservations:
             idle = open_nodes & machine.idle
             use = idle if idle.bit_count() >= settings.node_count else open_nodes
             mask = lowest(use, min(settings.node_count, use.bit_count()))
-        self.all.append(SlurmReservation(settings, mask, made=True))
+        self.all.append(SlurmReservation(settings, mask, made=True, epoch=self.epoch))
 
     def advance(self, now: float) -> bool:
         """Create the reservations that are due, and drop those that have ended.
@@ -187,6 +208,6 @@ class SlurmReservations:
         self.waiting = [known[name] for name in state["waiting"]]
         self.all = []
         for name, mask, start, end in state["all"]:
-            one = SlurmReservation(known[name], int(mask, 16), made=True)
+            one = SlurmReservation(known[name], int(mask, 16), made=True, epoch=self.epoch)
             one.start, one.end = start, end
             self.all.append(one)

@@ -16,7 +16,7 @@ from pipistrelle.schedulers.slurm.config.parameters import PrioritySettings
 
 _DAY: Final = 86400
 #: s from 1970-01-01 to a Monday, taken where no date is given
-_MONDAY: Final = 4 * _DAY
+MONDAY: Final = 4 * _DAY
 
 
 class Usage:
@@ -40,7 +40,7 @@ class Usage:
         self.settings = settings
         self.per_second = 1.0 - 0.693 / settings.decay_half_life if settings.decay_half_life > 0 else 1.0
         self.last = start
-        self.epoch = int(_MONDAY if epoch is None else epoch)
+        self.epoch = int(MONDAY if epoch is None else epoch)
         self.next_reset = self._reset_after(start)
 
     def advance(self, now: int, jobs: Iterable[SlurmJob]) -> None:

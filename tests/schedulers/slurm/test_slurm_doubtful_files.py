@@ -212,3 +212,14 @@ def test_an_association_for_an_unknown_partition_is_a_warning():
 
     what = "slurm.conf has no partition nope, so no job uses this association of user u in account a"
     assert warnings == [f"people:2: Partition: {what}"]
+
+
+@pytest.mark.parametrize(
+    "line", ["PriorityWeightTRES=cpu=1,GRES/gpu=2", "PartitionName=p Nodes=n1 TRESBillingWeights=GRES/gpu=2"]
+)
+def test_weights_of_untracked_resources_are_a_warning(line: str) -> None:
+    """slurmctld 22.05.8 ends at its start: failed to parse tres weights."""
+    _, warnings = read(f"{line}\n{PARTITION}")
+    (warning,) = [one for one in warnings if "AccountingStorageTRES lacks GRES/gpu" in one]
+    assert warning.startswith("slurm.conf:2")
+    assert not [one for one in read(f"AccountingStorageTRES=gres/gpu\n{line}\n{PARTITION}")[1] if "lacks" in one]

@@ -383,7 +383,7 @@ def test_reservations_are_commands_of_scontrol():
         ("create reservation nodes=n1 starttime=now", "has no end"),
         ("create reservation duration=5 starttime=now", "has no nodes"),
         ("create reservation nodes=n1 duration=5 starttime=2026-01-01", "cannot be read"),
-        ("create reservation nodes=n1 duration=5 flags=hourly", "HOURLY is not supported. Only DAILY"),
+        ("create reservation nodes=n1 duration=5 flags=purge_comp", "PURGE_COMP is not supported"),
         ("create reservation nodes=n1 duration=5 nods=3", "no option 'nods'"),
         ("create reservation=a nodes=n1 duration=5\ncreate reservation=a nodes=n1 duration=5", "f:2: .* twice"),
     ],
@@ -498,7 +498,8 @@ def test_the_recordings_configuration_is_read_without_a_doubt(slurm22_dir, recor
 def test_what_the_scheduler_does_not_support_is_a_finding():
     """Keys and flags that Slurm would honour; a value that means nothing has no effect."""
     conf = read_slurm_conf(
-        MACHINE + "CompleteWait=0\nSelectTypeParameters=CR_Core,CR_Pack_Nodes\nSchedulerParameters=pack_serial_at_end\n"
+        MACHINE + "CompleteWait=0\nSelectTypeParameters=CR_Core,CR_Pack_Nodes,CR_ONE_TASK_PER_CORE\n"
+        "SchedulerParameters=pack_serial_at_end\n"
         "ResvOverRun=5\n" + PARTITION,
         "slurm.conf",
     )
@@ -508,7 +509,7 @@ def test_what_the_scheduler_does_not_support_is_a_finding():
     assert [one.key for one in findings if one.support is KeySupport.WARNED] == [
         "ResvOverRun",
         "SchedulerParameters pack_serial_at_end",
-        "SelectTypeParameters CR_Pack_Nodes",
+        "SelectTypeParameters CR_ONE_TASK_PER_CORE",
     ]
     assert [one.key for one in people.findings if one.support is KeySupport.WARNED] == ["LimitFactor"]
 

@@ -1,6 +1,6 @@
 """Limits of QOS and associations, priorities by factor, fairshare and usage."""
 
-from math import inf
+from math import inf, log
 
 import pytest
 from msgspec.structs import replace
@@ -441,3 +441,39 @@ def test_job_has_the_reason_of_a_limit_from_its_submission_on() -> None:
     """A pass that does not come to the job leaves the reason as it is."""
     queue = Queue(limited((QosSettings(name="normal", max_wall_pj=599.0),)))
     assert queue.add(nodes=1, account="bio").reason == "QOSMaxWallDurationPerJobLimit"
+
+
+@pytest.mark.parametrize("place", ["partition", "account", "user", "other user"])
+def test_jobs_below_the_priority_of_their_account_reserve_no_nodes(place: str) -> None:
+    """MinPrioThresh counts for the partition's QOS, and for accounts and users; a smaller job passes the wide one."""
+    least = {"min_prio_thresh": 4_294_000_000}
+    qos = (QosSettings(name="normal"), QosSettings(name="of-part", **(least if place == "partition" else {})))
+    config = limited(qos, least if place == "account" else None, least if place == "user" else None)
+    parts = tuple(replace(one, qos="of-part") for one in config.partitions)
+    queue = Queue(replace(config, partitions=parts))
+    queue.add(nodes=4, account="bio", time_limit=3600.0)
+    main_pass(queue.controller, 1, full=True)
+    queue.add(nodes=8, account="bio")
+    small = queue.add(nodes=1, account="bio", user="ann" if place == "user" else "bob")
+    main_pass(queue.controller, 2, full=True)
+    assert (small.state == RUNNING) == (place != "other user")
+
+
+def test_depth_oblivious_combines_the_ratios_of_account_and_parent() -> None:
+    """One user below two accounts: 0.75 of the usage with 0.5 of the shares at the first level, 0.5 of 0.25 below."""
+    people = (
+        AssociationSettings(account="root"),
+        AssociationSettings(account="a", parent="root"),
+        AssociationSettings(account="b", parent="root"),
+        AssociationSettings(account="a", user="ann"),
+        AssociationSettings(account="a", user="bob", shares=3.0),
+        AssociationSettings(account="b", user="cyd"),
+    )
+    accounts = Accounts(SlurmConfig(associations=people))
+    for one, usage in zip(accounts.associations, (100.0, 75.0, 25.0, 37.5, 37.5, 25.0), strict=True):
+        one.usage = usage
+    classic(accounts, depth_oblivious=True)
+    weight = 1 / (1 + (5 * log(1.5)) ** 2)
+    found = [one.factor for one in accounts.associations[1:]]
+    expected = [1.5, 0.5, 1.5 * 2.0, 1.5 * (0.5 / 0.75) ** weight, 0.5]
+    assert found == pytest.approx([2.0**-ratio for ratio in expected])

@@ -292,6 +292,33 @@ def test_daily_reservation_comes_again() -> None:
     assert (one.start, one.end) == (86400, 90000)
 
 
+@pytest.mark.parametrize(
+    ("flag", "days"),
+    [
+        ("WEEKDAY", {8: 9, 9: 12, 10: 12, 11: 12}),
+        ("WEEKEND", {8: 10, 9: 10, 10: 11, 11: 17}),
+        ("WEEKLY", {8: 15, 9: 16}),
+    ],
+)
+def test_reservations_of_weekdays_and_weekends_come_again(flag: str, days: dict[int, int]) -> None:
+    """Time 0 is Monday, 5 January 2026; the next starts after those of Thursday to Sunday are slurmctld's."""
+    for first, following in days.items():
+        begin = (first - 5) * 86400.0 + 36000
+        one = ReservationSettings(name="d", start=begin, end=begin + 600, nodes=("n01",), flags=(flag,))
+        queue = Queue(cluster(reservations=(one,)))
+        queue.controller.reservations.advance(begin + 700)
+        assert queue.controller.reservations.all[0].start == (following - 5) * 86400 + 36000
+
+
+def test_hourly_reservation_comes_again() -> None:
+    """After a pause of hours, it is at its next interval."""
+    one = ReservationSettings(name="h", start=0.0, end=600.0, nodes=("n01",), flags=("HOURLY",))
+    queue = Queue(cluster(reservations=(one,)))
+    queue.controller.reservations.advance(7300)
+    found = queue.controller.reservations.all[0]
+    assert (found.start, found.end) == (7200, 7800)
+
+
 def test_a_job_that_its_reservation_does_not_admit_is_refused() -> None:
     """So does slurmctld at the submission, also if there is no such reservation."""
     own = ReservationSettings(name="r", start=100.0, end=2000.0, nodes=("n02",), users=("ann",))
