@@ -108,9 +108,14 @@ def packed(units: NodeSet) -> bytes:
     return np.packbits(flags(units, units.last + 1), bitorder="little").tobytes()
 
 
-def unpacked(data: bytes) -> NodeSet:
-    """Return the set of units that `packed` converted to ``data``."""
-    return flagged(np.unpackbits(np.frombuffer(data, dtype=np.uint8), bitorder="little").view(np.bool_))
+def set_bits(mask: int) -> list[int]:
+    """Return the numbers of the set bits of ``mask``, ascending; fast if few are set."""
+    words = np.frombuffer(mask.to_bytes(8 * ((mask.bit_length() + 63) // 64), "little"), dtype="<u8")
+    used = words.nonzero()[0]
+    bits = np.unpackbits(words[used].view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
+    word, bit = bits.nonzero()
+    found: list[int] = (64 * used[word] + bit).tolist()
+    return found
 
 
 register(np.ndarray, lambda numbers: [numbers.dtype.name, numbers.tolist()], lambda state: np.array(state[1], state[0]))

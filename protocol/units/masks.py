@@ -1,8 +1,9 @@
 """Sets of units as integers, one bit per unit: one `&` intersects two sets."""
 
+from functools import cache
 from typing import Final
 
-from pipistrelle.protocol.units.indices import packed, unpacked
+from pipistrelle.protocol.units.indices import packed, set_bits
 from pipistrelle.protocol.units.nodesets import NodeSet
 
 #: up to this number of intervals, finding them one by one is faster than examining all units at once
@@ -27,11 +28,13 @@ def units_of(mask: int) -> NodeSet:
     """Return the set of units that the set bits represent."""
     edges = mask ^ (mask << 1)  # the first bit of each interval, and the bit after it
     bounds: list[int] = []
-    while edges:
+    rest = edges
+    while rest:
         if len(bounds) == 2 * _FEW:
-            return unpacked(mask.to_bytes((mask.bit_length() + 7) // 8, "little"))
-        bounds.append(edges.bit_length() - 1)
-        edges ^= 1 << bounds[-1]
+            bounds = set_bits(edges)[::-1]
+            break
+        bounds.append(rest.bit_length() - 1)
+        rest ^= 1 << bounds[-1]
     bounds.reverse()
     intervals = [(bounds[at], bounds[at + 1] - 1) for at in range(0, len(bounds), 2)]
     return NodeSet._make(tuple(intervals), sum(bounds[1::2]) - sum(bounds[::2]))
@@ -41,20 +44,24 @@ def lowest(mask: int, count: int) -> int:
     """Return the ``count`` lowest set bits of ``mask``, which has at least that many."""
     if not count:
         return 0
-    rest, low, width = mask, 0, mask.bit_length()
-    while count:  # find the smallest number of low bits that contains `count` set ones, in ever shorter parts
-        half = (width + 1) // 2
-        part = rest & ((1 << half) - 1)
+    rest, low, level = mask, 0, (mask.bit_length() - 1).bit_length()
+    while level:  # find the smallest number of low bits that contains `count` set ones, in ever shorter parts
+        level -= 1
+        part = rest & _ones(level)
         found = part.bit_count()
-        if found == count:
-            width = half
-            break
-        if found > count and half < width:
-            rest, width = part, half
-        elif found > count:
-            break
+        if found >= count:
+            rest = part
+            if found == count:
+                level = 0
+                low += part.bit_length() - 1
         else:
             count -= found
-            rest >>= half
-            low, width = low + half, width - half
-    return mask & ((1 << (low + width)) - 1)
+            rest >>= 1 << level
+            low += 1 << level
+    return mask & ((2 << low) - 1)
+
+
+@cache
+def _ones(level: int) -> int:
+    """Return the integer whose 2 ** ``level`` lowest bits are set."""
+    return (1 << (1 << level)) - 1

@@ -387,7 +387,7 @@ class Fill(KeepsBegins):
         plan = AccessPlan(view.units, view.now, placed_by(placement, view.machine))
         plan.follow(view.now, view.gone)
         for job in view.running:
-            plan.started(job.number, mask_of(job.alloc), view.windows.ends_at(job, view.now))
+            plan.started(job, mask_of(job.alloc), view.windows.ends_at(job, view.now))
         plan.begin(accesses.restrictions(view.now), self._options.reservations)
         eligible: Bools = np.ones(len(jobs), dtype=np.bool_)
         first: SchedulerJob | None = None
@@ -399,7 +399,7 @@ class Fill(KeepsBegins):
                 alloc = units_of(units)
                 view.free.remove(alloc)
                 view.start(job, alloc, None if first is None else f"backfilled before {first.id}")
-                plan.started(job.number, units, job.expected_end)
+                plan.started(job, units, job.expected_end)
                 eligible[row] = False
             return bool(units)
 

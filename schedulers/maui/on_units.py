@@ -32,7 +32,7 @@ class PlannedUnits:
         picker = with_nodes(picker, view.machine)
         if placement is not None:
             picker = placed_by(placement, view.machine)
-        self._plan = AccessPlan(view.units, view.now, picker, settings.number("RESDEPTH"))
+        self._plan = AccessPlan(view.units, view.now, picker, settings.number("RESDEPTH"), repeats=placement is None)
         platform = view.begins.platform
         found = {pool.units_per_node for pool in platform.pools} if platform is not None else {1}
         #: 1 if the pools differ or are unknown
@@ -89,7 +89,7 @@ class PlannedUnits:
 
     def started(self, job: SchedulerJob, taken: int, end: float) -> None:
         """Add a job that starts now; ``end`` (s) is its latest end."""
-        self._plan.started(job.number, taken, end)
+        self._plan.started(job, taken, end)
 
     def held_by(self, job: SchedulerJob) -> int:
         """Return the bit mask of the units that a running job holds."""

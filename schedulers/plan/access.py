@@ -117,25 +117,32 @@ class AccessPlan(Kept):
         now: the time, s.
         picker: picks the units of a job among the free ones.
         depth: most reservations per unit.
+        repeats: whether the picker always picks the same units if it is called again with the same arguments; then
+            places of jobs are remembered.
     """
 
     _kept = ("_now", "_out", "_running")
 
-    def __init__(self, units: int, now: float, picker: Picker, depth: float = inf) -> None:
+    def __init__(self, units: int, now: float, picker: Picker, depth: float = inf, *, repeats: bool = False) -> None:
         self._machine = (1 << units) - 1
         self._now = now
         self._picker = picker
         self._depth = depth
+        self._repeats = repeats
+        #: (job, access, walltime in s) of the last search for a place, and the place that was found; None: search again
+        self._found: tuple[tuple[SchedulerJob, int, float], Place | None] | None = None
         self._in_service = self._machine
         self._out = NodeSet.EMPTY
         self._base = TimeSlices(now, self._machine)
         self._running: dict[int, Place] = {}
+        #: {number of a running job: number of its units}, where known
+        self._sizes: dict[int, int] = {}
         self._ends: SortedList[tuple[float, int]] = SortedList()
         self._restrictions: Sequence[Restriction] = ()
         self._tables: dict[int, TimeSlices] = {}
         self._steps: dict[int, list[FreeStep]] = {}
-        #: places taken since `begin`, for tables made later
-        self._taken: list[Place] = []
+        #: places taken since `begin`, for tables made later, and the numbers of their units, where known
+        self._taken: list[tuple[Place, int | None]] = []
         #: masks of the units with at least 1, 2, ... reservations; empty if no unit can exceed the depth
         self._loads: list[int] = []
 
@@ -146,6 +153,7 @@ class AccessPlan(Kept):
         self._rebuild()
 
     def _rebuild(self) -> None:
+        self._found = None
         self._in_service = self._machine & ~mask_of(self._out)
         self._base = TimeSlices(self._now, self._in_service)
         for place in self._running.values():
@@ -155,19 +163,25 @@ class AccessPlan(Kept):
         """Return the latest end (s) of a running job, given its number."""
         return self._running[number].end
 
-    def started(self, number: int, units: int, end: float) -> None:
+    def started(self, job: SchedulerJob, units: int, end: float) -> None:
         """Add a job that starts now on free units; ``end`` (s) is its latest end."""
+        self._found = None
         place = Place(self._now, end, units)
-        self._running[number] = place
-        self._ends.add((end, number))
-        self._base.take(units, place.begin, end)
-        self.keep(place)
+        self._running[job.number], self._sizes[job.number] = place, job.size
+        self._ends.add((end, job.number))
+        self._base.take(units, place.begin, end, job.size)
+        self._keep(place, job.size)
 
     def ended(self, number: int) -> None:
         """Remove a job that has ended; ``number`` is the job's number."""
+        self._found = None
         place = self._running.pop(number)
         self._ends.remove((place.end, number))
-        self._base.give_back(place.units & self._in_service, self._now, place.end)
+        width = self._sizes.pop(number, None)
+        if self._out or width is None:
+            self._base.give_back(place.units & self._in_service, self._now, place.end)
+        else:
+            self._base.give_back(place.units, self._now, place.end, width, sure=True)
 
     def is_end(self, time: float) -> bool:
         """Return whether ``time`` (s) is the latest end of a running job."""
@@ -194,7 +208,8 @@ class AccessPlan(Kept):
         for end, number in self._ends:
             if end > self._now:
                 break
-            self._taken.append(Place(self._now, held_until(end, self._now), self._running[number].units))
+            place = Place(self._now, held_until(end, self._now), self._running[number].units)
+            self._taken.append((place, self._sizes.get(number)))
         counted = [restriction.closure.units for restriction in restrictions if restriction.counts]
         if 1 + len(counted) + reservations > self._depth:
             self._loads = [0] * int(self._depth)
@@ -226,8 +241,8 @@ class AccessPlan(Kept):
         for (begin, end, units), open_to, _ in self._restrictions:
             if access not in open_to:
                 table.take(units, begin, end)
-        for place in self._taken:
-            table.take(place.units, place.begin, place.end)
+        for place, width in self._taken:
+            table.take(place.units, place.begin, place.end, width)
         return table
 
     def units_without(self, access: int, job: SchedulerJob, walltime: float, gone: Sequence[int]) -> int:
@@ -268,9 +283,9 @@ class AccessPlan(Kept):
         """
         return self._pick(job, self.steps(access), end_of(self._now, walltime), 0)
 
-    def _pick(self, job: SchedulerJob, steps: list[FreeStep], end: float, first: int) -> int:
+    def _pick(self, job: SchedulerJob, steps: list[FreeStep], end: float, last: int) -> int:
         lasting = [step for step in steps if step.end >= end]
-        return self._picker(job, lasting, first) if lasting and lasting[0].width >= job.size else 0
+        return self._picker(job, lasting, last) if lasting and lasting[0].width >= job.size else 0
 
     def reserve(self, access: int, job: SchedulerJob, walltime: float) -> Place | None:
         """Reserve units for a job for the earliest period in which it fits.
@@ -279,16 +294,27 @@ class AccessPlan(Kept):
         """
         place = self.find(access, job, walltime)
         if place is not None:
-            self.keep(place)
+            self._keep(place, job.size, access)
         return place
 
     def find(self, access: int, job: SchedulerJob, walltime: float) -> Place | None:
         """Return the earliest period in which a job fits, and its units; None if it never fits."""
+        asked = job, access, walltime
+        unchanged = self._repeats and not (self._restrictions or self._taken or self._loads)
+        if unchanged and self._found is not None and self._found[0] == asked:
+            place = self._found[1]
+            if place is None or place.begin > self._now:
+                return place
+        place = self._search(access, job, walltime)
+        self._found = (asked, place) if unchanged else None
+        return place
+
+    def _search(self, access: int, job: SchedulerJob, walltime: float) -> Place | None:
         table, usable = self._table(access), self._usable()
 
-        def choose(begin: float, units: int) -> int:
+        def choose(begin: float, units: int, width: int) -> int:
             # Prefer units that are busy now, to leave the free ones to backfilling.
-            return self._pick(job, table.steps(begin, units), end_of(begin, walltime), ~table.free_now)
+            return self._pick(job, table.steps(begin, (units, width)), end_of(begin, walltime), table.free_now)
 
         closures = () if usable == self._machine else (Closure(self._now, inf, ~usable),)
         fit = table.earliest(job.size, walltime, choose, closures=closures)
@@ -296,10 +322,17 @@ class AccessPlan(Kept):
 
     def keep(self, place: Place) -> None:
         """Keep the units of ``place`` free for its job, in its period, until the next `begin`."""
-        self._taken.append(place)
+        self._keep(place)
+
+    def _keep(self, place: Place, width: int | None = None, free_to: int = -1) -> None:
+        """Do the same as `keep`.
+
+        The place has ``width`` units, if known. They are free for jobs with the access ``free_to``, if given.
+        """
+        self._taken.append((place, width))
         self._steps = {}
-        for table in self._tables.values():
-            table.take(place.units, place.begin, place.end)
+        for access, table in self._tables.items():
+            table.take(place.units, place.begin, place.end, width, sure=access == free_to)
         self._load(place.units)
 
     def is_free(self, access: int, place: Place) -> bool:

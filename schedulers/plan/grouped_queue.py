@@ -158,7 +158,9 @@ class GroupedQueue(WaitingRows):
         for group, closed in enumerate(self._closed):
             mine = (groups == group).nonzero()[0]
             if len(mine):
-                steps = plan.slices.steps(self.view.now, ~closed)
+                free = plan.slices.free_now
+                free ^= free & closed
+                steps = plan.slices.steps(self.view.now, (free, free.bit_count()))
                 stairs = Staircase.until([step.end for step in steps], [step.width for step in steps])
                 enough[mine] = stairs.fits(self._sizes[rows[mine]], ends[mine])
         return rows[enough]

@@ -14,11 +14,11 @@ from pipistrelle.schedulers.policy.interfaces import Placement
 from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 #: picks units (a mask; 0: refused) for a job among the units of the first step, which are all free long enough. Later
-#: steps are subsets that are free longer. The last argument is a mask of preferred units.
+#: steps are subsets that are free longer. The last argument is a mask of units to use last.
 Picker = Callable[[SchedulerJob, Sequence[FreeStep], int], int]
 
 
-def by_number(job: SchedulerJob, steps: Sequence[FreeStep], first: int) -> int:
+def by_number(job: SchedulerJob, steps: Sequence[FreeStep], last: int) -> int:
     """Return a bit mask of the lowest free units, as many as the job needs.
 
     ``steps[0]`` has the units that are free until the job's end.
@@ -28,7 +28,7 @@ def by_number(job: SchedulerJob, steps: Sequence[FreeStep], first: int) -> int:
 
 def placed_by(placement: Placement, machine: Machine) -> Picker:
     """Return a function that picks units with a placement."""
-    return lambda job, steps, first: pick(placement, steps[0].units, job, machine)
+    return lambda job, steps, last: pick(placement, steps[0].units, job, machine)
 
 
 def with_nodes(picker: Picker, machine: Machine) -> Picker:
@@ -38,25 +38,25 @@ def with_nodes(picker: Picker, machine: Machine) -> Picker:
     """
     lowest_ids = LowestIds()
 
-    def picks(job: SchedulerJob, steps: Sequence[FreeStep], first: int) -> int:
-        return pick(lowest_ids, steps[0].units, job, machine) if job.by_nodes else picker(job, steps, first)
+    def picks(job: SchedulerJob, steps: Sequence[FreeStep], last: int) -> int:
+        return pick(lowest_ids, steps[0].units, job, machine) if job.by_nodes else picker(job, steps, last)
 
     return picks
 
 
-def last_available(job: SchedulerJob, steps: Sequence[FreeStep], first: int) -> int:
+def last_available(job: SchedulerJob, steps: Sequence[FreeStep], last: int) -> int:
     """Pick the units that stay free for the shortest time after the job's end.
 
-    Among equal units, those in ``first`` are preferred.
+    Among equal units, those in ``last`` are used last.
     """
     picked, missing = 0, job.size
     for at, step in enumerate(steps):
         group, width = step.units, step.width
         if at + 1 < len(steps):  # without the units that stay free longer
             group, width = group ^ steps[at + 1].units, width - steps[at + 1].width
-        preferred = group & first
-        count = preferred.bit_count() if preferred else 0
-        for some, number in ((preferred, count), (group ^ preferred, width - count)):
+        others = group & last
+        count = others.bit_count() if others else 0
+        for some, number in ((group ^ others, width - count), (others, count)):
             if number == missing:
                 return picked | some
             if number > missing:

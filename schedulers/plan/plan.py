@@ -135,7 +135,7 @@ class Plan(Kept):
         Return None if the job fits nowhere. ``old`` is the job's current reservation; later times are not searched.
         """
 
-        def choose(begin: float, units: int) -> int:
+        def choose(begin: float, units: int, width: int) -> int:
             return pick(self._placement, units, job, self._view.machine)
 
         closures = self.closures(job)

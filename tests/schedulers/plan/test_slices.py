@@ -1,6 +1,8 @@
 """Time slices and masks of units, against sets that are looked through one by one."""
 
+from itertools import accumulate
 from math import inf, nextafter
+from operator import and_
 
 import pytest
 from hypothesis import given, settings
@@ -30,6 +32,15 @@ def test_the_lowest_units(units: set[int], count: int) -> None:
     count = min(count, len(units))
 
     assert list(units_of(lowest(mask_of(NodeSet.of(units)), count))) == sorted(units)[:count]
+
+
+@given(st.lists(st.integers(1, 90), min_size=1, max_size=60))
+def test_a_mask_of_many_intervals_is_their_set(bounds: list[int]) -> None:
+    """Above some number of intervals, all are found at once."""
+    edges = [0, *accumulate(bounds)]
+    nodes = NodeSet(zip(edges[::2], (edge - 1 for edge in edges[1::2]), strict=False))
+
+    assert units_of(mask_of(nodes)) == nodes
 
 
 def test_a_job_always_lasts() -> None:
@@ -145,6 +156,52 @@ def test_closures_keep_a_job_out(jobs: list[tuple[int, float, list[Closure], int
             if fit.begin >= held.now:
                 again = slices.earliest(size, walltime, own=place[0], own_begin=fit.begin, closures=closed)
                 assert again == fit
+
+
+#: times at which something may begin or end
+GRID = [float(time) for time in range(13)]
+changes = st.lists(
+    st.tuples(
+        st.sampled_from(["take", "give back", "advance"]),
+        st.integers(1, (1 << UNITS) - 1),
+        st.sampled_from(GRID),
+        st.sampled_from([*GRID, inf]),
+        st.booleans(),
+    ),
+    max_size=20,
+)
+
+
+@settings(max_examples=300)
+@given(st.integers(0, (1 << UNITS) - 1), changes)
+def test_units_are_taken_and_freed_one_by_one(free: int, changes: list[tuple[str, int, float, float, bool]]) -> None:
+    """Taking taken units and freeing free units has no effect; the caller may know the units' state and number."""
+    slices, masks, now = TimeSlices(0.0, free), dict.fromkeys(GRID, free), 0.0
+    for what, some, begin, end, sure in changes:
+        units = some
+        if what == "advance":
+            now = max(now, begin)
+            slices.advance(now)
+        else:
+            within = [time for time in GRID if max(begin, now) <= time < end]
+            for time in within if sure else []:
+                units &= masks[time] if what == "take" else ~masks[time]
+            width = units.bit_count()
+            if what == "take":
+                slices.take(units, begin, end, width, sure=sure)
+            else:
+                slices.give_back(units, begin, end, width, sure=sure)
+            for time in within:
+                masks[time] = masks[time] & ~units if what == "take" else masks[time] | units
+        left = [time for time in GRID if time >= now]
+        steps = slices.steps(now)
+        lasting = [next((step for step in steps if step.end > time), None) for time in left]
+        through = accumulate((masks[time] for time in left), and_)
+        assert [0 if step is None else step.units for step in lasting] == list(through)
+        assert all(step.width == step.units.bit_count() for step in steps)
+        for size in range(1, UNITS + 1):
+            fits = next((Fit(time, masks[time]) for time in left if masks[time].bit_count() >= size), None)
+            assert slices.earliest(size, 0.5) == fits
 
 
 def test_slices_are_joined_again() -> None:
