@@ -13,6 +13,7 @@ from pipistrelle.schedulers.backfill.easy import start_in_order
 from pipistrelle.schedulers.backfill.waking import NOTHING_TO_PLAN
 from pipistrelle.schedulers.placement.lowest import takes_lowest
 from pipistrelle.schedulers.plan import gaps
+from pipistrelle.schedulers.plan.machine_code import is_cached
 from pipistrelle.schedulers.plan.plan import Plan
 from pipistrelle.schedulers.plan.reservations import Reservations
 from pipistrelle.schedulers.plan.slices import Place
@@ -23,6 +24,8 @@ from pipistrelle.schedulers.sharing.plan.conservative import ConservativeOnNodes
 
 #: From this many job placements on, the compiled loops are used. Compiling takes some seconds.
 MANY_LOOKS: Final = 10_000
+#: the same if an earlier run compiled the loops
+SOME_LOOKS: Final = 1_000
 
 
 @cache
@@ -36,6 +39,12 @@ def _compiled() -> ModuleType:
     except ImportError:
         return gaps
     return compiled
+
+
+@cache
+def _is_ready() -> bool:
+    """Return whether the loops need not be compiled first."""
+    return is_cached(_compiled().place_all)
 
 
 class Conservative:
@@ -96,7 +105,8 @@ class Conservative:
             anew = True
         else:
             anew = view.released
-        if type(plan) is Reservations and self._looks >= MANY_LOOKS:
+        looks = self._looks
+        if type(plan) is Reservations and (looks >= MANY_LOOKS or (looks >= SOME_LOOKS and _is_ready())):
             plan.form = _compiled()
         plan.schedule(anew=anew)
         if type(plan) is Reservations:

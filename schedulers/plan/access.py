@@ -156,8 +156,8 @@ class AccessPlan(Kept):
         self._found = None
         self._in_service = self._machine & ~mask_of(self._out)
         self._base = TimeSlices(self._now, self._in_service)
-        for place in self._running.values():
-            self._base.take(place.units, self._now, place.end)
+        for number, place in self._running.items():
+            self._base.take(place.units, self._now, place.end, self._sizes.get(number))
 
     def end(self, number: int) -> float:
         """Return the latest end (s) of a running job, given its number."""
@@ -178,10 +178,11 @@ class AccessPlan(Kept):
         place = self._running.pop(number)
         self._ends.remove((place.end, number))
         width = self._sizes.pop(number, None)
-        if self._out or width is None:
-            self._base.give_back(place.units & self._in_service, self._now, place.end)
+        units = place.units & self._in_service if self._out else place.units
+        if width is None or units != place.units:
+            self._base.give_back(units, self._now, place.end)
         else:
-            self._base.give_back(place.units, self._now, place.end, width, sure=True)
+            self._base.give_back(units, self._now, place.end, width, sure=True)
 
     def is_end(self, time: float) -> bool:
         """Return whether ``time`` (s) is the latest end of a running job."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from math import inf
 from random import Random
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from pipistrelle.schedulers.backfill import conservative
 from pipistrelle.schedulers.backfill.conservative import Conservative
 from pipistrelle.schedulers.catalogue.parts import make_order, make_placement
 from pipistrelle.schedulers.composed import ComposedPolicy
-from pipistrelle.schedulers.plan import reservations
+from pipistrelle.schedulers.plan import gaps, reservations
 from pipistrelle.schedulers.plan.plan import Plan
 from pipistrelle.schedulers.plan.slices import Place
 from pipistrelle.schedulers.policy.interfaces import Placement, Stateless
@@ -142,6 +143,7 @@ def done(way: str) -> Iterator[None]:
     """Have reservations made in one of these ways, with so little room to spare that it has to grow again and again."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(conservative, "MANY_LOOKS", WAYS[way])
+        patch.setattr(conservative, "SOME_LOOKS", WAYS[way])
         patch.setattr(reservations, "_ROOM", 4)
         yield
 
@@ -219,6 +221,23 @@ def test_it_decides_so_in_compiled_loops(
         found = decisions(Answers(Conservative, order, "lowest", handovers), *told)
 
     assert found == decisions(Answers(ToTheLetter, order, "lowest"), *told)
+
+
+@pytest.mark.parametrize("ready", [True, False])
+def test_loops_that_were_compiled_before_are_used_early(monkeypatch: pytest.MonkeyPatch, ready: bool) -> None:
+    """Until a run has many placements, compiling the loops would take longer than plain Python."""
+    used: list[bool] = []
+
+    def compiled() -> ModuleType:
+        used.append(True)
+        return gaps
+
+    monkeypatch.setattr(conservative, "SOME_LOOKS", 1)
+    monkeypatch.setattr(conservative, "_is_ready", lambda: ready)
+    monkeypatch.setattr(conservative, "_compiled", compiled)
+    decisions(Answers(Conservative, "fcfs", "lowest"), 1, [(0.0, 1, 2.0, 2.0)] * 4)
+
+    assert any(used) is ready
 
 
 class Fickle(ComposedPolicy):
