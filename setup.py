@@ -17,8 +17,13 @@ ROOT = Path(__file__).resolve().parent
 VIEW = Path("build", "compiled")
 COMPILED = (
     "protocol/base/state.py",
+    "protocol/session.py",
     "protocol/units/free.py",
+    "protocol/zmtp.py",
     "schedulers/backfill/easy.py",
+    "schedulers/backfill/waking.py",
+    "schedulers/composed.py",
+    "schedulers/orders/fixed.py",
     "schedulers/placement/lowest.py",
     "schedulers/policy/ends_and_shadow.py",
     "schedulers/policy/jobs.py",
@@ -28,6 +33,8 @@ COMPILED = (
     "schedulers/waiting/by_size.py",
     "schedulers/waiting/moving.py",
     "schedulers/waiting/ranked.py",
+    "schedulers/wire/native.py",
+    "schedulers/wire/zmtp.py",
     "server/engine/agenda.py",
     "server/engine/arrivals.py",
     "server/engine/clockwork.py",
@@ -39,7 +46,10 @@ COMPILED = (
     "server/outputs/recorder.py",
     "server/setup/workload_jobs.py",
     "server/simulation/loop.py",
+    "server/transport/connection.py",
     "server/transport/in_process.py",
+    "server/transport/native.py",
+    "server/transport/peer.py",
 )
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 #: build requirements besides setuptools: the compiler, and the packages whose types it reads

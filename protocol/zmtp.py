@@ -9,7 +9,9 @@ from typing import Final, NamedTuple
 
 #: signature, version 3.0, mechanism NULL, as-server 0, filler
 GREETING: Final = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
-_MECHANISM: Final = slice(12, 32)
+#: begin and end of the mechanism's name in the greeting
+_MECHANISM: Final = 12
+_AS_SERVER: Final = 32
 #: offsets in the greeting: the signature's last byte (its lowest bit is set since ZMTP 2), and the version
 _LATER_AT: Final = 9
 _VERSION_AT: Final = 10
@@ -204,8 +206,9 @@ class ZmtpStream:
                 raise ZmtpError(_STRANGE)
             if len(said) < len(GREETING):
                 return False
-            if said[_MECHANISM] != GREETING[_MECHANISM]:
-                encrypted = said[_MECHANISM].startswith(b"CURVE")
+            mechanism = said[_MECHANISM:_AS_SERVER]
+            if mechanism != GREETING[_MECHANISM:_AS_SERVER]:
+                encrypted = mechanism.startswith(b"CURVE")
                 raise ZmtpError("wants an encrypted connection (--curve)" if encrypted else _STRANGE)
             del said[: len(GREETING)]
             self._greeted = True

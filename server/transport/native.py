@@ -7,7 +7,7 @@ threads, which is most of the cost of a round trip (docs/explanation/design.md, 
 import contextlib
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -59,7 +59,15 @@ class NativeTransport(Peer[ServerSession]):
     """
 
     def __init__(
-        self, endpoint: str, *, allow_remote: bool = False, keys: ListenerKeys | None = None, **waits: Any
+        self,
+        endpoint: str,
+        *,
+        hello_timeout: float,
+        decision_timeout: float,
+        fate: Callable[[float], SchedulerFailed | None] = lambda patience: None,
+        interrupted: Callable[[], bool] = lambda: False,
+        allow_remote: bool = False,
+        keys: ListenerKeys | None = None,
     ) -> None:
         endpoint = check_endpoint(endpoint, allow_remote=allow_remote)
         if endpoint.startswith("ipc://"):  # schedulers may be started in other folders
@@ -69,7 +77,14 @@ class NativeTransport(Peer[ServerSession]):
         self._encrypted = keys is not None
         #: {feature: why the run needs it}: a scheduler without one of these features is refused
         self.needed: Mapping[Feature, str] = {}
-        super().__init__(self._listener.endpoint, ServerSession(), **waits)
+        super().__init__(
+            self._listener.endpoint,
+            ServerSession(),
+            hello_timeout=hello_timeout,
+            decision_timeout=decision_timeout,
+            fate=fate,
+            interrupted=interrupted,
+        )
         #: the scheduler's connection; None before its HELLO and after the last message to it
         self._connection: AcceptedConnection | None = None
         #: parts before the frame in the scheduler's messages

@@ -266,6 +266,7 @@ def test_peer_that_does_not_read_times_out(served):
     assert scheduler.listen() is None  # not the half of it
 
 
+@pytest.mark.skipif(not str(native.__file__).endswith(".py"), reason="a compiled module has fixed constants")
 def test_an_interrupt_strikes_while_a_notice_leaves(served, beside, monkeypatch):
     """A peer that does not read is not waited for; the notice is complete in the end, and the last one follows."""
     monkeypatch.setattr(native, "GRACE_S", 600.0)  # the machine may be slow
