@@ -214,6 +214,27 @@ def test_a_later_file_adds_to_an_earlier_one(tmp_path):
     assert [job.limit for job in turned.jobs if job.holds] == [1800.0]
 
 
+def test_long_tables_begin_with_a_date(tmp_path):
+    """The output of ``squeue -l`` and ``sinfo -N -l``, as Slurm 22.05.8 printed it; scontrol may show nothing."""
+    head = "Mon Jan 05 08:00:00 2026\n"
+    jobs = (
+        "             JOBID PARTITION     NAME     USER    STATE       TIME TIME_LIMI  NODES NODELIST(REASON)\n"
+        "                 4     batch        4      ada  PENDING       0:00     10:00      4 (Priority)\n"
+    )
+    nodes = "NODELIST   NODES PARTITION       STATE CPUS\nn1             1    batch*   allocated 4\n"
+    state = read(tmp_path, head + jobs, head + nodes, "No reservations in the system\n", "No jobs in the system\n")
+    assert state.now == NOW
+    assert [(job.number, job.limit, job.reason) for job in state.jobs] == [(4, 600.0, "Priority")]
+    assert not state.faults
+    assert list(state.nodes) == ["n1"]
+
+
+def test_time_left_says_when_the_table_was_printed(tmp_path):
+    """A running job with its start, limit and time left is enough."""
+    text = "JOBID|PARTITION|STATE|TIME_LIMIT|TIME_LEFT|START_TIME\n7|batch|RUNNING|20:00|18:40|2026-01-05T07:58:40\n"
+    assert read(tmp_path, text).now == NOW
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [("hello\n", "neither a record nor a header"), ("{", "not valid JSON"), ('{"a": 1}', "has no jobs")],

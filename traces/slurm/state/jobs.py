@@ -123,9 +123,11 @@ def job_of(texts: JobTexts, *, ranged: bool) -> LiveJob:
     job.accrued, job.start = texts.time("accrue"), texts.time("start")
     job.used = texts.seconds("used_seconds", 1.0) if texts.text("used_seconds") else texts.seconds("used")
     job.limit = texts.seconds("limit")
-    left = texts.seconds("left") if job.limit is None and texts.text("left") else None
-    if left is not None and job.used is not None:
+    left = texts.seconds("left") if texts.text("left") else None
+    if left is not None and job.limit is None and job.used is not None:
         job.limit = left + job.used
+    if left is not None and job.used is None and job.limit is not None:
+        job.used = max(0.0, job.limit - left)
     job.node_list = texts.text("node_list")
     both = texts.text("nodes_or_reason")
     if both.startswith("("):

@@ -28,6 +28,7 @@ SQUEUE: Final = {
     "ACCRUE_TIME": "accrue",
     "START_TIME": "start",
     "TIME": "used",
+    "TIME_LIMI": "limit",  # of squeue -l
     "TIME_LIMIT": "limit",
     "TIME_LEFT": "left",
     "NODES": "nodes",

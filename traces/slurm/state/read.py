@@ -26,6 +26,11 @@ from pipistrelle.traces.slurm.state.tables import LiveRow, rows_of
 LARGEST_JSON: Final = 512 << 20
 #: a line before the table with the time at which it was made
 _MADE: Final = re.compile(r"#?\s*(\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d)?\S*)\s*")
+#: the first line of ``squeue -l`` and ``sinfo -l``
+_LONG_MADE: Final = re.compile(r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) +(\d\d?) (\d\d:\d\d:\d\d) (\d{4})\s*")
+_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+#: what scontrol prints if there are no jobs, nodes or reservations
+_NOTHING: Final = re.compile(r"No (?:jobs|nodes|reservations) in the system\s*")
 _WHAT: Final = "output of squeue, scontrol, sinfo, sshare or sacct"
 _COMMANDS: Final = "output of squeue, scontrol show, sinfo, sshare -l or sacct -P"
 _NODE_COLUMNS: Final = frozenset({"NODELIST", "HOSTNAMES"})
@@ -52,6 +57,16 @@ def read_state(files: Sequence[PathText], timezone: str | None = None) -> Cluste
     return reading.result()
 
 
+def _date_of(line: str) -> str:
+    """Return the date of a line that has nothing else, in ISO form; "" if the line is another one."""
+    if (found := _MADE.fullmatch(line)) is not None:
+        return found[1]
+    found = _LONG_MADE.fullmatch(line)
+    if found is None or found[1] not in _MONTHS:
+        return ""
+    return f"{found[4]}-{_MONTHS.index(found[1]) + 1:02}-{int(found[2]):02}T{found[3]}"
+
+
 class _Reading:
     """The state collected from the files read so far."""
 
@@ -74,9 +89,11 @@ class _Reading:
             return
         lines = numbered_lines(stream, where)
         for place, line in lines:
-            found = _MADE.fullmatch(line)
-            if found is not None and (made := self._clock.iso(found[1])) is not None:
+            made = self._clock.iso(_date_of(line))
+            if made is not None:
                 self._moments.append(made)
+            elif _NOTHING.fullmatch(line):
+                return
             elif is_record(line):
                 self._rows(_named(records_of(chain([(place, line)], lines))))
                 return
