@@ -126,7 +126,7 @@ class ConsTres:
     def may_fit(self, asked: NodesAsked, usable: int) -> bool:
         """Return whether a job might fit now on some of the nodes.
 
-        It might fit if the nodes together have enough free CPUs and memory.
+        It might fit if as many nodes as the job may use have enough free CPUs and memory.
         """
         usable &= asked.nodes
         known = self._fits_of(asked, usable)
@@ -135,7 +135,8 @@ class ConsTres:
             if known.may:
                 free = Free(self.machine, self.shared)
                 able = free.usable(asked, known.at, memory_counts=self.memory_counts, by_core=self.by_core)
-                known.may = len(able.at) >= asked.min_nodes and int(np.add.reduce(able.cpus)) >= asked.cpus
+                most = len(able.at) if asked.required or asked.counts else asked.max_nodes
+                known.may = len(able.at) >= asked.min_nodes and largest(able.cpus, most) >= asked.cpus
         return known.may
 
     def is_plain(self, asked: NodesAsked) -> bool:
@@ -278,10 +279,7 @@ class ConsTres:
 
         With switches, an expected start may use more nodes.
         """
-        most = asked.max_nodes
-        if not asked.required and 0 < most < len(nodes.at) and self.tree is None:
-            return int(np.add.reduce(np.partition(nodes.cpus, -most)[-most:]))
-        return int(np.add.reduce(nodes.cpus))
+        return largest(nodes.cpus, len(nodes.at) if asked.required or self.tree is not None else asked.max_nodes)
 
     def _end_of(self, job: SlurmJob, now: int) -> int:
         if job.limit_end > now:
@@ -498,6 +496,15 @@ class _Ahead:
         return selector.fit(self.asked, usable, self.free, at=self.at, prefer_busy=selector.busy_nodes)
 
 
+def largest(cpus: NDArray[np.int64], most: int) -> int:
+    """Return the sum of the ``most`` largest of the CPUs of nodes; ``most`` <= 0 stands for all."""
+    if most == 1 and len(cpus):
+        return int(np.maximum.reduce(cpus))
+    if 0 < most < len(cpus):
+        cpus = np.partition(cpus, -most)[-most:]
+    return int(np.add.reduce(cpus))
+
+
 def whole_tasks(asked: NodesAsked, got: dict[int, int], able: Able) -> dict[int, int]:
     """Divide a job's tasks among the nodes of ``got``; return {node: CPUs}.
 
@@ -580,9 +587,9 @@ class _Filling:
         If the request needs only one more node and single nodes suffice, take the one with the fewest usable CPUs.
         """
         nodes = run.nodes
+        new = self.got.keys().isdisjoint(nodes.at.tolist())
         if self.nodes <= 1:
             fitting = nodes.cpus >= self.need
-            new = self.got.keys().isdisjoint(nodes.at.tolist())
             if not new:
                 fitting &= ~np.isin(nodes.at, list(self.got))
             if fitting.any():
@@ -592,11 +599,32 @@ class _Filling:
                 return
             if new and not self.whole and self._take_all(nodes):
                 return
-        for at, cpus in nodes.pairs():
+        begin = self._take_first(nodes) if new else 0
+        for at, cpus in nodes.pairs()[begin:]:
             if self.most == 0 or self.done:
                 break
             if at not in self.got and not (self.most == 1 and cpus < self.need):
                 self.take(at, cpus)
+
+    def _take_first(self, nodes: Able) -> int:
+        """Take all usable CPUs of the first nodes, as far as more are needed; return the number of these nodes.
+
+        The caller ensures that none of the nodes is taken yet.
+        """
+        count = min(len(nodes.at), self.nodes - 1, self.most - 1)
+        if self.whole or count <= 1:
+            return 0
+        cpus = nodes.cpus[:count]
+        # One CPU of the request is left for each later node.
+        enough = cpus.cumsum() > self.need - self.nodes + np.arange(1, count + 1)
+        if enough.any():
+            count = int(enough.argmax())
+        used = cpus[:count].tolist()
+        self.got.update(zip(nodes.at[:count].tolist(), used, strict=True))
+        self.need -= sum(used)
+        self.nodes -= count
+        self.most -= count
+        return count
 
     def _take_all(self, nodes: Able) -> bool:
         """Take all usable CPUs of the nodes in turn, until the request is met.

@@ -15,6 +15,8 @@ from pipistrelle.schedulers.slurm.cluster.features import parse_constraint
 from pipistrelle.schedulers.slurm.config.machine import NodeSettings, SwitchSettings
 from pipistrelle.schedulers.slurm.config.parameters import SelectSettings
 from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
+from pipistrelle.schedulers.slurm.nodes.asked import NodesAsked
+from pipistrelle.schedulers.slurm.nodes.cons_tres import fill
 from pipistrelle.schedulers.slurm.nodes.runs import Able, EqualRuns, Runs, WeightedRuns, make_runs, pick_equal
 from pipistrelle.schedulers.slurm.passes.main_pass import main_pass
 
@@ -260,6 +262,42 @@ def test_space_skips_times_as_if_each_was_tried(
     while (later := space.open_between(start, limit, nodes)[1]) and later < time:
         start = later
     assert space.skip(0, limit, nodes, time) == start
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=12), st.integers(1, 8), st.integers(0, 4), st.integers(1, 40))
+def test_a_run_is_filled_as_if_node_by_node(cpus: list[int], least: int, more: int, need: int) -> None:
+    """The first nodes are taken at once; the result is that of the rule for one node after the other."""
+    asked = NodesAsked(nodes=0, min_nodes=least, want_nodes=least, max_nodes=least + more, cpus=need)
+    nodes = Able(np.arange(len(cpus)), np.array(cpus))
+    run = EqualRuns(nodes).take_best(least, need)
+    assert run is not None
+    filled = fill(Runs([run]), asked, least, max(cpus))
+    got: dict[int, int] = {}
+    for at, usable in enumerate(cpus):
+        left, missing = least - len(got), need - sum(got.values())
+        if len(got) == least + more or (left <= 0 and missing <= 0):
+            break
+        if at == 0 and least == 1 and max(cpus) >= need:  # the best fit
+            got[min(range(len(cpus)), key=lambda one: (cpus[one] < need, cpus[one]))] = need
+            break
+        if len(got) < least + more - 1 or usable >= missing:
+            got[at] = min(usable, max(1, missing - max(left - 1, 0)))
+    complete = len(got) >= least and sum(got.values()) >= need
+    assert filled == (got if complete else None)
+
+
+@given(st.lists(st.tuples(st.integers(1, 8), st.integers(1, 3)), max_size=6), st.integers(1, 16), st.integers(1, 4))
+def test_a_job_that_fits_on_some_nodes_may_fit(running: list[tuple[int, int]], tasks: int, nodes: int) -> None:
+    """If `may_fit` says no, the job fits on no set of the nodes."""
+    queue = Queue(shared(4))
+    for count, wide in running:
+        queue.add(tasks=count, nodes=min(count, wide))
+        main_pass(queue.controller, 1, full=True)
+    controller = queue.controller
+    job = queue.add(tasks=tasks, nodes=min(nodes, tasks), time_limit=60.0)
+    for way in controller.requests.asked(job, controller.machine.partitions[0]):
+        fits = any(controller.selector.now(way, some) is not None for some in range(1, 16))
+        assert controller.selector.may_fit(way, 15) or not fits
 
 
 @given(
