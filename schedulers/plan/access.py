@@ -192,11 +192,18 @@ class AccessPlan(Kept):
     def follow(self, now: float, unavailable: NodeSet) -> None:
         """Advance the plan to ``now`` (s); ``unavailable`` units are out of service."""
         self._now = now
-        if unavailable != self._out:
-            self._out = unavailable
+        self._base.advance(now)
+        if unavailable == self._out:
+            return
+        lost, back = mask_of(unavailable - self._out), mask_of(self._out - unavailable)
+        self._out = unavailable
+        if any(place.units & (lost | back) for place in self._running.values()):
             self._rebuild()
         else:
-            self._base.advance(now)
+            self._found = None
+            self._in_service ^= lost | back
+            self._base.take(lost, now, inf)
+            self._base.give_back(back, now, inf)
 
     def begin(self, restrictions: Sequence[Restriction], reservations: int) -> None:
         """Begin a decision, in which units are closed to some jobs as in ``restrictions``.

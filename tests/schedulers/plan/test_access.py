@@ -6,6 +6,7 @@ from math import inf
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from pipistrelle.protocol.base.state import from_json, to_json
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.schedulers.plan.access import AccessPlan, Restriction
 from pipistrelle.schedulers.plan.pickers import last_available
@@ -30,8 +31,10 @@ decisions: st.SearchStrategy[list[Decision]] = st.lists(
 )
 
 
-def places(jobs: list[SchedulerJob], decided: list[Decision], *, repeats: bool) -> list[Place | None]:
-    """Return all places that a plan finds."""
+def places(
+    jobs: list[SchedulerJob], decided: list[Decision], *, repeats: bool = False, restored: bool = False
+) -> list[Place | None]:
+    """Return all places that a plan finds; if it is ``restored``, by a plan made anew for each decision."""
     plan, now = AccessPlan(UNITS, 0.0, last_available, repeats=repeats), 0.0
     found: list[Place | None] = []
     runs: dict[int, SchedulerJob] = {}
@@ -42,6 +45,9 @@ def places(jobs: list[SchedulerJob], decided: list[Decision], *, repeats: bool) 
             del runs[ended]
             plan.ended(ended)
         plan.follow(now, NodeSet.EMPTY if out is None else NodeSet.of([out]))
+        if restored:
+            state, plan = plan.state(), AccessPlan(UNITS, 0.0, last_available)
+            plan.restore(from_json(to_json(state)))
         plan.begin([] if closure is None else [Restriction(closure, frozenset())], 9)
         if reserves not in runs:
             found.append(plan.reserve(0, jobs[reserves], jobs[reserves].walltime))
@@ -69,12 +75,14 @@ MOVED = [
     decided=decisions,
 )
 @example(sizes=[(4, 1.0), (2, 8.0), (4, 8.0), (1, 1.0), (1, 1.0), (1, 1.0)], decided=MOVED)
-def test_remembered_places_are_those_of_a_new_search(
+def test_places_are_those_of_a_new_search(
     waiting_job: Callable[..., SchedulerJob],
     sizes: list[tuple[int, float]],
     decided: list[Decision],
 ) -> None:
-    """While no job starts or ends and no unit leaves, the same job keeps its place."""
+    """Whether a place is remembered, and whether units left and returned before, changes nothing."""
     jobs = [waiting_job(number, size=size, walltime=walltime) for number, (size, walltime) in enumerate(sizes)]
 
-    assert places(jobs, decided, repeats=True) == places(jobs, decided, repeats=False)
+    found = places(jobs, decided)
+    assert places(jobs, decided, repeats=True) == found
+    assert places(jobs, decided, restored=True) == found
