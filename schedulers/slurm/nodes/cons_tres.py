@@ -320,8 +320,8 @@ class ConsTres:
     def _choose(self, asked: NodesAsked, nodes: Able, free: Free) -> dict[int, int] | None:
         """Return {node: CPUs} for a job.
 
-        If the job does not fit, try again without the nodes with the fewest CPUs. Return {} if it fits, but below too
-        many leaf switches.
+        If the job does not fit, try again without the nodes with the fewest CPUs. If too few nodes would then be left,
+        the last of these stay. Return {} if the job fits, but below too many leaf switches.
         """
         if asked.counts:
             return self._with_counts(asked, nodes.pairs())
@@ -333,8 +333,10 @@ class ConsTres:
         if got is not None:
             return got
         for cut in np.unique(nodes.cpus)[:-1]:
-            nodes = nodes.where(nodes.cpus > cut)
-            if len(nodes.at) < asked.min_nodes or int(np.add.reduce(nodes.cpus)) < asked.cpus:
+            kept = nodes.cpus > cut
+            kept[np.flatnonzero(~kept)[len(nodes.at) - asked.min_nodes :]] = True
+            nodes = nodes.where(kept)
+            if kept.all() or int(np.add.reduce(nodes.cpus)) < asked.cpus:
                 return None
             got = self._once(asked, nodes, free)
             if got is not None:

@@ -92,6 +92,8 @@ class Controller:
         self.gated = False
         #: (``changed``, the last queue), if the queue stays the same until the next change
         self.queue: tuple[int, list[Any]] | None = None
+        if config.accounting_storage and not self.basic:
+            self._share_out()  # as slurmctld does at its start, before the first period
 
     def _selector(self) -> Selector:
         select = self.config.select
@@ -448,8 +450,7 @@ class Controller:
         self.usage.settle(now)
         if self.basic:
             return
-        if self.accounts.users and not self._classic:
-            self.fair_tree.update()
+        self._share_out()
         for job in self.pending.values():
             if job.priority:
                 self.multifactor.set_priority(job, now)
@@ -459,6 +460,11 @@ class Controller:
     def _classic(self) -> bool:
         """Whether fairshare factors follow the classic formula instead of Fair Tree."""
         return not self.basic and bool(self.config.priority.flags & {"NO_FAIR_TREE", "DEPTH_OBLIVIOUS"})
+
+    def _share_out(self) -> None:
+        """Compute the factors of Fair Tree from the usage; classic factors are computed when they are needed."""
+        if self.accounts.users and not self._classic:
+            self.fair_tree.update()
 
     def _part_qos_of(self, job: SlurmJob) -> int:
         """Return the position of the QOS of a job's partition; -1: none."""

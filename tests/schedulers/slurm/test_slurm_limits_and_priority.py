@@ -427,6 +427,14 @@ def test_used_up_minutes_kill_running_jobs(safe: bool, state: str) -> None:
     assert jobs[1].state == state
 
 
+@pytest.mark.parametrize("flags", [frozenset[str](), frozenset({"NO_FAIR_TREE"})])
+def test_jobs_before_the_first_recalculation_have_their_full_fair_share(flags: frozenset[str]) -> None:
+    """Slurm computes the factors at its start, too, and nobody has any usage then."""
+    weighed = PrioritySettings(type="priority/multifactor", weight_fairshare=3000, flags=flags)
+    queue = Queue(replace(limited(), priority=weighed))
+    assert queue.add(1, account="bio").priority == 3000
+
+
 def test_usage_counts_for_the_partitions_qos() -> None:
     """GrpWall of the QOS of the partition holds the next job, whatever its own QOS."""
     config = limited((QosSettings(name="normal"), QosSettings(name="of-part", grp_wall=60.0)))

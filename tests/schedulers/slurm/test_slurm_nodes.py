@@ -176,6 +176,16 @@ def test_least_loaded_nodes_are_those_of_the_lowest_weight_with_the_most_idle_cp
     assert {at: cpus for at, (cpus, _, _) in queue.controller.by_number[4][0].alloc.items()} == {0: 1, 1: 1, 2: 4}
 
 
+def test_as_many_nodes_with_few_cpus_stay_as_the_job_needs_nodes() -> None:
+    """3 nodes and 6 CPUs of 1, 1, 3 and 3 idle ones: slurmctld 22.05.8 leaves out only the first node."""
+    queue = Queue(shared(4))
+    for node, held in (("n01", 3), ("n02", 3), ("n03", 1), ("n04", 1)):
+        queue.add(tasks=1, cpus_per_task=held, required=(node,))
+    queue.add(nodes=3, tasks=6)
+    main_pass(queue.controller, 1, full=True)
+    assert nodes_of(queue, 5) == ["n02", "n03", "n04"]
+
+
 def test_oversubscribed_partition_lets_jobs_share_cpus() -> None:
     """With OverSubscribe=FORCE:2 two jobs may hold each CPU, and free CPUs are used first."""
     config = shared(1)
