@@ -298,10 +298,10 @@ class Daemon:
         self._actions.started += result.started
         if self.keep:
             self._actions.passes.append(("main-full" if full else "main", result))
-        if result.started or result.tested or result.seen or controller.gated:
+        if result.started or result.seen or controller.gated:
             self.touch(now)
         finds_again = not (self.complete or result.started or result.note or controller.gated) and self._timeless
-        self._quiet = (controller.changed, bool(result.tested or result.seen)) if finds_again else None
+        self._quiet = (controller.changed, result.seen) if finds_again else None
 
     @property
     def _timeless(self) -> bool:

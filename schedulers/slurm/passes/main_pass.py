@@ -20,7 +20,8 @@ class PassResult(Struct):
         preempted: (victim, job that needs its nodes).
         tested: records tested, in order.
         note: why the pass ended early; "" if it did not.
-        seen: whether the pass skipped jobs of closed partitions.
+        seen: whether the pass wrote into any job that stays queued. It does not write into a job that a limit holds as
+            before.
     """
 
     started: list[SlurmJob]
@@ -122,9 +123,11 @@ class _Pass:
         If a task of an array has started, return the array's record, for the next task; otherwise return None.
         """
         self.result.tested.append(job)
+        before = job.reason
         one = self.controller.machine.partitions[part]
         if (self.usable & one.mask).bit_count() < job.min_nodes:
             job.reason = "Resources"
+            self.result.seen = True
             self._close(part)
             return None
         placed = place(self.controller, job, part, self.usable, self.now)
@@ -134,6 +137,8 @@ class _Pass:
             running = self.controller.start(job, placed.alloc, self.now)
             self.result.started.append(running)
             return job if running is not job else None
+        if placed.code != HELD or job.reason != before:
+            self.result.seen = True
         if placed.victims and self.preempt is not None:
             self.result.preempted += preempt_for(self.controller, job, placed.victims, self.preempt, self.now)
         if placed.code == BUSY:

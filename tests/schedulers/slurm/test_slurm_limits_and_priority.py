@@ -427,12 +427,21 @@ def test_used_up_minutes_kill_running_jobs(safe: bool, state: str) -> None:
     assert jobs[1].state == state
 
 
-@pytest.mark.parametrize("flags", [frozenset[str](), frozenset({"NO_FAIR_TREE"})])
-def test_jobs_before_the_first_recalculation_have_their_full_fair_share(flags: frozenset[str]) -> None:
+def test_jobs_before_the_first_recalculation_have_their_full_fair_share() -> None:
     """Slurm computes the factors at its start, too, and nobody has any usage then."""
-    weighed = PrioritySettings(type="priority/multifactor", weight_fairshare=3000, flags=flags)
+    weighed = PrioritySettings(type="priority/multifactor", weight_fairshare=3000)
     queue = Queue(replace(limited(), priority=weighed))
     assert queue.add(1, account="bio").priority == 3000
+
+
+def test_backfill_does_not_run_because_a_limit_holds_a_job_as_before() -> None:
+    """A pass of the main loop that finds the same limit again changes no job, as in recordings of slurmctld."""
+    queue = Queue(limited(account={"grp_tres": {"cpu": 4.0}}))
+    for _ in range(2):
+        queue.add(nodes=1, account="bio")
+    assert main_pass(queue.controller, 1, full=True).seen
+    again = main_pass(queue.controller, 61, full=True)
+    assert (len(again.tested), again.seen) == (1, False)
 
 
 def test_usage_counts_for_the_partitions_qos() -> None:
