@@ -1,7 +1,7 @@
 """Fuzz the protocol: send hostile frames to server and schedulers.
 
-Both dialects are tested. Hostile frames are malformed or unexpected. Each frame passes through the same functions as
-behind a socket: codec, session, transport or runtime, and engine or policy. A frame must be accepted, or refused with
+Both dialects are tested. Hostile frames are malformed or unexpected. By default no socket is used: each frame is given
+directly to the functions that handle frames from a socket. A frame must be accepted, or refused with
 an error that names what is wrong. The run must then continue, or end with a documented exit code. A find is a frame
 that causes a traceback, a hang, a broken invariant, a message with control characters, or excessive use of time or
 memory. Each find is printed with the frame, and with the seed and run that reproduce it. The exit code is 1 if there
@@ -9,8 +9,8 @@ are finds.
 
     python benchmarks/hostile_frames.py [--frames 100000] [--seed 1] [--side server-native] [--side ...]
 
-Sides whose names end with ``-socket`` test the real commands in their own processes over sockets. They take about a
-hundred times as long.
+A side is the server or the scheduler, in one dialect. Sides whose names end with ``-socket`` test the real commands in
+their own processes over sockets. They take about a hundred times as long.
 """
 
 import argparse

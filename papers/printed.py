@@ -25,8 +25,8 @@ class PrintedFigure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     Attributes:
         what: what the number or claim is about.
-        paper: the paper's number or claim in words; None if the entry's key ``printed`` has the number already, or if
-            the paper has none.
+        paper: the paper's number or claim in words; None if the number is given elsewhere in the entry of the
+            collection (key ``printed``), or if the paper makes the claim without a number.
         absolute, relative: the tolerance, in the unit of the paper's number and as a share of this number; the larger
             counts.
         ours: what Pipistrelle finds about a claim.

@@ -50,8 +50,8 @@ scale_step = StepCommand(
         "runtimes": "FACTOR\tMultiply the run times.",
         "walltime": "LIMIT\tSet walltimes: 12h, x2 (double), 101% (of run time), 100:3000 (random seconds) or none.",
         "memory": (
-            "FACTOR\tMultiply each job's memory request; for a job without one: "
-            "FACTOR times SWF field 10 (requested) or 7 (used)."
+            "FACTOR\tMultiply each job's memory request. In an SWF log: field 10 (requested); "
+            "if the log lacks it, field 7 (used)."
         ),
         "arrivals": "FACTOR\tMultiply submit times: with 50%, jobs arrive twice as fast.",
         "load": "Scale submit times to this offered load: node time requested / available, such as 0.9.",

@@ -3,10 +3,12 @@
 The formulas and symbols are those of V. Le Fevre et al., "Performance of moldable applications" (ENS Lyon, slides of
 August 28, 2018). Each of N nodes fails once in mu on average, with exponential times; i nodes fail every mu_i = mu / i.
 On i nodes a dump takes C_i = C_N N / i, a read R_i = R_N N / i, and the work between two dumps sqrt(2 C_i mu_i). The
-allocation ends at failure F + 1; the next one begins after a wait D. The yield is the useful share of the nodes' time.
+application survives F failures. At failure F + 1 its allocation ends, and the next one begins after a wait D. The yield
+is the useful share of the nodes' time.
 
-A time on i nodes is the time on N nodes multiplied by N / i. If all nodes that are up work, the work between two
-failures, in node-seconds, is therefore the same for every i. This work is called the work of one *period* below.
+Dumps, reads and times between failures are all N / i times as long on i nodes as on N nodes. So if all nodes that are
+up work, the work between two failures, in node-seconds, is the same for every i. It is called the work of one *period*
+below.
 """
 
 import math

@@ -85,7 +85,9 @@ def leadership(run: PlacedRun) -> NDArray[np.bool_]:
 
 
 def months(run: PlacedRun, struck: Ints) -> list[dict[str, Any]]:
-    """Return the failures per month: all failures, failures that hit a job, and failures that hit a leadership job.
+    """Return the failures per month: all failures, those that hit a job, and those that hit a large job.
+
+    A large job is one for which `leadership` is true.
 
     If the date of time 0 is unknown, months have 30 days from time 0 on.
 

@@ -56,9 +56,9 @@ class Accesses(Kept):
         super().restore(state)
 
     def renew(self) -> bool:
-        """Take changes of the view's windows into account; return whether there were any.
+        """Read the view's windows (maintenance and reservations) again; return whether any has changed.
 
-        A change makes all access numbers invalid.
+        If so, all numbers that this object returned before are invalid, and the caller must ask for new ones.
         """
         windows = self._view.windows
         if self._changes == windows.changes:
@@ -329,7 +329,7 @@ class AccessPlan(Kept):
         return None if fit is None else Place(fit.begin, end_of(fit.begin, walltime), fit.units)
 
     def keep(self, place: Place) -> None:
-        """Keep the units of ``place`` free for its job, in its period, until the next `begin`."""
+        """Keep the reservation ``place`` of a job until the next `begin`."""
         self._keep(place)
 
     def _keep(self, place: Place, width: int | None = None, free_to: int = -1) -> None:

@@ -63,7 +63,7 @@ class ServerAddress:
     The endpoint must be on this machine unless ``allow_remote`` is true.
 
     Raises:
-        AddressError: ``connect`` is neither a valid endpoint nor a possible file.
+        AddressError: ``connect`` is neither a valid endpoint nor a text that can be a file's path.
     """
 
     def __init__(self, connect: str, *, allow_remote: bool = False) -> None:

@@ -292,7 +292,10 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
         return observation, paid, dispatcher.over and not stalled, stalled, info
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Return which actions have an effect, shape (queue + 1,): jobs that fit, and waiting."""
+        """Return which actions have an effect, shape (queue + 1,).
+
+        These are the starts of the jobs that fit, and the last action: start no job.
+        """
         dispatcher = self._dispatcher
         assert dispatcher is not None, "reset comes first"
         mask = np.zeros(self._queue + 1, dtype=np.bool_)

@@ -247,9 +247,12 @@ class Accounts:
             index = one.parent
 
     def inherited(self, index: int, name: str) -> Any:
-        """Return the limit per user called ``name`` (``max_*``) that applies to an association.
+        """Return the value of a limit per user that applies to an association; None if there is no limit.
 
-        If the association has none, return the limit of the nearest account above it that has one.
+        It is the association's own limit, or else that of the nearest account above it that has one.
+
+        Args:
+            name: the limit's attribute in `AssociationSettings`, such as ``max_jobs``.
         """
         if (index, name) not in self._inherited:
             values = (getattr(one.settings, name) for one in self.line(index))
