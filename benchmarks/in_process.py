@@ -170,7 +170,10 @@ def starts(path: Path) -> dict[str, str]:
 
 
 def compare_commands(log: str, platform: str, repeat: int, folder: Path) -> None:
-    """Time the textbook's program and the whole command in turn, and print the ratios; a first pair warms caches."""
+    """Time `textbook_easy.py` and ``pipistrelle run`` in turn, and print the ratios.
+
+    A first pair, which fills the caches, does not count.
+    """
     units = str(load_platform(platform).units)
     textbook, table = str(Path(__file__).with_name("textbook_easy.py")), folder / "starts.csv"
     words = ["-m", "pipistrelle.cli", "run", "-w", log, "-p", platform, "--scheduler", "easy", "--in-process"]

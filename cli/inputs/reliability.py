@@ -45,7 +45,7 @@ def _numbers(kind: type[float] | type[int]) -> Any:
     "--bins",
     metavar="SIZES",
     callback=_numbers(int),
-    help="With a workload: largest job size of each class, such as 16,256.",
+    help="With a workload: largest size of each class of jobs, such as 16,256,1024.",
 )
 @click.option("--mttf", metavar="TIME", help="MTTF of nodes for which the platform gives none, such as 10250h.")
 @click.option(

@@ -82,8 +82,8 @@ _TEXTS: Final = {
     "admission": "\tWith --reliability: queue a job that cannot start at once, or reject it (block).\tqueue",
     "preempt_type": "What decides which jobs preempt others: their QOS (--preempt) or their tier (--priority-tier).",
     "preempt_mode": (
-        "MODE|NAME=MODE\tWhat happens to preempted jobs: requeue, checkpoint, cancel, or off (never preempt them). "
-        "NAME: only jobs of this QOS or queue; repeatable.\trequeue"
+        "MODE|NAME=MODE\tPreempt jobs by requeue, checkpoint or cancel, or never (off). "
+        "With NAME=: only jobs of this QOS or queue; repeatable.\trequeue"
     ),
     "preempt": "QOS=QOS[|QOS...]\tLet jobs of the first QOS preempt jobs of the others; repeatable.",
     "priority_tier": (

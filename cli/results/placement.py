@@ -111,7 +111,7 @@ def report_command(
     required=True,
     help="Other order in which to try the nodes ('pipistrelle help placing').",
 )
-@click.option("--age-aware", is_flag=True, help="In the other order, try stable nodes (those that fail rarely) first.")
+@click.option("--age-aware", is_flag=True, help="With --node-order: try stable nodes (those that fail rarely) first.")
 @_own_list
 @all_json_option
 def order_command(

@@ -52,7 +52,7 @@ class _Percent(_PercentType):
     type=_Percent(),
     default="130%",
     show_default=True,
-    help="Stop when the pods so far requested this percentage of all GPUs.",
+    help="Stop when the pods have requested this percentage of all GPUs.",
 )
 @click.option(
     "--seed",

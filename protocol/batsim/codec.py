@@ -1,7 +1,7 @@
 """Encode and decode frames of the batsim dialect: Batsim 3 and 4 without Redis.
 
-Messages that both dialects have use the native structs. Messages that only Batsim has are in
-`pipistrelle.protocol.batsim.messages`. Differences from the native dialect:
+For messages that the native dialect has, too, the structs of `pipistrelle.protocol` are used. Messages that only Batsim
+has are in `pipistrelle.protocol.batsim.messages`. Differences from the native dialect:
 
 - Messages have no numbers: a reply answers the last notice. There is neither a greeting nor a wake filter.
 - Batsim and many clients print times with six decimals. So a reply's time within `ROUNDING` seconds of the notice's

@@ -89,7 +89,7 @@ class Pause:
         state, and a resumed run sends it to the scheduler. Otherwise a resumed run replays all earlier notices.
 
         Raises:
-            PolicyError: the policy has no saved state.
+            PolicyError: the policy, in this process, cannot save its state.
             OutputFailed: pending output cannot be written.
             SchedulerFailed: a scheduler in another process does not answer.
         """

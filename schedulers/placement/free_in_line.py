@@ -119,7 +119,7 @@ class FreeInLine(FreeUnits):
     def check_invariants(self) -> None:
         """Check the invariants of `FreeUnits`.
 
-        Also check that numbers and positions agree, if both are stored.
+        Also check that unit numbers and positions in the line stand for the same units, if this object has both.
         """
         both = self._in_line and self._in_numbers
         self._to_numbers()

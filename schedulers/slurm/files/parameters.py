@@ -53,10 +53,12 @@ _IMPLIED: Final = {
     "wckeys": ("associations",),
     "all": ("associations", "limits", "qos", "safe", "wckeys"),
 }
-#: {key: {value in upper case: why it has an effect that is not simulated}}
+#: {key: {value in upper case: why it has an effect that is not simulated, or not as in slurmctld}}
 _DOUBTFUL: Final = {
     "PriorityFlags": {
+        "DEPTH_OBLIVIOUS": "fairshare factors of accounts differ from slurmctld's",
         "MAX_TRES_GRES": "a flag of later versions of Slurm",
+        "NO_FAIR_TREE": "fairshare factors of accounts differ from slurmctld's",
     },
     "SelectTypeParameters": {
         "CR_ONE_TASK_PER_CORE": "tasks share the threads of a core",
@@ -174,7 +176,7 @@ def select_settings(conf: SlurmConf) -> SelectSettings:
 
 
 def doubtful_values(conf: SlurmConf) -> list[KeyFinding]:
-    """Return a warning for each ignored flag that could change Slurm's decisions.
+    """Return a warning for each flag that could change Slurm's decisions and is ignored or has another effect here.
 
     Also return one for each list of weights with a resource that Slurm does not track.
     """

@@ -63,7 +63,7 @@ class Linear:
         return (usable & asked.nodes & ~taken).bit_count() >= asked.min_nodes
 
     def is_plain(self, asked: NodesAsked) -> bool:
-        """Return whether every test of a job finds the same number of CPUs.
+        """Return whether the job gets the same number of CPUs on any nodes.
 
         This is so if all nodes have equal CPUs and the job needs a fixed number of nodes.
         """

@@ -499,7 +499,7 @@ def test_what_the_scheduler_does_not_support_is_a_finding():
     """Keys and flags that Slurm would honour; a value that means nothing has no effect."""
     conf = read_slurm_conf(
         MACHINE + "CompleteWait=0\nSelectTypeParameters=CR_Core,CR_Pack_Nodes,CR_ONE_TASK_PER_CORE\n"
-        "SchedulerParameters=pack_serial_at_end\n"
+        "SchedulerParameters=pack_serial_at_end\nPriorityFlags=no_fair_tree,DEPTH_OBLIVIOUS,INCR_ONLY\n"
         "ResvOverRun=5\n" + PARTITION,
         "slurm.conf",
     )
@@ -509,6 +509,8 @@ def test_what_the_scheduler_does_not_support_is_a_finding():
     assert [one.key for one in findings if one.support is KeySupport.WARNED] == [
         "ResvOverRun",
         "SchedulerParameters pack_serial_at_end",
+        "PriorityFlags no_fair_tree",
+        "PriorityFlags DEPTH_OBLIVIOUS",
         "SelectTypeParameters CR_ONE_TASK_PER_CORE",
     ]
     assert [one.key for one in people.findings if one.support is KeySupport.WARNED] == ["LimitFactor"]
