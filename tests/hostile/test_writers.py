@@ -26,7 +26,8 @@ ONLY_READ = {
     *("explain order run", "explain accuracy run", "explain titan lives", "study run study", "study summary place"),
     *("study compare place", "study break-even place", "study plot place", "study papers traces"),
     *("workload fill platform", "workload fill workload", "failures show file", "failures fit file"),
-    *("check replay session", "slurm record reservations", "slurm check folder", "resume folder"),
+    *("check replay session", "slurm record reservations", "slurm record accounting"),
+    *("slurm check folder", "resume folder"),
 }
 #: parameters of commands that are killed with others of theirs: `serve` writes as `run` does
 ELSEWHERE = {"serve timings", "serve record"}
