@@ -334,4 +334,5 @@ class FixedReservation(Easy):
         least = view.waiting.units_needed(0, spare=-late, ends_by=self._shadow, now=view.now)
         if least is None or least <= view.free.count:
             return None
-        return WakeWhen((WakeAtSubmission(spare=0, ends_by=self._shadow),), (WakeAtEnd(least),))
+        ends_by = None if self._shadow == inf else self._shadow  # any end is before an unknown start
+        return WakeWhen((WakeAtSubmission(spare=0, ends_by=ends_by),), (WakeAtEnd(least),))
