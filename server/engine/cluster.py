@@ -94,7 +94,7 @@ class Cluster:
         if not alloc or alloc.last >= self.ledger.units:
             return
         size = job.size if self.ledger.shares_nodes else len(alloc)
-        if not job.size <= size <= max(job.size, job.most):
+        if not job.admits(size):
             return
         fault = self.requests.fault(request, size, alloc)
         if fault is not None:

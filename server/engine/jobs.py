@@ -160,6 +160,10 @@ class Job(Struct, eq=False):
         """Name of the job's queue; None if unknown."""
         return None if self.labels is None else self.labels[_QUEUE]
 
+    def admits(self, size: int) -> bool:
+        """Return whether the job's submission asks for this number of units, or for a range with it."""
+        return self.size <= size <= max(self.size, self.most)
+
     def announcement(self) -> JobSubmittedData:
         """Return the job's data for JOB_SUBMITTED."""
         walltime = None if self.walltime == inf else self.walltime

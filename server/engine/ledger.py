@@ -211,7 +211,7 @@ def may_have(job: Job, size: int) -> bool:
     allowed if the decision maps the job's executors to hosts, or if the job's work is a total amount spread over all
     its units, or a sequence of such amounts.
     """
-    if not size or job.size <= size <= max(job.size, job.most):
+    if not size or job.admits(size):
         return size > 0
     work = job.work
     parts: tuple[Profile | None, ...] = work.seq if isinstance(work, Composed) else (work,)

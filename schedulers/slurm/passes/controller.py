@@ -462,7 +462,7 @@ class Controller:
         return not self.basic and bool(self.config.priority.flags & {"NO_FAIR_TREE", "DEPTH_OBLIVIOUS"})
 
     def _share_out(self) -> None:
-        """Compute the factors of Fair Tree from the usage; classic factors are computed when they are needed."""
+        """Compute the factors of Fair Tree from the usage; `count_usage` computes the classic ones."""
         if self.accounts.users and not self._classic:
             self.fair_tree.update()
 
