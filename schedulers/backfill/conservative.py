@@ -43,7 +43,7 @@ def _compiled() -> ModuleType:
 
 @cache
 def _is_ready() -> bool:
-    """Return whether the loops need not be compiled first."""
+    """Return whether the loops can run now, without a compilation by numba first."""
     return is_cached(_compiled().place_all)
 
 
@@ -122,9 +122,9 @@ class Conservative:
 
 
 class _InSlices(Plan):
-    """The reservations of all queued jobs.
+    """Conservative backfilling for every placement, also with maintenance windows.
 
-    This class supports every placement and maintenance windows.
+    It keeps the reservations of all queued jobs.
     """
 
     needed = True
@@ -149,7 +149,7 @@ class _InSlices(Plan):
         return inf if place is None else place.begin
 
     def places(self) -> dict[int, Place]:
-        """Return the reservations of waiting jobs, {number of the job: (start, end, units)}."""
+        """Return the reservations of waiting jobs, {number of the job: its reservation}."""
         return self._places
 
     def state(self) -> dict[str, Any]:

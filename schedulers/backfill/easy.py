@@ -219,7 +219,7 @@ class Easy:
         return until_reserved(least, beyond, shadow)
 
     def _schedule_by_units(self, view: View, units: OpenUnits, *, fits_by_count: bool) -> None:
-        """Schedule by sets of single units; `schedule` itself only counts units.
+        """Schedule by comparing sets of units; `schedule` itself only counts units.
 
         This is necessary if jobs may not all use the same units, or if jobs hold units that are out of service.
         """

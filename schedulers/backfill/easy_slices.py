@@ -40,10 +40,7 @@ class EasySlices(Kept):
         return self._place.begin if self._place is not None and job.number == self._reserved_for else None
 
     def state(self) -> Any:
-        """Return the plan, and the first job's number and reservation.
-
-        Return None if there is no plan.
-        """
+        """Return the plan and the first job's number and reservation; None without a plan."""
         return None if self._plan is None else {**super().state(), "plan": self._plan.state()}
 
     def restore(self, state: Any, view: View, placement: Placement) -> None:

@@ -40,7 +40,13 @@ def only(rows: Rows, mask: Bools) -> Rows:
 
 
 class JobColumns(Protocol):
-    """Attributes of the waiting jobs as arrays, in which each row is a job."""
+    """Attributes of the waiting jobs as arrays; a job has the same row in all arrays.
+
+    Attributes:
+        size: units that the job needs; in a row without a job, more than any machine has.
+        walltime: longest time that the job holds its units, s.
+        access: a number shared by the jobs that the same reservations admit.
+    """
 
     #: units per job; an empty row has more than any machine
     size: Ints
@@ -165,7 +171,8 @@ class Candidates:
     def _has_room(self, rows: Rows) -> Bools:
         """Return for each of the jobs (rows of the queue) whether it fits some window.
 
-        A window is a number of units that stay free until a time. No job may be larger than the widest window.
+        A window is a number of units that stay free until a time. The caller must leave out jobs that need more units
+        than the widest window has.
         """
         queue = self._queue
         if not len(rows):
@@ -232,7 +239,10 @@ class Candidates:
         return sizes
 
     def slack(self, rows: Rows) -> NDArray[np.int64]:
-        """Return how many units of the window each of the jobs (rows) would leave free."""
+        """Return how many units of the window each of these jobs would leave free.
+
+        ``rows`` are the jobs' rows of the queue.
+        """
         queue = self._queue
         slack: NDArray[np.int64] = self._widths[queue.access[rows]] - queue.size[rows]
         return slack
@@ -313,6 +323,9 @@ def fill_windows(candidates: Candidates, now: float, policy: str, metric: str, d
     A window is a number of units that stay free until a time. The windows are filled in the order of their ends.
 
     Args:
+        now: the time, s.
+        policy: Maui's BACKFILLPOLICY.
+        metric: Maui's BACKFILLMETRIC.
         depth: consider only the first ``depth`` jobs that fit each window; 0: all that fit.
     """
     until = now

@@ -16,15 +16,16 @@ NOTHING_TO_PLAN: Final = WakeWhen(None, ())
 
 @lru_cache(512)
 def once_free(units: int) -> WakeWhen:
-    """Return the conditions under which a rule is called once so many units are free, or a new job fits."""
+    """Return when to call a rule: once ``units`` units are free, or a new job fits."""
     return WakeWhen(ONCE_IT_FITS, (WakeAtEnd(units),))
 
 
 @lru_cache(512)
 def until_reserved(units: int, beyond: int, shadow: float) -> WakeWhen:
-    """Return the conditions of `once_free` for a rule with a reservation at the time ``shadow`` (s).
+    """Return when to call a rule with a reservation: once it might start a job.
 
-    A new job that would run beyond that time also needs ``beyond`` units more than its size.
+    This is once ``units`` units are free, or once a job is submitted that fits and does not delay the reservation at
+    ``shadow`` (s). A submitted job that would run past that time must leave ``beyond`` of the free units unused.
     """
     fits = (WakeAtSubmission(spare=0, ends_by=shadow), WakeAtSubmission(spare=beyond))
     return WakeWhen(fits, (WakeAtEnd(units),))
@@ -33,8 +34,8 @@ def until_reserved(units: int, beyond: int, shadow: float) -> WakeWhen:
 def once_one_fits(view: View) -> WakeWhen | None:
     """Return when to call a rule whose decisions depend on the present state alone.
 
-    Such a rule does nothing while each waiting job needs more units than are free. If some job needs no more than that,
-    return None: every event must call the rule.
+    Such a rule does nothing while each waiting job needs more units than are free. If some job needs no more units than
+    that, return None: the rule is called at every event.
     """
     least = view.waiting.smallest
     if not view.waiting:

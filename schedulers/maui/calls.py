@@ -105,7 +105,7 @@ class Calls(Kept):
     def _rising(self, rows: Rows, now: float) -> list[float]:
         """Return the earliest time (s) at which a negative priority of ``rows`` reaches 0.
 
-        The list is empty if there is none. Jobs whose priority never rises are rejected.
+        The list is empty if there is none. Also reject the jobs whose priority never rises.
         """
         if not len(rows):
             return []

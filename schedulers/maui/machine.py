@@ -44,9 +44,9 @@ class Backfilled(NamedTuple):
 class PlannedMachine(Protocol[_Taken, _Place]):
     """A machine as the Maui policy uses it, with the plan of its future.
 
-    A job takes a set of units, or parts of nodes that jobs share. These are called ``taken``. A place is what a running
-    or planned job takes, with its ``begin`` and ``end``. All times are in seconds. Jobs that the same reservations
-    admit share a number, called ``access``.
+    A job takes a set of units, or parts of nodes that jobs share; the argument ``taken`` is either of these. A place is
+    what a running or planned job takes, with its ``begin`` and ``end``. All times are in seconds. Jobs that the same
+    reservations admit share a number, the argument ``access``.
     """
 
     #: processors per node, by which a job of n processors has n / processors_per_node nodes, rounded up

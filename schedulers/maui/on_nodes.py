@@ -169,9 +169,9 @@ class PlannedNodes(NodeSearch):
         self._kept_now.append(place)
 
     def _access(self, access: int) -> tuple[Ints, list[Period]]:
-        """Return the nodes that jobs with an access may use, and when some are closed.
+        """Return the nodes that jobs with an access number may use, and when some are closed.
 
-        An access is the number of a set of reservations that admit a job.
+        Jobs that the same reservations admit share an access number.
 
         Returns:
             The indices of the nodes that these jobs may use at some time, and the periods in which some are closed.
@@ -222,7 +222,7 @@ class PlannedNodes(NodeSearch):
         return None if found is None else found.rows.takes
 
     def fit_without(self, access: int, job: SchedulerJob, walltime: float, gone: Sequence[int]) -> Takes | None:
-        """Return the tasks and GPUs per node of a job that starts now if others had ended.
+        """Return the tasks and GPUs per node of a job that starts once others have ended.
 
         ``gone`` has the numbers of the running jobs that count as ended. Return None if the job does not fit even then.
         """

@@ -103,7 +103,7 @@ class PlannedUnits:
         return self._plan.units_now(access, job, walltime) or None
 
     def fit_without(self, access: int, job: SchedulerJob, walltime: float, gone: Sequence[int]) -> int | None:
-        """Return the bit mask of the units that a job could take if others had ended.
+        """Return the units (a bit mask) of a job that starts once others have ended.
 
         ``gone`` has the numbers of the running jobs that count as ended. Return None if the job does not fit even then.
         """

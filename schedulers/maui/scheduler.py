@@ -243,9 +243,9 @@ class MauiScheduler(Kept):
             )
 
     def _start_preemptors(self, ranks: Floats, restrictions: list[Restriction], most: int, now: float) -> None:
-        """Start each job for which others were preempted, if these have all ended.
+        """Start each waiting job if all jobs that were preempted for it have ended.
 
-        While some of the preempted jobs still run, keep the units reserved for the job.
+        While some of the preempted jobs still run, keep the units reserved for the waiting job.
         """
         queue, preemption = self.queue, self._preemption
         for number, kept in preemption.ready(self._waiting_job):
@@ -409,7 +409,7 @@ class MauiScheduler(Kept):
         return numbers.array()
 
     def _drop_blocked(self, eligible: Bools, keys: Floats, now: float, *, hard: bool) -> None:
-        """Make the jobs ineligible that now exceed a limit, and set their keys to -inf.
+        """Make jobs that now exceed a limit ineligible, and set their ``keys`` to -inf.
 
         The arrays have one row per job of the queue. This is called after starts, which may have used up a limit.
         """

@@ -103,10 +103,11 @@ class StandingReservations:
         ]
 
     def closed(self, now: float) -> list[tuple[int, Closure]]:
-        """Return the units and times that each standing reservation closes to other jobs.
+        """Return the units and times that standing reservations close to other jobs.
 
-        Each entry is (number of the standing reservation, units and times) for one period. A reservation has DEPTH
-        periods, of which the current one is the first, and the previous one if it has not ended.
+        There is an entry for each of the next DEPTH periods of a reservation, beginning with the current one, and for
+        the previous period if it has not ended. An entry is (number of the standing reservation, its units and the
+        period).
         """
         day = floor((now + self._midnight) / DAY)
         if not self._all:

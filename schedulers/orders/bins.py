@@ -55,8 +55,8 @@ class BinsOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab
 class Bins(Stateless):
     """The queue order ``bins``: by time waited plus the bin's boost, longest first.
 
-    All jobs age equally, so submit time minus boost ranks them, and waiting jobs never pass each other. A job smaller
-    than every bin has no boost and no limit.
+    All jobs age equally, so the order of two waiting jobs never changes: it is that of submit time minus boost. A job
+    smaller than every bin has no boost and no limit.
     """
 
     arrivals_last = False

@@ -23,8 +23,8 @@ class PartitionOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         classes: classes of jobs. ``auto`` makes one class per power of two of the job size, with the arrival rates and
             runtimes of the jobs seen so far.
         blocking: B, from 0 to 1. A partition has (1 - B) times the mean number of units that its class uses.
-        admission: with ``queue``, jobs wait for their partition (type IV); with ``block``, jobs that cannot start at
-            once are rejected (type I).
+        admission: with ``queue``, jobs wait for their partition; with ``block``, jobs that cannot start at once are
+            rejected. docs/explanation/papers.md calls these policies type IV and type I.
     """
 
     classes: tuple[RankedClass, ...] | Literal["auto"] = "auto"

@@ -76,7 +76,7 @@ class PartitionedPolicy(Kept):
         """Pass the machine to the policy, and check that classes and placement suit it.
 
         Raises:
-            PipistrelleError: they do not.
+            PipistrelleError: the classes or the placement do not suit the machine.
         """
         partition_sizes(self.classes, machine.units, self._options.blocking)
         self._policy.learn(machine)

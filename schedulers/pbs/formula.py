@@ -61,7 +61,8 @@ class _Token(NamedTuple):
 class _Step(NamedTuple):
     """One operation in the evaluation of a formula, which uses a stack of values.
 
-    It pushes a number or a variable, or replaces the last ``takes`` values by the result of ``do`` for them.
+    The operation either pushes a number or a variable, or removes the last ``takes`` values and pushes what ``do``
+    returns for them.
     """
 
     takes: int

@@ -173,9 +173,10 @@ class FirstInLine(InLine):
 
 
 def only_line(placement: Placement, machine: Machine) -> Line | None:
-    """Return the line of units from whose beginning a placement serves every job.
+    """Return the order of units in which a placement serves every job.
 
-    Return None if the placement does not use one line in this way.
+    Return None if the order depends on the job, or if the placement does not always take the first free units in an
+    order.
     """
     if takes_lowest(placement):
         return Line.of(machine, "id")

@@ -54,7 +54,11 @@ class WithinNodes(InLine):
         raise NotImplementedError
 
     def _wanted(self, size: int, free: Ints, later: NDArray[np.bool_]) -> Ints:
-        """Return how many units to take of each node, for a job without units per node."""
+        """Return how many units a job without units per node takes of each node.
+
+        The result has shape (nodes,), in the order of ``free``, and adds up to ``size``. The arguments are as in
+        `_first`.
+        """
         raise NotImplementedError
 
 

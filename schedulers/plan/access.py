@@ -18,10 +18,13 @@ from pipistrelle.schedulers.policy.windows import Closure, Window
 
 
 class Restriction(NamedTuple):
-    """A closure of units for some time, except to jobs with certain accesses.
+    """A period in which some units are closed to all jobs except some.
 
-    Jobs that the same reservations admit share a number, called access. ``counts`` says whether the closure counts as a
-    reservation of its units; a closure for a class's pools does not count.
+    Attributes:
+        closure: the period and the units.
+        open_to: access numbers of the jobs that may use the units. Jobs that the same reservations admit share an
+            access number.
+        counts: whether this counts as a reservation of the units; the closure for a class's pools does not.
     """
 
     closure: Closure
@@ -30,10 +33,7 @@ class Restriction(NamedTuple):
 
 
 class Accesses(Kept):
-    """Numbers for the sets of reservations and windows that admit jobs.
-
-    Jobs that the same reservations and windows admit share a number, called access.
-    """
+    """The access numbers: jobs that the same reservations and windows admit share one."""
 
     _kept = ("_changes", "_numbers")
 
@@ -97,26 +97,26 @@ class Accesses(Kept):
         return found
 
     def _let_in_by(self, at: int) -> frozenset[int]:
-        """Return the accesses that include one reservation or window.
+        """Return the access numbers of the jobs that a reservation or window admits.
 
-        An access is the number of a set of reservations and windows that admit a job. ``at`` is the position of the
-        reservation or window.
+        ``at`` is the position of the reservation or window in ``let_in``.
         """
         return frozenset(number for let_in, number in self._numbers.items() if let_in[at])
 
 
 class AccessPlan(Kept):
-    """Free units over time, for each access.
+    """Free units over time, for each access number.
 
-    Jobs that the same reservations admit share a number, called access.
+    Jobs that the same reservations admit share an access number.
 
-    Running jobs are kept from one decision to the next. Restrictions and reservations are added again at each decision.
+    The plan keeps running jobs from one decision to the next. Restrictions and reservations are added again at each
+    decision.
 
     Args:
         units: number of units of the machine.
         now: the time, s.
         picker: picks the units of a job among the free ones.
-        depth: most reservations per unit.
+        depth: how many reservations a unit may have at most.
         repeats: whether the picker always picks the same units if it is called again with the same arguments; then
             places of jobs are remembered.
     """
@@ -242,9 +242,9 @@ class AccessPlan(Kept):
         return table
 
     def _laid(self, access: int, table: TimeSlices) -> TimeSlices:
-        """Mark the units that jobs with an access cannot have as taken in ``table``; return it.
+        """Mark in ``table`` the units that jobs with this access number cannot use.
 
-        These are the units closed to the access, and the units of all reservations made since `begin`.
+        These are the units closed to them, and the units of all reservations made since `begin`. Return ``table``.
         """
         for (begin, end, units), open_to, _ in self._restrictions:
             if access not in open_to:
@@ -270,9 +270,9 @@ class AccessPlan(Kept):
         return self._pick(job, self._laid(access, table).steps(self._now), end_of(self._now, walltime), 0)
 
     def steps(self, access: int) -> list[FreeStep]:
-        """Return the units that are free now for jobs with this access, and until when.
+        """Return the units that are free now for jobs with this access number.
 
-        Each step has the units free from now until its end.
+        Each step has the units that stay free from now until the step's end.
         """
         steps = self._steps.get(access)
         if steps is None:
@@ -333,9 +333,11 @@ class AccessPlan(Kept):
         self._keep(place)
 
     def _keep(self, place: Place, width: int | None = None, free_to: int = -1) -> None:
-        """Do the same as `keep`.
+        """Keep a reservation until the next `begin`, as `keep` does.
 
-        The place has ``width`` units, if known. They are free for jobs with the access ``free_to``, if given.
+        Args:
+            width: the number of units of ``place``, if known.
+            free_to: access number of jobs for which these units are known to be free; -1: unknown.
         """
         self._taken.append((place, width))
         self._steps = {}

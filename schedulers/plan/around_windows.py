@@ -28,7 +28,10 @@ class UnitReservation(NamedTuple):
 
 
 class OpenUnits:
-    """The units that are free during a decision, and which of them each job may use."""
+    """The units that are free during a decision, and which of them each job may use.
+
+    A unit is open to a job if no window closes it during the job's time.
+    """
 
     def __init__(self, view: View, placement: Placement) -> None:
         self._view = view

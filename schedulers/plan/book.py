@@ -49,24 +49,28 @@ UNTIDY: Final = -2
 
 
 class Book(NamedTuple):
-    """The plan as arrays with spare columns; all functions of this module use it.
+    """The plan as arrays with spare columns.
+
+    A run of units is a range of consecutive unit numbers. A gap is a run of units that are all free for some time.
+    `BEGIN`, `END` and the other names in capitals are the numbers of lines, or of entries of ``counts``.
 
     Attributes:
         times: times in s, ascending, from now to inf; earlier begins count as now.
-        gaps: one column per gap. A gap is a run of units that are all free from `BEGIN` to `END`, but not just before
-            or after. The other lines are the gap's lowest unit `LOW`, its highest unit `HIGH`, and `FRESH` (1 if some
-            of its units were freed). A column without a gap has `BEGIN` at least `NEVER` and `END` 0; the first `EMPTY`
-            entries of line `HOLES` are the numbers of these columns.
+        gaps: one column per gap. The units from `LOW` to `HIGH` are all free from `BEGIN` to `END`, but not just before
+            or after; both are indices into ``times``. `FRESH` is 1 if some of these units were freed and `mark` has not
+            used this yet. An unused column has `BEGIN` at least `NEVER` and `END` 0. The line `HOLES` begins with a
+            list of the unused columns, of length `EMPTY`.
         jobs: one column per waiting job. Six lines describe its reservation: `BEGIN` (-1: none), `END`, `LOW`, `HIGH`,
-            `RUNS` (first column of its runs of units) and `COUNT` (number of runs). The other lines are `SIZE` (0: no
-            job), `MARKED` (1 if a change may move the job) and `EARLY` (at most this many of its units are free just
-            before its start).
+            `RUNS` (first column of its runs of units) and `COUNT` (number of runs). `SIZE` is the number of units that
+            the job needs (0: no job). `MARKED` is 1 if the job must be planned again. `EARLY` is an upper bound of how
+            many of its units are free just before its start.
         lengths: durations of the waiting jobs, s.
-        runs: one column per run of units: lowest and highest.
+        runs: one column per run of units: its lowest and its highest unit.
         scratch: working space, meaningless between two calls; at least as many columns as times, gaps and jobs.
-        counts: number of `TIMES`, of columns of `GAPS`, of `EMPTY` ones among these, of columns of `JOBS`, and of runs
-            (`USED`); the next `TURN` in `place_all`; numbers of gaps (`MANY_GAPS`) and times (`MANY_TIMES`) from which
-            the arrays need tidying; how often a job was placed (`LOOKS`).
+        counts: numbers that describe the arrays. `TIMES`: number of times. `GAPS`: columns of ``gaps`` in use or in the
+            list of unused ones. `EMPTY`: length of that list. `JOBS`: columns of ``jobs``. `USED`: columns of ``runs``
+            in use. `TURN`: position at which `place_all` continues. `MANY_GAPS` and `MANY_TIMES`: numbers of gaps and
+            times from which the arrays need tidying. `LOOKS`: how many reservations were computed.
     """
 
     times: NDArray[np.float64]

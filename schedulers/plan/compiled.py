@@ -1,6 +1,6 @@
 """The functions of `pipistrelle.schedulers.plan.gaps`, compiled by numba.
 
-If a function has a second form, named ``..._loop``, the second form is compiled.
+Where a function exists in two forms, the one named ``..._loop`` is compiled.
 """
 
 from collections.abc import Callable

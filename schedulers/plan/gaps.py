@@ -143,9 +143,9 @@ def most_free(book: Book, length: float, first: int, before: int) -> Ints:
 
 
 def changes_loop(book: Book, length: float, before: int) -> Ints:
-    """Return by how much the number of units free for ``length`` s changes at each start.
+    """Return how the number of units free for ``length`` s changes from start to start.
 
-    Start times are indices into ``book.times``, up to ``before``.
+    Starts are indices into ``book.times``, up to ``before``.
     """
     times, counts = book.times, book.counts
     closed: Ints = book.scratch[0]
@@ -228,11 +228,11 @@ def free_before_loop(book: Book, begin: int, first: int, last: int) -> int:
 
 
 def doubtful(book: Book, count: int) -> Ints:
-    """Mark the jobs that can move to lower units; return those that might begin sooner.
+    """Mark jobs that can move to lower units; return other jobs that might start sooner.
 
-    Rows 2 (since), 3 (until) and 4 (lowest unit) of ``book.scratch`` describe ``count`` gaps in which units were freed.
-    For each time, rows 5, 6 and 7 have the lowest unit, the highest unit and the number of units of all gaps until
-    then.
+    Units were freed in ``count`` gaps. The result has columns of ``book.jobs``. Rows 2, 3 and 4 of ``book.scratch``
+    have the first time, last time and lowest unit of each gap. Rows 5, 6 and 7 have, for each time, the lowest unit,
+    the highest unit and the number of units of the gaps that end then.
     """
     scratch = book.scratch
     least, most, units = scratch[5], scratch[6], scratch[7]
@@ -284,10 +284,10 @@ def doubtful_loop(book: Book, count: int) -> Ints:
 
 
 def longer_ones(book: Book, unsure: Ints, first: int, last: int) -> Ints:
-    """Find which of the ``unsure`` jobs might begin sooner, tested with the shortest length.
+    """Mark or return those of the ``unsure`` jobs that might start sooner than reserved.
 
-    A job passes the test if enough units are free for the shortest length of these jobs. Passing jobs of this length
-    are marked. Passing jobs that are longer are returned. Only start times from ``first`` to ``last`` - 1 count.
+    A job might if enough units are free for the shortest duration of all these jobs. Jobs of this duration are marked.
+    Longer ones are returned, because they need another test. Only starts from ``first`` to ``last`` - 1 count.
     """
     jobs, none = book.jobs, book.counts[TIMES] - 1
     lengths, begins = book.lengths[unsure], jobs[BEGIN, unsure]
@@ -415,8 +415,8 @@ def drop(book: Book, gap: int) -> None:
 def put(book: Book, begin: int, end: int, low: int, high: int, fresh: int, beside: int) -> int:
     """Add a gap, and return its column; -1 if the gap has no duration.
 
-    A gap has the units ``low`` to ``high``, free from ``begin`` to ``end``. If the gap ``beside`` has the same times,
-    it is extended instead.
+    The gap has the units ``low`` to ``high``, free from ``begin`` to ``end``. If the gap ``beside``, with the units
+    just below, has the same times, it is extended instead.
     """
     gaps, counts = book.gaps, book.counts
     if begin >= end:
@@ -496,13 +496,13 @@ def claim(book: Book, begin: int, end: int, lowest: int, highest: int) -> None:
 
 
 def cut_out(book: Book, line: int, time: int, first: int, last: int, into: int) -> int:
-    """Remove some runs of units from the gaps that begin or end at ``time``.
+    """Remove some runs of units from the gaps that begin or end (``line``) at ``time``.
 
     The runs are in columns ``first`` to ``last`` - 1. ``line`` is `BEGIN` or `END`.
 
     Returns:
-        the number of removed parts. Rows ``into`` to ``into`` + 2 of ``book.scratch`` describe each part: its time
-        other than ``time``, its lowest and its highest unit.
+        The number of removed parts. Rows ``into`` to ``into`` + 2 of ``book.scratch`` describe each part: its time
+        other than ``time``, its lowest unit and its highest unit.
     """
     gaps, runs, scratch = book.gaps, book.runs, book.scratch
     parts = 0
@@ -564,7 +564,7 @@ def give_back(book: Book, begin: int, end: int, first: int, last: int) -> None:
 
 
 def mark(book: Book, begin: int, end: int) -> None:
-    """Mark for planning the jobs that might move because units were freed.
+    """Mark jobs to be planned again: those that might move because units were freed.
 
     The units were freed from ``begin`` to ``end``, both indices into ``book.times``.
     """
@@ -602,7 +602,7 @@ def mark(book: Book, begin: int, end: int) -> None:
 
 
 def mark_movable(book: Book, unsure: Ints, first: int, last: int) -> None:
-    """Mark for planning those of the ``unsure`` jobs that might start sooner.
+    """Mark jobs to be planned again: the ``unsure`` jobs that might start sooner.
 
     Only start times from ``first`` to ``last`` - 1 count, as indices into ``book.times``.
     """
@@ -680,8 +680,8 @@ def place_all(book: Book, order: Ints) -> int:
     """Reserve units for the marked jobs of ``order``, from position `TURN` on.
 
     Returns:
-        the first job whose reservation begins now (`TURN` is then the next position); `DONE` when all have one;
-        `UNTIDY` if the arrays must be tidied or enlarged before the next call.
+        The column of the first job whose reservation begins now (`TURN` is then the next position); `DONE` if none
+        does; `UNTIDY` if the arrays must be tidied or enlarged before the next call.
     """
     jobs, counts = book.jobs, book.counts
     turn = next_marked(book, order, counts[TURN])

@@ -21,9 +21,9 @@ _FEW: Final = 3
 
 
 class GroupedQueue(WaitingRows):
-    """The waiting jobs, grouped by the units that are closed to them, for backfilling.
+    """The waiting jobs for backfilling, grouped by the units that are closed to them.
 
-    The number of units that each group may use determines which jobs may pass the first. The result is that of
+    For each group, the number of units that it may use tells which of its jobs can be backfilled. The result is that of
     `OpenUnits.pass_over`. The placement must accept any set of enough units, all windows must be permanent, and no job
     may hold units that are out of service.
     """
@@ -128,11 +128,9 @@ class GroupedQueue(WaitingRows):
     def start_fitting(self, plan: Plan) -> None:
         """Start, in queue order, all jobs that fit now for their full walltime.
 
-        The reservations of the plan are respected.
-
-        This method has no requirements on placement and windows, because `Plan.start_if_fits` decides. It only leaves
-        out jobs for which too few units are free until their end. Call `follow` before, and `drop` for each job started
-        since then.
+        Units that the plan reserves for other jobs are not used. Any placement and any windows are supported, because
+        `Plan.start_if_fits` decides; this method only skips jobs for which too few units are free until their end. Call
+        `follow` before, and `drop` for each job started since then.
         """
         rows = self._long_enough(plan, self.waits.nonzero()[0])
         rows = self._in_queue_order(rows) if len(rows) > 1 else rows
@@ -147,9 +145,9 @@ class GroupedQueue(WaitingRows):
                 rows = self._long_enough(plan, rows)
 
     def _long_enough(self, plan: Plan, rows: Ints) -> Ints:
-        """Return those of ``rows`` whose jobs have enough free units from now until their end.
+        """Return those of ``rows`` (waiting jobs) that have enough units until their end.
 
-        Only units that the job may use count. A row is a waiting job.
+        These units must be free from now until then, and the job must be allowed to use them.
         """
         rows = rows[self._sizes[rows] <= self.view.free.count]
         if not len(rows):
@@ -180,8 +178,8 @@ class GroupedQueue(WaitingRows):
     def _passing(self, rows: Ints, shadow: float, reserved: int, wanted: int, *, fitting: bool = False) -> Ints:
         """Return those of ``rows`` (waiting jobs) that can be backfilled.
 
-        Such a job fits now. It also ends by ``shadow`` (s), or leaves ``wanted`` of the ``reserved`` units (a bit mask)
-        free. So it does not delay the first job. ``fitting`` says that all jobs are known to fit.
+        Such a job fits now. It also ends by ``shadow`` (s), or leaves free ``wanted`` of the ``reserved`` units (a bit
+        mask). So it does not delay the first job. ``fitting`` says that all jobs are known to fit.
         """
         if len(rows) <= _FEW:
             return rows[[self._passes(int(row), shadow, reserved, wanted) for row in rows]] if len(rows) else rows

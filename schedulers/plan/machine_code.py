@@ -62,9 +62,9 @@ def compiled_by_numba(function: Callable[..., Any], files: Iterable[Path], **opt
 
 
 def is_cached(function: Callable[..., Any]) -> bool:
-    """Return whether the cache has the machine code of a function that numba compiles.
+    """Return whether the machine code of a function is in the cache.
 
-    Return True for a plain function, which needs none.
+    Return True for a plain function, which numba does not compile.
     """
     stats = getattr(function, "stats", None)
     if stats is None:

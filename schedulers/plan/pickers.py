@@ -19,9 +19,9 @@ Picker = Callable[[SchedulerJob, Sequence[FreeStep], int], int]
 
 
 def by_number(job: SchedulerJob, steps: Sequence[FreeStep], last: int) -> int:
-    """Return a bit mask of the lowest free units, as many as the job needs.
+    """Return a bit mask of the lowest units that are free until the job's end.
 
-    ``steps[0]`` has the units that are free until the job's end.
+    The number of units is what the job needs. ``steps[0]`` has the units that are free until then; ``last`` is unused.
     """
     return lowest(steps[0].units, job.size)
 
@@ -47,7 +47,7 @@ def with_nodes(picker: Picker, machine: Machine) -> Picker:
 def last_available(job: SchedulerJob, steps: Sequence[FreeStep], last: int) -> int:
     """Pick the units that stay free for the shortest time after the job's end.
 
-    Among equal units, those in ``last`` are used last.
+    ``steps`` says until when units stay free. Of units with equal times, those in ``last`` (a bit mask) are used last.
     """
     picked, missing = 0, job.size
     for at, step in enumerate(steps):

@@ -57,7 +57,7 @@ class Plan(Kept):
     def state(self) -> dict[str, Any]:
         """Return the plan as plain values, without the waiting jobs' reservations.
 
-        The backfilling rules save and restore these.
+        The backfilling rule saves and restores those reservations.
         """
         return {**super().state(), "now": self.slices.now}
 

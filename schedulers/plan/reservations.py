@@ -56,7 +56,7 @@ class Holds:
         return gaps
 
     def last(self, view: View) -> bool:
-        """Return whether the plan made earlier is still valid; see `Plan.holds_for`."""
+        """Return whether the plan of an earlier notice is valid; see `Plan.holds_for`."""
         return view is self._view and view.gone == self.gone and view.running.next_end > view.now
 
     def ended(self) -> list[tuple[float, Runs]]:
@@ -177,7 +177,7 @@ class Reservations:
         return NodeSet(zip(low, high, strict=True))
 
     def new_looks(self) -> int:
-        """Return how many reservations were computed since this was last read."""
+        """Return how many reservations were computed since the last call."""
         looks, self._book.counts[layout.LOOKS] = int(self._book.counts[layout.LOOKS]), 0
         return looks
 
@@ -189,7 +189,7 @@ class Reservations:
     def state(self) -> dict[str, Any]:
         """Return the reservations and the units out of service.
 
-        A plan made from them plans every job again at the next decision.
+        After a restore, every job is planned again at the next decision.
         """
         return {"places": plain(self.places()), "gone": str(self._holds.gone)}
 
@@ -255,7 +255,7 @@ class Reservations:
         self.form.give_back(self._book, begin, self.form.slot(self._book, end), first, first + len(runs))
 
     def _mark(self) -> None:
-        """Mark for planning the jobs that might move because units were freed."""
+        """Mark jobs to be planned again: those that might move because units were freed."""
         self.form.mark(self._book, -1, int(self._book.counts[layout.TIMES]))
 
     def _forget(self, waiting: set[int]) -> None:
@@ -314,7 +314,10 @@ class Reservations:
         return column
 
     def _note(self, runs: Runs) -> int:
-        """Store runs of units behind the runs in use; return the column of the first one."""
+        """Store runs of units in unused columns of the array of runs.
+
+        Return the first of these columns.
+        """
         at = int(self._book.counts[layout.USED])
         self._book.runs[:, at : at + len(runs)] = np.array(runs, dtype=np.int64).T
         return at

@@ -57,15 +57,16 @@ class FreeStep(NamedTuple):
 
 
 class TimeSlices:
-    """The free units from now on; times in seconds, sets of units as masks.
+    """The free units over time, as consecutive slices of time.
 
-    A slice begins where the previous slice ends; the last slice never ends. Adjacent slices with the same free units
-    may remain separate. This changes no result: a job that does not fit from the start of a slice fits from no later
-    time within it. Taking units that are already taken, or freeing free units, has no effect.
+    Times are in seconds, sets of units are bit masks. In a slice the same units are free all the time. A slice begins
+    where the previous slice ends; the last slice never ends. Adjacent slices with the same free units may remain
+    separate. This changes no result: a job that does not fit from the start of a slice fits from no later time within
+    it. Taking units that are already taken, or freeing free units, has no effect.
 
-    Each slice has the number of its free units, and the units that differ from the slice before it. So most changes
-    touch the masks of two slices only, and a search for units that stay free compares only the few slices at whose
-    start units are taken.
+    For each slice, the number of its free units is kept, and the units that differ from the slice before it. So most
+    changes write the masks of two slices only, and a search for units that stay free compares only the few slices at
+    whose start units are taken.
 
     Args:
         now: start of the first slice.
@@ -170,8 +171,9 @@ class TimeSlices:
             width: the number of units, if known.
             sure: whether all of the units change in all the slices.
             slices: the first slice, and the slice after the last one.
-            turns: for each slice, the units that change to the wanted state at its start (gains or losses).
-            returns: the same for the other state.
+            turns: for each slice, the units that change to the wanted state at its start: those that become free if
+                ``sign`` is 1, those that are taken if it is -1.
+            returns: for each slice, the units that change to the other state at its start.
             sign: 1 to free units, -1 to take them.
         """
         first, after = slices
@@ -214,8 +216,11 @@ class TimeSlices:
     def steps(self, begin: float, among: tuple[int, int] | None = None) -> list[FreeStep]:
         """Return the units that are free from ``begin`` (s) on, and until when.
 
-        The step with the most units is first. ``begin`` is now or the start of a slice. ``among`` has the only units
-        that count, which must be free then, as a bit mask, and their number; None: all free units.
+        The step with the most units is first. ``begin`` is now or the start of a slice.
+
+        Args:
+            among: the only units that count, all free at ``begin``, as a bit mask, and their number; None: all free
+                units.
         """
         at = bisect_right(self._begins, begin) - 1
         units, width = (self._free(at), self._counts[at]) if among is None else among
@@ -251,13 +256,13 @@ class TimeSlices:
         own_begin: float = inf,
         closures: Sequence[Closure] = (),
     ) -> Fit | None:
-        """Return the first time at which ``size`` units are free for ``walltime``.
+        """Return the first time at which ``size`` units are free for ``walltime`` (s).
 
         The result has the time and the units. Return None if there is no such time.
 
         Args:
-            choose: returns the job's units, given a possible start (s), the free units and their number; 0 continues
-                the search.
+            choose: chooses the job's units. It gets a possible start (s), the units free from then on for the whole
+                walltime, and their number. If it returns 0, the search continues.
             own: units of the job's current reservation, which begins at ``own_begin`` (now or later). From then on they
                 count as free, and later starts are not tried.
             closures: exclude units for this job only, even its own.
@@ -293,10 +298,15 @@ class TimeSlices:
     def _through(
         self, at: int, free: int, size: int, walltime: float, own: int, mine: int, closures: Sequence[Closure]
     ) -> tuple[int, int]:
-        """Return the units free for ``walltime`` (s) from slice ``at`` on, as a bit mask, and their number.
+        """Return the units free for ``walltime`` (s) from slice ``at`` on.
 
-        If fewer than ``size`` units are free, return 0 and the next slice to try. ``free`` are the free units of the
-        slice. From slice ``mine`` on, the units ``own`` count as free.
+        The result has the units as a bit mask, and their number. If they are fewer than ``size``, it has 0 and the next
+        slice to try.
+
+        Args:
+            free: the free units of slice ``at``.
+            own: units that count as free from slice ``mine`` on.
+            closures: exclude units for this job only.
         """
         begins, counts = self._begins, self._counts
         end = begins[at] + walltime

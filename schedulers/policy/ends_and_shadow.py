@@ -26,22 +26,26 @@ def ends_of(begins: NDArray[np.float64], walltime: float) -> NDArray[np.float64]
 
 
 def held_until(end: float, now: float) -> float:
-    """Return the time (s) until which a running job is planned to hold its units.
+    """Return the time (s) until which a plan counts a running job's units as taken.
 
-    A job past its expected end (s) may end at any moment, but its units are not free yet.
+    This is the job's expected end ``end`` (s). If that time has passed, the job still holds its units: the result is
+    then the instant just after ``now``.
     """
     return max(end, nextafter(now, inf))
 
 
 def is_late(now: float, walltime: float, shadow: float) -> bool:
-    """Return whether a job started ``now`` may run past ``shadow``; all times in s."""
+    """Return whether a job started ``now`` may run past ``shadow``.
+
+    All times are in s. ``shadow`` is the reserved start of the first job in the queue.
+    """
     return now + walltime > shadow
 
 
 def in_time(now: float, walltimes: NDArray[np.float64], shadow: float) -> NDArray[np.bool_]:
     """Return for each walltime whether a job started ``now`` ends by ``shadow``.
 
-    All times are in s.
+    All times are in s. ``shadow`` is the reserved start of the first job in the queue.
     """
     return now + walltimes <= shadow
 
@@ -49,17 +53,20 @@ def in_time(now: float, walltimes: NDArray[np.float64], shadow: float) -> NDArra
 def spares(size: int, beside: int, reserved: int, wanted: int) -> bool:
     """Return whether a backfilled job leaves enough units for the queue's first job.
 
-    The backfilled job needs ``size`` units and takes ``beside`` of them from units that are not reserved. The first job
-    needs ``wanted`` of the ``reserved`` units.
+    Args:
+        size: units that the backfilled job needs.
+        beside: how many of these units are outside the first job's reservation.
+        reserved: number of units in the reservation.
+        wanted: how many of the reserved units the first job needs.
     """
     return size - beside <= reserved - wanted
 
 
 class Reservation(NamedTuple):
-    """A job's reservation, assuming that running jobs use their full walltime.
+    """When the queue's first job can start if running jobs use their full walltime.
 
     Attributes:
-        shadow: the job's latest start, s.
+        shadow: the latest time, in s, at which the job is expected to start.
         extra: number of units still free when the job has started.
     """
 
@@ -70,8 +77,8 @@ class Reservation(NamedTuple):
 def reservation_of(ends: Iterable[tuple[float, int, int]], size: int, free: int) -> Reservation:
     """Return the reservation of a job of ``size`` units.
 
-    Running jobs are assumed to use their full walltime. ``shadow`` is inf if jobs without a walltime hold the units.
-    ``extra`` is counted after all jobs that end by ``shadow`` have ended.
+    Running jobs are assumed to use their full walltime. ``extra`` is counted after all jobs that end by ``shadow`` have
+    ended. ``shadow`` is inf if too few units become free because jobs without a walltime hold the others.
 
     Args:
         ends: (expected end in s, number, units) of the running jobs, ascending.
@@ -88,9 +95,9 @@ def reservation_of(ends: Iterable[tuple[float, int, int]], size: int, free: int)
 
 
 class Span(NamedTuple):
-    """A window from ``begin`` to ``end`` (s).
+    """A window: from ``begin`` to ``end`` (s) it closes some units to a job.
 
-    The window closes the set of units with the number ``which``.
+    ``which`` is the number of the set of these units in `Closed`.
     """
 
     begin: float
@@ -101,8 +108,9 @@ class Span(NamedTuple):
 class Closed(NamedTuple):
     """Windows, sorted by start, and the sets of units that they close.
 
-    A set of units has a fixed number of words with a bit per unit: in Python one integer of any length, in the kernel
-    several int64. Set k begins at word k * (words per set).
+    A set of units is a bit mask in a fixed number of words, the same for all sets. A word is an integer: of any length
+    in Python, where one word is enough, and of 64 bits in the kernel. ``sets`` has the words of all sets, one set after
+    the other.
     """
 
     windows: Sequence[Span]
@@ -112,8 +120,10 @@ class Closed(NamedTuple):
 class Releases(NamedTuple):
     """The times at which running jobs release their units.
 
-    ``ends`` are the times (s), ascending. For each time, ``which`` has the number of a set of units in ``held``, from
-    0.
+    Attributes:
+        ends: the times (s), ascending.
+        which: for each time, the number (from 0) of the set of units in ``held`` that become free.
+        held: sets of units, stored as in `Closed`.
     """
 
     ends: Sequence[float]
@@ -132,8 +142,12 @@ def bits_in(word: int) -> int:
 def cut_short(end: float, now: float, held: Sequence[int], base: int, words: int, closed: Closed) -> float:
     """Return when (s) a running job releases its units.
 
-    This is ``end`` (s), or the start of the first maintenance that kills the job. The job's units are the ``words``
-    words of ``held`` that begin at index ``base``.
+    This is ``end`` (s), or the start of the first maintenance that kills the job.
+
+    Args:
+        held: sets of units, stored as in `Closed`.
+        base: where the first word of the job's units is in ``held``.
+        words: number of words per set.
     """
     for window in closed.windows:
         if window.begin >= end:
@@ -148,18 +162,17 @@ def cut_short(end: float, now: float, held: Sequence[int], base: int, words: int
 def opening(
     time: float, size: int, walltime: float, free: list[int], units: list[int], releases: Releases, closed: Closed
 ) -> tuple[float, float, int]:
-    """Return when a job can start on units that stay open to it for its walltime.
-
-    A unit is open if it is free and no window closes it before the job ends.
+    """Return when a job can start on units that no window closes before the job ends.
 
     Args:
         time: the earliest time (s).
         size: number of units that the job needs.
+        walltime: the job's walltime, s.
         free: the units free at ``time``; units released later are added.
-        units: receives the open units at the time found.
+        units: receives the units that the job may use at the time found.
 
     Returns:
-        The time (s; inf if never), the next time (s) at which the open units may change, and how many are open.
+        The time (s; inf if never), the next time (s) at which the usable units may change, and how many are usable.
     """
     words, held, sets, ended, count = len(free), releases.held, closed.sets, 0, -1
     while time < inf:

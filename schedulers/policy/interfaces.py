@@ -72,7 +72,7 @@ class PastStep(NamedTuple):
 
 
 class Stateless:
-    """Base class of a policy's parts that keep nothing between decisions."""
+    """Base class for parts of a policy that keep no data between decisions."""
 
     def state(self) -> None:
         """Return None: the part has no state."""

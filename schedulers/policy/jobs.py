@@ -48,7 +48,7 @@ class SchedulerJob(Struct, eq=False):
 
     @property
     def processors(self) -> int:
-        """The job's number of cores, rounded up, if it has a request, or else its size."""
+        """The job's number of cores, rounded up, if it has a request; its size if not."""
         request = None if self.description is None else self.description.request
         return self.size if request is None else request.cores
 

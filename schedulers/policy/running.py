@@ -12,7 +12,7 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 
 class RunningJobs:
-    """The running jobs, ordered by (expected end, number)."""
+    """The running jobs, sorted by expected end; ties by number."""
 
     __slots__ = ("_by_end", "_masks", "by_id")
 
@@ -76,10 +76,7 @@ class RunningJobs:
         return masks
 
     def keep_mask(self, job: SchedulerJob, mask: int) -> None:
-        """Record the bit mask of a running job's units.
-
-        `masks` then need not compute it.
-        """
+        """Record the bit mask of a running job's units; `masks` then need not compute it."""
         self._masks[job.number] = mask
 
     def state(self) -> list[str]:

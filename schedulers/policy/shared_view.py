@@ -124,9 +124,9 @@ class SharedView:
         return self.propose(shape.choose(order, most, self.free.amounts, self.free.gpus))
 
     def propose(self, takes: Takes | None) -> Takes | None:
-        """Record that ``takes`` satisfies a job's request, so that `take` need not check it.
+        """Record that ``takes`` satisfies a job's request; `take` then need not check it.
 
-        ``takes`` has the job's tasks and GPUs per node; None if the job does not fit. Return ``takes``.
+        ``takes`` has the job's tasks and GPUs per node, or is None if the job does not fit; it is returned unchanged.
         """
         self._proposed = takes
         return takes
@@ -195,7 +195,7 @@ class SharedView:
         return table[:, :width], table[:, width:]
 
     def told(self, takes: Takes) -> tuple[NodeSet, tuple[NodeTake, ...]]:
-        """Convert ``takes`` to the protocol's form.
+        """Convert ``takes`` (a job's tasks and GPUs per node) to the protocol's form.
 
         Returns:
             The nodes, and one entry per group of nodes with equal amounts.
@@ -205,7 +205,8 @@ class SharedView:
     def adopt(self, job: SchedulerJob, told: Iterable[NodeTake]) -> None:
         """Record the amounts that a running job holds on its nodes.
 
-        ``told`` comes from another scheduler or a saved state. Raise ValueError if the job cannot hold these amounts.
+        ``told`` has these amounts as another scheduler or a saved state gives them. Raise ValueError if the job cannot
+        hold them.
         """
         self.take(job, takes_told(told))
 

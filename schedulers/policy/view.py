@@ -238,9 +238,9 @@ class View(Kept):
         self.decisions.append(ExecuteJob(self.now, data))
 
     def _check(self, job: SchedulerJob, alloc: NodeSet | None) -> None:
-        """Raise ValueError if a class limit or ``alloc`` forbids that the job starts.
+        """Raise ValueError if a class limit or a closed unit keeps the job from starting.
 
-        The limit may keep the job out of the queue, or its class or request may exclude units of ``alloc``.
+        A limit may keep the job out of the queue. The job's class or its request may exclude units of ``alloc``.
         """
         if self.limits is not None and job in self.limits:
             raise ValueError(f"{job.id} is set aside: {self.limits.held_back_by(job)}")
@@ -251,7 +251,7 @@ class View(Kept):
                 raise ValueError(f"{job.id} cannot use units {alloc & closed}: {which}")
 
     def _taken(self, job: SchedulerJob) -> NodeSet:
-        """Take the lowest units that the job may use from the free units, and return them.
+        """Remove the lowest units that the job may use from the free units; return them.
 
         Raise ValueError if there are too few.
         """

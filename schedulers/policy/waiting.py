@@ -40,9 +40,9 @@ class Staircase(NamedTuple):
         return cls(np.array(ends), np.array([*units, 0], dtype=np.int64))
 
     def fits(self, sizes: NDArray[np.int64], ends: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Return for each job whether it has few enough units to start.
+        """Return for each job whether it needs at most the units allowed for its end.
 
-        ``ends`` has each job's latest end (s).
+        ``sizes`` has each job's number of units, ``ends`` its latest end (s).
         """
         return sizes <= self.units[np.searchsorted(self.times, ends)]
 
@@ -121,13 +121,16 @@ class Waiting(Protocol):
         """
 
     def units_needed(self, free: int, *, spare: int, ends_by: float, now: float) -> int | None:
-        """Return how many units must be free before a waiting job can start.
+        """Return the least number of free units at which a waiting job can start.
 
-        Until then, only running jobs end. The first job can start once it fits. Another job must fit and meet one of
-        two conditions. It ends by ``ends_by`` (s) if started at ``now``. Or it needs no more units than ``spare`` plus
-        those that became free since ``free`` units were free.
+        The number holds while no job is submitted and no job starts, so that jobs only end. The queue's first job can
+        start when as many units are free as it needs. Another job must also not delay the first: it must end by
+        ``ends_by`` (s) if started at ``now``, or it may use at most ``spare`` units plus those freed from now on.
 
-        Return None if the queue is long, or if a new job can pass the first one.
+        Return None if the queue is too long to compute this, or if a new job can rank before the first one.
+
+        Args:
+            free: number of units free now.
         """
 
     def state(self) -> dict[str, Any]:

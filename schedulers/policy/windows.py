@@ -46,7 +46,7 @@ class Window(Struct, frozen=True, eq=False, dict=True):
 
 
 def span(begin: float, end: float) -> str:
-    """Return a period from ``begin`` to ``end`` (s) as text for messages."""
+    """Return a message's text for the period from ``begin`` to ``end`` (s)."""
     return f"from {begin:.15g} s " + ("for ever" if end == inf else f"to {end:.15g} s")
 
 

@@ -204,7 +204,7 @@ class Runtime(Kept):
             raise self._failed(notice, error) from error
 
     def _take_over(self, view: View, notice: Notice) -> list[Event]:
-        """Restore the running jobs and tell the policy the past starts and ends.
+        """Restore the running jobs, and give the policy the past starts and ends.
 
         Return all other events. The runtime handles them as usual, which restores the queue and the units out of
         service.
@@ -387,8 +387,8 @@ class Runtime(Kept):
 def _conditions_of(policy: Policy) -> Callable[[View], WakeWhen | None] | None:
     """Return a policy's method ``wake_when``; None if there is none.
 
-    Return None, too, if a class inherits the method but has its own ``decide``: it may decide at events that the method
-    leaves out.
+    Also return None if a class inherits this method but has its own ``decide``: that method may decide at events that
+    the inherited conditions leave out.
     """
     for kind in type(policy).__mro__:
         if "wake_when" in vars(kind):

@@ -17,7 +17,7 @@ _FEW: Final = 8
 
 
 class NodeCandidates(WaitingRows):
-    """The waiting jobs, and which of them are known not to fit until more is free.
+    """The waiting jobs, and which of them are known not to fit now.
 
     A job that did not fit can fit only after resources were freed on a node that has room for a part of the job. So
     when jobs have ended, it is enough to compare the free amounts on their nodes with what each waiting job needs of
@@ -95,12 +95,13 @@ class NodeCandidates(WaitingRows):
         self._unfit[unfit[may]] = False
 
     def rows(self, shadow: float = inf, spare: Amounts | None = None) -> Amounts:
-        """Return the waiting jobs that might start now, as rows of the arrays.
+        """Return the rows (in the arrays) of the waiting jobs that might start now.
 
         Args:
             shadow: when (s) the reservation begins.
             spare: what the first job will leave free at that time on all nodes together, shape (resources + 1,), GPUs
-                last; None: there is no reservation.
+                last;
+                None: there is no reservation.
         """
         return self.still(np.flatnonzero(self.waits & ~self._unfit), shadow, spare)
 

@@ -22,9 +22,9 @@ TYPICAL: Final = 95
 
 
 class _Shape(NamedTuple):
-    """The properties of a typical request: cores, GPUs, share and GPU models.
+    """What a typical request asks for: cores, share of a GPU, GPUs and GPU models.
 
-    They also order equally frequent requests.
+    The share is in thousandths. Equally frequent requests are sorted by these values.
     """
 
     cores: int

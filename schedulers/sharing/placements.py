@@ -187,9 +187,9 @@ class GpuPacking(SharedPlacement):
     """The placement ``gpu-packing``, which prefers GPUs that are already in use.
 
     Next come idle GPUs of nodes in use, and last nodes whose GPUs are all idle. A node whose chosen GPUs are all in use
-    scores 100 minus a tenth of the sum of their free percentages, at least 50. A node that is in use scores 50 minus
-    the number of chosen GPUs that are idle, at least 33. A node whose n GPUs are all idle scores 33 - n, at least n. If
-    the request has no GPUs, all nodes score the same.
+    scores 100 minus a tenth of the sum of their free percentages, but at least 50. A node of which some chosen GPUs are
+    idle, but not all its GPUs, scores 50 minus the number of chosen idle GPUs, but at least 33. A node whose n GPUs are
+    all idle scores the larger of 33 - n and n. If the request has no GPUs, all nodes score the same.
     """
 
     purpose = "GPUs in use, then idle GPUs of nodes in use, then idle nodes"

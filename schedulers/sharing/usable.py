@@ -15,9 +15,9 @@ Flags = NDArray[np.bool_]
 def usable(cores: Ints, gpus: Ints, model_of: Ints, *tables: NDArray[Any]) -> Ints:
     """Return each node's free GPU capacity that typical requests can use.
 
-    The unit is 1/1000 GPU. The capacity is summed over all requests. Requests of one class need the same GPUs and
-    differ only in cores. A class adds the free thousandths that it can use, times the number of its requests whose
-    cores fit.
+    The unit is 1/1000 GPU; the result is the sum over all requests. Requests of one class need the same GPUs and differ
+    only in cores. For a class, the sum grows by the free thousandths that it can use, times the number of its requests
+    whose cores fit.
 
     Args:
         tables: the arguments from `accepts` to `weights`.

@@ -1,6 +1,6 @@
-"""The waiting jobs by size.
+"""The waiting jobs, grouped by size.
 
-The index finds at once which job of a long queue can start, or that none can.
+In a long queue this finds at once a job that can start, or shows that no job can.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -21,7 +21,8 @@ _ROOM: Final = 32
 class JobsOfSize:
     """The waiting jobs that all need the same number of units, in queue order.
 
-    A job that leaves the queue leaves a gap.
+    A job's key is its rank and its number of submission; the queue is sorted by it. The entry of a job that leaves
+    stays empty for some time.
 
     Attributes:
         shortest: the least time (s) for which one of the jobs occupies units.
@@ -104,7 +105,10 @@ class JobsOfSize:
         return self._keys[place], job
 
     def _make_room(self) -> None:
-        """Remove the gaps from the arrays, and double the array of times if most of it is used."""
+        """Remove empty entries from the arrays.
+
+        If at least half of the array of times is then still used, double its size.
+        """
         kept = [place for place, job in enumerate(self._jobs) if job is not None]
         self._keys = [self._keys[place] for place in kept]
         self._jobs = [self._jobs[place] for place in kept]
@@ -115,7 +119,10 @@ class JobsOfSize:
 
 
 class SizeIndex:
-    """The waiting jobs of a queue, by size."""
+    """The waiting jobs of a queue, by size.
+
+    A job's key is its rank and its number of submission; the queue is sorted by it.
+    """
 
     __slots__ = ("_classes", "_sizes")
 
@@ -125,7 +132,7 @@ class SizeIndex:
         self._sizes: list[int] = []
 
     def add(self, key: Rank, job: SchedulerJob) -> None:
-        """Add a waiting job with its key in the queue."""
+        """Add a waiting job with its key."""
         some = self._classes.get(job.size)
         if some is None:
             some = self._classes[job.size] = JobsOfSize()
@@ -133,7 +140,7 @@ class SizeIndex:
         some.add(key, job)
 
     def remove(self, key: Rank, job: SchedulerJob) -> None:
-        """Remove a waiting job, given its key in the queue."""
+        """Remove a waiting job, given its key."""
         some = self._classes[job.size]
         some.remove(key)
         if not len(some):

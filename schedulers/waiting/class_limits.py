@@ -138,7 +138,7 @@ class _Class(Kept):
         return None
 
     def count(self, job: SchedulerJob, sign: int) -> None:
-        """Count a job that joins the queue, or stop counting it.
+        """Count a job of this class that joins the queue, or stop counting it.
 
         ``sign`` is 1 for a job that joins, and -1 for a job that has ended or left the queue.
         """
@@ -176,7 +176,7 @@ class ClassLimits(Kept):
 
     @classmethod
     def where_there_are(cls, begins: SimulationBeginsData, order: Order) -> "ClassLimits | None":
-        """Return the limits of the machine's job classes; None if the machine has no classes."""
+        """Return the limits of the machine's job classes; None if it has no classes."""
         platform = begins.platform
         return cls(platform, begins.nb_resources, order) if platform is not None and platform.classes else None
 
@@ -186,7 +186,7 @@ class ClassLimits(Kept):
             yield from one.aside.each()
 
     def state(self) -> dict[str, Any]:
-        """Return for each class the jobs kept out of the queue, and the units that limits leave."""
+        """Return, per class, the jobs kept out of the queue and the units still allowed."""
         return {**super().state(), "classes": {name: one.state() for name, one in self._classes.items()}}
 
     def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:

@@ -66,10 +66,11 @@ class SizeCounts:
 class WaitingQueue:
     """The queue of waiting jobs, sorted by their fixed ranks, ties by submission.
 
-    In a deep queue, an index by size finds the jobs that can start. If there are too many sizes, or if limits depend on
-    jobs' ends (`Staircase`), numpy arrays hold the jobs' sizes and the times that they occupy units. A pass then takes
-    a few array operations. The arrays are updated when such a pass needs them; a shallow queue has none. A job that
-    leaves from the middle of the queue leaves a gap in the arrays. Gaps are closed when they outnumber the jobs.
+    In a deep queue, an index by size finds the jobs that can start. If jobs have too many different sizes, or if limits
+    depend on jobs' ends (`Staircase`), numpy arrays hold the jobs' sizes and the times that they occupy units. Starting
+    all jobs that fit then takes a few array operations. The arrays are updated only when they are needed; a short queue
+    has none. If a job leaves the middle of the queue, its entry stays empty. Empty entries are removed when they
+    outnumber the jobs.
 
     Args:
         order: a fixed order; a dynamic one needs a `MovingQueue`.
@@ -114,10 +115,7 @@ class WaitingQueue:
         return (job for job in self._jobs if job is not None)
 
     def state(self) -> dict[str, Any]:
-        """Return the jobs' ids in queue order.
-
-        Also return whether new jobs always join at the end.
-        """
+        """Return the jobs' ids in queue order, and whether new jobs always join last."""
         return {"jobs": [job.id for job in self.each()], "arrivals_last": self.arrivals_last}
 
     def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
@@ -305,10 +303,7 @@ class WaitingQueue:
         return self._head
 
     def _foremost(self, places: NDArray[np.intp]) -> int:
-        """Return the index in ``places`` of the position that is first in the queue.
-
-        This is 0, because ``places`` are positions in the queue in ascending order.
-        """
+        """Return 0: of positions in ascending order, the first is first in the queue."""
         return 0
 
     def _job(self, place: int) -> SchedulerJob:

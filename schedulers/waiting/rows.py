@@ -15,9 +15,9 @@ _ROOM: Final = 64
 
 
 class WaitingRows(ABC):
-    """The waiting jobs of a view, each in a row of some arrays.
+    """The waiting jobs of a view, each in its own row of some arrays.
 
-    Rows of jobs that left are used again.
+    The row of a job that left is given to a later job.
 
     Attributes:
         columns: names of the arrays that a subclass adds, each of shape (..., rows).
@@ -38,7 +38,7 @@ class WaitingRows(ABC):
         """Write a job's values to row ``row`` of the arrays that a subclass adds."""
 
     def follow(self) -> None:
-        """Update the rows to the queue: add new jobs, and remove those that no longer wait."""
+        """Add the jobs that joined the queue since the last call; remove those that left."""
         view = self.view
         for job in view.cancelled:
             self.drop(job)

@@ -43,7 +43,7 @@ _LAST_WORD_S: Final = 0.5
 
 
 class Answering(Protocol):
-    """What decides in a simulation: a `Runtime` with its policy, or another program's bridge."""
+    """What answers notices: a `Runtime` with its policy, or another program's bridge."""
 
     ended: "SimulationEndsData | None"
 

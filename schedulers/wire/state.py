@@ -93,9 +93,9 @@ def _wrong(what: str, expected: str | None = None, found: str | None = None) -> 
 
 
 def _without(value: Any) -> Any:
-    """Return the value with each number that JSON cannot express, such as NaN, replaced.
+    """Return a copy of the value without numbers that JSON lacks, such as NaN.
 
-    An object that contains the number as text replaces it.
+    Each of them is replaced by an object that contains the number as text.
     """
     if isinstance(value, float):
         return value if isfinite(value) else {_NUMBER: repr(value)}

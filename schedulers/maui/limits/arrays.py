@@ -25,8 +25,13 @@ JOB, UNITS, NODES = range(3)
 class Slots:
     """The limits on running jobs that apply to each combination of credentials.
 
-    Limited credentials are numbered from 1, and the number is called a counter. Counter 0 stands for no limit. Each
-    array has one column per combination, and one row for each of its limits.
+    Limited credentials are numbered from 1; 0 stands for no limit. Each list has one array per limit of a combination
+    (first, second, ...); an array has one entry per combination.
+
+    Attributes:
+        counters: numbers of the limited credentials.
+        metrics: numbers of the limited metrics.
+        limits: soft limits and hard limits.
     """
 
     def __init__(self) -> None:

@@ -105,14 +105,16 @@ class IdleRows:
         return chosen | (eligible & (counter == 0)) if unlimited else chosen.copy()
 
     def _passed(self, counter: Ints, others: Bools, ranks: Floats, least: Floats, latest: Ints) -> list[int]:
-        """Return the counters of limits for which the idle queue must be chosen again.
+        """Return the limits (by number) whose part of the idle queue must be chosen again.
 
-        For such a counter, a row of ``others`` belongs in the idle queue now. The counter is below its limit, or the
-        row ranks before the worst row chosen for the counter.
+        This is necessary if a row of ``others`` now belongs in it: fewer rows than the limit allows are chosen, or the
+        row ranks before the worst of them.
 
         Args:
-            least: rank of each counter's worst chosen row; -inf if the counter is below its limit.
-            latest: the worst chosen row of each counter.
+            counter: the number of the limit that applies to each row.
+            others: which rows are eligible and not chosen.
+            least: for each limit, the rank of the worst chosen row; -inf if more rows may be chosen.
+            latest: for each limit, the worst chosen row.
         """
         if len(least) == 2 and 0 not in self._by_counter.rows:  # one counter for all rows
             tied = slice(0, int(latest[1]))

@@ -217,9 +217,9 @@ class Limits:
             self._outstanding.ended(number, job)
 
     def _count(self, size: int, code: int, sign: int) -> list[int]:
-        """Add a job to the counters of its limits (``sign`` 1), or remove it from them (-1).
+        """Add a job to the counters of its limits (``sign`` 1), or remove it (-1).
 
-        Return the numbers of these counters; [] if no limit is on outstanding work or time.
+        Return the numbers of these counters; if no limit of maui.cfg is on outstanding work or time, return [] instead.
         """
         if not self._counters[code]:
             return []

@@ -59,7 +59,7 @@ class Breakdown(NamedTuple):
 class Lines(NamedTuple):
     """Attributes of some queued jobs as arrays, with one row per job.
 
-    They are like those of `MauiQueue`, but with other row numbers.
+    The attributes are those of `MauiQueue`. A job's row here is not its row there.
     """
 
     size: Ints

@@ -15,7 +15,7 @@ from pipistrelle.schedulers.sharing.plan.loops import Bools, Floats, Ints, Need,
 
 
 def enough_loop(table: Ints, row: int, node: int, has: Ints, need: Need) -> bool:
-    """Return whether a node has enough free in one time slice for a job's part there."""
+    """Return whether a node has free, in one time slice, what a job needs there."""
     width = len(need.least)
     for column in range(width):
         if table[row, node, column] < need.least[column]:

@@ -139,7 +139,10 @@ class _Reserved(NodePlan):
             self._marks.mark(nodes, self.slices.most_free(begin, place.end, nodes), begin, everyone=has_licenses)
 
     def _is_closed(self, job: SchedulerJob, place: NodePlace) -> bool:
-        """Return whether failures or windows close nodes of a job's reservation to the job."""
+        """Return whether a job can no longer use some node of its reservation.
+
+        The reason is a failure, or a window that excludes the job.
+        """
         access = self.access(job)
         if not access.allowed[place.rows.nodes].all():
             return True

@@ -61,7 +61,7 @@ class Shut(NamedTuple):
 
 
 def suffices(free: Ints, has: Ints, need: Need) -> Bools:
-    """Return which nodes have enough free for the job's part on one node.
+    """Return for each node whether it has free what a job needs on each of its nodes.
 
     The result has shape (nodes,).
 

@@ -216,7 +216,7 @@ class NodePlan(NodeSearch):
     def state(self) -> dict[str, Any]:
         """Return the plan as plain values, without the waiting jobs' reservations.
 
-        The backfilling rules save and restore these.
+        The backfilling rule saves and restores those reservations.
         """
         return {
             "now": self.slices.now,
@@ -252,7 +252,7 @@ class NodePlan(NodeSearch):
     def follow(self) -> list[NodePlace]:
         """Advance to the view's time, and remove the jobs that ended.
 
-        Return what jobs held that ended before their planned end, with the planned end.
+        Return the places (amounts, begin and planned end) of the jobs that ended earlier than planned.
         """
         view, ended = self.view, []
         self.slices.advance(view.now)

@@ -216,14 +216,14 @@ class NodeSlices:
     def enough_until(self, length: float, nodes: Ints, least: Ints) -> Ints:
         """Return for each node the first slice in which too little is free for a job.
 
-        Only slices that begin ``length`` seconds from now or later are searched.
+        Only slices that begin ``length`` seconds from now or later count.
 
         Args:
-            least: the amounts that count as enough, for the first columns.
+            least: the amounts that the job needs, for the first columns; in the other columns it needs nothing.
 
         Returns:
-            The slice, or the number of slices if there is none; shape (nodes,). If no slice begins that late, all
-            values are 0.
+            The slice, shape (nodes,). It is the number of slices if enough is free in all of them; it is 0 for all
+            nodes if no slice begins that late.
         """
         after = int(np.searchsorted(self.begins, end_of(float(self._begins[0]), length)))
         free = self._table[self.order[after:]][:, nodes, : len(least)]

@@ -212,7 +212,8 @@ class SlurmLimits:
     def _own(self, job: SlurmJob, tres: Tres, hidden: set[str]) -> str:
         """Return the reason of the first limit of its association that a job exceeds.
 
-        Return "" if the job exceeds none. A limit that the association lacks is inherited from its accounts.
+        Return "" if the job exceeds none. A limit that the association lacks is inherited from its accounts. Limits in
+        ``hidden``, which a QOS sets, are not tested.
         """
         inherited = self.accounts.inherited
         minutes = inherited(job.assoc, "max_tres_mins_pj") or {}
@@ -265,9 +266,18 @@ class SlurmLimits:
         *,
         mark: bool = False,
     ) -> str:
-        """Return the first TRES of a job whose used minutes reach the limit of a group; "" if there is none.
+        """Return the first TRES of a job whose used minutes reach a group's limit.
 
-        With ``safe``, the minutes that running jobs of the group may still use, and those of the job, count as used.
+        Return "" if there is none. With ``safe``, the minutes that running jobs of the group may still use, and those
+        of the job, count as used.
+
+        Args:
+            limit: {TRES: minutes}.
+            used: {TRES: seconds used in the past}.
+            tres: the job's TRES.
+            chosen: returns whether a running job belongs to the group.
+            hidden: limits (``grp_mins/TRES``) that are not tested.
+            mark: add the tested limits to ``hidden``.
         """
         left = self.running_seconds(chosen) if limit and self.accounts.safe else {}
         for name, minutes in limit.items():

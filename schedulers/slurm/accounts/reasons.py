@@ -11,7 +11,10 @@ _RUN: Final = ("RunMinutesLimit", "RunMinutes")
 
 
 def _kind(tres: str, level: str = "Assoc") -> str:
-    """Return the word for a TRES; the reasons of QOS spell out Memory."""
+    """Return the word for a TRES in a reason, such as Cpu or GRES.
+
+    Memory is ``Mem`` in reasons of associations, and ``Memory`` in those of QOS.
+    """
     head = tres.split("/", maxsplit=1)[0]
     word = {"gres": "GRES", "license": "License"}.get(head, _WORD.get(tres, "Unknown"))
     return "Memory" if word == "Mem" and level == "QOS" else word

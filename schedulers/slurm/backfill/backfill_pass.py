@@ -37,9 +37,10 @@ def backfill_pass(
 
     Args:
         preempt: called with each victim and the job that needs the victim's nodes.
-        complete: whether ``changed`` in the result is exactly Slurm's. Otherwise it is also true once no remaining job
-            may start.
-        expects: whether to renew the expected starts of the remaining jobs then; ``complete`` implies it.
+        complete: whether ``changed`` in the result must be the same as in Slurm. If not, it is also true if the pass
+            finds that no remaining job may start.
+        expects: whether a pass that finds this continues, to renew the expected starts of the remaining jobs; implied
+            by ``complete``.
         memory: results of the controller's earlier passes, which this pass uses and updates to save time.
     """
     controller.reservations.advance(now)
@@ -142,7 +143,7 @@ class _Pass:
         return self.result
 
     def is_timeless(self, queue: list[QueueEntry]) -> bool:
-        """Return whether the pass depends on the time only by its searches for starts."""
+        """Return whether only the searches for starts depend on the time of the pass."""
         parameters, controller = self.parameters, self.controller
         if parameters.bf_min_prio_reserve or parameters.bf_min_age_reserve or not controller.limits.idle:
             return False
@@ -251,7 +252,7 @@ class _Pass:
         return bool(most and self.reserved_in.get(entry.part, 0) >= most)
 
     def _over_counts(self, job: SlurmJob, part: int) -> bool:
-        """Return whether enough jobs were tested already, by a limit such as bf_max_job_part.
+        """Return whether a limit such as bf_max_job_part forbids to test one more job.
 
         If not, count this job as tested. The limits are per partition, user and association.
         """
@@ -343,9 +344,9 @@ class _Pass:
         return False
 
     def _longest(self, nodes: int, least: int, most: int) -> int:
-        """Return the longest time limit (s) that avoids this pass's reservations.
+        """Return the longest time limit (s) with which a job ends before the reservations.
 
-        A job with this limit ends before they start. Jobs with ``--time-min`` get it.
+        These are the reservations that this pass has made. Jobs with ``--time-min`` get the limit.
 
         Args:
             nodes: set of the nodes on which the job starts now.

@@ -8,8 +8,8 @@ class Space:
 
     Each record is (begin, end, open nodes). A reservation splits records.
 
-    If a table is built later from the same reservations, its first record begins later and its last record ends later.
-    Before the time ``until``, this changes no answer.
+    A table built later from the same reservations begins and ends later. Before the time ``until``, it gives the same
+    answers nevertheless.
 
     Attributes:
         begin, end: start and end of each record, s.
@@ -129,7 +129,7 @@ class Space:
         return at
 
     def _ends_until(self, time: int) -> None:
-        """Record that the table's end is compared with a time (s) at which it has ended."""
+        """Lower ``until``: this table ends before ``time`` (s), but a later table may not."""
         self.until = min(self.until, time + self.resolution - self.window)
 
     def overlaps(self, start: int, end: int, nodes: int) -> bool:

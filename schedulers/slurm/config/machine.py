@@ -131,7 +131,7 @@ class ReservationSettings(Struct, frozen=True, kw_only=True):
 class SwitchSettings(Struct, frozen=True, kw_only=True):
     """One ``SwitchName`` line of topology.conf.
 
-    It has the names of the nodes or switches below the switch.
+    It names the nodes, or the switches, directly below the switch.
     """
 
     name: str

@@ -21,9 +21,9 @@ from pipistrelle.schedulers.slurm.config.parameters import (
 
 
 class AnswerDelay(Struct, frozen=True, kw_only=True):
-    """The time from a job's end to the request for a pass of the main loop, s.
+    """The time (s) from a job's end to the request for a pass of the main loop.
 
-    slurmctld polls for the nodes' answers that the job is gone, and then requests the pass. The time was fitted to
+    After a job's end, slurmctld waits until the nodes have confirmed it, then requests the pass. The time was fitted to
     recordings: it is ``least`` s for jobs of up to ``free_nodes`` nodes, and ``per_node`` s more for each further node.
     """
 

@@ -455,7 +455,10 @@ class _Reader:
         return self._normal and name.lower() == NORMAL
 
     def _new(self, kind: str, names: Sequence[str], exists: Callable[[str], bool], where: str) -> list[str]:
-        """Return the names that do not exist yet; warn that sacctmgr adds no existing ones and changes nothing."""
+        """Return the names that do not exist yet.
+
+        Warn about the others: for these, ``sacctmgr add`` changes nothing.
+        """
         for name in filter(exists, names):
             self._warn(f"add {kind}", f"{name} exists already, so sacctmgr changes nothing: use modify", where)
         return [name for name in names if not exists(name)]
@@ -508,7 +511,7 @@ class _Reader:
 
 
 def _owner(account: str, user: str, partition: str) -> str:
-    """Return an association in words."""
+    """Return a text that names an association, for messages."""
     owner = f"user {user} in account {account}" if user else f"account {account}"
     return f"{owner} for partition {partition}" if partition else owner
 

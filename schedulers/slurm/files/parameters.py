@@ -109,7 +109,10 @@ def scheduler_parameters(conf: SlurmConf) -> tuple[SchedulerParameters, list[Key
 
 
 def _useless(made: SchedulerParameters, values: Mapping[str, Any], where: str) -> Iterator[KeyFinding]:
-    """Yield a warning for each number of jobs that a pass never reaches, as slurmctld does."""
+    """Yield a warning for each limit on tested jobs that a pass never reaches.
+
+    slurmctld warns about these, too.
+    """
     for name in ("bf_max_job_part", "bf_max_job_user", "bf_max_job_user_part", "bf_max_job_assoc"):
         most = made.bf_max_job_test - (name == "bf_max_job_part")
         if values.get(name, 0) > most:

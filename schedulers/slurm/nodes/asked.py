@@ -129,9 +129,9 @@ class Selector(Protocol):
         """Return whether a failed test of a job would change only its expected start."""
 
     def counts(self, asked: Iterable[NodesAsked]) -> Hashable | None:
-        """Return what earlier tests left on the nodes of the requests, as far as it affects the next test.
+        """Return the GPU counts that affect the next test of the requests.
 
-        Return None if the next test leaves something itself.
+        Earlier tests left these counts on the nodes. Return None if the next test itself changes them.
         """
 
     def begin_test(self, asked: Iterable[NodesAsked], usable: int) -> None:

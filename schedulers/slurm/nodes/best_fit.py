@@ -42,9 +42,9 @@ def most_cpus(asked: NodesAsked, cpus: int) -> int:
 def best_nodes(asked: NodesAsked, idle: int, all_cpus: Cpus) -> int:
     """Return the set of idle nodes that a job gets; 0 if it does not fit.
 
-    The job takes runs of consecutive nodes. If nodes have different numbers of CPUs, the smallest nodes may be left out
-    before that, as long as the others have enough CPUs. This is done if the wanted number of nodes, all as small as the
-    smallest, would have too few CPUs.
+    The job takes runs of consecutive nodes. Before that, the smallest nodes may be left out, as long as the others have
+    enough CPUs. This happens if nodes have different numbers of CPUs, and if the wanted number of nodes would have too
+    few CPUs if all were as small as the smallest.
 
     Args:
         idle: the idle nodes that the job may use, including all that it requires.
@@ -74,7 +74,11 @@ def best_nodes(asked: NodesAsked, idle: int, all_cpus: Cpus) -> int:
 
 
 def _without_smallest(asked: NodesAsked, at: Nodes, cpus: Cpus, required: int, want: int) -> NDArray[np.bool_]:
-    """Return which nodes are left if as many as possible are left out, the smallest ones first."""
+    """Return which nodes remain if as many as possible of the smallest are left out.
+
+    The result has an entry per node in ``at``. No required node is left out. At least ``want`` nodes with enough CPUs
+    remain.
+    """
     order = np.argsort(cpus, kind="stable")
     if required:
         order = order[[not required >> one & 1 for one in at[order].tolist()]]
@@ -130,10 +134,13 @@ def _runs(at: Nodes, cpus: Cpus, required: int) -> list[_Run]:
 
 
 def _best(runs: list[_Run], nodes: int, cpus: int) -> int:
-    """Return the index of the run to use next, for a job that still needs so many nodes and CPUs.
+    """Return the index of the run to use next, if a job needs more nodes and CPUs.
 
-    It is the smallest run that suffices. Each run that does not suffice is compared with the best one before it, and is
-    better if it has more CPUs.
+    Runs are compared one by one, as in slurmctld. A run is better than the best so far in three cases: only this run
+    has required nodes; it suffices, and the best so far does not or is larger; it does not suffice, but has more CPUs.
+
+    Args:
+        nodes, cpus: what the job still needs.
     """
     best, best_enough = 0, False
     for at, run in enumerate(runs):

@@ -86,6 +86,10 @@ class ConsTres:
         """Record the number of GPUs that a request would use on each node, and return it.
 
         The numbers affect the order in which later tests try the nodes.
+
+        Args:
+            at: the nodes to test.
+            free: the amounts that the job may use on them.
         """
         if not asked.gres:
             return ()
@@ -318,10 +322,10 @@ class ConsTres:
         return self._alloc(asked, whole_tasks(asked, got, able), free) if got else None
 
     def _choose(self, asked: NodesAsked, nodes: Able, free: Free) -> dict[int, int] | None:
-        """Return {node: CPUs} for a job.
+        """Return {node: CPUs} for a job; None if it does not fit.
 
-        If the job does not fit, try again without the nodes with the fewest CPUs. If too few nodes would then be left,
-        the last of these stay. Return {} if the job fits, but below too many leaf switches.
+        If the job does not fit, try again without the nodes with the fewest CPUs, and so on; but always keep as many
+        nodes as the job needs at least. Return {} if the job fits only below too many leaf switches.
         """
         if asked.counts:
             return self._with_counts(asked, nodes.pairs())

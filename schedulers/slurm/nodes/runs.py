@@ -59,7 +59,7 @@ def make_runs(usable: Able, weight: NDArray[np.int64], required: int = 0) -> lis
 
 
 class Runs:
-    """Runs of nodes, from which the best one is taken again and again."""
+    """Runs of nodes; the best one is taken, then the best of the others, and so on."""
 
     def __init__(self, runs: Sequence[NodeRun]) -> None:
         self.all = runs

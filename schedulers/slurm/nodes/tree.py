@@ -71,7 +71,7 @@ class Tree:
         self._groups: list[tuple[int, int]] = []
 
     def groups(self, weights: NDArray[np.int64]) -> list[tuple[int, int]]:
-        """Return [(weight, nodes)] of all nodes from the lightest.
+        """Return the nodes grouped by weight: (weight, bit mask), the lowest weight first.
 
         Args:
             weights: weight of each node of the machine; the caller never changes the array.

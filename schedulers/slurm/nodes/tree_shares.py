@@ -87,14 +87,14 @@ def within(asked: NodesAsked, alloc: Alloc | None) -> Alloc | None:
 
 
 class _Choice:
-    """What a job has got, and what it still lacks.
+    """The nodes that a job has got so far, and what it still lacks.
 
     Attributes:
         open: set of the nodes that the job could use.
         cpus: {node: CPUs that the job could use}, also of nodes that are not open.
-        masks: [(weight, nodes)] from the lightest.
+        masks: open nodes grouped by weight, (weight, set of nodes), the lowest weight first.
         left, need: nodes and CPUs that are still lacking.
-        least: nodes of the least number of nodes that are still lacking.
+        least: nodes that are lacking for the fewest that the job accepts.
         most: number of nodes that may still be taken. Lighter groups and leaf switches in use may make it negative;
             then it limits nothing any more.
     """

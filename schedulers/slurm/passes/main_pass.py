@@ -20,8 +20,8 @@ class PassResult(Struct):
         preempted: (victim, job that needs its nodes).
         tested: records tested, in order.
         note: why the pass ended early; "" if it did not.
-        seen: whether the pass wrote into any job that stays queued. It does not write into a job that a limit holds as
-            before.
+        seen: whether the pass changed the record of a job that stays queued, so that backfill runs again. A job that
+            waits for the same limit as before does not count.
     """
 
     started: list[SlurmJob]

@@ -86,8 +86,8 @@ class FairTree:
     def _rank(self) -> None:
         """Rank the users, and set their fairshare factors from their ranks.
 
-        Associations whose children are ranked together form a group; so do equal users. At each depth the groups are
-        numbered in the order of their ranks.
+        Associations whose children are ranked together form a group. Users with equal level factors form a group, too.
+        At each depth the groups are numbered in the order of their ranks.
         """
         count = len(self._parent)
         group = np.full(count + 1, -1)  # the last one stands for "below the user"
