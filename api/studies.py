@@ -240,7 +240,8 @@ class StudyResults:
         Args:
             axis: an axis with at least three values, such as ``scheduler``.
             metric: a column of `trials`.
-            blocks: rank the values in each replica of each cell, or by the means in each cell.
+            blocks: ``replicas`` ranks the values in each replica of each cell; ``cells`` ranks their means in each
+                cell.
             better: whether ``less`` or ``more`` is better; the default depends on the metric.
             level: confidence level.
 

@@ -133,7 +133,15 @@ class AskedBridge(Bridge):
 
 
 class Compared(NamedTuple):
-    """How a run differs from the recording: its starts, those that differ, and last starts by the recorded loop."""
+    """The comparison of a run with a recording.
+
+    Attributes:
+        starts: number of recorded starts.
+        others: recorded starts that the run lacks or has at another second or on other nodes, each with the run's
+            start.
+        jobs: number of jobs that started in the recording.
+        loops: number of these jobs that the same loop (main or backfill) started in the run.
+    """
 
     starts: int
     others: list[tuple[JobStart, JobStart | None]]

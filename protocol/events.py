@@ -134,9 +134,10 @@ class ClassInfo(Struct, frozen=True, omit_defaults=True):
 class TopologyInfo(Struct, frozen=True, omit_defaults=True):
     """The network: which router each node is attached to.
 
-    Each router has ``nodes_per_router`` places for nodes. Places are numbered from 0: place p is at router p //
-    nodes_per_router. Of the places that are not ``absent``, node n has the n-th, counted from 0. A router has a
-    coordinate in each dimension of ``shape``; ``numbering`` defines how the router's number gives the coordinates.
+    Each router has ``nodes_per_router`` places for nodes. Places are numbered from 0, router by router: place p is at
+    router p // nodes_per_router. Places in ``absent`` have no node. The nodes 0, 1, ... are at the other places, in
+    order. A router has one coordinate in each dimension of ``shape``. ``numbering`` says how the coordinates follow
+    from the router's number.
     """
 
     kind: Annotated[

@@ -57,9 +57,14 @@ class UsageTrace(_Named, frozen=True, kw_only=True, gc=True):
 
 
 class Composed(_Named, frozen=True, kw_only=True, gc=True):
-    """A profile whose parts `seq`, with the names `names`, run in order, `repeat` times.
+    """A profile that runs other profiles (its parts) one after the other.
 
     If a part has a nonzero `ret`, the job ends after this part and returns the part's `ret`.
+
+    Args:
+        repeat: how often the whole sequence runs.
+        seq: the parts, in order.
+        names: the parts' names, in the same order.
     """
 
     repeat: int

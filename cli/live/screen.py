@@ -135,10 +135,16 @@ def _abilities(console: Console) -> Abilities:
 
 @contextmanager
 def held_streams(*numbers: int) -> Iterator[TextIO]:
-    """Hold back output to these file descriptors, if they are terminals, while a view is shown.
+    """Keep output off the terminal while a view is shown, and write it at the end.
 
-    Yields the original standard error, for the view. Child processes write to the same descriptors and would otherwise
-    damage the view. The held-back text is written at the end.
+    Output of this process and its children to the given file descriptors goes to a temporary file, because it would
+    damage the view. Descriptors that are not terminals stay as they are.
+
+    Args:
+        numbers: the file descriptors, such as 1 and 2.
+
+    Yields:
+        The original standard error, on which the view is drawn.
     """
     with ExitStack() as stack:
         terminal = os.fdopen(os.dup(2), "w", encoding=sys.stderr.encoding, errors="replace", buffering=1 << 16)

@@ -45,7 +45,7 @@ def _steps(context: click.Context, param: click.Parameter, texts: tuple[str, ...
 
 
 def spec_file(*kinds: str) -> Callable[[_C], _C]:
-    """Return the argument for a run description; shells complete names of these kinds."""
+    """Return the argument ``[SPEC]``, a run description; shells complete file names and names of these kinds."""
     return click.argument(
         "spec_file",
         metavar="[SPEC]",
@@ -171,10 +171,15 @@ simulation_options: Final = together(
 def described(
     context: click.Context, base: Path | RunSpec | None, options: dict[str, Any], *, decides: bool = True
 ) -> RunSpec:
-    """Return the description of a run: the values of ``base``, overridden by command-line options.
+    """Return the description of a run, with command-line options in place of values of ``base``.
 
-    Options that belong to the description are removed from ``options``. The scheduler of ``base`` and its options are
-    discarded if ``--scheduler`` is given or ``decides`` is false.
+    Options that belong to the description are removed from ``options``.
+
+    Args:
+        base: a description or its file; None: all defaults.
+        options: {option: value} of the command line.
+        decides: whether the scheduler of ``base`` counts. If not, or if ``--scheduler`` is given, ``base``'s scheduler
+            and its options are ignored.
     """
     from pipistrelle.runs.description.spec_file import read_spec  # not needed for the help
 

@@ -170,9 +170,11 @@ def print_below(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
 
 
 def cells(values: Mapping[str, Any], *forms: str) -> list[str]:
-    """Return values as table cells; None becomes "-".
+    """Return some of the values as table cells; None becomes "-".
 
-    Each form is a key and a format, such as "name:.2f".
+    Args:
+        values: {name: value}.
+        forms: a name and a format for each cell, such as "wait:.2f".
     """
     parts = [form.partition(":") for form in forms]
     return ["-" if values[name] is None else format(values[name], form) for name, _, form in parts]

@@ -142,9 +142,10 @@ class Weibull(_Law):
     def hazard(self, length: float) -> float:
         """Return a lower bound of -log P(a component of any age survives `length` s more).
 
-        If shape >= 1, new components are the most likely to survive, so the bound is their value. If shape < 1, old
-        components are. With S the survival function and M the mean, a component of great age survives with probability
-        1 - (integral of S from 0 to `length`) / M by renewal theory, at most 1 - length S(length) / M.
+        The bound is the value of the components that are the most likely to survive. If shape >= 1, these are new ones.
+        If shape < 1, these are very old ones, for which renewal theory gives a bound. With S the survival function and
+        M the mean, they survive with probability 1 - (integral of S from 0 to `length`) / M, which is at most 1 -
+        length S(length) / M.
         """
         new = (length / self.scale) ** self.shape
         return new if self.shape >= 1 else -math.log1p(-length / self.mean * math.exp(-new))

@@ -25,7 +25,10 @@ class Source:
 
     @property
     def together(self) -> list[list[int]]:
-        """The lists of nodes that fail together: one list per domain, or without domains one list of all nodes."""
+        """Lists of the numbers of nodes that fail together.
+
+        There is one list per domain. Without domains, there is one list of all nodes.
+        """
         return [list(domain.nodes) for domain in self.domains] or [list(self.nodes)]
 
 

@@ -6,9 +6,9 @@ On i nodes a dump takes C_i = C_N N / i, a read R_i = R_N N / i, and the work be
 application survives F failures. At failure F + 1 its allocation ends, and the next one begins after a wait D. The yield
 is the useful share of the nodes' time.
 
-Dumps, reads and times between failures are all N / i times as long on i nodes as on N nodes. So if all nodes that are
-up work, the work between two failures, in node-seconds, is the same for every i. It is called the work of one *period*
-below.
+Dumps, reads and times between failures are all N / i times as long on i nodes as on N nodes. Therefore, if i nodes are
+up and all of them work, the work between two failures (in node-seconds) does not depend on i. It is called the work of
+one *period* below.
 """
 
 import math
@@ -85,8 +85,8 @@ class Allocation:
     def paper_period(self) -> float:
         """The work saved between two failures, in node-seconds, by the slides' formula.
 
-        A failure costs a read and half an interval. With work W between checkpoints that take time C, work is W / (W +
-        C) of the remaining time.
+        A failure costs the time of a read and half an interval. Of the remaining time, the share W / (W + C) is work: W
+        is the work between two checkpoints, and C the time to write one.
         """
         rest = max(self.mtbf_of_all - self.read - self.interval / 2, 0.0)
         return self.nodes * rest * self.interval / (self.interval + self.dump)
@@ -95,8 +95,9 @@ class Allocation:
     def exact_period(self) -> float:
         """The expected work saved between two failures of working nodes, in node-seconds.
 
-        M is the mean time between failures, R a read, W the work before a dump and C the dump. The number of dumps
-        completed before a failure is geometric, with mean e^(-R/M) / (e^((W + C)/M) - 1): failures come at any time.
+        M is the mean time between failures, R the time of a read, W the work before a dump and C the time of the dump.
+        The number of dumps that complete before a failure has a geometric distribution, with the mean e^(-R/M) / (e^((W
+        + C)/M) - 1). Failures may come during reads and dumps, too.
         """
         mtbf = self.mtbf_of_all
         cycle = (self.interval + self.dump) / mtbf
@@ -121,8 +122,8 @@ class YieldModel:
     """Yields of one shape of application on one allocation, for F from 0 to ``most``.
 
     Args:
-        shape: "rigid": N - F nodes work from the beginning; "moldable": all that are up; "grid": the largest p x p at
-            first, then p (p - 1), (p - 1) (p - 1), ..., each as long as enough nodes are up.
+        shape: which nodes work. "rigid": N - F nodes, from the beginning. "moldable": all nodes that are up. "grid":
+            the largest p x p at first, then p (p - 1), (p - 1) (p - 1), ..., each as long as enough nodes are up.
         form: "paper": the slides' first-order sums, in which each failure of a working node costs a read and half an
             interval. "exact": the expectation of the simulation in `pipistrelle.studies.trials.lifetimes`, with
             failures during dumps and reads. For a grid it ignores the unsaved work that is lost if the last failure of
@@ -155,8 +156,9 @@ class YieldModel:
     def work(self) -> Floats:
         """The work saved in an allocation's life (node-s) for each F, shape (most + 1,).
 
-        c_i = 1 / (1 + C_i / sqrt(2 C_i mu_i)) is the share of work in work and dumps. l_i = R_i + sqrt(2 C_i mu_i) / 2
-        is the cost of a failure (slides "... - Work"). The sums run over i = N ... N - F:
+        Between failures, the share c_i = 1 / (1 + C_i / sqrt(2 C_i mu_i)) of the time is work, and the rest is dumps. A
+        failure costs the time l_i = R_i + sqrt(2 C_i mu_i) / 2 (slides "... - Work"). The sums run over i = N ... N -
+        F:
 
         - rigid: (N - F) c_(N-F) times the sum of mu_i - l_(N-F) (N - F) / i. A failure hits a working node with
           probability (N - F) / i, else a spare, which costs nothing.
@@ -164,7 +166,8 @@ class YieldModel:
         - grid (no slide): the sum of p c_p (mu_i - l_p p / i), with p the nodes of the grid while i nodes are up.
 
         A time on p nodes is the time on N nodes multiplied by N / p. Each sum is therefore the sum of p / i (the number
-        of failures of working nodes) times the work of one period. A period that costs more than it gives counts as 0.
+        of failures of working nodes) times the work of one period. If a failure costs more than a period's work, the
+        period counts as 0.
         """
         teams = self._up if self.shape == "moldable" else grid_teams(self.allocation.nodes, self.most)
         working = np.cumsum(teams / self._up)
@@ -176,7 +179,10 @@ class YieldModel:
     def between_restarts(self, wait: float) -> Floats:
         """Return the mean time (s) between the starts of two consecutive allocations, for each F, shape (most + 1,).
 
-        This is T_R = T_M of the slides; ``wait`` is D (s).
+        The slides call it T_R for rigid and T_M for moldable applications.
+
+        Args:
+            wait: D, the queue wait before an allocation (s).
         """
         check_range("a wait", wait, 0, _LONGEST, YieldError)
         return self.life + wait

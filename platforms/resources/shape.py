@@ -132,7 +132,10 @@ class Shape:
 
     @property
     def parts(self) -> tuple[Amounts, Amounts, int]:
-        """The amounts that the job takes per node and, in addition, per task, and its most tasks per node."""
+        """The amounts that the job takes per node, those it takes in addition per task, and its most tasks per node.
+
+        The amounts have the shape (resources,).
+        """
         return self._per_node + self._gpus_at_least * self._per_gpu, self._per_task, self._cap
 
     @cached_property

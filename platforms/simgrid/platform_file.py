@@ -42,12 +42,12 @@ class SimGridPlatform(msgspec.Struct, frozen=True, kw_only=True):
 
     Args:
         name: the file's name without folder and suffix.
-        hosts: compute hosts, at least one, from number 0, sorted by the bytes of their names, as in Batsim 4: h0, h1,
-            h10, h2.
+        hosts: compute hosts, at least one, numbered from 0. They are sorted by the bytes of their names, as in Batsim
+            4: h0, h1, h10, h2.
         storages: storage hosts in the same order; their numbers follow those of `hosts`.
         master: the host of Batsim's own processes; None if the file has none.
         unused: (name, count) of elements and attributes without effect, in the order of first occurrence. The name is
-            an element, or an element and an attribute. They only describe the network or need other files.
+            an element, or an element and an attribute. These only describe the network, or need other files.
     """
 
     name: str

@@ -81,8 +81,9 @@ class LinkLoads:
     def all_to_all(self, nodes: Ints) -> list[LinkLines]:
         """Return the link loads if each of these nodes sends a message of size 1 to every other.
 
-        Counts of sources and targets suffice, without a loop over pairs. Traffic along a dimension starts at routers
-        with the targets' coordinates in earlier dimensions and the sources' coordinates in this and later dimensions.
+        The loads are computed from the numbers of nodes per coordinate, without a loop over pairs of nodes. This is
+        possible because, on its way along a dimension, a message has reached its target's coordinates in all earlier
+        dimensions and still has its source's coordinates in all later ones.
         """
         routers = self._topology.place[nodes]
         number, count = np.unique(routers @ self._weights, return_counts=True)
@@ -128,9 +129,10 @@ class LinkLoads:
         return found
 
     def busiest(self, lines: list[LinkLines]) -> tuple[float, float | None]:
-        """Return the greatest link load in ``lines``, and the traffic rate at which the first link is full.
+        """Return the greatest link load in ``lines``, and the largest rate at which traffic can be sent.
 
-        The rate is in bytes/s per unit of load. It is None if bandwidths are unknown or no link has a load.
+        At this rate the first link is full. The rate is in bytes/s for a message of size 1, the unit of the loads. It
+        is None if bandwidths are unknown or no link has a load.
         """
         peaks = [loads.max(axis=(0, 1), initial=0.0) for _, loads in lines]
         rates = [

@@ -84,7 +84,10 @@ class RouterGrid(Topology):
         return found
 
     def total_hops(self, nodes: Ints) -> int:
-        """Return the sum of hops over unordered pairs of nodes, computed from the number at each coordinate."""
+        """Return the sum of hops over all unordered pairs of different nodes.
+
+        It is computed from the numbers of nodes at each coordinate, without a loop over pairs.
+        """
         along = _around_ring if self.kind == "torus" else _along_line
         return sum(
             along(np.bincount(coordinates[nodes], minlength=size))

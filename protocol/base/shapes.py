@@ -41,11 +41,11 @@ def misfit(error: msgspec.ValidationError, raw: Any, kind: Any, where: str, make
     """Return the error for plain values that msgspec has rejected.
 
     Args:
-        error: msgspec's error; a ValueError raised by a struct should read ``expected ..., found ...``.
-        raw: the values.
+        error: msgspec's error. If a struct raised a ValueError, its text should read ``expected ..., found ...``.
+        raw: the rejected values.
         kind: the type they should have.
-        where: the values' name in messages. The path of the wrong value follows, after a colon unless the name ends
-            with a dot.
+        where: what the error calls the values, such as a file's name. The path of the wrong value is appended to it,
+            after ": ", or directly if ``where`` ends with a dot.
         make: the class of the error.
         manual: a sentence that says where keys and values are documented.
     """

@@ -29,9 +29,11 @@ def from_json(text: bytes | bytearray) -> Any:
 class Kept:
     """Base class of parts of a run whose state can be saved and restored.
 
-    The state is the attributes listed in ``_kept``. A part made with the same arguments can restore it, and then
-    behaves as the saved part would. If an attribute has its own `state` and `restore`, or is a tuple of objects that
-    have them, these methods save and restore it. `plain` saves all other attributes.
+    The state is the values of the attributes whose names are in ``_kept``. To restore it, make the part with the same
+    arguments as before and call `restore`. The new part then behaves as the saved part would.
+
+    An attribute with methods `state` and `restore` of its own is saved and restored by these, and so are the members of
+    a tuple of such objects. `plain` converts all other values.
     """
 
     __slots__ = ()
@@ -42,9 +44,11 @@ class Kept:
         return {name: plain(getattr(self, name)) for name in self._kept}
 
     def restore(self, state: Any, *made: Any, **more: Any) -> None:
-        """Restore ``state``, a result of the method `state`.
+        """Restore a state.
 
-        ``made`` and ``more`` are passed to each attribute's own `restore`.
+        Args:
+            state: a result of the method `state`.
+            made, more: further arguments for the method `restore` of attributes that have one.
         """
         for name in self._kept:
             mine: Any = getattr(self, name, None)
@@ -65,7 +69,13 @@ _WRITTEN: Final[dict[type, tuple[str, Callable[[Any], list[Any]]]]] = {}
 
 
 def register(kind: type, written: Callable[[Any], list[Any]], read: Callable[[list[Any]], Any]) -> None:
-    """Let `plain` write values of type ``kind`` as lists, and `message_of` read them."""
+    """Let `plain` convert values of a type, and `message_of` convert them back.
+
+    Args:
+        kind: the type.
+        written: converts a value to a list of plain values.
+        read: makes a value from such a list.
+    """
     _WRITTEN[kind] = (kind.__name__, written)
     _READ[kind.__name__] = read
 

@@ -91,8 +91,8 @@ def begins_of(frame: BeginsFrame) -> SimulationBegins:
 def begins_on_wire(data: SimulationBeginsData) -> dict[str, Any]:
     """Return the data of a SIMULATION_BEGINS with every field that Batsim's clients need.
 
-    If the data is native, each host's name is its number, hosts have no properties, and there are no profiles. Settings
-    missing from ``config`` get Batsim's defaults.
+    If the data is from the native dialect, fields that only Batsim has are filled in: each host is named by its number,
+    and there are no properties and no profiles. Settings missing from ``config`` get Batsim's defaults.
     """
     if not isinstance(data, BatsimBeginsData):
         bare: dict[str, Any] = {"state": "idle", "properties": {}, "zone_properties": {}}

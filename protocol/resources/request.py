@@ -16,10 +16,9 @@ Name = Annotated[str, Meta(min_length=1, max_length=64)]
 class Request(Struct, frozen=True, omit_defaults=True):
     """What a job requests of the nodes, in the terms of Slurm's sbatch.
 
-    A job has ``tasks`` tasks. Each task takes ``cores_per_task`` on one node. The job's nodes may have different
-    numbers of tasks, at least one each. At most one of the three amounts of memory is given, and at most one of the
-    three numbers of GPUs. On each node, the job takes the cores of its tasks there, and the memory, GPUs and other
-    resources that its request gives for a node, a core, a task or a GPU.
+    A job has ``tasks`` tasks, each of which takes ``cores_per_task`` on one node. Each node of the job has at least one
+    task; the numbers may differ. Memory is given per node, per core or per GPU: at most one of the three fields is set.
+    The number of GPUs is given for the job, for each node or for each task, likewise.
 
     Args:
         nodes, most_nodes: the least and the greatest number of nodes; None: any number that the tasks allow.
@@ -108,7 +107,7 @@ class Request(Struct, frozen=True, omit_defaults=True):
         return (self.memory_per_node or 0) * self.least_nodes
 
     def check(self) -> None:
-        """Raise AmountError if the members of the request contradict each other."""
+        """Raise AmountError if fields of the request contradict each other."""
         _one_of("memory", self.memory_per_node, self.memory_per_core, self.memory_per_gpu)
         _one_of("GPUs", self.gpus or None, self.gpus_per_node or None, self.gpus_per_task or None)
         gpus = self.gpus or self.gpus_per_node or self.gpus_per_task

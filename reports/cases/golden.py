@@ -31,7 +31,7 @@ _SAME: Final = 1e-9
 
 
 def golden_in(folder: Path) -> Path:
-    """Return the folder of golden results: that of the case in ``folder``, or ``folder`` itself."""
+    """Return the folder that holds golden results: a subfolder if ``folder`` is a case, else ``folder`` itself."""
     inner = folder / GOLDEN_FOLDER
     return inner if not (folder / SUMMARY_FILE).is_file() and (inner / SUMMARY_FILE).is_file() else folder
 
@@ -68,10 +68,14 @@ def write_golden(run: Path, golden: Path) -> None:
 def golden_difference(golden: Path, run: Path) -> dict[str, Any] | None:
     """Return how a run differs from golden results, as JSON values; None if equal.
 
-    The result has the keys of `first_difference`, and ``inputs`` (names of changed configuration entries), ``outputs``
-    (files that differ although decisions and jobs are equal) and ``figures``. Each entry of ``figures`` is a changed
-    metric with ``name``, ``first`` (golden value) and ``second`` (value of the run). Metrics that only
-    one side has are ignored, and so are versions and reasons.
+    The result has the keys of `first_difference` and three more:
+
+    - ``inputs``: names of the configuration entries that changed.
+    - ``outputs``: files that differ although decisions and jobs are equal.
+    - ``figures``: the metrics that changed, each with ``name``, ``first`` (golden value) and ``second`` (value of the
+      run).
+
+    Not compared are metrics that only one side has, version numbers, and the scheduler's reasons.
 
     Raises:
         PipistrelleError: if golden results are missing or damaged, or the folder has no run.

@@ -59,7 +59,7 @@ class AllowedChange(Struct, frozen=True):
         return cls(printable(text.strip()), less, more, bool(match[3]))
 
     def holds(self, golden: float, now: float) -> bool:
-        """Return whether a metric may change from ``golden`` to ``now``."""
+        """Return whether the value ``now`` of a metric is within the tolerance of its golden value."""
         scale = abs(golden) if self.relative else 1.0
         slack = _SAME * max(abs(golden), abs(now))
         change = now - golden
@@ -68,7 +68,12 @@ class AllowedChange(Struct, frozen=True):
 
 
 class ToleratedFigure(Struct, frozen=True):
-    """A metric of a case, with its tolerance, its golden value and its value ``now`` in the run; None: no value."""
+    """A metric of a case, with its tolerance.
+
+    Attributes:
+        golden: the stored value; None: the golden results do not have the metric.
+        now: the value in the run; None: the run does not have the metric.
+    """
 
     name: str
     golden: float | None

@@ -75,8 +75,8 @@ def glimpses(
 
     Raises:
         ExplainError: if the repetition starts other jobs.
-        PolicyError: if the policy has no state and there are several times.
-        EstimateError, PolicyFailed: if the policy cannot continue from one of the times.
+        PolicyError: if several times are given, and the policy's state cannot be saved.
+        EstimateError, PolicyFailed: if the policy fails while its future decisions are simulated.
         RunError: if the run fails before the last of the times.
         KeyboardInterrupt: if the user interrupts.
     """

@@ -152,7 +152,11 @@ def _samples(looks: Sequence[Look]) -> list[Sample]:
 
 
 def as_json(explanation: Explanation, look: Look | None = None) -> dict[str, Any]:
-    """Return an explanation as JSON values; ``look`` is added as ``moment``."""
+    """Return an explanation as JSON values.
+
+    Args:
+        look: an observation of the job, added under the key ``moment``; None: add nothing.
+    """
     found: dict[str, Any] = to_builtins(explanation)
     if look is not None:
         moment = replace(look, reservation=known(look.reservation))

@@ -34,10 +34,10 @@ def open_index(folder: Path, *, repeat: bool, wanted: Wanted, trust: bool = Fals
 
     Args:
         repeat: whether the run may be repeated. If not, only the outputs are read, and no index is saved.
-        wanted: selects jobs by id and labels. It is used only if all jobs would take too much memory; then no index is
-            saved.
-        trust: whether a scheduler in Python code that the outputs name may run. If not, such a run is explained from
-            its outputs, and no index is saved.
+        wanted: selects the jobs to explain, by id and labels. It is used only if an index of all jobs would take too
+            much memory. The index of the selected jobs is not saved.
+        trust: whether Python code that the folder names as the scheduler may run. If not, a run with such a scheduler
+            is explained from its outputs, and no index is saved.
 
     Raises:
         PipistrelleError: if there are no outputs, or repeating the run failed.

@@ -11,11 +11,16 @@ from pipistrelle.runs.folders.files import JobLine, RunFiles
 
 
 class Stretch(Struct):
-    """A part of a job's wait, from ``begin`` to ``end`` (s), in which the same limit kept the job waiting.
+    """A part of a job's wait in which the same limit kept the job waiting.
 
-    ``free`` has the least and greatest number of free units in this time. ``place`` (in the queue), ``reservation`` (s)
-    and ``priority`` each have the values at the start and at the end of this time. ``first`` is the first job in the
-    queue.
+    Attributes:
+        begin, end: its time span (s).
+        limit, detail: the kind of limit, and a text that names the limit.
+        free: the least and the greatest number of free units in this time.
+        place: the job's position in the queue at ``begin`` and at ``end``.
+        first: id of the first job in the queue.
+        reservation: the start reserved for the job (s), as it was at ``begin`` and at ``end``.
+        priority: the job's priority at ``begin`` and at ``end``.
     """
 
     begin: float

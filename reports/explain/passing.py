@@ -28,11 +28,11 @@ _ROUNDING: Final = 1e-6
 
 
 class Passing(Struct):
-    """A job that was submitted later than the explained job and started earlier.
+    """A job that passed the explained job: it was submitted later and started earlier; times in seconds.
 
-    Times are in seconds. ``reservation`` is the start that was reserved for the explained job at the time this job
-    started. ``may_delay`` tells whether this job may have delayed the explained job; docs/how-to/explain.md has the
-    rule.
+    Attributes:
+        reservation: the start reserved for the explained job when the passing job started; None: no reservation.
+        may_delay: whether the passing job may have delayed the explained job, by the rule in docs/how-to/explain.md.
     """
 
     job: str

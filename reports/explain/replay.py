@@ -39,14 +39,17 @@ _DONE: Final = "what was to be explained is known"
 
 
 class Witness:
-    """A policy that decides exactly like another policy, and then observes the queued jobs.
+    """A policy that lets another policy decide, and then observes the queued jobs.
 
-    It calls the policy's ``reservation(job)``, ``held_back_by(job)``, ``ahead(job)`` and ``breakdown(job)``
-    (docs/how-to/explain.md), and its order's ``terms(job, now)``, if these methods exist. If no unit was free, it
-    requests neither the terms nor the position in the queue. At such a time the policy has not examined the queue, and
-    the requests would make it update fairshare usage at other times than in the original run.
+    To observe a job, it calls the deciding policy's methods ``reservation(job)``, ``held_back_by(job)``, ``ahead(job)``
+    and ``breakdown(job)`` (docs/how-to/explain.md), and ``terms(job, now)`` of the policy's queue order. Methods that
+    do not exist are skipped.
+
+    If no unit was free, it asks neither for the terms nor for the position in the queue. The policy has not examined
+    the queue then. The questions would make it update fairshare usage at other times than in the original run.
 
     Args:
+        policy: the policy that decides.
         only: chooses jobs by id and labels; None for all jobs, up to `MOST_LOOKS` observations.
         until: when the simulation ends (s).
     """
@@ -106,9 +109,11 @@ class Witness:
     def moment(self, view: View, unseen: Collection[SchedulerJob] = ()) -> dict[str, Look]:
         """Return {job id: observation} for all queued jobs after the policy decided.
 
-        Jobs in ``unseen`` are also queued, but the policy has not decided since they arrived. A job that is not in the
-        view, or not in the policy's own queue, has no ``place``. Pass a copy of the view, because this method ranks its
-        whole queue.
+        A job that is not in the view, or not in the policy's own queue, has no ``place``.
+
+        Args:
+            view: a copy of the scheduler's view, because this method sorts its whole queue.
+            unseen: jobs that were queued after the policy's last decision.
         """
         self._places = None
         free = view.free.snapshot()
@@ -232,7 +237,7 @@ class ExpectedStarts:
         self._astray: str | None = None
 
     def started(self, job_id: str, now: float) -> None:
-        """Record whether the job that starts now is the next job to start in the original run, at the same time."""
+        """Compare a start of the repeated run with the next start of the original run: job and time (s)."""
         if self._astray is None:
             found = (job_id, now)
             expected = next(self._expected, found)
@@ -240,13 +245,13 @@ class ExpectedStarts:
                 self._astray = f"{found[0]} at {found[1]:.10g} s, in the run {expected[0]} at {expected[1]:.10g} s"
 
     def miss(self) -> None:
-        """Record that the repeated run lacks the next start of the original run, if there is one."""
+        """Record a difference if the original run has a further start, because the repeated run does not have it."""
         missed = next(self._expected, None)
         if self._astray is None and missed is not None:
             self._astray = f"no start of {missed[0]}, in the run at {missed[1]:.10g} s"
 
     def check(self, files: RunFiles) -> None:
-        """Raise ExplainError if a start so far differs from the original run's."""
+        """Raise ExplainError if a difference from the original run's starts has been recorded."""
         if self._astray is None:
             return
         made = files.config.get("versions")

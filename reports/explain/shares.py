@@ -37,10 +37,16 @@ class Longest(Struct):
 
 
 class Shares(Struct):
-    """The reasons why the jobs with the labels ``of`` waited; times are in seconds.
+    """Why the jobs with certain labels waited; times in seconds.
 
-    ``jobs`` is the number of these jobs, and ``waited`` the number of jobs that did not start at once. ``epoch`` is the
-    Unix time (s) of time 0, and ``timezone`` the name of the zone; None if unknown.
+    Attributes:
+        of: the labels, such as {"user": "17"}.
+        epoch, timezone: Unix time (s) of time 0, and the name of the time zone; None if unknown.
+        jobs: number of jobs with these labels.
+        waited: number of these jobs that did not start at once.
+        total, mean, median: the waits of all these jobs.
+        limits: the limits that kept jobs waiting, the longest total time first.
+        longest: the jobs with the longest waits.
     """
 
     of: dict[str, str]

@@ -35,10 +35,14 @@ def answer(
     passed_by: Sequence[Passing],
     short: Mapping[str, tuple[float, str]],
 ) -> str:
-    """Return a sentence that says why the job ``line`` waited for ``waited`` s.
+    """Return a sentence that says why a job waited.
 
-    ``short`` has the resources that were short on shared nodes: {name: (time for which it was short in s, text that
-    says how much was free)}.
+    Args:
+        line: the job.
+        waited: how long it waited (s).
+        limits: {limit: how long it kept the job waiting (s)}.
+        passed_by: the jobs that passed it.
+        short: {resource of shared nodes that was short: (for how long (s), a text that says how much was free)}.
     """
     rejected = line.state == "REJECTED"
     why = files.whys.get(line.id) or line.metadata or "nothing tells why"

@@ -34,7 +34,11 @@ class MapLayout:
 
     @classmethod
     def of(cls, platform: Platform) -> "MapLayout":
-        """Lay out a torus or mesh by slices, and groups with one row per outermost group."""
+        """Return the layout of a machine's nodes.
+
+        In a torus or mesh, a block is a plane: dimension 0 runs to the right and dimension 1 down, and there is a block
+        for each position in the other dimensions. Nested groups are one block, with a row per outermost group.
+        """
         topology = Machine(platform.units, platform.info).topology
         if len(topology.info.shape) < 2:
             return cls("flat", platform.nodes, ())

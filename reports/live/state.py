@@ -191,7 +191,13 @@ class Onlooker:
         notice_rate: float,
         end: tuple[EndReason, str] | None = None,
     ) -> LiveState:
-        """Return the present state of a run; the keyword arguments are facts that the simulation does not know."""
+        """Return the present state of a run.
+
+        Args:
+            decided: the latest decisions.
+            wall, speed, notice_rate: as in `LiveState`.
+            end: why the run ended, and a message; None while it is in progress.
+        """
         engine, metrics = simulation.engine, simulation.metrics
         cluster = engine.cluster
         reason, message = end or ("", "")

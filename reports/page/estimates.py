@@ -14,11 +14,13 @@ from pipistrelle.runs.folders.cells import TextColumn
 def estimates(
     folder: Path, rows: AttemptRows, pack: ColumnPack, moments: int, *, trust: bool = False
 ) -> dict[str, Any]:
-    """Pack expected and actual starts of the jobs queued at regularly spaced times.
+    """Pack the expected and the actual starts of queued jobs, at regularly spaced times of the run.
 
-    ``times`` has these times (s), the middles of equal parts of the run. All other columns have a row per time and
-    queued job. ``moment`` is an index in ``times``. ``job`` is an index of a job, -1 if the outputs do not have it.
-    ``expected`` and ``started`` are seconds after the time, -1 without estimate or start.
+    Returns:
+        The packed columns. ``times`` are these times (s), the middles of equal parts of the run. All other columns have
+        a row for each time and each job queued then: ``moment`` is the index in ``times``. ``job`` is the job's index,
+        or -1 if the outputs do not have it. ``expected`` and ``started`` are seconds after that time, or -1 if there is
+        no estimate or no start.
 
     Args:
         rows: the run's attempts, as packed.

@@ -42,7 +42,7 @@ def page_of(folders: Sequence[Path], *, repeat: bool = False, trust: bool = Fals
 
     Args:
         folders: output folders of the runs; the other runs are compared with the first.
-        repeat: repeat a run if no index explains its worst-served jobs in full.
+        repeat: whether to repeat a run to explain its longest waits, if `pipistrelle explain` has not saved an index.
         trust: allow Python code that a folder names as its scheduler to run.
         estimates_at: number of times for which start estimates are made by repeating each run; 0 for none.
 

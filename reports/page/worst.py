@@ -34,10 +34,17 @@ def worst_served(
     repeat: bool,
     trust: bool,
 ) -> dict[str, Any]:
-    """Return and explain the jobs with the longest waits and largest slowdowns.
+    """Explain the jobs with the longest waits and those with the largest slowdowns.
 
-    Explanations come from the index that `pipistrelle explain` has stored. Without an index they come from the outputs
-    alone, or from repeating the run (``repeat``). ``trust`` allows Python code that the folder names to run.
+    The explanations come from the index that `pipistrelle explain` has saved. If there is none, they come from the
+    outputs alone, or from a repetition of the run.
+
+    Args:
+        repeat: whether the run may be repeated.
+        trust: whether Python code that the folder names as the scheduler may run.
+
+    Returns:
+        The jobs and their explanations, as JSON values for the page.
 
     Raises:
         PipistrelleError: the run cannot be repeated.

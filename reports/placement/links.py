@@ -18,8 +18,8 @@ class JobTraffic:
     """The messages that a run's jobs would send, if each node sent 1 unit of data in total.
 
     Args:
-        run: the run.
-        order: the node list, which determines the ranks of a job's nodes.
+        run: machine, jobs and nodes.
+        order: all nodes in an order; a job's ranks are assigned to its nodes in this order.
 
     Raises:
         PlatformError: if the network's links are unknown.
@@ -31,7 +31,12 @@ class JobTraffic:
         self._position = np.argsort(order)
 
     def lines(self, job: int, traffic: str) -> list[LinkLines]:
-        """Return the link loads of one job with the pattern ``all_to_all`` or ``neighbours``."""
+        """Return the link loads of one job.
+
+        Args:
+            job: the job's index in the run.
+            traffic: ``all_to_all``, or ``neighbours`` for messages between neighbours in a 3-D grid of the job's ranks.
+        """
         nodes = self._run.nodes[job]
         count = len(nodes)
         if traffic == "all_to_all":

@@ -74,10 +74,14 @@ def drawn_outages(mttf: NDArray[np.float64], hours: float, seed: int, every: flo
 
 
 def closed_change(part: Partition, mttf: NDArray[np.float64]) -> float:
-    """Return the expected relative change in job failures when a class of jobs gets its own partition.
+    """Return the expected relative change in a class's job failures if it gets its own partition.
 
     It is the mean of 1 / MTTF over the partition's nodes, divided by the mean over all nodes, minus 1. All nodes are
     assumed to be equally busy.
+
+    Args:
+        part: the partition.
+        mttf: mean time to failure of each node, shape (nodes,).
     """
     rates = 1.0 / mttf
     return float(rates[part.nodes].mean() / rates.mean()) - 1.0

@@ -29,11 +29,11 @@ def busiest_time(run: PlacedRun) -> float:
 
 
 def picture(run: PlacedRun, time: float, suffix: str) -> bytes:
-    """Draw a machine as a picture: jobs at a time, ages of nodes, failures.
+    """Draw a machine as a picture with three panels: jobs at a time, ages of nodes, failures.
 
-    The network's first two dimensions form a tile, and each position in the other dimensions has a tile. Nodes of a
-    router are side by side. Machines of one dimension or without coordinates are drawn in rows. Grey means idle or
-    unknown. Without ages, classes of nodes are shown. Equal runs give equal bytes with one version of matplotlib.
+    In a torus or mesh, each plane of the first two dimensions is a tile. The tiles stand side by side, and so do the
+    nodes of one router. Other networks are drawn in rows of nodes. Grey means idle or unknown. If no ages are known,
+    the classes of nodes are shown instead. Equal runs give equal bytes with one version of matplotlib.
 
     Args:
         time: seconds after time 0.
@@ -63,7 +63,10 @@ def picture(run: PlacedRun, time: float, suffix: str) -> bytes:
 
 
 def cells(machine: Machine, values: Floats) -> Floats:
-    """Arrange ``values``, one per node, as the cells of the picture, shape (rows, columns); gaps are NaN."""
+    """Arrange ``values``, one per node, as the cells of the picture, shape (rows, columns).
+
+    Cells without a node are NaN.
+    """
     topology = machine.topology
     if len(topology.shape) == 1:
         width = ceil(sqrt(len(values) * 2))

@@ -71,7 +71,14 @@ class PlacedRun:
         return self.running_on(self.failed, self.failed_at)
 
     def running_on(self, nodes: Ints, times: Floats) -> Ints:
-        """Return, for each pair in ``nodes`` and ``times`` (s), the job on the node just before; -1 for none."""
+        """Return the job that ran on a node just before a time; -1 if there was none.
+
+        Args:
+            nodes, times: node numbers, and a time (s) for each of them, shape (n,).
+
+        Returns:
+            Indices of jobs, shape (n,).
+        """
         wanted = np.zeros(len(self.machine.nodes), dtype=bool)
         wanted[nodes] = True
         parts = [some[wanted[some]] for some in self.nodes]

@@ -152,10 +152,13 @@ def failure_share(leadership: Sequence[float], delivered: Sequence[float], rates
 
 
 def paper_share(stable_nodes: float, rates: Sequence[float], *, hours: float = 0.55, more: float = 1 / 3) -> float:
-    """Return the share of failures on leadership jobs, computed from the paper's numbers.
+    """Return the leadership jobs' share of the failures, computed from the paper's numbers.
 
-    Leadership jobs have the share ``hours`` of all hours. They get more hours on stable nodes than under random
-    placement; ``more`` is this increase as a share. ``stable_nodes`` is the share of stable nodes in the machine.
+    Args:
+        stable_nodes: the share of stable nodes in the machine.
+        rates: failures per node-hour of stable nodes and of other nodes.
+        hours: the leadership jobs' share of all node-hours.
+        more: by what share the policy increases their hours on stable nodes, compared with random placement.
     """
     stable = (1 + more) * hours * stable_nodes
     return failure_share((stable, hours - stable), (stable_nodes, 1 - stable_nodes), rates)
@@ -254,10 +257,11 @@ def measured(attempts: list[Attempt], machine: Machine, jobs: Workload, outages:
 def failures(
     platform: Platform, jobs: Workload, case: str, stable: Bools, draws: Sequence[int] = DRAWS
 ) -> tuple[float, int, float]:
-    """Simulate the month under the policy ``case``, once with each of the failure seeds ``draws``.
+    """Simulate the month under the policy ``case``, once with each of several seeds of the failures.
 
     Args:
         stable: whether each node is stable, shape (nodes,).
+        draws: the seeds.
 
     Returns:
         The leadership jobs' share of the failures, the number of all failures, and the share that `failure_share`

@@ -165,11 +165,14 @@ def _paired(both: Together, number: int, metric: str, jobs: NDArray[np.intp] | N
 
 
 def half_width(apart: Floats, level: float = LEVEL) -> float | None:
-    """Return half the width of the confidence interval of the mean of ``apart``, one difference per job.
+    """Return half the width of the confidence interval of a mean; None if there are too few jobs, or without scipy.
 
     Waits of jobs queued together depend on each other, so an interval over single jobs would be far too narrow. The
     interval is therefore computed from the means of batches of consecutive jobs (Law, Simulation Modeling and Analysis,
-    9.5.3). Return None if there are too few jobs, or without scipy.
+    9.5.3).
+
+    Args:
+        apart: the difference between two runs for each job, in order of submission.
     """
     batches = min(BATCHES, len(apart) // _LEAST)
     if batches < 2:

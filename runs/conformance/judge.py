@@ -18,8 +18,11 @@ def problems_of(stage: Stage, audience: Audience, result: Result, words: Sequenc
     """Return the scheduler's mistakes in a conformance test, one sentence each.
 
     Args:
-        words: the scheduler's program and arguments.
-        limit: the time limit that was used to wait for the scheduler (wall-clock s).
+        stage: the messages of the test, and how the scheduler's process ended.
+        audience: what happened to the jobs.
+        result: the result of the run.
+        words: the scheduler's program and arguments, left out of the sentences.
+        limit: how long the scheduler had to end (wall-clock s).
     """
     script, failure = stage.script, result.failure
     own = [one for one in audience.rejections if stage.meddling is None or not stage.meddling.is_added(one[0])]
@@ -54,9 +57,14 @@ def _job_problems(script: Script, audience: Audience) -> list[str]:
 
 
 def refusal_problems(stage: Stage, limit: float) -> list[str]:
-    """Return [a mistake] if the scheduler ran on after its HELLO was refused, else [].
+    """Return the mistakes of a scheduler whose HELLO the server refused: its process must end.
 
-    ``limit``: how long its process was given to end (wall-clock s).
+    Args:
+        stage: records how the process ended.
+        limit: how long the process had to end (wall-clock s).
+
+    Returns:
+        A list of one sentence if the process was still running, else an empty list.
     """
     if stage.ended_as is not None:
         return []
@@ -64,9 +72,12 @@ def refusal_problems(stage: Stage, limit: float) -> list[str]:
 
 
 def failure_text(error: PipistrelleError, words: Sequence[str]) -> str:
-    """Return the text of ``error``, which ended the run of a conformance test.
+    """Return the error that ended a conformance test as text.
 
-    The path of the server's socket and the scheduler's command (``words``) are left out.
+    The text leaves out the path of the server's socket and the scheduler's command line.
+
+    Args:
+        words: the scheduler's program and arguments.
     """
     what = error.what.removesuffix(f": {shlex.join(words)}")
     where = None if error.where is not None and error.where.startswith("ipc://") else error.where

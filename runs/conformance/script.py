@@ -29,7 +29,7 @@ class ScriptJob(NamedTuple):
     """A job in a conformance test; times in seconds.
 
     Attributes:
-        nodes: number of nodes; a job with a request has as many as the request says.
+        nodes: number of nodes; ignored if there is a request, because the request says the number.
         walltime: requested walltime; None: no limit.
         cancelled_after: time from submission until the user cancels the job; None: never.
         request: what the job takes on nodes with resources, as in a workload file; None: whole nodes.
@@ -46,25 +46,28 @@ class ScriptJob(NamedTuple):
 
 @dataclass(slots=True)
 class Meddling:
-    """A change of a scheduler's replies, to simulate an operator or a faulty scheduler.
+    """Changes the scheduler's replies during a conformance test.
+
+    It plays an operator who interferes, or a faulty scheduler.
 
     Attributes:
-        decide: returns the decisions that the server carries out instead of the scheduler's decisions.
-        added: the decisions that did not come from the scheduler; `apply` collects them.
+        decide: function of a notice and the scheduler's reply; returns the decisions that the server carries out
+            instead of those in the reply.
+        added: all decisions so far that came from ``decide`` and not from the scheduler.
     """
 
     decide: Callable[[Notice, Reply], Sequence[Decision]]
     added: list[Decision] = field(default_factory=list)
 
     def apply(self, notice: Notice, reply: Reply) -> Reply:
-        """Return the changed reply, which the server then carries out."""
+        """Return the reply with its decisions changed; the server carries out this reply."""
         decisions = list(self.decide(notice, reply))
         own = {id(decision) for decision in reply.events}
         self.added += [decision for decision in decisions if id(decision) not in own]
         return Reply(reply.reply_to, reply.now, decisions, reply.wake, reply.leaves, reply.keeps, reply.wake_when)
 
     def is_added(self, decision: Decision) -> bool:
-        """Return whether the test, and not the scheduler, made a decision."""
+        """Return whether a decision came from the test and not from the scheduler."""
         return any(decision is one for one in self.added)
 
 
@@ -77,8 +80,8 @@ class Script:
         situation: a sentence: what happens, and what the scheduler must do.
         jobs: the workload; may be empty.
         nodes: number of identical nodes, if there is no ``platform``.
-        platform: the machine, if jobs share its nodes; the test is skipped if the server refuses the scheduler because
-            its HELLO does not name the feature ``resources``.
+        platform: a machine whose nodes are shared by jobs; None: `nodes` whole nodes. Without the feature ``resources``
+            in the scheduler's HELLO, the test is skipped.
         absent: {dialect: why the test does not apply to this dialect of the protocol}.
         outages, maintenance: outages of nodes, and rules as for ``--maintenance``.
         until: when the server ends the run (s); None: after the last job.
@@ -87,11 +90,12 @@ class Script:
         rejects: names of jobs that the scheduler must reject. All other jobs must run, unless they are cancelled or the
             run ends early.
         ends: the expected reason for the end of the run.
-        may_give_up: the scheduler may end the run at once by reporting an error.
-        refuses: the server refuses the scheduler's HELLO.
-        preempts: changed replies may preempt jobs, even if the scheduler did not request the feature.
-        again: after the run, a second process gets the same notices and must make the same decisions.
-        hand_over: a second process takes over the run halfway, if its HELLO supports takeovers.
+        may_give_up: whether the scheduler may report an error, which ends the run.
+        refuses: whether the server refuses the scheduler's HELLO.
+        preempts: whether `meddle` may preempt jobs although the scheduler did not request the feature.
+        again: whether, after the run, a second process gets the same notices and must make the same decisions.
+        hand_over: whether a second process takes over the run halfway; skipped if the scheduler's HELLO does not offer
+            takeovers.
     """
 
     name: str
@@ -114,9 +118,11 @@ class Script:
     hand_over: bool = False
 
     def spec(self, words: Sequence[str], dialect: Dialect) -> RunSpec:
-        """Return the description of the run that tests this scheduler command.
+        """Return the description of the test's run, without its jobs and machine; see `inputs`.
 
-        The jobs and the machine are not in it; `inputs` returns them.
+        Args:
+            words: the scheduler's program and arguments.
+            dialect: the protocol to speak with the scheduler.
         """
         until = None if self.until is None else f"{self.until!r}s"
         return RunSpec(scheduler=tuple(words), dialect=dialect, workload=(), until=until)

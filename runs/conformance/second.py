@@ -25,13 +25,14 @@ from pipistrelle.server.outputs.folder import OUTPUT_PREFIX, snapshots_in
 
 
 def told_again(before: Stage, words: Sequence[str], limit: float, printed: IO[bytes]) -> list[str]:
-    """Send the notices of a finished run to a new scheduler process; return the mistakes in its replies.
-
-    Each mistake is a sentence.
+    """Replay a finished run's notices to a second scheduler process, and compare its replies.
 
     Args:
-        before: the finished run; the new process's messages are added to its log.
+        before: the messages of the finished run; those of the second process are added to its log.
         words, limit, printed: as in `Staged`.
+
+    Returns:
+        The mistakes of the second process, one sentence each.
     """
     stage = Stage(before.script, before.dialect)
     before.log.append((SERVER, "(a new process gets the same notices)"))
@@ -63,8 +64,12 @@ def taken_over(
 ) -> tuple[Stage, list[str] | None]:
     """Run a conformance test in which a second process takes over the run halfway.
 
+    Args:
+        words, limit, printed: as in `Staged`.
+
     Returns:
-        The recorded messages; and the mistakes as sentences, or None if the scheduler cannot take over a run.
+        A pair: the recorded messages, and the mistakes as sentences. The mistakes are None if the scheduler does not
+        support takeovers.
 
     Raises:
         LacksFeature: the scheduler cannot run the machine of the test.

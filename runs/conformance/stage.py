@@ -64,7 +64,10 @@ class Stage:
         self.meddling = None if self.script.meddle is None else self.script.meddle()
 
     def told(self, frame: bytes) -> bytes:
-        """Apply the test's changes to a message from the server to the scheduler; log the message and return it."""
+        """Return the server's message as the scheduler will get it: changed if the test changes it.
+
+        The message is added to the log.
+        """
         alter: Alter | None = self.script.alter.get(self.dialect)
         if alter is not None:
             frame = json.dumps(alter(json.loads(frame)), ensure_ascii=False).encode()
@@ -72,7 +75,7 @@ class Stage:
         return frame
 
     def ends(self, notice: Notice) -> None:
-        """Store the last notice of the run."""
+        """Store the run's last notice, and whether its reason for the end is the expected one."""
         self.notice = notice
         last = notice.events[-1]
         self.last_told = isinstance(last, SimulationEnds) and last.data.reason == self.script.ends
@@ -206,9 +209,9 @@ class Audience(Observer):
     """The observer that records what happens to the jobs of a conformance test.
 
     Attributes:
-        begun: names of the jobs that started, in any attempt.
+        begun: names of the jobs that have started at least once.
         over: {job id with its workload's prefix, such as ``w0!17``: final state}.
-        rejections: illegal decisions, each with its error.
+        rejections: (decision, error) of each decision that the server rejected.
     """
 
     def __init__(self) -> None:

@@ -32,8 +32,8 @@ class ScriptOutcome:
     """The outcome of one conformance test.
 
     Attributes:
-        verdict: ``skipped`` if the test does not apply.
-        lines: the scheduler's mistakes, one per line; or why the test was skipped.
+        verdict: ``skipped`` means that the test does not apply to this scheduler or protocol.
+        lines: the scheduler's mistakes, one per line; for a skipped test, the reason.
         log: (sender, text) of every message.
         printed: the last part of the output of the process.
     """
@@ -53,7 +53,8 @@ def play_script(
 
     Args:
         words: the scheduler's program and arguments, including ``{endpoint}``.
-        configured: the scheduler needs a slurm.conf of the test's machine; it gets one with ``--config``.
+        configured: whether to append ``--config FILE`` to the arguments, where FILE is a slurm.conf of the test's
+            machine.
         limit: how long to wait for the scheduler, for each reply, and for its end (wall-clock s).
 
     Raises:

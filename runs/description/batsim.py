@@ -30,8 +30,11 @@ from pipistrelle.traces.workload import Workload
 def load_batsim_setup(spec: RunSpec, way: BatsimSpec, workloads: Sequence[Workload]) -> Setup:
     """Return the setup of a Batsim-compatible run.
 
-    With ``no_sched``, as in Batsim, all submit times become 0, so every job starts at time 0, and jobs may share
-    hosts.
+    Args:
+        spec: the run's description.
+        way: its Batsim options. With ``no_sched``, as in Batsim, all submit times become 0, so every job starts at time
+            0, and jobs may share hosts.
+        workloads: the jobs, already read.
 
     Raises:
         PipistrelleError: an input is wrong, or the inputs do not fit together.

@@ -20,9 +20,10 @@ _NAMED: Final = 5
 
 
 def maui_remarks(spec: RunSpec, platform: Platform, workload: Workload) -> list[str]:
-    """Return warnings about the maui.cfg that the scheduler reads, if any.
+    """Return warnings about names in a maui.cfg that the run's machine or workload does not have.
 
-    If a preset names the maui.cfg, the warnings of the maui.cfg parser are included, because nothing else reports them.
+    Return [] if the scheduler reads no maui.cfg. If a scheduler's preset names the maui.cfg, and not the option
+    ``config``, include the warnings of the maui.cfg parser, because they are shown nowhere else.
 
     Raises:
         PipistrelleError: the file is unreadable, or a standing reservation needs hosts that the machine does not have.

@@ -351,7 +351,10 @@ def _check_placement(spec: RunSpec, platform: Platform) -> None:
 
 
 def places_units(spec: RunSpec) -> bool:
-    """Return whether a run may treat a node of one core as a unit without changing the scheduler's decisions."""
+    """Return whether the scheduler decides the same if one-core nodes are simulated as plain units.
+
+    This is true of Pipistrelle's own schedulers, except Slurm's, if they place jobs on the lowest free nodes.
+    """
     if not isinstance(spec.scheduler, str) or spec.scheduler in (SLURM, SLURMCTLD) or not is_ours(spec.scheduler):
         return False
     return (spec.placement or placement_of(spec.scheduler) or "lowest") == "lowest"

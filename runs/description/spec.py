@@ -206,11 +206,23 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
         return replace(self, **{**asdict(PolicySpec()), "scheduler": ()})
 
     def part(self, *kinds: Decides) -> "RunSpec":
-        """Return a copy that keeps the fields of these kinds; all other fields get their defaults."""
+        """Return a copy in which only fields that affect one of ``kinds`` keep their values.
+
+        All other fields get their defaults.
+
+        Args:
+            kinds: what a field affects, such as the inputs or the policy.
+        """
         return RunSpec(**{name: getattr(self, name) for name in _deciding(kinds)})
 
     def key(self, *kinds: Decides) -> str:
-        """Return a cache key that two runs share exactly if their fields of these kinds are equal."""
+        """Return a cache key of the fields that affect one of ``kinds``.
+
+        Two descriptions have equal keys exactly if these fields are equal.
+
+        Args:
+            kinds: what a field affects, such as the inputs or the policy.
+        """
         return repr([getattr(self, name) for name in _deciding(kinds)])
 
 

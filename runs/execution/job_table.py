@@ -41,10 +41,11 @@ CANCELLED: Final = _NUMBERS["CANCELLED"]
 class JobTable:
     """The jobs of a run in the order of first submission; times in simulated seconds.
 
-    A job with several attempts is one row. ``holder`` and ``held_...`` have one row per attempt that held units.
+    A job with several attempts is one row. The arrays ``holder`` and ``held_...`` have one element per attempt that
+    held units, and the shape (attempts,).
 
     Attributes:
-        submit: time of the first submission, shape (jobs,).
+        submit: time of the first submission, shape (jobs,), as are the following arrays.
         start, end: when the last attempt started and ended. ``end`` of a running job is NaN, and both are NaN for a
             queued job.
         size: requested units.
@@ -53,7 +54,7 @@ class JobTable:
         state: index in `STATES` at the end of the run.
         attempts: number of starts.
         wait, execution: time from submission to start, and from start to end, summed over ended attempts.
-        holder: row of the job that held units, shape (holds,).
+        holder: row of the job that held units.
         held_from, held_until: when the job got the units and when it freed them; ``held_until`` is NaN if they were
             still held at the end of the run.
         held_units: number of units held; on shared nodes, number of cores.
@@ -64,7 +65,7 @@ class JobTable:
         dropped: number of jobs left out before the run.
         reliability, fragmentation: metrics as in the reference engine's summary; None if not computed.
         resources: {resource of shared nodes: its metrics in the summary}; None on other machines.
-        nodes: units of each job's last attempt; None if not requested.
+        nodes: the set of units that each job's last attempt had; None if not requested.
         ids: id of each job's first attempt, such as ``w0!17``; None if not requested.
         node_seconds: node-seconds of the run: ``all``, ``busy``, ``idle``, ``down`` and ``maintenance``; None if not
             requested.
@@ -198,9 +199,9 @@ class JobTableBook(Observer):
         resources: Mapping[str, ResourceFigures] | None = None,
         node_seconds: Mapping[str, float] | None = None,
     ) -> JobTable:
-        """Return the table of all jobs after the run.
+        """Return the table of all jobs; call this after the run.
 
-        The arguments are values of the run's summary that the table also holds.
+        The arguments are copied from the run's summary to the fields of the same names in `JobTable`.
         """
         held = np.array(self._held_units, dtype=np.int64)
         return JobTable(

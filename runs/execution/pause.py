@@ -62,9 +62,9 @@ class Saving(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A run between two messages (notices) to the scheduler.
+    """A run between two messages (notices) to the scheduler, when its state can be saved.
 
-    All decisions are carried out, and time has not advanced.
+    All decisions of the last reply are carried out, and simulated time has not advanced since then.
     """
 
     spec: RunSpec

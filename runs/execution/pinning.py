@@ -12,10 +12,11 @@ _ADDRESS: Final = "\0pipistrelle core "
 
 @contextmanager
 def one_core() -> Iterator[int | None]:
-    """Keep this thread, and processes that it starts meanwhile, on one core; yield the core.
+    """Run this thread on one core within the ``with`` block, and also the processes that it starts there.
 
-    Yield None, and change nothing, if the platform cannot do so, if this process may use only one core, or if other
-    runs already have a core each. The cores that the thread may use are restored afterwards.
+    Yields:
+        The number of the core. None if the thread was not restricted: the operating system cannot do so, this process
+        may use only one core, or other runs use all cores in this way.
     """
     allowed: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
     cores = set() if allowed is None else allowed(0)

@@ -50,17 +50,17 @@ class RunOptions:
     Attributes:
         connection: how to reach the scheduler; None: in this process.
         out: folder for the outputs, created if missing; ``out_command.json`` in it has the description.
-        outputs: replaces the outputs in ``out``.
+        outputs: where to write the outputs instead of ``out``.
         overwrite: whether the run may replace the results of another finished run in ``out``.
         setup: the result of `load_setup` for the same description, if already loaded.
         given: objects that replace inputs of the description; no ``out_command.json`` is written then.
-        check: whether to raise an error if the run fails; if not, only the result has the error.
+        check: whether `run` raises an error if the run fails; if False, the result's ``failure`` has the error.
         between: called between every two notices to the scheduler, when the run's state can be saved.
         resume: a saved state of the same run, from which to continue; or a function that gets a `Pause` and restores
             its state.
         beat: called at the start, and then about every 10 s of wall-clock time.
-        lasting: called when an interrupt ends the run. The interrupt waits up to 0.5 s (wall clock) for a moment
-            between two notices; if none comes, the run ends without this call.
+        lasting: called once if Ctrl-C ends the run, to save its state. The run waits up to 0.5 s (wall clock) for the
+            scheduler's next reply; if there is none, this function is not called.
         look: called at the start, and again after the number of seconds that it returns, even while the scheduler is
             deciding. It must not change the run.
     """
@@ -83,10 +83,12 @@ class RunOptions:
 def run(spec: RunSpec, options: RunOptions = RunOptions()) -> Result:
     """Simulate the run that a description defines, and return its result.
 
+    Outputs that were written before an error are kept.
+
     Raises:
-        PipistrelleError: the description or an input is wrong, no scheduler connected, or the run failed; outputs are
-            kept.
-        KeyboardInterrupt: Ctrl-C, before the run began or if ``options.check``; outputs are kept.
+        PipistrelleError: the description or an input is wrong, or no scheduler connected. With ``options.check``, also
+            if the run failed.
+        KeyboardInterrupt: the user pressed Ctrl-C before the run began. With ``options.check``, also during the run.
     """
     setup, out, between, lasting = options.setup, options.out, options.between, options.lasting
     if setup is None:

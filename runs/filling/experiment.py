@@ -31,9 +31,9 @@ class Filled(NamedTuple):
     """The results of filling a cluster once.
 
     Attributes:
-        allocated: a pair [requested GPUs, allocated GPUs], in % of the cluster's GPUs, for each percentage in `POINTS`
-            that the requests reached.
-        fragmented: pairs [requested GPUs, free GPUs that the typical pods cannot use], in the same way.
+        allocated: pairs [requested GPUs, allocated GPUs], both in % of the cluster's GPUs. There is a pair for each
+            percentage in `POINTS` that the requests reached.
+        fragmented: pairs [requested GPUs, free GPUs that the typical pods cannot use], likewise.
         placed, dropped: numbers of pods.
     """
 
@@ -44,7 +44,7 @@ class Filled(NamedTuple):
 
     @property
     def metrics(self) -> dict[str, float]:
-        """The results of the experiment by name, such as ``allocated_80``: % of the GPUs when 80 % are requested."""
+        """{metric: value}; ``allocated_80`` is the % of the GPUs allocated when pods have requested 80 %."""
         found = {f"{name}_{point}": value for name in FIGURES for point, value in getattr(self, name)}
         return {**found, "placed": self.placed, "dropped": self.dropped}
 
@@ -64,11 +64,15 @@ def metric_names(until: float) -> set[str]:
 
 
 def fill(nodes: SharedNodes, pods: PodList, placement: str, *, until: float, seed: int) -> Filled:
-    """Fill the nodes until pods have requested ``until`` (1.3: 130 %) of the cluster's GPUs.
+    """Fill the nodes with pods until these have requested a share of the cluster's GPUs.
 
-    The seed orders nodes and pods at random. After the last pod, pods are drawn from the list again. Among nodes of
-    equal score, the first in the random order is chosen, as in the published experiment. Allocation is measured each
-    time the requests reach one of the percentages in `POINTS`, after the pod is placed or dropped.
+    Pods arrive in random order. When the list is used up, further pods are drawn from it at random. Among nodes of
+    equal score, a pod gets the first in a random order of the nodes, as in the published experiment.
+
+    Args:
+        placement: name of the rule that chooses a pod's node.
+        until: the share of the GPUs at which to stop; 1.3 means 130 %.
+        seed: seed of the random orders.
     """
     rng = np.random.Generator(np.random.PCG64(seed))
     nodes = nodes.ordered(rng.permutation(len(nodes)))

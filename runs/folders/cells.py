@@ -174,11 +174,13 @@ class TextColumn(Sequence[str]):
         return bool(((flat >= 0x20) & (flat < 0x7F)).all())
 
     def numbers(self) -> tuple[Floats, NDArray[np.bool_]] | None:
-        """Parse all cells as numbers; return None if a cell is not a plain number.
+        """Parse all cells as numbers.
 
-        The second array tells which cells are empty; the first array has NaN for them. A plain number is decimal, with
-        at most 15 digits and an optional minus sign. The digits as an integer and the power of ten are both exact
-        doubles, so their quotient is the double nearest to the number.
+        A number is decimal, with at most 15 digits and an optional minus sign. Each result is the nearest double.
+
+        Returns:
+            The numbers (NaN for an empty cell), and whether each cell is empty, both of shape (cells,). None if a cell
+            is neither empty nor such a number.
         """
         count, width = len(self), self.longest
         if width > _EXACT + 2:

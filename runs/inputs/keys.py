@@ -61,11 +61,11 @@ class PublicKeyFile(Struct, frozen=True, forbid_unknown_fields=True):
 def make_keys(folder: Path, names: Sequence[str]) -> list[Path]:
     """Make a key pair for each name; return the new files, NAME.key and NAME.pub.
 
-    Only the owner can read NAME.key.
+    Only the owner can read NAME.key. After an error, no new file is left.
 
     Raises:
-        KeyFileError: a name is invalid, or a file exists; then nothing is written.
-        OutputFailed: a file cannot be written; then none is.
+        KeyFileError: a name is invalid, or a file exists.
+        OutputFailed: a file cannot be written.
     """
     for name in names:
         if not _NAME.fullmatch(name):

@@ -78,16 +78,19 @@ def on_machine(
     seed: int = 0,
     hosts: Sequence[str] = (),
 ) -> Outages:
-    """Convert the outages of a log to outages of a machine, in seconds after time 0.
+    """Convert a log's outages to outages of the machine's nodes, in seconds after time 0.
 
-    A name in the log means the machine's node with that name, and a number the node with that number. Names in LANL's
-    and Titan's tables are treated differently: unless the machine has one of these names, they are sorted in natural
-    order and mapped to the machine's nodes in order. For a single LANL system, the number after the slash in the name
-    is the node's number. Outages that end before time 0 are dropped, and outages that began before it are cut at time
-    0.
+    A name in the log means the machine's node of that name, and a number means the node of that number. LANL's and
+    Titan's tables have their own names of nodes. If the machine has none of these names:
+
+    - In a log of a single LANL system, only the text after the slash counts as the name.
+    - If all names are numbers, they are the numbers of the machine's nodes.
+    - Otherwise the names, sorted in natural order, stand for the machine's nodes in order.
+
+    An outage that ends before time 0 is dropped. An outage that began before time 0 begins at time 0.
 
     Args:
-        start: time 0 on the log's clock (s); None: 0, or the start of observation if the log has dates.
+        start: time 0 on the log's clock (s). None: the start of observation if the log has dates, else 0.
         repair: the duration of outages without an end, drawn with ``seed`` in the log's order.
         hosts: node names, in order, instead of the names in the platform's pools.
 

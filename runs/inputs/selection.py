@@ -24,7 +24,8 @@ class Conditions:
     Attributes:
         begin, end: a job must be submitted at ``begin`` or later, and before ``end`` (s).
         size, runtime, walltime: ranges of size (units), run time and requested time (s), bounds included.
-        fields: {one of `FIELDS`: allowed values}; a value is a number or name in the log, or a name in its header.
+        fields: {field in `FIELDS`, such as the user: accepted values}. A value is the text in the log. If the log's
+            header names the text (a queue number, for example), it may be that name.
     """
 
     begin: float = -np.inf

@@ -240,16 +240,20 @@ class Merge(Step, frozen=True, kw_only=True):
         return merge(workloads, self.alignment(workloads), apart=self.apart)
 
     def alignment(self, workloads: "list[Workload]") -> "Align":
-        """Return how to align the workloads' times: by date, time 0, or first submission."""
+        """Return by what to align the workloads' times: date, time 0, or first submission."""
         if self.align != "auto":
             return self.align
         return "date" if all(one.epoch is not None for one in workloads) else "zero"
 
     def load_others(self, beside: Sequence[str] = ()) -> "list[Workload]":
-        """Load the workloads that this step merges with the first workload.
+        """Load the workloads that this step merges with the first one.
 
-        Options for logs are rejected if neither a workload nor one of the files ``beside`` is a log. Raise
-        PipistrelleError if no workload is named, or one is wrong.
+        Args:
+            beside: names of further input workloads. The step's options for reading logs are an error if neither these
+                nor the loaded workloads include a log.
+
+        Raises:
+            PipistrelleError: no workload is named, or one is wrong.
         """
         from pipistrelle.runs.inputs.named import load_workload, reading_for
 
@@ -328,7 +332,10 @@ class Copy(Step, frozen=True, kw_only=True):
 
 
 class Redraw(Step, frozen=True, kw_only=True):
-    """A step that replaces the jobs with random jobs from a fitted or a named model."""
+    """A step that replaces the jobs with random jobs from a model.
+
+    The field ``model`` names a bundled model or a file. Without it, a model is fitted to the workload.
+    """
 
     model: str | None = None
     jobs: Count | None = None

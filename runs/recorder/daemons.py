@@ -247,7 +247,10 @@ class Daemons:
         self.command("scontrol", *command.words)
 
     def wait(self, until: float, progress: Callable[[int, float], None], count: int) -> bool:
-        """Let virtual time pass until no job can run, or until ``until`` (s); return whether jobs are still queued."""
+        """Let virtual time pass until no job can run, but at most until ``until`` (s).
+
+        Return whether jobs are still queued.
+        """
         last, same = "", 0
         while self.now < until:
             self.to(min(self.now + _LOOK, until))

@@ -75,7 +75,8 @@ class PlannedJob(Struct):
 def planned_jobs(workload: Workload, default_partition: str) -> tuple[list[PlannedJob], list[str]]:
     """Return the jobs in the order of submission, and warnings about what a recording cannot include.
 
-    An array is one job. Times are moved so that the first submission is at 121 s, unless a file of events begins later.
+    All tasks of an array are one job. Submit times are shifted so that the first is 121 s, the earliest possible time.
+    If the workload is a file of Slurm events with no earlier submission, its times are kept.
 
     Raises:
         InputError: no job has a runtime.

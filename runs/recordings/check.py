@@ -77,7 +77,8 @@ class SlurmCheck(Struct, frozen=True):
         name: name of the recording.
         starts: the recorded starts of jobs.
         waits: {(what, name): recorded mean wait (s)}.
-        passes: how many passes, priorities and nodes are equal if each is decided from the recorded state before it.
+        passes: how many results of scheduling passes are equal. Each pass begins in the recorded state, so an earlier
+            difference does not matter.
         differences: the passes that are decided differently.
         runs: whole runs, with recorded and with modelled delays.
     """

@@ -23,7 +23,10 @@ class CsvRow:
         return self.cells[column]
 
     def number(self, column: str, *, least: float = 0.0) -> float:
-        """Return a column's number; raise RecordingError if it is none, or is below ``least``."""
+        """Return the number in a column.
+
+        Raise RecordingError if the cell is not a finite number of at least ``least``.
+        """
         try:
             value = float(self.cells[column])
         except ValueError:
@@ -33,7 +36,7 @@ class CsvRow:
         return value
 
     def whole(self, column: str, *, least: int = 0) -> int:
-        """Return a column's whole number; raise RecordingError as `number` does."""
+        """Return the whole number in a column, or raise RecordingError as `number` does."""
         value = self.number(column, least=least)
         if value != int(value):
             raise self.wrong(column, "a whole number")

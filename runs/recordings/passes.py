@@ -59,9 +59,14 @@ class Player:
         self.where = ""
 
     def job(self, name: str, *states: str) -> SlurmJob:
-        """Return the record of a job or array task that is in one of the states ``states``.
+        """Return the record of a job or array task that is in one of ``states``.
 
-        The name of an array task is, for example, ``34_0``. Raise RecordingError if there is no such record.
+        Args:
+            name: id of the job, or of an array's task, such as ``34_0``.
+            states: Slurm's names of states.
+
+        Raises:
+            RecordingError: the controller has no such record in one of these states.
         """
         number, _, task = name.partition("_")
         found = [one for one in self.records(number) if one.state in states]
@@ -270,7 +275,11 @@ class Player:
                     self.force(job, real)
 
     def real(self, name: str) -> Alloc | None:
-        """Return the recorded allocation of a job; None if the recorded allocation is that of a later restart."""
+        """Return the recorded allocation of a job's current start.
+
+        The recording has only the allocation of a job's last start. Return None if the job will be restarted later, or
+        if no allocation was recorded.
+        """
         if self.restarts[name] > 1 and self.starts[name] + 1 < self.restarts[name]:
             return None
         return self.alloc.get(name)

@@ -218,7 +218,12 @@ def mean_waits(recording: Recording, starts: Sequence[JobStart]) -> dict[tuple[s
 
 
 def largest_error(waits: dict[tuple[str, str], float], others: dict[tuple[str, str], float]) -> float:
-    """Return the largest relative error of the mean waits ``others``, compared with ``waits``."""
+    """Return the largest relative error of mean waits.
+
+    Args:
+        waits: the true mean waits, by key (s).
+        others: the mean waits to compare with them, by the same keys (s).
+    """
     return max(
         (abs(others[group] / wait - 1) for group, wait in waits.items() if wait and group in others), default=0.0
     )
@@ -230,6 +235,9 @@ def equal(one: JobStart, other: JobStart | None) -> bool:
 
 
 def pairs(starts: Sequence[JobStart], others: Sequence[JobStart]) -> list[tuple[JobStart, JobStart | None]]:
-    """Return each start with its match in ``others``, which is the same job's start with the same number."""
+    """Pair each start with the corresponding start in ``others``.
+
+    The n-th start of a job corresponds to the n-th start of the same job; None if there is none.
+    """
     left = {name: iter(some) for name, some in by_name(others).items()}
     return [(start, next(left.get(start.job, iter(())), None)) for start in starts]

@@ -68,7 +68,10 @@ class Parting:
 class PlayedSession:
     """The result of a replay of a session to a scheduler.
 
-    It has the numbers of equal notices and decisions, and the first difference (None: no difference).
+    Attributes:
+        scheduler: the name in the scheduler's HELLO.
+        notices, decisions: how many were equal to the recorded ones.
+        parting: the first difference; None: there is none.
     """
 
     scheduler: str
@@ -166,9 +169,14 @@ def _untold(what: str) -> SessionError:
 
 
 def parting(recorded: Reply, found: Reply) -> int | None:
-    """Return the index of the first different decision; None if the replies match.
+    """Return the index of the first decision that differs between two replies; None if the replies match.
 
-    If all decisions in common are equal, the index is their number. A reply that asks for fewer wake-ups matches.
+    If one reply only has more decisions, or only the requests for wake-ups differ, return the number of decisions that
+    are equal. A reply still matches if it requests fewer wake-ups than recorded.
+
+    Args:
+        recorded: the reply in the session.
+        found: the reply of the replayed scheduler.
     """
     for place, (one, other) in enumerate(zip(recorded.events, found.events, strict=False)):
         if one != other and _plain(one) != _plain(other):

@@ -73,11 +73,16 @@ def read_slurm_files(name: str, *, trust: bool = False) -> SlurmFiles:
 def file_beside(config: str, name: str, *, trust: bool = False) -> str | None:
     """Return the path of a file beside a slurm.conf, such as gres.conf; None if it does not exist.
 
-    Unless the files are trusted, a link may not lead out of the folder. If the slurm.conf is itself a link, the file
-    may also be a link to the file beside the slurm.conf's target.
+    A symbolic link must stay in the folder, unless the files are trusted. One other target is allowed: if the
+    slurm.conf is itself a link, the file of the same name beside the real slurm.conf.
+
+    Args:
+        config: the path of the slurm.conf.
+        name: the file's name.
+        trust: whether links may lead anywhere.
 
     Raises:
-        InputError: the file is not in the folder.
+        InputError: the file is a link to a forbidden target.
     """
     folder = os.path.dirname(config)
     path = os.path.join(folder, name)

@@ -53,9 +53,13 @@ def fitted(trace: Workload, files: SlurmFiles, platform: Platform) -> Workload:
 
 
 def joint_classes(trace: Workload, platform: Platform) -> tuple[Workload, Platform]:
-    """Return the jobs and the machine with a class for each list of partitions that a job names.
+    """Add a job class to the machine for each combination of partitions that a job requests.
 
-    Such a job may use the nodes of all of them. Its label becomes the list, as squeue shows it.
+    A job that requests several partitions may use the nodes of all of them. Its label becomes the comma-separated list
+    of these partitions, as squeue shows it.
+
+    Returns:
+        The jobs with these labels, and the machine with the new classes.
     """
     options = options_of(trace)
     queues = trace.labels.get(_QUEUE)

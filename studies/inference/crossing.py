@@ -185,14 +185,21 @@ class Curves:
         return scaled
 
     def reach(self, curve: int, target: float) -> Crossing:
-        """Return the point on the numeric axis at which a curve reaches a target value."""
+        """Return the point on the numeric axis at which a curve reaches a target value.
+
+        Args:
+            curve: index of the curve.
+            target: value of the metric.
+        """
         targets = None if self.drawn is None else np.full(len(self.drawn), target)
         return self._reach(curve, target, targets)
 
     def meet(self, curve: int, other: int, place: int) -> Crossing:
-        """Return the point on the axis at which a curve reaches a value of the curve ``other``.
+        """Return where a curve reaches the value that another curve has at a given number on the axis.
 
-        The value is taken at the number on the axis that has the index ``place``.
+        Args:
+            curve, other: indices of the two curves.
+            place: index of the number on the axis.
         """
         targets = None if self.drawn is None else self._monotone(self.drawn[:, other])[:, place]
         return self._reach(curve, float(self._monotone(self.means[other][None])[0, place]), targets)
@@ -244,11 +251,14 @@ class Curves:
 def break_even(
     curves: Curves, targets: Sequence[float] = (), place: int = 0
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return where curves reach targets, and where they reach values of other curves.
+    """Return where curves reach given values, and where they reach values of other curves.
 
     Args:
         targets: values of the metric.
-        place: index of a number on the axis. The value of each curve there is a target for the other curves.
+        place: index of a number on the axis. Each curve's value at this number is a target for all other curves.
+
+    Returns:
+        Two lists of JSON values: the points for ``targets``, and those for values of other curves.
     """
     reached = [
         {"curve": name, **curves.reach(number, target).plain()}

@@ -72,7 +72,7 @@ def _cause(trials: TrialTable, row: int, metric: str) -> str:
 
 
 def once(found: Iterable[Gap]) -> list[Gap]:
-    """Return one gap for each trial, such as the gaps of a trial that lacks several metrics."""
+    """Return one gap per trial: if a trial lacks several metrics, drop all its gaps but one."""
     return list({(*gap.cell.values(), gap.replica): gap for gap in found}.values())
 
 

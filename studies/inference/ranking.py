@@ -18,7 +18,9 @@ Blocks = Literal["replicas", "cells"]
 
 
 class RankedValue(Struct, frozen=True, kw_only=True):
-    """A value of an axis and its position in a ranking; `ranking` says what blocks are.
+    """A value of an axis and its position in a ranking.
+
+    A block is one set of conditions under which all values were compared (see `ranking`).
 
     Attributes:
         value: the value of the axis, such as a policy.

@@ -36,9 +36,12 @@ _TICK_S: Final = 0.5
 
 
 class Headway(NamedTuple):
-    """The progress of a study, as numbers of trials.
+    """The progress of a study, in numbers of trials.
 
-    ``done`` trials have ended, ``known`` are known to be needed, and ``before`` had ended before this call.
+    Attributes:
+        done: trials that have ended.
+        known: trials known to be needed so far, including those that have ended.
+        before: trials that had ended when `run` was called, because it continues a study.
     """
 
     done: int

@@ -159,17 +159,18 @@ def _property(name: str, value: str, has_value: bool) -> str:
 
 
 def requested_units(values: Mapping[str, str], ran: int, units: Units, place: str) -> int:
-    """Return how many units a job requests; -1 if no record has the number.
+    """Return how many units a job requests; -1 if unknown.
 
-    The number of nodes is nodect, or else the number in select or nodes. Chunks may share a node, so the result is at
-    most `ran`. If nodect, select and nodes are absent, the result is `ran`. If `ran` is unknown, too, a job with ncpus
-    or procs has one node.
-
-    The number of processors is the largest of ncpus, procs and the sum over select or nodes. Without these it is `ran`,
-    or else nodect.
+    - ``units`` = ``nodes``: nodect, or else the number in select or nodes. Chunks may share a node, so the result is at
+      most `ran`. If these are absent, the result is `ran`. If `ran` is unknown, too, a job with ncpus or procs has one
+      node.
+    - Otherwise: the largest of ncpus, procs and the sum over select or nodes. If these are absent, the result is `ran`,
+      or else nodect.
 
     Args:
+        values: {key of the records: value}, such as ``Resource_List.nodect``.
         ran: units on which the job ran, -1 if unknown.
+        place: file and line, for errors.
     """
     chunks = [
         (key, _chunks(values[key], place, key))

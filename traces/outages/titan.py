@@ -40,10 +40,11 @@ class _Life:
 def parse_titan(stream: io.BufferedReader, path: PathText) -> OutageLog:
     """Parse the failures of Titan's GPUs, and the lives of the GPUs.
 
-    A node is a location, such as ``c11-2c1s4n1``. A row with an event is an outage from the time of removal. Its end is
-    unknown, because `insert` is the date of an inventory. A row without `insert` is a further event of a GPU whose life
-    is in another row: an outage, but no life. The class of a GPU is ``new`` if it was first seen from 2016 on,
-    otherwise ``old``. A GPU's age includes its time in earlier locations. Local times are taken as UTC.
+    A node is a location, such as ``c11-2c1s4n1``. A row with an event is an outage that begins when the GPU was
+    removed. Its end is unknown, because `insert` is the date of an inventory. A row without `insert` is a further event
+    of a GPU that has another row. It is an outage, but not a further life. The class of a GPU is ``new`` if it was
+    first seen from 2016 on, otherwise ``old``. A GPU's age includes its time in earlier locations. Local times are
+    taken as UTC.
     """
     where = str(path)
     found, by_gpu, batch = _read(stream, where)

@@ -14,11 +14,13 @@ AFTERWARDS: Final = 2.0**-10
 
 
 def begun_at(workload: Workload, time: float, *, warm: bool) -> Workload:
-    """Return the workload from `time` (s) on, which becomes its time 0; dates do not change.
+    """Return the workload from a time on, which becomes its time 0; dates do not change.
 
-    Without ``warm`` only jobs submitted at `time` or later are kept. With ``warm``, jobs that were running at `time`
-    are submitted at time 0 with their remaining run and requested times. Jobs that were waiting are submitted at
-    `AFTERWARDS`, in their order. Earlier jobs without a start in the log are dropped.
+    Args:
+        time: the time (s).
+        warm: what to do with jobs submitted earlier. If False, they are dropped. If True, jobs that were running at
+            ``time`` are submitted at time 0 with their remaining run and requested times. Jobs that were waiting are
+            submitted at `AFTERWARDS`, in their order. Earlier jobs without a start in the log are dropped.
     """
     if not warm:
         kept = keep(workload, workload.submit >= time)
