@@ -1,9 +1,10 @@
 """Start jobs around announced maintenance.
 
-A job that would still run when maintenance begins gets none of the nodes of that maintenance: they are closed to it.
-The rule is that of the schedulers' `OpenUnits`, computed with bit sets of units. Which units are closed to a job
-depends only on its latest end. So the kernel divides latest ends into levels. Level 0 is for jobs that end before all
-maintenance. Each start of maintenance that closes more units starts the next level.
+The latest end of a job is the end of its walltime. A job whose latest end is after the start of some maintenance gets
+none of the nodes of this maintenance: they are closed to it. The schedulers' class `OpenUnits` has the same rule. Here
+it is computed with bit sets of units. Which units are closed to a job depends only on its latest end. So the kernel
+divides latest ends into levels. Level 0 is for jobs that end before all maintenance. Each start of maintenance that
+closes more units starts the next level.
 """
 
 from pipistrelle.kernel.attempts import begin_work
@@ -90,7 +91,10 @@ def _count_beside(nodes: Nodes, plans: Plans, level: int) -> int:
 
 @within
 def _take_first(units: Ints, count: int, taken: Ints) -> None:
-    """Add the lowest ``count`` units of the bit set ``units`` to the bit set ``taken``."""
+    """Take the lowest ``count`` units of the bit set ``units``.
+
+    They are added to the bit set ``taken``.
+    """
     for word in range(units.size):
         bits = units[word]
         held = bits_in(bits)
@@ -210,9 +214,9 @@ def _start_on_taken(run: State, job: int, now: float) -> None:
 
 @within
 def _open_to(nodes: Nodes, plans: Plans, level: int) -> None:
-    """Put the free units that maintenance leaves to jobs of a level into ``plans.open``.
+    """Find the free units that maintenance leaves to jobs of a level.
 
-    A level is a range of latest ends of jobs. Also clear ``plans.taken``.
+    They are put into ``plans.open``. A level is a range of latest ends of jobs. Also clear ``plans.taken``.
     """
     base = level * nodes.free.size
     for word in range(nodes.free.size):

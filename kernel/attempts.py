@@ -58,8 +58,8 @@ def extended(run: State, walltime: float, job: int, saved: float) -> float:
 def count_nodes(nodes: Nodes, held: Ints, base: int, low: int, high: int) -> int:
     """Count the nodes with at least one unit in a bit set.
 
-    The bits stand for the positions of units; a node's positions are adjacent. The bit set begins at word ``base`` of
-    ``held``. Only its words ``low`` to ``high`` - 1 count.
+    The bits stand for units in the order of allocation, in which the units of a node are adjacent. The bit set begins
+    at word ``base`` of ``held``. Only its words ``low`` to ``high`` - 1 count.
     """
     found, last = 0, -1
     for word in range(low, high):
@@ -75,9 +75,10 @@ def count_nodes(nodes: Nodes, held: Ints, base: int, low: int, high: int) -> int
 
 @woven_in
 def set_off(run: State, slot: int, now: float) -> float:
-    """Begin the work of the running job that is stored in a slot.
+    """Begin the work of a running job.
 
-    Return the time (s) at which the attempt ends unless it is interrupted.
+    ``slot`` is the index of the job in the arrays of running jobs. Return the time (s) at which the attempt ends unless
+    it is interrupted.
     """
     rules, nodes, row = run.rules, run.nodes, run.slots.rows[slot]
     job = run.slots.job[slot]
@@ -100,9 +101,10 @@ def set_off(run: State, slot: int, now: float) -> float:
 
 @woven_in
 def begin_work(run: State, slot: int, job: int, now: float) -> None:
-    """Store a job that starts now as running, in a slot, and begin its work.
+    """Store a job that starts now as a running job, and begin its work.
 
-    The caller has already stored the job's units in the slot.
+    ``job`` is the job's row in the workload, and ``slot`` a free index in the arrays of running jobs. The caller has
+    already stored the job's units at this index.
     """
     rules, slots, clock = run.rules, run.slots, run.clock
     row = slots.rows[slot]
@@ -153,9 +155,10 @@ def _come_back(run: State, job: int, held: int, saved: float, now: float) -> Non
 
 @woven_in
 def close(run: State, slot: int, now: float) -> None:
-    """Log the attempt of the running job in a slot, which ends or is interrupted now.
+    """Log the attempt of a running job, which ends or is interrupted now.
 
-    Also update the job's totals, such as its waiting time.
+    ``slot`` is the index of the job in the arrays of running jobs. Also update the job's totals, such as its waiting
+    time.
     """
     rules, lives, one = run.rules, run.lives, run.slots.rows[slot]
     job, start, ends = run.slots.job[slot], one.start, one.ends
@@ -210,7 +213,10 @@ def close(run: State, slot: int, now: float) -> None:
 
 @woven_in
 def rank(run: State, job: int) -> float:
-    """Return the sort key for a job that joins the queue; lower keys come first."""
+    """Return the sort key of a job that joins the queue.
+
+    Jobs with lower keys come first.
+    """
     if run.rules.order == BY_WALLTIME:
         return float(run.lives.walltime[job])
     submit = run.jobs.submit[job] if run.rules.original else run.lives.came[job]

@@ -37,7 +37,7 @@ def compiled(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, 
 def inlined(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
     """Return the function compiled and inlined into its callers.
 
-    Calls that pass a hundred arrays would be slow.
+    A call would be slow, because the functions have up to a hundred arrays as arguments.
     """
     return _compiled(function, forceinline=True)
 
@@ -56,9 +56,9 @@ def woven_in(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, 
 
 
 def shared(*functions: Callable[..., object]) -> None:
-    """Compile plain functions of the reference engine.
+    """Compile plain functions of the reference engine, for use in the kernel.
 
-    Compiled functions can then call them.
+    The kernel's compiled functions can then call them.
     """
     if has_compiler():
         from numba.extending import register_jitable

@@ -60,7 +60,7 @@ _STALLS: Final = {
 def is_compiled() -> bool:
     """Return whether the machine code of the kernel is in the cache.
 
-    Otherwise a run first waits for about a minute until the kernel is compiled.
+    If not, a run first waits for about a minute until the kernel is compiled.
     """
     return is_cached(loop.advance)
 
@@ -226,7 +226,10 @@ def _complete(plan: KernelPlan, lives: KernelLives, submitted: int, running: Int
 
 
 def _check_hope(reliability: Reliability, run: State, plan: KernelPlan) -> None:
-    """Raise Stalled if a job that was just interrupted is almost certain never to finish."""
+    """Raise Stalled if an interrupted job is almost certain never to finish.
+
+    The job was interrupted just now.
+    """
     clock, lists, most = run.clock, run.lists, reliability.expected_attempts
     now, each = float(clock.now), int(run.nodes.rows.units.max())
     for job, time in zip(lists.hopes[: clock.hopes].tolist(), lists.needed.tolist(), strict=False):

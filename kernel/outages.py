@@ -27,9 +27,9 @@ def _holder(slots: KernelSlots, running: int, words: int, position: int) -> int:
 
 @within
 def _find_struck(nodes: Nodes, slots: KernelSlots, clock: KernelClock, struck: Ints, node: int) -> None:
-    """Add the slots of running jobs on a node to ``struck``, the list of jobs to interrupt.
+    """Find the running jobs on a node, which must be interrupted.
 
-    They are added in the order of job starts.
+    Their indices among the running jobs are added to the list ``struck``. They are added in the order of job starts.
     """
     row = nodes.rows[node]
     for position in range(row.first, row.first + row.units):
@@ -47,9 +47,10 @@ def _find_struck(nodes: Nodes, slots: KernelSlots, clock: KernelClock, struck: I
 
 @woven_in
 def release(run: State, slot: int, now: float) -> None:
-    """Free the units of the ended job that is stored in a slot.
+    """Free the units of a job that has ended.
 
-    The caller has already removed the job from the heap of end times.
+    ``slot`` is the index of the job in the arrays of running jobs. The caller has already removed the job from the heap
+    of end times.
     """
     nodes, slots, clock = run.nodes, run.slots, run.clock
     row = slots.rows[slot]
@@ -68,7 +69,10 @@ def release(run: State, slot: int, now: float) -> None:
 
 @within
 def keep_words(nodes: Nodes, slots: KernelSlots, log: Log, slot: int, row: int) -> None:
-    """Copy the units of the running job in a slot, a bit set, to a row of the log."""
+    """Copy the bit set of a running job's units to a row of the log.
+
+    ``slot`` is the index of the job in the arrays of running jobs, and ``row`` the row of the log.
+    """
     base = slot * nodes.free.size
     for word in range(slots.rows[slot].low, slots.rows[slot].high):
         log.words[row, word] = slots.held[base + word]
@@ -76,9 +80,10 @@ def keep_words(nodes: Nodes, slots: KernelSlots, log: Log, slot: int, row: int) 
 
 @woven_in
 def end(run: State, slot: int, place: int, now: float) -> None:
-    """End the attempt of the running job in a slot.
+    """End the attempt of a running job.
 
-    Its end time is at index ``place`` of the heap of end times.
+    ``slot`` is the index of the job in the arrays of running jobs. Its end time is at index ``place`` of the heap of
+    end times.
     """
     heap_drop(run.slots.end_time, run.slots.end_slot, run.clock.running, place)
     if run.rules.keeping:
@@ -162,10 +167,10 @@ def _comes_up(nodes: Nodes, clock: KernelClock, node: int, now: float) -> None:
 
 @within
 def _passes_in_vain(clock: KernelClock, arriving: bool) -> bool:
-    """Count an instant at which nodes go down; return whether there were too many in a row.
+    """Count an instant at which nodes go down.
 
-    The count starts again if a job was submitted, started or ended since the last such instant. It also does if the
-    workload has more jobs to submit (``arriving``).
+    Return whether there were too many such instants in a row. The count starts again if a job was submitted, started or
+    ended since the last such instant. It also does if the workload has more jobs to submit (``arriving``).
     """
     if clock.moved & 1 or arriving:
         clock.idle_outages = 0

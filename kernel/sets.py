@@ -62,10 +62,10 @@ counts_bits_by(bits_in)
 
 @inlined
 def take_lowest(free: Ints, held: Ints, base: int, count: int) -> tuple[int, int]:
-    """Move the lowest ``count`` set bits of ``free`` to a set in ``held``.
+    """Move the lowest ``count`` set bits of ``free`` to a bit set in ``held``.
 
-    That set begins at word ``base``. ``free`` must have enough set bits. The words of that set outside the returned
-    range have no meaning.
+    The bit set begins at word ``base`` of ``held``. ``free`` must have enough set bits. Only the words of the bit set
+    in the returned range are written; the others have no meaning.
 
     Returns:
         The first word with a moved bit, and the word after the last one.
@@ -97,8 +97,8 @@ def take_lowest(free: Ints, held: Ints, base: int, count: int) -> tuple[int, int
 def add_where(sums: Floats, held: Ints, base: int, first: int, last: int, number: float) -> None:
     """Add ``number`` to each element of ``sums`` whose bit is set in a bit set.
 
-    Only words ``first`` to ``last`` - 1 of the set count. The set begins at word ``base`` of ``held``. Bit b of its
-    word w stands for position 62 w + b.
+    The bit set begins at word ``base`` of ``held``. Only its words ``first`` to ``last`` - 1 count. Bit b of word w
+    stands for element 62 w + b of ``sums``.
     """
     for at in range(first, last):
         word = held[base + at]
@@ -115,7 +115,10 @@ def add_where(sums: Floats, held: Ints, base: int, first: int, last: int, number
 
 @inlined
 def heap_push(times: Floats, slots: Ints, count: int, time: float, slot: int) -> None:
-    """Add (time, slot) to a heap of ``count`` pairs; the earliest time comes first."""
+    """Add the pair (time, slot) to a heap of ``count`` pairs.
+
+    The pair with the earliest time comes first. A slot is the index of a running job.
+    """
     at = count
     while at > 0:
         above = (at - 1) >> 1
@@ -170,9 +173,9 @@ def rank_of(times: Floats, count: int, time: float) -> int:
 
 @inlined
 def insert_sorted(times: Floats, units: Ints, slots: Ints, count: int, time: float, size: int, slot: int) -> None:
-    """Insert a running job into a list of ``count`` jobs sorted by end time.
+    """Insert a running job into a list of ``count`` running jobs sorted by end time.
 
-    The job has ``size`` units and ends at ``time`` (s).
+    The job has ``size`` units and ends at ``time`` (s). ``slot`` is its index in the arrays of running jobs.
     """
     place = rank_of(times, count, time)
     for at in range(count, place, -1):
@@ -186,7 +189,10 @@ def insert_sorted(times: Floats, units: Ints, slots: Ints, count: int, time: flo
 
 @inlined
 def drop_sorted(times: Floats, units: Ints, slots: Ints, count: int, time: float, slot: int) -> None:
-    """Remove a running job from a list of ``count`` jobs sorted by end time."""
+    """Remove a running job from a list of ``count`` running jobs sorted by end time.
+
+    The job ends at ``time`` (s). ``slot`` is its index in the arrays of running jobs.
+    """
     place = rank_of(times, count, time) - 1
     while slots[place] != slot:
         place -= 1

@@ -78,7 +78,7 @@ class Jobs(NamedTuple):
 class Outs(NamedTuple):
     """The next outages, sorted by start; times in seconds.
 
-    Together with earlier batches, they include all outages that begin before ``known``.
+    The outages read so far include all outages that begin before ``known``.
     """
 
     node: Ints
@@ -95,7 +95,7 @@ class KernelNode:
     """The record of a node.
 
     Attributes:
-        first, units: its first position, and the number of its units.
+        first, units: the position of its first unit in the order of allocation, and the number of its units.
         reasons: the number of outages and maintenances that keep it down.
         broken: the number of outages that keep it down.
         planned: whether maintenance took it down.
@@ -215,7 +215,7 @@ class SlotRow:
     """The record of a running job; times in seconds.
 
     Attributes:
-        low, high: the first word with one of its positions, and the word after the last.
+        low, high: in the bit set of its units, the first word with a unit, and the word after the last one.
         finish, in_time: when its work ends, and whether that is within its walltime.
         dumped: number of checkpoints if nothing fails.
         serial: number of jobs started before it.
@@ -233,7 +233,9 @@ class SlotRow:
 
 
 class KernelSlots(NamedTuple):
-    """The running jobs, one per slot, and the upcoming repairs.
+    """The running jobs and the upcoming repairs.
+
+    Each running job has an index, called slot. A position is the number of a unit in the order of allocation.
 
     Attributes:
         job, until: row of the workload in each slot, and when its walltime ends (s).
@@ -284,8 +286,8 @@ class KernelLives(NamedTuple):
 class Log(NamedTuple):
     """The log of ended attempts, if nodes can fail; times in seconds.
 
-    Fields from ``useful`` on are in unit-seconds. ``words`` is a bit set of positions per attempt, or per job if nodes
-    cannot fail, shape (rows, words).
+    Fields from ``useful`` on are in unit-seconds. ``words`` has a bit set of units (in the order of allocation) for
+    each attempt, or for each job if nodes cannot fail; its shape is (rows, words).
     """
 
     job: Ints
@@ -340,10 +342,14 @@ class KernelClock:
 
 
 class KernelLists(NamedTuple):
-    """Work arrays for lists of jobs and of slots.
+    """Work arrays for lists of jobs.
 
-    ``fresh``: jobs that join the queue. ``chosen``: jobs that start. ``struck``: slots that are interrupted. ``hopes``:
-    jobs that may never finish. ``needed``: how long (s) a job must run before it saves anything.
+    Attributes:
+        fresh: jobs that join the queue.
+        chosen: jobs that start.
+        struck: running jobs that are interrupted, by index in the arrays of running jobs.
+        hopes: jobs that may never finish.
+        needed: how long (s) each of these jobs must run before it saves anything.
     """
 
     fresh: Ints
@@ -423,7 +429,10 @@ def make_state(rules: Rules, jobs: Jobs, node_of: Ints, interval: Floats) -> Sta
 
 
 def words_with(chosen: NDArray[np.bool_]) -> Ints:
-    """Return a bit set of the positions where ``chosen``, shape (units,), is true."""
+    """Return a bit set of the positions at which ``chosen`` is true.
+
+    A position is the number of a unit in the order of allocation. ``chosen`` has shape (units,).
+    """
     words = words_of(chosen.size)
     bits = np.zeros(words * WORD, dtype=np.int64)
     bits[: chosen.size] = chosen

@@ -99,7 +99,10 @@ def _count_in(queue: Queue, block: int, size: int, time: float) -> None:
 
 @within
 def summarise(queue: Queue, block: int) -> None:
-    """Recompute the index of a block of the queue: its smallest job size and least walltimes."""
+    """Recompute what the index says about a block of the queue.
+
+    This is the smallest job size and the least walltimes of the block.
+    """
     classes = queue.size_class[-1] + 1
     begin = block * classes
     queue.least_time[begin : begin + classes] = np.inf
@@ -150,7 +153,10 @@ def _move(queue: Queue, source: int, target: int, count: int) -> None:
 
 @within
 def _close_up(queue: Queue, block: int) -> int:
-    """Move the jobs of a block of the queue to its first positions; return their number."""
+    """Move the jobs of a block of the queue to its first positions.
+
+    Return the number of these jobs.
+    """
     gone = queue.first[block]
     count = queue.end[block] - gone
     _move(queue, block * BLOCK + gone, block * BLOCK, count)

@@ -13,7 +13,7 @@ _C = TypeVar("_C", bound=Callable[..., Any])
 
 _READING: Final = {
     "sort": "Sort an SWF log by submit time; otherwise it must be sorted.",
-    "units": "Unit in which PBS, Slurm and Maui logs count job sizes.",
+    "units": "With a PBS, Slurm or Maui log: what the size of a job counts.",
     "timezone": "ZONE\tTime zone of the log, such as Europe/Prague.\tUTC",
     "columns": "NAMES\tColumn names of sacct output without a header line, such as 'JobID,Submit,Elapsed'.",
 }

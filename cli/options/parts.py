@@ -67,7 +67,7 @@ _TEXTS: Final = {
     "queue_priority": "QUEUE=NUMBER\tWith --order pbs: priority of a queue; repeatable.\t0",
     "fairshare_entity": "With --order pbs: kind of entity whose past usage counts for fair share.",
     "fairshare_shares": "ENTITY=SHARES\tWith --order pbs: fair share of one user, group or other entity; repeatable.",
-    "unknown_shares": "SHARES\tWith --order pbs: fair share, in total, of all entities without --fairshare-shares.",
+    "unknown_shares": "SHARES\tWith --order pbs: fair share of all entities without --fairshare-shares together.",
     "fairshare_decay_time": "TIME\tWith --order pbs: interval between decays of past usage, such as 24h; 0: no decay.",
     "fairshare_decay_factor": "FACTOR\tWith --order pbs: multiply past usage by FACTOR at each decay.",
     "backfill_depth": "JOBS\tWith --backfill depth: number of jobs that get a reservation.",
@@ -75,8 +75,8 @@ _TEXTS: Final = {
         "With --backfill depth: reserve nodes for the first queued jobs; if off, start every job that fits."
     ),
     "reliability": (
-        "NAME|FILE|auto\tGive each job class its own nodes, the most reliable ones to large, long jobs: "
-        "bundled classes, TOML file, or auto (classes by job size)."
+        "NAME|FILE|auto\tGive each class of jobs its own nodes; larger, longer jobs get more reliable ones. "
+        "Classes: bundled, TOML file, or auto (by size)."
     ),
     "blocking": "PROBABILITY\tWith --reliability: accepted probability that all nodes of a job's class are busy.\t0",
     "admission": "\tWith --reliability: queue a job that cannot start at once, or reject it (block).\tqueue",
@@ -85,7 +85,7 @@ _TEXTS: Final = {
         "MODE|NAME=MODE\tPreempt jobs by requeue, checkpoint or cancel, or never (off). "
         "With NAME=: only jobs of this QOS or queue; repeatable.\trequeue"
     ),
-    "preempt": "QOS=QOS[|QOS...]\tLet jobs of the first QOS preempt jobs of the others; repeatable.",
+    "preempt": "QOS=QOS[|QOS...]\tJobs of the QOS before '=' may preempt jobs of the QOS after it; repeatable.",
     "priority_tier": (
         "NAME=NUMBER\tPreemption tier of the queue or QOS NAME: higher tiers preempt lower ones; repeatable."
     ),
@@ -101,8 +101,8 @@ _TEXTS: Final = {
     "strict_config": "Reject unknown or unsupported settings in --config; if off, only warn.",
     "accounting": "FILE\tWith slurm, slurmctld: accounts and QOS, as sacctmgr output or commands; repeatable.",
     "reservations": (
-        "FILE[,zero=DATE]\tWith slurm: file of 'scontrol create reservation' commands; "
-        "DATE: when the simulation begins; repeatable."
+        "FILE[,zero=DATE]\tWith slurm: file of 'scontrol create reservation' commands "
+        "(DATE: date of time 0); repeatable."
     ),
     "slurm": (
         "KEY=VALUE\tWith slurm: override a setting of its files, such as bf_window=7200 (in slurm.conf); repeatable."

@@ -151,9 +151,9 @@ def _print(found: dict[str, Any]) -> None:
         for side, one in (("real", real), ("simulated", simulated))
     ]
     print_table("", ("waits (s)", "mean", "median", "95 %", "most"), rows, {"waits (s)"})
-    limits = list(real["no_longer_than"])
+    limits = list(real["share_within"])
     rows = [
-        (side, *(f"{100 * one['no_longer_than'][limit]:.1f} %" for limit in limits))
+        (side, *(f"{100 * one['share_within'][limit]:.1f} %" for limit in limits))
         for side, one in (("real", real), ("simulated", simulated))
     ]
     heads = (f"{float(limit):,.0f} s" for limit in limits)

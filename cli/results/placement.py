@@ -145,7 +145,7 @@ def order_command(
     "--lives",
     metavar="FILE",
     type=FilledPath(),
-    help="Also compute failure rates from this file of Titan's GPU log (TitanGPULife).",
+    help="Also compute the failure rates from a file of Titan's GPU log (TitanGPULife).",
 )
 @click.option(
     "--begin",
@@ -158,7 +158,7 @@ def order_command(
 )
 @all_json_option
 def titan_command(lives: str | None, begin: str, end: str, as_json: bool) -> None:
-    """Compute failure statistics of Titan's GPUs, and compare them with a paper.
+    """Repeat a paper's calculations about failures of Titan's GPUs.
 
     The paper is Zimmer et al. (2018).
     """

@@ -77,7 +77,7 @@ _STRICT: Final = {
 }
 _MACHINE: Final = {
     "scale_platform": "FACTOR\tMultiply the number of nodes of each pool (group of equal nodes): 120% adds a fifth.",
-    "node_table": "FILE[,at=DATE]\tTable with class, age or MTTF of each node (on DATE): CSV, TOML or Titan's GPU log.",
+    "node_table": "FILE[,at=DATE]\tTable of nodes (class, age, MTTF): CSV, TOML, Titan's log. DATE: date of time 0.",
 }
 _DISPERSION: Final = {
     "dispersion": (

@@ -55,7 +55,7 @@ _REACHED: Final = (
     click.option(
         "--connect",
         metavar="ADDRESS",
-        help="After a run in Batsim's protocol: address at which the scheduler that you start listens.",
+        help="To continue a run in Batsim's protocol: address at which your scheduler listens.",
     ),
     curve_options,
     timeout_option("hello", "the scheduler to connect"),
@@ -85,9 +85,9 @@ def command(
     """Continue an interrupted run from its last snapshot.
 
     A snapshot is the saved state of a run; 'pipistrelle run --snapshot-every TIME' saves some. FOLDER is the output
-    folder of the run, or one of the snapshots in it. For a run of 'pipistrelle-batsim --export PREFIX', FOLDER is
-    PREFIX. The inputs must not have changed. The outputs are the same as without the interruption. If the scheduler ran
-    in another terminal, start it again.
+    folder of the run, or one of the snapshots in it. The inputs must not have changed. The outputs are the same as
+    without the interruption. If the scheduler ran in another terminal, start it again. For a run of the command
+    pipistrelle-batsim, FOLDER is the PREFIX of its option --export.
 
     To continue with another scheduler, give --scheduler or options for its parts, and a new folder with --out.
     With --serve, the run waits until a scheduler connects.

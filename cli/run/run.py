@@ -84,7 +84,7 @@ class RunCommand(Command):
 @simulation_options
 @reliability_options
 @scheduler_option(
-    f"Scheduler: bundled name, file.toml, file.py:CLASS, folder, or program ({PLACEHOLDER}: simulator's address).",
+    f"Scheduler: bundled name, file.toml, file.py:CLASS, folder, or program (it connects to {PLACEHOLDER}).",
     default="easy",
     metavar="NAME|CMD...",
 )

@@ -129,8 +129,8 @@ def plot_command(
 ) -> None:
     """Draw the results of a study with confidence intervals.
 
-    DIR is the folder of a study, or its Parquet file. Simulations that stalled have no metrics: the picture marks where
-    they are missing, and the command prints why they stalled.
+    DIR is the folder of a study, or its Parquet file. A simulation stalls if some jobs can never start, and then has no
+    metrics. The picture marks where such simulations are missing, and the command prints why they stalled.
     """
     from pipistrelle.studies.inference.gaps import gap_remarks, gaps
     from pipistrelle.studies.pictures.choices import PictureChoice, check_kind, draw_study

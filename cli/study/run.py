@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     "--slurm",
     metavar="NUMBER",
     type=click.IntRange(min=1),
-    help="Submit this many jobs to Slurm, which then run the simulations.",
+    help="Run the simulations in this many Slurm jobs, which this command submits.",
 )
 @click.option(
     "--slurm-option",

@@ -137,7 +137,7 @@ by_option = click.option(
     "--at",
     metavar="VALUE",
     show_default="the smallest value of --x",
-    help="Value of --x: print where the other curves reach the metric that each curve has there.",
+    help="Read each curve at this value of --x, and print where the other curves reach the same metric.",
 )
 @where_option
 @level_option
@@ -155,10 +155,10 @@ def break_even_command(
 ) -> None:
     """Find the repair time at which a metric reaches a given value.
 
-    DIR is the folder of a study, or its Parquet file. For each failure rate, a curve gives the metric over the
-    repair time. With --target, the command prints the repair time at which each curve reaches this value. With
-    --at, it takes the value of each curve at this repair time, and prints where the other curves reach the same
-    value. --x and --by replace repair time and failure rate by other parameters that the study varies.
+    DIR is the folder of a study, or its Parquet file. For each failure rate, a curve shows how the metric
+    depends on the repair time. With --target, the command prints the repair time at which each curve reaches this
+    value. With --at, it reads each curve at this repair time, and prints where the other curves reach the same value.
+    --x and --by replace repair time and failure rate by other parameters that the study varies.
     """
     from pipistrelle.studies.inference.crossing import Curves, break_even
     from pipistrelle.studies.inference.trials import label

@@ -67,9 +67,7 @@ merge_step = StepCommand(
     Each IN is a bundled name or a file. Jobs are renumbered if ids occur twice.
     """,
     {
-        "align": (
-            "What to align: the dates, the time 0 of each log (zero) or its first job; auto: dates if known, else zero."
-        ),
+        "align": ("What coincides: dates, times 0 of the logs (zero) or first jobs; auto: dates if known, else zero."),
         "apart": "Rename users, groups and queues, so that no two workloads share one.",
     },
 )
@@ -99,7 +97,7 @@ copy_step = StepCommand(
         "times": "Number of copies of each job, including the original.",
         "every": "TIME\tTime from one copy to the next: 7d repeats a week-long log every week.",
         "shift": "TIME|MIN:MAX\tDelay copies by TIME, or by a random time from MIN to MAX; negative: earlier.",
-        "draw": "With --shift MIN:MAX: draw the delay for every job, for every copy of the log, or once.",
+        "draw": "With --shift MIN:MAX: draw a delay for each copied job, one for each copy of the log, or one for all.",
         "submission_time": (
             "GAPS\tIn each copy of the log, draw new times between submissions: 100:fixed (100 s), "
             "200:exp (exponential, mean 200 s) or 0:200:unif (uniform)."

@@ -191,7 +191,7 @@ def _waits(waits: Floats) -> dict[str, Any]:
         "median": float(np.median(waits)),
         "p95": float(np.quantile(waits, 0.95)),
         "most": float(waits.max()),
-        "no_longer_than": {f"{wait:g}": float((waits <= wait).mean()) for wait in WAITS},
+        "share_within": {f"{wait:g}": float((waits <= wait).mean()) for wait in WAITS},
     }
 
 

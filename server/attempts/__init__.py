@@ -1,1 +1,1 @@
-"""Attempts of jobs on nodes that fail, their checkpoints, and how each attempt spent its time."""
+"""Attempts of jobs on nodes that fail, their checkpoints, and their use of time."""

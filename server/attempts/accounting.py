@@ -1,4 +1,7 @@
-"""Formulas for attempts of jobs that lose nodes, used by reference engine and kernel."""
+"""Formulas for the attempts of jobs that lose nodes.
+
+The reference engine and the kernel both use them.
+"""
 
 from math import inf, log
 from typing import Final, NamedTuple
@@ -21,7 +24,10 @@ _MANY_DECADES: Final = 1e6
 
 
 def read_first(saved: float, read: float) -> float:
-    """Return how long (s) an attempt reads its checkpoint at its start; 0 without saved work."""
+    """Return how long (s) an attempt reads its checkpoint when it starts.
+
+    The time is 0 if no work was saved.
+    """
     return read if saved > 0 else 0.0
 
 
@@ -83,7 +89,10 @@ def worked_until(now: float, began: float, ends: float) -> float:
 
 
 class NodeTime(NamedTuple):
-    """Node-seconds of an attempt by use: saved work, unsaved work, writing and reading checkpoints."""
+    """Node-seconds of an attempt by use.
+
+    The uses are saved work, unsaved work, writing checkpoints and reading checkpoints.
+    """
 
     saved: float
     unsaved: float
@@ -92,7 +101,10 @@ class NodeTime(NamedTuple):
 
 
 def node_time(phase: WorkPhase, nodes: int) -> NodeTime:
-    """Return the node-seconds, by use, that ``nodes`` nodes have spent according to ``phase``."""
+    """Return the node-seconds by use of an attempt on ``nodes`` nodes.
+
+    ``phase`` has the time (s) that the attempt has spent on each use.
+    """
     return NodeTime(
         phase.saved * nodes, (phase.working - phase.saved) * nodes, phase.dumping * nodes, phase.reading * nodes
     )
@@ -107,7 +119,10 @@ def work_kept(work: float, saved: float, more: float, done: bool) -> float:
 
 
 class WorkSplit(NamedTuple):
-    """Work of an ended attempt that no checkpoint saved: useful, unsaved, or lost with the nodes."""
+    """Work of an ended attempt that no checkpoint saved.
+
+    It is useful (the job completed), unsaved (the job was ended), or lost with the nodes.
+    """
 
     useful: float
     unsaved: float
@@ -127,7 +142,7 @@ def split_work(work: float, done: bool, lost: bool) -> WorkSplit:
 
 
 def time_to_save(rest: float, walltime: float, saved: float, read: float, interval: float, dump: float) -> float:
-    """Return the least time (s) after which an attempt has either completed the job or saved some work.
+    """Return the least time (s) in which an attempt saves work or completes the job.
 
     The result is at most the walltime, at which the attempt is killed.
 

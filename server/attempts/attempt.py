@@ -87,7 +87,10 @@ class Attempt(Struct, eq=False):
 
     @property
     def account(self) -> Account | None:
-        """How the attempt's time was spent, known at its end; None for a job without checkpoints."""
+        """How the attempt's time was spent; known only after its end.
+
+        None for a job without checkpoints.
+        """
         # Computed on request, which rarely happens while the scheduler waits.
         if self._account is None and self.progress is not None and self.stopped == self.stopped:
             self._account = self.account_at(self.stopped)
@@ -95,7 +98,10 @@ class Attempt(Struct, eq=False):
         return self._account
 
     def account_at(self, time: float) -> Account | None:
-        """Return how the attempt's time until ``time`` (s) was spent; None for a job without checkpoints."""
+        """Return how the attempt's time until ``time`` (s) was spent.
+
+        The result is None for a job without checkpoints.
+        """
         if self.progress is None:
             return None
         account = self.progress.account(time)
@@ -111,7 +117,10 @@ class Attempt(Struct, eq=False):
         return self.began == self.began
 
     def remaining(self, work: float) -> float:
-        """Return the share (0 to 1) of a job's ``work`` (s) that earlier attempts left to do."""
+        """Return the share (0 to 1) of a job's work that earlier attempts left to do.
+
+        ``work`` is the job's whole work (s).
+        """
         return max(0.0, 1.0 - self.saved / work) if work > 0 else 1.0
 
 
@@ -166,7 +175,10 @@ def spending_of(job: Job) -> Spending:
 
 
 def has_worked(job: Job, attempt: Attempt) -> bool:
-    """Return whether a job finished its work, even if its exit status is a failure."""
+    """Return whether a job finished its work.
+
+    This includes a job that finished its work but reported a failure by its exit status.
+    """
     if job.state == "COMPLETED_SUCCESSFULLY":
         return True
     if job.state == "COMPLETED_FAILED":

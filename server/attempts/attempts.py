@@ -99,7 +99,10 @@ class Attempts(Kept):
         return len(self._jobs) > len(self._held)
 
     def submitted(self, job: Job) -> None:
-        """Create the first attempt of a newly queued job, unless the job already has an attempt."""
+        """Create the first attempt of a newly queued job.
+
+        Do nothing if the job already has an attempt.
+        """
         if job.attempt is None:
             resilience = job.resilience or self._options.resilience
             job.attempt = Attempt(0, job.id, job.submit, job.walltime, resilience)
@@ -221,7 +224,10 @@ class Attempts(Kept):
         attempt.stopped = self.work_time(job)
 
     def work_time(self, job: Job) -> float:
-        """Return the simulated time (s) at which a running job last worked: now, or when its epilogue began."""
+        """Return the simulated time (s) at which a running job last worked.
+
+        This is now, or the begin of the job's epilogue.
+        """
         attempt = attempt_of(job)
         return worked_until(self._clockwork.now, attempt.began, attempt.work_ends)
 
@@ -254,7 +260,10 @@ class Attempts(Kept):
         self._held = {serial: self._jobs[serial] for serial in state["held"]}
 
     def check_invariants(self) -> None:
-        """Assert that each unit is held by the job to which it is allocated, and that jobs with down nodes wait."""
+        """Assert that the attempts agree with the units that jobs hold.
+
+        Each unit is held by the job to which it is allocated, and each job with down nodes waits.
+        """
         holding = []
         for job in self._cluster.running.values():
             attempt = attempt_of(job)
@@ -294,7 +303,10 @@ class Attempts(Kept):
             self._strike(job, hit, why[hit.first][0])
 
     def _hold_again(self, job: Job) -> None:
-        """Let a job whose work began at this very instant wait until its failed nodes are repaired."""
+        """Let a job wait until its failed nodes are repaired.
+
+        The job's work began at this very instant.
+        """
         attempt = attempt_of(job)
         if job.work is not None:
             assert self._work is not None
@@ -348,7 +360,9 @@ class Attempts(Kept):
             self._clockwork.queue_at(self._clockwork.now, again)
 
     def give_up(self, job: Job, cause: str, step: Step, *, comes_back: bool) -> Job | None:
-        """End a job's attempt early; return the job to requeue, or None if there is no further attempt.
+        """End a job's attempt early, and return the job to requeue.
+
+        Return None if there is no further attempt.
 
         Args:
             cause: why the attempt ends.

@@ -51,7 +51,10 @@ class Holders:
         return sum(int(np.count_nonzero(self._holder[part] == _NOBODY)) for part in pieces(units))
 
     def check(self, attempts: Iterable[tuple[int, Sequence[Part]]]) -> None:
-        """Assert that exactly these attempts hold units, each given as (serial number, units)."""
+        """Assert that exactly these attempts hold units.
+
+        Each attempt is given as (serial number, units).
+        """
         holder = np.full_like(self._holder, _NOBODY)
         for serial, parts in attempts:
             for part in parts:
@@ -95,7 +98,10 @@ class ManyHolders(Holders):
         return sum(unit not in self._on for unit in units)
 
     def check(self, attempts: Iterable[tuple[int, Sequence[Part]]]) -> None:
-        """Assert that exactly these attempts hold units, each given as (serial number, units)."""
+        """Assert that exactly these attempts hold units.
+
+        Each attempt is given as (serial number, units).
+        """
         found: dict[int, set[int]] = {}
         for serial, parts in attempts:
             for part in parts:

@@ -47,7 +47,10 @@ class LastDump:
         return self._course.account(self._begin).node_unsaved > 0
 
     def strike(self, now: float, nodes: Sequence[int]) -> bool:
-        """Record that nodes of the job fail at ``now`` (s); return whether the checkpoint was already complete."""
+        """Record that nodes of the job fail at ``now`` (s).
+
+        Return whether the checkpoint was already complete.
+        """
         if now >= self.end:
             return True
         self._struck, self._fallen = now, len(nodes)
@@ -58,11 +61,14 @@ class LastDump:
         self.strike(now, ())
 
     def left_of_dump(self, now: float, dump: float) -> tuple[float, int]:
-        """Return the time (s) that the checkpoint still needs, and the number of nodes that write it."""
+        """Return how long (s) the checkpoint still takes, and how many nodes write it."""
         return max(self.end - now, 0.0), self._team
 
     def account(self, now: float) -> Account:
-        """Return how the time until ``now`` (s) was spent; ``now`` is not before ``begin``."""
+        """Return how the time until ``now`` (s) was spent.
+
+        ``now`` is not before ``begin``.
+        """
         before = self._course.account(self._begin)
         passed = min(now, self.end) - self._begin
         down = before.nodes_lost

@@ -14,12 +14,12 @@ from pipistrelle.server.errors import Illegal
 
 
 class Preemption:
-    """The engine part that preempts running jobs, on machines with or without failures.
+    """The engine part that preempts running jobs.
 
-    With a grace period the job keeps running for that long. If the job ends in time, even at the last instant, it
-    counts as ended, not as preempted. The same holds for a job in its epilogue and a job whose nodes fail. Otherwise
-    the attempt ends, possibly after a last checkpoint. The job is then requeued at once, unless the scheduler wants it
-    cancelled.
+    It works on machines with and without failures. With a grace period the job keeps running for that long. If the job
+    ends in time, even at the last instant, it counts as ended, not as preempted. The same holds for a job in its
+    epilogue and a job whose nodes fail. Otherwise the attempt ends, possibly after a last checkpoint. The job is then
+    requeued at once, unless the scheduler wants it cancelled.
     """
 
     def __init__(self, clockwork: Clockwork, attempts: Attempts, rules: AttemptRules) -> None:
@@ -36,10 +36,13 @@ class Preemption:
         return {PREEMPTION: self._grace_over}
 
     def state(self) -> None:
-        """Return None: the scheduled events, saved elsewhere in a snapshot, describe all preemptions."""
+        """Return None: the preemptions have no state of their own.
+
+        The events on the agenda describe them, and the agenda is saved elsewhere in a snapshot.
+        """
 
     def restore(self, state: Any) -> None:
-        """Get the events of jobs that are being preempted from the agenda, which was restored before.
+        """Find the events of jobs that are being preempted on the restored agenda.
 
         ``state`` is not used.
         """
@@ -62,7 +65,10 @@ class Preemption:
             self._take_away(job)
 
     def check_invariants(self) -> None:
-        """Assert that each job that is being preempted is running and that the end of its grace period is scheduled."""
+        """Assert that each job that is being preempted runs.
+
+        The end of its grace period must be on the agenda.
+        """
         coming = self._agenda.of(PREEMPTION)
         asked = {job.id for job in self._cluster.running.values() if attempt_of(job).preempting is not None}
         assert self._going.keys() == asked == coming.keys(), f"being preempted: {self._going}, {asked}, {coming}"

@@ -131,7 +131,7 @@ class AttemptProgress(Kept):
 
     @property
     def finish(self) -> float:
-        """When the work completes without further failures (s); inf if never."""
+        """Time (s) at which the work completes if no more nodes fail; inf: never."""
         return self._segment.finish
 
     @property
@@ -140,9 +140,9 @@ class AttemptProgress(Kept):
         return self._nodes / self._team
 
     def duration(self, work: Floats) -> Floats:
-        """Return how long (s) some amounts of work (s) take with checkpoints but no failures.
+        """Return how long (s) some amounts of work (s) take without failures.
 
-        Argument and result have shape (n,).
+        The result includes the time for checkpoints. Argument and result have shape (n,).
         """
         slower, interval = self.slower, self.interval
         dump = self._resilience.dump * slower
@@ -162,7 +162,10 @@ class AttemptProgress(Kept):
         return set(nodes[:working]), nodes[working:]
 
     def _replace(self, node: int) -> bool:
-        """Remove a failed node from the working nodes; return whether the job can continue."""
+        """Remove a failed node from the working nodes.
+
+        Return whether the job can continue.
+        """
         if node not in self._active:
             return True
         self._active.discard(node)
@@ -300,7 +303,10 @@ register(AttemptProgress, lambda progress: [progress.state()], AttemptProgress.o
 
 
 class RigidProgress:
-    """The progress of an attempt that ends when one of its nodes fails, as most jobs do."""
+    """The progress of an attempt that ends when one of its nodes fails.
+
+    Most jobs are of this kind.
+    """
 
     __slots__ = ("_given_up", "_lost", "_nodes", "_saved", "_segment", "_start", "_work", "finish")
 
@@ -318,7 +324,10 @@ class RigidProgress:
         self.finish = self._segment.finish
 
     def strike(self, now: float, nodes: Sequence[int]) -> bool:
-        """Record that nodes of the allocation fail at ``now`` (s); return whether the job continues."""
+        """Record that nodes of the allocation fail at ``now`` (s).
+
+        Return whether the job continues.
+        """
         if now >= self.finish:
             return True
         self._given_up = len(nodes)

@@ -1,4 +1,7 @@
-"""The part of an attempt between two failures, which alternates work and checkpoints."""
+"""The part of an attempt between two failures.
+
+In this part, work and checkpoints alternate.
+"""
 
 from pipistrelle.platforms.failures.checkpointing import WorkPhase, done_at, dumps_until_done, phase_at
 from pipistrelle.protocol.base.state import register
@@ -27,7 +30,10 @@ class Segment:
         return phase_at(now, self.start, self._read, self._work, self._interval, self._dumps, self._dump, self.finish)
 
     def made(self) -> list[float]:
-        """Return the constructor's arguments, from which a restored run makes an equal segment."""
+        """Return the constructor's arguments, for a snapshot.
+
+        A restored run makes an equal segment from them.
+        """
         return [self.start, self._read, self._work, self._interval, self._dump]
 
 

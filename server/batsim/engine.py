@@ -96,11 +96,12 @@ def batsim_engine(
 
 
 def batsim_begins(setup: Setup, options: BatsimOptions) -> BatsimBeginsData:
-    """Return the machine, the workloads and the configuration in Batsim's terms.
+    """Return the content of Batsim's SIMULATION_BEGINS.
 
-    Each unit becomes a host named by its number, unless the platform has hosts. If the platform has a topology or
-    node properties, or if jobs request nodes, each host's properties describe its node. ``platform``
-    in the configuration then describes the machine as in the native dialect, without queues.
+    It describes the machine, the workloads and the configuration. Each unit becomes a host named by its number, unless
+    the platform has hosts. If the platform has a topology or node properties, or if jobs request nodes, each host's
+    properties describe its node. ``platform`` in the configuration then describes the machine as in the native dialect,
+    without queues.
     """
     units = setup.platform.units
     info = setup.platform.info
@@ -142,7 +143,10 @@ def batsim_begins(setup: Setup, options: BatsimOptions) -> BatsimBeginsData:
 
 
 def _of_nodes(machine: Machine, kinds: list[str]) -> list[dict[str, Any]]:
-    """Return one host for each unit; the host's properties describe the unit's node, as text."""
+    """Return one host for each unit.
+
+    The host's properties describe the unit's node, as texts.
+    """
     nodes, topology = machine.nodes, machine.topology
     zone = {"topology": topology.kind, "shape": "x".join(map(str, topology.shape))} if topology.info.shape else {}
     places = [" ".join(map(str, place)) for place in topology.place.tolist()] if topology.info.shape else []

@@ -11,9 +11,9 @@ from pipistrelle.traces.batsim.events import ExternalEvent
 
 
 class ExternalEvents(Part):
-    """The engine part that applies the events of an events file and reports them to the scheduler.
+    """The engine part that applies the events of an events file.
 
-    A run does not end before the last event.
+    It also reports them to the scheduler. A run does not end before the last event.
 
     Args:
         forward_unknown: whether the scheduler gets events of unknown types, which have no other effect.

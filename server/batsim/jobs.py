@@ -14,9 +14,10 @@ from pipistrelle.traces.workload import Workload, submissions
 
 
 class ForwardedJob(Job):
-    """A job with its JSON ``description``, and with its profile's JSON in ``forwarded``.
+    """A job with its JSON as Batsim's schedulers receive it.
 
-    ``forwarded`` is None if the profile is not sent.
+    ``description`` is the JSON of the job, and ``forwarded`` the JSON of its profile. ``forwarded`` is None if the
+    profile is not sent.
     """
 
     description: bytes = b"{}"
@@ -55,7 +56,9 @@ class ForwardedJobs(WorkloadJobs):
 
 
 def forwarded_jobs(workloads: dict[str, Workload], *, forward: bool, has_hosts: bool) -> Iterable[Job]:
-    """Return an iterable of the jobs of all workloads by submit time, with ids ``PREFIX!NAME``.
+    """Return an iterable of the jobs of all workloads by submit time.
+
+    Their ids are ``PREFIX!NAME``.
 
     Args:
         forward: whether jobs are sent with their profiles.

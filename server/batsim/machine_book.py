@@ -54,7 +54,10 @@ class MachineBook(Kept):
         self._set(now, places, COMPUTING)
 
     def job_ends(self, now: float, units: NodeSet) -> None:
-        """Record that a job on ``units`` ends; units with no other job become idle unless they are unavailable."""
+        """Record that a job on ``units`` ends.
+
+        Units without another job become idle, unless they are unavailable.
+        """
         places = numbers(units)
         self._jobs[places] -= 1
         self._set(now, places[(self._jobs[places] == 0) & (self._state[places] != UNAVAILABLE)], IDLE)
@@ -64,7 +67,10 @@ class MachineBook(Kept):
         self._set(now, numbers(units), SWITCHING_ON if on else SWITCHING_OFF)
 
     def switch_ends(self, now: float, units: NodeSet) -> None:
-        """Record that units have finished switching on or off; unavailable units keep their state."""
+        """Record that units have finished switching on or off.
+
+        Unavailable units keep their state.
+        """
         places = numbers(units)
         states = self._state[places]
         on, off = places[states == SWITCHING_ON], places[states == SWITCHING_OFF]

@@ -55,7 +55,10 @@ class Meter(Protocol):
 
 
 class BatsimOutputs(Kept):
-    """Batsim's output files: ``PREFIX_jobs.csv``, ``PREFIX_schedule.csv`` and optional ones."""
+    """The writer of Batsim's output files.
+
+    The files are ``PREFIX_jobs.csv``, ``PREFIX_schedule.csv`` and optional ones.
+    """
 
     _kept = ("_trace", "_energy")
 
@@ -264,5 +267,8 @@ def _six(value: float) -> str:
 
 
 def _brief(time: float) -> str:
-    """Return a time with at most six decimals. (Batsim itself writes six significant digits.)"""
+    """Return a time with at most six decimals.
+
+    Batsim itself writes six significant digits.
+    """
     return f"{time:.6f}".rstrip("0").rstrip(".")

@@ -1,4 +1,7 @@
-"""The profiles and jobs of a run, from the workloads or registered by the scheduler."""
+"""The profiles and jobs of a run.
+
+They come from the workloads, or the scheduler registers them.
+"""
 
 from collections import Counter, deque
 from collections.abc import Iterable
@@ -111,9 +114,10 @@ class Registry(Part, Observer):
         return True
 
     def make_job(self, job_id: str, text: bytes, profile_text: bytes | None) -> ForwardedJob:
-        """Create the job ``PREFIX!NAME`` from its JSON, and count the job as a user of its profile.
+        """Create the job ``PREFIX!NAME`` from its JSON.
 
-        Raises PipistrelleError if the JSON is invalid, its ``id`` is not ``job_id``, or the profile is not available.
+        The job then counts as a user of its profile. Raises PipistrelleError if the JSON is invalid, its ``id`` is not
+        ``job_id``, or the profile is not available.
         """
         prefix, _, name = job_id.partition("!")
         job = job_of_json(text, f"job {job_id}")
@@ -163,7 +167,10 @@ class Registry(Part, Observer):
         self._ended.append((self._clockwork.seq, job.id.partition("!")[0], job.profile))
 
     def _release(self) -> None:
-        """Stop counting ended jobs as users of their profiles, once the notices about their ends are sent."""
+        """Stop counting ended jobs as users of their profiles.
+
+        This happens once the notices about their ends are sent.
+        """
         told = self._clockwork.seq
         while self._ended and self._ended[0][0] < told:
             _, prefix, profile = self._ended.popleft()

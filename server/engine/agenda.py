@@ -36,7 +36,10 @@ Handlers = Mapping[int, Callable[[Any], None]]
 
 
 class Agenda:
-    """The queue of future events, ordered by time (s), then by class, then by order of insertion."""
+    """The queue of future events.
+
+    Its order is by time (s), then by class, then by order of insertion.
+    """
 
     __slots__ = ("_number", "heap")
 
@@ -77,7 +80,10 @@ class Agenda:
         return heap[0][0] if heap else None
 
     def happen(self, time: float, handlers: Handlers) -> None:
-        """Handle all entries at exactly this time, including entries that the handlers add."""
+        """Handle all entries at exactly this time.
+
+        This includes entries that the handlers add.
+        """
         heap = self.heap
         while heap and heap[0][0] == time:
             _, kind, _, subject = heappop(heap)
@@ -89,7 +95,10 @@ class Agenda:
         return {entry[2]: entry for entry in sorted(self.heap) if entry[3] is not None}
 
     def of(self, kind: int) -> dict[Any, Entry]:
-        """Return {subject: entry} of all entries of one class, for example after `restore`."""
+        """Return {subject: entry} of all entries of one class.
+
+        Engine parts use it after `restore`, to find their entries again.
+        """
         return {entry[3]: entry for entry in self.heap if entry[1] == kind and entry[3] is not None}
 
     def state(self) -> dict[str, Any]:
@@ -104,10 +113,16 @@ class Agenda:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Part(Kept):
-    """An optional part of a run; snapshots restore it before the jobs and the agenda."""
+    """Interface of an optional part of the engine, such as failures.
+
+    Snapshots restore such a part before the jobs and the agenda.
+    """
 
     def handlers(self) -> Handlers:
-        """Return {event class: function that handles its events} for this part's event classes."""
+        """Return {event class: function that handles its events}.
+
+        These are the event classes of this part.
+        """
         return {}
 
     def tell_present(self) -> None:

@@ -1,4 +1,4 @@
-"""Submission of new jobs, of jobs released by their dependencies, and of requeued jobs."""
+"""Submission of new jobs, requeued jobs, and jobs whose dependencies are met."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,10 @@ from pipistrelle.server.engine.lives import JobLives
 
 
 class Arrivals(Kept):
-    """The engine part that submits each job at its submit time; ``jobs`` are in order of submit time."""
+    """The engine part that submits each job at its submit time.
+
+    ``jobs`` are in order of submit time.
+    """
 
     _kept: ClassVar[tuple[str, ...]] = ("_taken", "drained", "exhausted", "_dependencies")
 
@@ -63,7 +66,10 @@ class Arrivals(Kept):
             self._clockwork.tell_apart(NoMoreJobs(self._clockwork.now))
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore the state from a snapshot, and skip the jobs that were read before the snapshot."""
+        """Restore the state from a snapshot.
+
+        Jobs that were read before the snapshot are skipped.
+        """
         super().restore(state)
         if self.drained:
             self._jobs = iter(())
@@ -76,7 +82,10 @@ class Arrivals(Kept):
             self._next = next(self._jobs)
 
     def labels(self) -> dict[str, Labels]:
-        """Return {job id: user, group, account, queue and QOS}; empty if the workload has none."""
+        """Return {job id: user, group, account, queue and QOS}.
+
+        The result is empty if the workload has no such labels.
+        """
         return self._source.labels() if isinstance(self._source, JobSource) else {}
 
     def label(self, *jobs: Mapping[str, Job]) -> None:

@@ -1,4 +1,4 @@
-"""The state that all parts of a run share, and the rules that differ between dialects."""
+"""The state that all parts of a run share, and the differences between dialects."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,7 +33,9 @@ from pipistrelle.server.engine.jobs import Job
 
 @dataclass(frozen=True, slots=True)
 class DialectRules:
-    """The differences between the protocol's dialects; the defaults are the native dialect.
+    """The differences between the protocol's dialects.
+
+    The defaults are those of the native dialect.
 
     Attributes:
         news_apart: whether the end of a source of events is reported in a notice of its own, after the last event.
@@ -80,9 +82,10 @@ _ALARM: Final = 1
 
 
 class _Held(NamedTuple):
-    """A wake condition that its event did not meet, stored so that it can be checked again later.
+    """A wake condition that its event did not meet.
 
-    It is met when at least ``free`` of ``units`` (None: of the machine's units) are free, but not before ``time`` (s).
+    It is stored so that it can be checked again later. It is met when at least ``free`` of ``units`` (None: of the
+    machine's units) are free, but not before ``time`` (s).
     """
 
     free: int
@@ -91,7 +94,10 @@ class _Held(NamedTuple):
 
 
 class Clockwork(Kept):
-    """State that the parts of an engine share: time, agenda, cluster and pending events."""
+    """State that the parts of an engine share.
+
+    This is the time, the agenda, the cluster and the events of the next notice.
+    """
 
     _kept: ClassVar[tuple[str, ...]] = (
         *("now", "seq", "pending", "registering", "stopped", "must_wake", "outbox", "news", "wanted", "when", "agenda"),
@@ -161,10 +167,10 @@ class Clockwork(Kept):
             self.tell(event)
 
     def wake_on(self, wanted: tuple[WakeType, ...] | None, when: WakeWhen | None = None) -> None:
-        """Wake the scheduler only for these event types, and only under these conditions; None means no restriction.
+        """Wake the scheduler only for these event types, and under these conditions.
 
-        Some events, such as rejections and failures of nodes, always wake it. A scheduler without the feature
-        ``wake_filter`` is woken for every event; without ``wake_when``, conditions are ignored.
+        None means no restriction. Some events, such as rejections and failures of nodes, always wake it. A scheduler
+        without the feature ``wake_filter`` is woken for every event; without ``wake_when``, conditions are ignored.
 
         Raises:
             RemoteProtocolError: a condition names units that do not exist.
@@ -195,7 +201,10 @@ class Clockwork(Kept):
         self._wake = made
 
     def look_again(self) -> None:
-        """Wake the scheduler if a stored wake condition is met now; otherwise schedule the next check."""
+        """Wake the scheduler if a stored wake condition is met now.
+
+        Otherwise schedule the next check.
+        """
         self._alarm = None
         if self._is_awaited():
             self.must_wake = True
@@ -266,9 +275,10 @@ class Clockwork(Kept):
         return True
 
     def _holds(self, condition: WakeAtEnd, job_id: str, free: int) -> bool:
-        """Return whether a wake condition on the submission or the end of a job is met now.
+        """Return whether a wake condition is met now.
 
-        At least ``free`` units must be free. If the condition can be met later, store it for a later check.
+        The condition is on the submission or the end of a job. At least ``free`` units must be free. If the condition
+        can be met later, store it for a later check.
         """
         if condition.jobs is not None and job_id not in condition.jobs:
             return False
@@ -297,7 +307,10 @@ class Clockwork(Kept):
         return bool(self._held) and any(map(self._is_met, self._held))
 
     def _set_alarm(self) -> None:
-        """Schedule a check of the stored wake conditions at the earliest future time that one of them names."""
+        """Schedule the next check of the stored wake conditions.
+
+        It is at the earliest future time that one of them names.
+        """
         time = min((held.time for held in self._held if held.time > self.now), default=inf)
         if time < inf and (self._alarm is None or time < self._alarm[0]):
             if self._alarm is not None:
@@ -305,12 +318,18 @@ class Clockwork(Kept):
             self._alarm = self.agenda.put(time, READY, _ALARM)
 
     def queue_at(self, time: float, job: Job) -> None:
-        """Schedule when (s) a job joins the queue: a held job, or a job that lost its nodes."""
+        """Let a job join the queue at ``time`` (s).
+
+        The job was held because of its dependencies, or lost its nodes and is requeued.
+        """
         self.cluster.coming[job.id] = job
         self.agenda.put(time, REQUEUE, job.id)
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore the shared state from a snapshot; the cluster's ledger must be restored with it."""
+        """Restore the shared state from a snapshot.
+
+        The cluster's ledger must be restored with it.
+        """
         super().restore(state)
         alarm = self.agenda.of(READY).get(_ALARM)
         self._restrict(self.wanted, self.when)

@@ -85,7 +85,10 @@ class Cluster:
             hook(now, job)
 
     def _check_request(self, job: Job, request: NodeRequest, text: str) -> None:
-        """Raise Illegal if the units in ``text`` violate the job's node request; they may be in use or malformed."""
+        """Raise Illegal if the units in ``text`` violate the job's node request.
+
+        The units may be in use, and the text may be malformed.
+        """
         assert self.requests is not None, f"{job.id} asks for {request}, but this machine has no request book"
         try:
             alloc = NodeSet.parse(text)

@@ -1,4 +1,7 @@
-"""Jobs held in the server until their dependencies are fulfilled, under any scheduler."""
+"""Jobs held in the server until their dependencies are fulfilled.
+
+This works under any scheduler.
+"""
 
 from collections import deque
 from collections.abc import Mapping
@@ -36,10 +39,11 @@ class Condition(NamedTuple):
 
 
 class Dependencies(Kept, Observer):
-    """The jobs held until their dependencies are fulfilled; an observer of the cluster.
+    """The jobs held until their dependencies are fulfilled.
 
-    The server rejects a job at once when its dependencies can no longer be fulfilled. The scheduler never sees that
-    job. A job that lost its nodes and is requeued has neither ended nor failed. The dependencies must not have cycles.
+    This is an observer of the cluster. The server rejects a job at once when its dependencies can no longer be
+    fulfilled. The scheduler never sees that job. A job that lost its nodes and is requeued has neither ended nor
+    failed. The dependencies must not have cycles.
     """
 
     _kept = ("_started", "_ended", "_held")
@@ -65,7 +69,10 @@ class Dependencies(Kept, Observer):
         return len(self._held)
 
     def listens(self, hook: str) -> bool:
-        """Return whether the engine must call the observer's method ``hook``; False if no job has dependencies."""
+        """Return whether the engine must call the observer's method ``hook``.
+
+        It need not if no job has dependencies.
+        """
         return bool(self._conditions) and super().listens(hook)
 
     def state(self) -> dict[str, Any]:
@@ -87,7 +94,10 @@ class Dependencies(Kept, Observer):
             self._waiting[job_id].update((name, jobs[name]) for name in names)
 
     def each(self) -> list[Job]:
-        """Return the held jobs; a job that waits for several other jobs is listed once for each of them."""
+        """Return the held jobs.
+
+        A job that waits for several other jobs is listed once for each of them.
+        """
         return [job for jobs in self._waiting.values() for job in jobs.values()]
 
     def hold(self, job: Job) -> bool:

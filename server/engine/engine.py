@@ -1,8 +1,8 @@
-"""The simulation loop, without input and output: ``advance() -> notice``, ``apply(reply)``.
+"""The simulation loop, without input and output.
 
-At each instant, the engine handles all agenda entries in order, sends a notice to the scheduler, and carries out the
-decisions in its reply. A decision with a later date waits on the agenda. No notice is sent until the scheduler is ready
-again.
+Its methods are ``advance() -> notice`` and ``apply(reply)``. At each instant, the engine handles all agenda entries in
+order, sends a notice to the scheduler, and carries out the decisions in its reply. A decision with a later date waits
+on the agenda. No notice is sent until the scheduler is ready again.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,7 +35,10 @@ _LOOK: Final = 2048
 
 
 def table_of(*handlers: Handlers) -> dict[int, Callable[[Any], None]]:
-    """Merge tables of event handlers; raise RuntimeError if a class has two handlers."""
+    """Merge tables of event handlers.
+
+    Raise RuntimeError if a class of events has two handlers.
+    """
     table: dict[int, Callable[[Any], None]] = {}
     for some in handlers:
         for kind, handler in some.items():
@@ -188,7 +191,9 @@ class Engine(Kept):
         return Notice(notice.seq, notice.now, notice.events, None if time is None else min(time, self._until))
 
     def apply(self, reply: Reply) -> None:
-        """Carry out the decisions of a reply; decisions with a later date are put on the agenda.
+        """Carry out the decisions of a reply.
+
+        Decisions with a later date are put on the agenda.
 
         Raises:
             SchedulerFailed: the reply's ``now`` is before the notice's, or too many decisions are illegal.

@@ -98,7 +98,10 @@ class Try(Protocol):
         """Whether the attempt's work has begun."""
 
     def remaining(self, work: float) -> float:
-        """Return the share (0 to 1) of a job's ``work`` (s) that earlier attempts left to do."""
+        """Return the share (0 to 1) of a job's work that earlier attempts left to do.
+
+        ``work`` is the job's whole work (s).
+        """
 
 
 class Job(Struct, eq=False):
@@ -161,7 +164,10 @@ class Job(Struct, eq=False):
         return None if self.labels is None else self.labels[_QUEUE]
 
     def admits(self, size: int) -> bool:
-        """Return whether the job's submission asks for this number of units, or for a range with it."""
+        """Return whether the job's submission allows this number of units.
+
+        It names this number, or a range that includes it.
+        """
         return self.size <= size <= max(self.size, self.most)
 
     def announcement(self) -> JobSubmittedData:
@@ -209,7 +215,10 @@ class Job(Struct, eq=False):
         return JobSubmittedData(self.id, job)
 
     def again(self, attempt: Try, now: float, walltime: float) -> Self:
-        """Return a copy of the job to requeue now, for a new attempt with this walltime (s)."""
+        """Return a copy of the job to requeue now.
+
+        The copy is a new attempt with this walltime (s).
+        """
         return replace(
             self,
             id=f"{attempt.root}#{attempt.number}",
@@ -228,9 +237,9 @@ class Job(Struct, eq=False):
         )
 
     def as_plain(self) -> dict[str, Any]:
-        """Return the job's state as JSON values; ``work`` becomes True if it is set, else False.
+        """Return the job's state as JSON values.
 
-        The agenda entry for the job's end is not included.
+        Of ``work``, the state says only whether it is set. The agenda entry for the job's end is not included.
         """
         known = {name: getattr(self, name) for name in self.__struct_fields__ if name != "ending"}
         known["work"] = self.work is not None
@@ -248,13 +257,16 @@ class Job(Struct, eq=False):
 
 @runtime_checkable
 class JobSource(Protocol):
-    """A workload's jobs, which can be read from any row."""
+    """Interface of a workload's jobs, which can be read from any row of the workload."""
 
     def from_row(self, row: int) -> Iterator[Job]:
         """Iterate over the jobs, beginning at this row (from 0)."""
 
     def labels(self) -> dict[str, Labels]:
-        """Return {job id: user, group, account, queue and QOS}; empty if the jobs have none."""
+        """Return {job id: user, group, account, queue and QOS}.
+
+        The result is empty if the jobs have no such labels.
+        """
 
 
 class JobIds:
@@ -290,9 +302,10 @@ class JobIds:
                 self._take_in_one(job_id)
 
     def _take_in_alike(self, parts: Sequence[tuple[str, str, str]]) -> bool:
-        """Add ids of the form ``PREFIX!NUMBER`` that share one prefix, given as (prefix, ``!``, number).
+        """Add ids of the form ``PREFIX!NUMBER`` that share one prefix.
 
-        Return whether all ids were added. Add none if an id has another form or a much larger number.
+        Each id is given as (prefix, ``!``, number). Return whether all ids were added. Add none if an id has another
+        form or a much larger number.
         """
         prefix = parts[0][0]
         names = [name for other, _, name in parts if other == prefix]
@@ -372,7 +385,10 @@ class JobIds:
 
 
 def _numbered(job_id: str) -> tuple[str, int]:
-    """Split a job id ``PREFIX!NUMBER`` into prefix and number; the number is -1 if the id has another form."""
+    """Split a job id ``PREFIX!NUMBER`` into prefix and number.
+
+    The number is -1 if the id has another form.
+    """
     prefix, _, name = job_id.partition("!")
     if len(name) > _DIGITS or not (name.isascii() and name.isdecimal()) or (name[0] == "0" and name != "0"):
         return prefix, -1

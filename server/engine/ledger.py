@@ -1,4 +1,7 @@
-"""The record of units: which are free, held or blocked. Only this module changes it."""
+"""The record of units: which are free, held or blocked.
+
+Only this module changes it.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Final
@@ -117,7 +120,9 @@ class Ledger:
         return sum(held.count(0, low, high + 1) for low, high in units.intervals)
 
     def resources_of(self, job: JobDescription, allowed: NodeSet | None) -> Request | None:
-        """Return the request of a registered job on nodes with resources; None on other machines.
+        """Return the request of a registered job on nodes with resources.
+
+        The result is None on other machines.
 
         Args:
             allowed: the nodes that the job may use; None: all.
@@ -130,7 +135,10 @@ class Ledger:
         return None
 
     def told_takes(self, job: Job) -> tuple[NodeTake, ...]:
-        """Return a job's tasks and GPUs per node, as in EXECUTE_JOB; empty for whole units."""
+        """Return a job's tasks and GPUs per node, as in EXECUTE_JOB.
+
+        The result is empty if jobs get whole units.
+        """
         return ()
 
     def is_used(self, units: NodeSet) -> bool:
@@ -152,7 +160,10 @@ class Ledger:
         self.idle -= len(new) - len(busy)
 
     def unblock(self, units: NodeSet) -> None:
-        """Allow jobs to start on these units again; units that jobs still hold become free later."""
+        """Allow jobs to start on these units again.
+
+        Units that jobs still hold become free later.
+        """
         old = units & self.blocked
         free = old - self._held_blocked
         for low, high in free.intervals:
@@ -188,7 +199,7 @@ class Ledger:
         return NodeSet.of(np.flatnonzero(self._at == 0).tolist())
 
     def check_invariants(self, running: Iterable[Job]) -> None:
-        """Assert that each unit is free, blocked or held, and that no two jobs hold the same unit."""
+        """Assert that each unit is free, blocked or held by at most one job."""
         total = self._free()
         assert len(total) == self.idle, f"{len(total)} units are free, {self.idle} are counted"
         assert total.isdisjoint(self.blocked), f"units are free and blocked: {total & self.blocked}"

@@ -85,9 +85,9 @@ class Work(Protocol):
         """Begin the work of a job that has its units; put its walltime on the agenda."""
 
     def phase_over(self, task: int) -> Job | None:
-        """End task number ``task``, a part of a job's work, at its scheduled end, which is now.
+        """End task ``task``, a part of a job's work, whose scheduled end is now.
 
-        Return the job if all its work is done, else None.
+        ``task`` is the number of the task. Return the job if all its work is done, else None.
         """
 
     def over(self, job: Job) -> None:
@@ -97,7 +97,10 @@ class Work(Protocol):
         """Return the progress of a job whose work has begun."""
 
     def work_of(self, job_id: str, profile: str) -> Profile:
-        """Return the profile called ``profile`` of the job's workload, which describes the job's work."""
+        """Return the profile called ``profile`` of the job's workload.
+
+        The profile describes the job's work.
+        """
 
     def state(self) -> Any:
         """Return the progress of all jobs as plain values, for a snapshot."""
@@ -139,7 +142,7 @@ class AttemptsPart(LifePart, Protocol):
         """Return the share of a running job's work that is done, 0 to 1."""
 
     def is_awaited(self, job: Job) -> bool:
-        """Return whether a running job ends only after an event that is not on the agenda yet.
+        """Return whether a running job ends only after an event not yet on the agenda.
 
         Such an event is a repair, for example.
         """

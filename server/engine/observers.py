@@ -28,7 +28,10 @@ class Observer:
     """
 
     def listens(self, hook: str) -> bool:
-        """Return whether the engine must call the observer's method ``hook``: only if the class overrides it."""
+        """Return whether the engine must call the observer's method ``hook``.
+
+        It must if the class overrides the method.
+        """
         return getattr(type(self), hook) is not getattr(Observer, hook)
 
     def begins(self, now: float, units: int) -> None:
@@ -41,7 +44,10 @@ class Observer:
         """Handle a job that gets its units."""
 
     def ended(self, now: float, job: Job) -> None:
-        """Handle a job that reaches a final state: completed, killed, rejected or cancelled."""
+        """Handle a job that reaches a final state.
+
+        It is completed, killed, rejected or cancelled.
+        """
 
     def decided(self, now: float, decision: Decision, rejected: DecisionRejectedData | None) -> None:
         """Handle a decision that was carried out, or rejected for the given reason."""
@@ -54,16 +60,20 @@ class Observer:
         """
 
     def switched(self, now: float, units: NodeSet, pstate: int) -> None:
-        """Handle the start and, in a second call, the completion of a request to switch units.
+        """Handle the start and the completion of a request to switch units.
 
-        At the start, ``pstate`` is `SWITCHING_ON` or `SWITCHING_OFF`; at the end it is the power state reached.
+        The engine calls this twice for each request. At the start, ``pstate`` is `SWITCHING_ON` or `SWITCHING_OFF`; at
+        the end it is the power state reached.
         """
 
     def departed(self, now: float, units: NodeSet, on: bool) -> None:
         """Handle units that begin to switch on or off; `switched` reports whole requests."""
 
     def arrived(self, now: float, units: NodeSet, complete: bool) -> None:
-        """Handle units that have switched; ``complete`` is True for the last units of a request."""
+        """Handle units that have switched.
+
+        ``complete`` is True for the last units of a request.
+        """
 
     def availability(self, now: float, units: NodeSet, available: bool) -> None:
         """Handle units that stop or resume accepting new jobs; running jobs continue."""
@@ -114,7 +124,7 @@ class Deferred(Observer):
                 setattr(self, name, self._noting(hooks))
 
     def listens(self, hook: str) -> bool:
-        """Return whether any of the observers that get the recorded calls overrides the method ``hook``."""
+        """Return whether any observer that gets the recorded calls overrides ``hook``."""
         return bool(getattr(self._hooks, hook))
 
     def flush(self) -> None:

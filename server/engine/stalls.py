@@ -32,7 +32,10 @@ class StallDetector(Kept):
         self._fruitless = 0
 
     def same_instant(self, now: float, cluster: Cluster) -> None:
-        """Count a notice to the scheduler; raise Stalled after too many notices at the same simulated time."""
+        """Count a notice to the scheduler.
+
+        Raise Stalled after too many notices at the same simulated time.
+        """
         if now != self._instant:
             self._instant = now
             self._notices = 0
@@ -45,7 +48,10 @@ class StallDetector(Kept):
             )
 
     def idle(self, now: float, cluster: Cluster) -> None:
-        """Count a notice sent while no job runs; raise Stalled after too many notices without effect."""
+        """Count a notice sent while no job runs.
+
+        Raise Stalled after too many notices without effect.
+        """
         if cluster.steps != self._steps:
             self._steps = cluster.steps
             self._fruitless = 0
@@ -93,7 +99,10 @@ class StallDetector(Kept):
 
 
 def describe_waiting(cluster: Cluster) -> str:
-    """Describe queued and running jobs, free units, and units that the scheduler keeps free on purpose."""
+    """Describe why jobs may wait.
+
+    The text names queued and running jobs, free units, and units that the scheduler keeps free on purpose.
+    """
     names = [f"{job.id} ({job.size} units)" for job in islice(cluster.waiting.values(), _NAMED)]
     more = len(cluster.waiting) - len(names)
     text = f"{len(cluster.waiting)} waiting, {len(cluster.running)} running, {cluster.ledger.idle} units free"

@@ -82,7 +82,10 @@ class Verdicts(Kept):
         self.calls = {call_id: entry for call_id, entry in self._clockwork.agenda.of(CALL).items() if call_id}
 
     def forget_calls(self) -> None:
-        """Forget all pending wake-up calls (CALL_ME_LATER); the caller removes them from the agenda."""
+        """Forget all pending wake-up calls (CALL_ME_LATER).
+
+        The caller removes them from the agenda.
+        """
         self.calls.clear()
         self._open_calls = 0
 

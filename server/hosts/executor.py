@@ -77,9 +77,10 @@ class Executor:
         self._replace(now, run, [], run.phase.tasks)
 
     def phase_over(self, number: int) -> Job | None:
-        """Continue after the end of task ``number``; return the job if all its work is done, else None.
+        """Continue a job after the end of task ``number``.
 
-        A returned job has left its hosts; call `over` for it. Raise Stalled if the next task would never end.
+        Return the job if all its work is done, else None. A returned job has left its hosts; call `over` for it. Raise
+        Stalled if the next task would never end.
         """
         now, task = self._clockwork.now, self._tasks[number]
         task.entry = None
@@ -107,7 +108,10 @@ class Executor:
         self._replace(self._clockwork.now, run, run.phase.tasks, [])
 
     def progress(self, job: Job) -> Progress:
-        """Return a running job's progress, nested like its profiles if the dialect reports profiles."""
+        """Return a running job's progress.
+
+        It is nested like the job's profiles if the dialect reports profiles.
+        """
         run = self._runs[job.id]
         assert run.phase is not None
         progress = run.path.progress(run.phase.leaf, run.phase.share(self._clockwork.now))
@@ -212,7 +216,10 @@ class Executor:
                     self._set_load(now, host)
 
     def _meeting(self, task: Task) -> list[Task]:
-        """Return a task and all tasks that share hosts with it, directly or through other tasks."""
+        """Return a task and all tasks that share hosts with it.
+
+        They may share hosts directly or through other tasks.
+        """
         found = {task: None}
         if self._sharing or task.phase.run.crowded:
             seen: set[int] = set()
@@ -228,7 +235,10 @@ class Executor:
         return list(found)
 
     def _together(self, tasks: list[Task]) -> list[float]:
-        """Return how long (s) each of the tasks takes if they share their hosts with no other tasks."""
+        """Return how long (s) each of the tasks takes.
+
+        The tasks share their hosts with no other tasks.
+        """
         if len(tasks) == 1:
             return [tasks[0].alone]
         using = [task for task in tasks if task.alone > _NO_TIME]
@@ -253,7 +263,10 @@ class Executor:
                 raise _never_ends(task)
 
     def _announce(self, tasks: list[Task]) -> None:
-        """Put on the agenda the end of the task that ends first, of these tasks that share hosts."""
+        """Put the end of the task that ends first on the agenda.
+
+        The tasks share hosts.
+        """
         first = min(tasks, key=lambda task: task.ends)
         time = first.ends
         for task in tasks:

@@ -114,7 +114,10 @@ class Hosts(Part):
         return own[pstate] if 0 <= pstate < len(own) else None
 
     def sleep(self, host: int, pstate: int) -> SleepPstate:
-        """Return how to enter and leave a sleep state; raise KeyError for other states."""
+        """Return the sleep state ``pstate`` of a host, and how to enter and leave it.
+
+        Raise KeyError if ``pstate`` is no sleep state.
+        """
         for sleep in self._hosts[host].sleep_pstates:
             if sleep.sleeping == pstate:
                 return sleep
@@ -128,7 +131,10 @@ class Hosts(Part):
         return 1.0 / self._hosts[host].speeds[pstate]
 
     def set_load(self, now: float, host: int, load: float) -> None:
-        """Set a host's load from ``now`` (s) on; the load is the flop/s in use divided by `speed`."""
+        """Set a host's load from ``now`` (s) on.
+
+        The load is the flop/s in use divided by `speed`.
+        """
         cores = self._hosts[host].cores
         share = min(load / cores, 1.0) if cores > 1 or load > 1.0 else load
         if share != self._load[host]:

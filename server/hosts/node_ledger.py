@@ -42,7 +42,9 @@ class NodeLedger(SharedLedger):
         self._takes: dict[str, tuple[Take, ...]] = {}
 
     def take(self, job: Job, text: str, takes: Sequence[NodeTake] = ()) -> NodeSet:
-        """Give a job its resources on the nodes written in ``text``, and return these nodes.
+        """Give a job its resources on the nodes written in ``text``.
+
+        Return these nodes.
 
         Args:
             takes: the job's tasks and GPUs on each node; empty: the same number of tasks on each node, and the GPUs
@@ -92,7 +94,9 @@ class NodeLedger(SharedLedger):
         return told_takes(self._takes[job.id])
 
     def resources_of(self, job: JobDescription, allowed: NodeSet | None) -> Request:
-        """Return the request of a registered job; without one, the job takes ``res`` whole nodes.
+        """Return the request of a registered job.
+
+        A job without a request takes ``res`` whole nodes.
 
         Raises:
             Illegal: the request is invalid, needs more than ``res`` nodes, or never fits.
@@ -169,7 +173,10 @@ class NodeLedger(SharedLedger):
         return found
 
     def _divided(self, job: Job, alloc: NodeSet, shape: Shape) -> tuple[Take, ...]:
-        """Divide a job's tasks and GPUs among the nodes ``alloc``, for a scheduler that named only the nodes."""
+        """Divide a job's tasks and GPUs among the nodes ``alloc``.
+
+        This is for a scheduler that named only the nodes.
+        """
         nodes = list(alloc)
         if shape.request.exclusive:
             return self._whole_nodes(job, nodes, shape)
@@ -193,7 +200,10 @@ class NodeLedger(SharedLedger):
         return tuple(found)
 
     def _whole_nodes(self, job: Job, nodes: list[int], shape: Shape) -> tuple[Take, ...]:
-        """Divide an exclusive job's tasks among whole nodes, filling one node after the other."""
+        """Divide an exclusive job's tasks among whole nodes.
+
+        One node after the other is filled.
+        """
         left = len(nodes) * shape.exact if shape.tasks is None else shape.tasks
         most = shape.most_tasks(self._nodes.amounts[:], self._nodes.gpus)
         found = []
@@ -210,10 +220,10 @@ class NodeLedger(SharedLedger):
         return tuple(range(int((self._nodes.gpus[node] > 0).sum())))
 
     def _take_at_once(self, shape: Shape, takes: Sequence[Take]) -> bool:
-        """Take a job's resources on all its nodes with one array operation, which is faster than node by node.
+        """Take a job's resources on all its nodes with one array operation.
 
-        Return False, and take nothing, if a GPU does not exist, too little is free, or the job is exclusive and a node
-        has other jobs.
+        This is faster than node by node. Return False, and take nothing, if a GPU does not exist, too little is free,
+        or the job is exclusive and a node has other jobs.
         """
         if any(gpus and gpus[-1] >= self._nodes.gpus.shape[1] for _, _, gpus in takes):
             return False

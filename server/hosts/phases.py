@@ -27,7 +27,9 @@ Leaf = Delay | ParallelTask | UsageTrace
 
 
 class Task(Struct, eq=False):
-    """Work that advances at one pace on its hosts: a delay, a parallel task, or a step of a usage trace.
+    """Work that advances at the same pace on all its hosts.
+
+    It is a delay, a parallel task, or a step of a usage trace.
 
     Attributes:
         demands: {host: work there}; empty for a delay or a task without computation.
@@ -75,7 +77,10 @@ class Task(Struct, eq=False):
 
 
 class Phase(Struct, eq=False):
-    """A part of a job's profile in execution: its tasks, and the flops of finished tasks."""
+    """A part of a job's profile in execution.
+
+    It has tasks, and counts the flops of finished tasks.
+    """
 
     run: "Execution"
     leaf: Leaf
@@ -140,14 +145,18 @@ class Path:
         return None
 
     def begun(self) -> list[int]:
-        """Return the position as numbers: how many parts of each enclosing profile have begun.
+        """Return the position as numbers.
 
-        The outermost profile is first. `enter` is the inverse.
+        Each number says how many parts of an enclosing profile have begun. The outermost profile is first. `enter` is
+        the inverse.
         """
         return [begun for _, begun in self._frames]
 
     def enter(self, profile: Profile, begun: Sequence[int]) -> Leaf:
-        """Go to the position that `begun` describes, and return its leaf (profile without parts)."""
+        """Go to the position that `begun` describes.
+
+        Return its leaf (profile without parts).
+        """
         for number in begun:
             assert isinstance(profile, Composed)
             self._frames.append((profile, number))
@@ -192,7 +201,10 @@ def begin_phase(run: Execution, leaf: Leaf, hosts: Hosts, bandwidth: float | Non
 
 
 def phase_of(run: Execution, leaf: Leaf, hosts: Hosts, bandwidth: float | None, state: Any, entries: Any) -> Phase:
-    """Return a phase restored from its saved state: (finished flops, states of its tasks)."""
+    """Return a phase restored from its saved state.
+
+    The state is (flops of finished tasks, states of the tasks).
+    """
     phase = begin_phase(run, leaf, hosts, bandwidth)
     phase.over, tasks = state
     (only, *_) = phase.tasks
@@ -207,7 +219,10 @@ def phase_of(run: Execution, leaf: Leaf, hosts: Hosts, bandwidth: float | None, 
 
 
 def next_task(task: Task, hosts: Hosts) -> Task | None:
-    """Return the task that follows a finished task of a usage trace's rank; None if there is none."""
+    """Return the task that follows a finished task of a usage trace's rank.
+
+    Return None if it was the last.
+    """
     if task.rank < 0:
         return None
     (demand,) = task.demands.values()

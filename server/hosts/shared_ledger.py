@@ -12,7 +12,10 @@ from pipistrelle.server.engine.ledger import Ledger, may_have
 
 
 class SharedLedger(Ledger):
-    """Units that can each run several jobs; ``idle`` counts unblocked units without jobs."""
+    """Units that can each run several jobs.
+
+    ``idle`` counts unblocked units without jobs.
+    """
 
     __slots__ = ("_jobs",)
 

@@ -28,9 +28,9 @@ class SwitchRequest(Struct, eq=False):
 
 
 class Leg(Struct, eq=False):
-    """Units of a request to switch on or off that reach the requested power state at the same time.
+    """Units that reach the power state of a request at the same time.
 
-    An agenda entry refers to the leg by number.
+    The request is to switch units on or off. An agenda entry refers to the leg by number.
     """
 
     request: SwitchRequest
@@ -38,10 +38,10 @@ class Leg(Struct, eq=False):
 
 
 class Switchboard(Part):
-    """The engine part that changes power states and keeps jobs off units that cannot compute.
+    """The engine part that changes power states of units.
 
-    A unit that sleeps, switches or is unavailable is blocked in the ledger. Switching off or on takes the time of one
-    flop at the speed of the switch state, as in Batsim.
+    It keeps jobs off units that cannot compute. A unit that sleeps, switches or is unavailable is blocked in the
+    ledger. Switching off or on takes the time of one flop at the speed of the switch state, as in Batsim.
 
     Args:
         clockwork: its agenda gets the ends of switches (class `SWITCH`); each switching unit counts as pending.
@@ -189,7 +189,10 @@ class Switchboard(Part):
             raise Illegal("wrong_state", f"units of '{units}' have jobs; only idle ones can go to sleep")
 
     def _depart(self, now: float, hosts: Hosts, request: SwitchRequest, ways: dict[int, int]) -> None:
-        """Begin to switch units on or off; ``ways`` is {unit: power state while switching}."""
+        """Begin to switch units on or off.
+
+        ``ways`` is {unit: power state while switching}.
+        """
         legs: dict[float, list[int]] = {}
         for unit, way in ways.items():
             hosts.set_pstate(now, unit, way)
@@ -206,7 +209,10 @@ class Switchboard(Part):
         self._cluster.ledger.block(units)
 
     def _arrived(self, now: float, request: SwitchRequest, units: int) -> None:
-        """Count ``units`` more units as switched; when all have switched, complete the request."""
+        """Count ``units`` more units as switched.
+
+        When all have switched, complete the request.
+        """
         request.left -= units
         if units and not request.left:
             for hook in self._cluster.hooks.switched:
@@ -230,7 +236,10 @@ class Switchboard(Part):
         return news
 
     def give_back(self, now: float, units: NodeSet) -> NodeSet:
-        """Make units available unless they sleep; return the units that were unavailable before."""
+        """Make units available unless they sleep.
+
+        Return the units that were unavailable before.
+        """
         news = units & self._unavailable
         if news:
             self._unavailable = self._unavailable - news

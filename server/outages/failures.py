@@ -62,9 +62,10 @@ def lives_of(
     preempts: bool = False,
     checks: LimitChecks | None = None,
 ) -> "tuple[JobLives, Arrivals, list[Failures]]":
-    """Return a run's `JobLives` and `Arrivals`, and a list with its `Failures`, if any.
+    """Return the engine parts that handle jobs, arrivals and failures in a run.
 
-    Without ``reliability`` the list is empty. For ``holds``, see `Failures`.
+    They are `JobLives`, `Arrivals` and a list with `Failures`. Without ``reliability`` the list is empty. For
+    ``holds``, see `Failures`.
     """
     lives = JobLives(clockwork, Overheads(platform), work, dilation, checks)
     arrivals = Arrivals(clockwork, lives, jobs, dependencies)
@@ -97,7 +98,10 @@ def lives_of(
 
 
 class _Down(Kept):
-    """The nodes that are down, each with the number of failures and maintenances that keep it down."""
+    """The nodes that are down.
+
+    For each, the number of failures and maintenances that keep it down is known.
+    """
 
     _kept = ("_times",)
 
@@ -109,7 +113,10 @@ class _Down(Kept):
         return sorted(self._times)
 
     def more(self, nodes: Iterable[int]) -> NodeSet:
-        """Count one more failure or maintenance of each node; return the nodes that had none before."""
+        """Count one more failure or maintenance of each node.
+
+        Return the nodes that had none before.
+        """
         new = []
         for node in nodes:
             self._times[node] += 1
@@ -118,7 +125,10 @@ class _Down(Kept):
         return NodeSet.of(new)
 
     def less(self, nodes: Iterable[int]) -> NodeSet:
-        """Count one failure or maintenance of each node as ended; return the nodes that have none left."""
+        """Count one failure or maintenance of each node as ended.
+
+        Return the nodes that have none left.
+        """
         old = []
         for node in nodes:
             self._times[node] -= 1

@@ -1,4 +1,7 @@
-"""Streams of outages, merged in order of time and generated only as far ahead as needed."""
+"""Streams of outages, merged in order of time.
+
+They are generated only as far ahead as needed.
+"""
 
 from collections.abc import Iterator, Sequence
 from heapq import merge
@@ -23,9 +26,9 @@ class OutageFeed:
         self._instants = groupby(merge(*map(_outages, streams), key=time), key=time)
 
     def next_instant(self) -> list[Outage]:
-        """Return all outages that begin at the next time at which any node goes down; [] at the end.
+        """Return all outages that begin at the next time at which a node goes down.
 
-        They are in the order of streams, then nodes.
+        The outages are in the order of streams, then nodes. The result is [] at the end.
         """
         return list(next(self._instants, (0.0, ()))[1])
 

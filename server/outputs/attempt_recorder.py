@@ -45,7 +45,10 @@ class AttemptRecorder(Written, Observer):
             self._attempts.write(attempt_line(job))
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
-        """Write nodes and outages and close the files; `NodeBook.ends` must be called first."""
+        """Write nodes and outages, and close the files.
+
+        `NodeBook.ends` must be called first.
+        """
         try:
             for file, lines in ((self._nodes, self._book.lines()), (self._outages, self._book.outage_lines())):
                 for line in lines:

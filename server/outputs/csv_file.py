@@ -127,7 +127,10 @@ class Written(Kept):
             file.open()
 
     def restore(self, state: Any, *made: Any, **more: Any) -> None:
-        """Continue the existing files, after cutting off the lines written after the snapshot ``state``."""
+        """Continue the existing files.
+
+        The lines written after the snapshot ``state`` are cut off.
+        """
         try:
             super().restore(state, *made, **more)
         except OutputFailed:

@@ -216,7 +216,10 @@ def check_outputs(folder: Path) -> None:
 
 
 def _digests(folder: Path) -> dict[str, str]:
-    """Return {output file: SHA-256}; the configuration's digest covers only machine and jobs."""
+    """Return {output file: SHA-256}.
+
+    The configuration's digest covers only machine and jobs.
+    """
     found = {}
     for name in _CHECKED:
         path = folder / name

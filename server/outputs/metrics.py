@@ -227,12 +227,18 @@ class Metrics(Kept, Observer):
 
 
 def held_units(job: Job) -> float:
-    """Return how many units a started job holds; on nodes with resources, how many cores."""
+    """Return how many units a started job holds.
+
+    On nodes with resources, this is the number of its cores.
+    """
     return job.alloc.count if job.taken is None else job.taken.cores / MILLI
 
 
 class _Figures:
-    """The mean and maximum of a function of waits and run times, computed batch by batch."""
+    """The mean and maximum of a function of waits and run times.
+
+    They are computed batch by batch.
+    """
 
     def __init__(self, waits: Floats, runs: Floats, of: Callable[[Floats, Floats], Floats]) -> None:
         self._largest = -inf

@@ -23,7 +23,9 @@ NODE_COLUMNS = "node,pool,failures,maintenances,time_up,time_down,time_in_mainte
 
 
 def seconds_by_state(total: float, down: NDArray[np.float64], busy: float) -> dict[str, float]:
-    """Return {state: node-seconds} for the states all, down (by failures), maintenance, busy and idle.
+    """Return {state: node-seconds}.
+
+    The states are all, down (by failures), maintenance, busy and idle.
 
     Args:
         total: node-seconds of the whole run.
@@ -139,7 +141,10 @@ class NodeBook(Kept, Observer):
 
     @property
     def node_seconds(self) -> dict[str, float]:
-        """Node-seconds of the run by state: all, down (by failures), maintenance, busy and idle."""
+        """Node-seconds of the run by state.
+
+        The states are all, down (by failures), maintenance, busy and idle.
+        """
         return seconds_by_state(
             self._end * self._platform.nodes, self._downtime.sum(axis=1), float(self._busy_nodes().sum())
         )

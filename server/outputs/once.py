@@ -27,7 +27,10 @@ SCHEDULE_COLUMNS: Final = (
 
 
 def labels_csv(workloads: Mapping[str, Workload]) -> str:
-    """Return the content of ``labels.csv``: one line per job of each workload with labels."""
+    """Return the content of ``labels.csv``.
+
+    It has one line per job of each workload with labels.
+    """
     lines = [LABEL_COLUMNS]
     for prefix, workload in workloads.items():
         columns = [named_column(workload, name) for name in LABEL_NAMES]
@@ -43,7 +46,10 @@ def _fields(texts: Sequence[str]) -> Sequence[str]:
 
 
 def schedule_csv(summary: Summary, version: str) -> str:
-    """Return the content of Batsim's schedule file: a header and one line with the run's totals."""
+    """Return the content of Batsim's schedule file.
+
+    It has a header and one line with the run's totals.
+    """
     killed = summary.killed_at_walltime + summary.killed
     finished = summary.completed + killed
     span = summary.makespan if summary.horizon is UNSET else summary.horizon

@@ -11,9 +11,10 @@ QUEUE_COLUMNS: Final = "time,waiting_jobs,waiting_units,running_jobs"
 
 
 class QueueRecorder(Written, Observer):
-    """The observer that writes ``queue.csv``, a line per change of waiting or running jobs.
+    """The observer that writes ``queue.csv``.
 
-    A job that the scheduler declares running, but on no unit of the machine, counts as waiting until its end.
+    The file has a line for each change of the number of waiting or running jobs. A job that the scheduler declares
+    running, but on no unit of the machine, counts as waiting until its end.
     """
 
     _kept = ("_file", "_time", "_waiting", "_units", "_running", "_last")

@@ -1,4 +1,7 @@
-"""Statistics of each resource of shared nodes (use, fragmentation, stranding), and ``takes.csv``."""
+"""Statistics of each resource of shared nodes, and the file ``takes.csv``.
+
+The statistics are use, fragmentation and stranding.
+"""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -54,10 +57,11 @@ class ResourceFigures(Struct, frozen=True, kw_only=True):
 
 
 class ResourceBook(Observer):
-    """The observer that sums used, idle, fragmented and stranded amounts of each resource.
+    """The observer that sums how much of each resource is used and idle.
 
-    A waiting job fits on a node if one of its tasks fits there. If the job fixes the number of tasks per node, that
-    many tasks must fit. The node must also satisfy the job's constraint and be open to its class.
+    It also sums fragmented and stranded amounts. A waiting job fits on a node if one of its tasks fits there. If the
+    job fixes the number of tasks per node, that many tasks must fit. The node must also satisfy the job's constraint
+    and be open to its class.
 
     Args:
         requests: all requests of the run's jobs; they give the least amount of each resource that a job takes.
@@ -189,7 +193,10 @@ class ResourceBook(Observer):
     # -- sums ----------------------------------------------------------------------------------------------------------
 
     def _look_at(self, at: NDArray[np.intp]) -> None:
-        """Update the machine's sums after the free amounts of the nodes numbered ``at`` have changed."""
+        """Update the machine's sums after free amounts have changed.
+
+        They changed on the nodes numbered ``at``.
+        """
         was_left, was_open, was_short = self._left[at], self._open[at], self._short[at]
         self._left[at] = now_left = self._columns(self._free.amounts[at], self._free.gpus[at])
         now_open: Amounts = np.where(self._down[at, None], 0, now_left)
@@ -211,7 +218,10 @@ class ResourceBook(Observer):
         return ((self._has[at] > 0) & (left < self._least)).astype(np.int64)
 
     def _count_again(self) -> None:
-        """Compute the used, free and stranded amounts of all nodes, at the start and after a restore."""
+        """Compute the used, free and stranded amounts of all nodes.
+
+        This is done at the start and after a restore.
+        """
         width, every = len(self._names), np.arange(len(self._nodes))
         #: what is free on each node, and on those that are up, shape (nodes, resources)
         self._left = self._columns(self._free.amounts, self._free.gpus)
@@ -272,7 +282,10 @@ class ResourceBook(Observer):
     # -- snapshots -----------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Return the sums, the waiting jobs, and the nodes' free amounts as plain values, for a snapshot."""
+        """Return the state as plain values, for a snapshot.
+
+        It has the sums, the waiting jobs, and the nodes' free amounts.
+        """
         sums = {name: getattr(self, f"_{name}").tolist() for name in _SUMS}
         waiting = [[plain(request), *rest, count] for (request, *rest), count in self._waiting.items()]
         down = np.flatnonzero(self._down).tolist()
@@ -291,10 +304,10 @@ class ResourceBook(Observer):
 
 
 class TakesRecorder(Written, Observer):
-    """The observer that writes ``takes.csv``: one line per started job and group of equal nodes.
+    """The observer that writes ``takes.csv``.
 
-    Each resource of the machine has a column ``node_NAME`` with the amount on each of these nodes. Cores and GPUs may
-    have three decimals, and memory is in MiB.
+    The file has one line for each started job and group of equal nodes. Each resource of the machine has a column
+    ``node_NAME`` with the amount on each of these nodes. Cores and GPUs may have three decimals, and memory is in MiB.
     """
 
     _kept = ("_file",)

@@ -1,1 +1,4 @@
-"""Everything that a run needs except its scheduler, such as machine, jobs and failures."""
+"""Everything that a run needs except its scheduler.
+
+This includes the machine, the jobs and the failures.
+"""

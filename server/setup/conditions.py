@@ -59,7 +59,10 @@ def dependency_remarks(workloads: Mapping[str, Workload]) -> list[str]:
 
 
 def absent_remarks(workloads: Mapping[str, Workload]) -> list[str]:
-    """Return a warning about dependencies on jobs that are not in the workload, if there are any."""
+    """Return a warning about dependencies on jobs that are not in the workload.
+
+    The result is empty if there are none.
+    """
     absent: list[str] = []
     for prefix, name, wishes, known in _wishes_of(workloads):
         missing = [wish.job_id for wish in wishes if wish.kind in KINDS and wish.job_id not in known]
@@ -75,7 +78,10 @@ def absent_remarks(workloads: Mapping[str, Workload]) -> list[str]:
 
 
 def kind_remarks(workloads: Mapping[str, Workload]) -> list[str]:
-    """Return a warning about dependencies of kinds that the server does not simulate, if there are any."""
+    """Return a warning about dependencies of kinds that the server does not simulate.
+
+    The result is empty if there are none.
+    """
     strange: list[str] = []
     kinds: dict[str, None] = {}  # an ordered set
     for prefix, name, wishes, _ in _wishes_of(workloads):
@@ -93,9 +99,9 @@ def kind_remarks(workloads: Mapping[str, Workload]) -> list[str]:
 
 
 def options_remarks(workloads: Mapping[str, Workload], used: Collection[str] = _TAKEN) -> list[str]:
-    """Return a warning about submission options that the scheduler does not read, if any.
+    """Return a warning about submission options that the scheduler does not read.
 
-    The warning counts the jobs with each option.
+    The result is empty if there are none. The warning counts the jobs with each option.
 
     Args:
         used: options that the scheduler or the server reads. An entry ``NAME=VALUE`` is read with this value only.
@@ -159,7 +165,7 @@ def _wishes(workload: Workload) -> Iterator[tuple[int, list[Condition]]]:
 
 
 def first_of(names: list[str]) -> str:
-    """Return at most three of ``names`` as one text for a message, such as ``a, b, c``."""
+    """Return at most three of ``names`` as one text, such as ``a, b, c``."""
     shown = ", ".join(legible(name, _LONGEST) for name in names[:_NAMED])
     return shown + (" and others" if len(names) > _NAMED else "")
 

@@ -1,4 +1,4 @@
-"""Descriptions of a run, for the first notice to the scheduler and for the output files."""
+"""Descriptions of a run for the first notice and for the output files."""
 
 import hashlib
 from math import inf
@@ -22,7 +22,10 @@ def begins_of(setup: Setup) -> SimulationBeginsData:
 
 
 def describe_run(setup: Setup) -> dict[str, Any]:
-    """Return everything that determines a run's result, except the scheduler, as JSON values."""
+    """Return everything that determines a run's result, except the scheduler.
+
+    The result consists of JSON values.
+    """
     hosts = None if setup.machine is None else setup.machine.hosts
     return {
         "platform": msgspec.to_builtins(setup.platform),

@@ -86,7 +86,10 @@ def _without(workload: Workload, jobs: NDArray[np.intp]) -> Workload:
 
 
 def _nodes(workload: Workload, platform: Platform) -> list[str]:
-    """Return each job's recorded node numbers, such as ``0-3 8``; empty if any is unknown."""
+    """Return each job's recorded node numbers, such as ``0-3 8``.
+
+    The text is empty if any node is unknown.
+    """
     texts = workload.labels.get(NODE_LIST)
     numbers = {} if texts is None else numbers_by_name(platform)
     if texts is None or not numbers:
@@ -102,12 +105,12 @@ def _nodes(workload: Workload, platform: Platform) -> list[str]:
 
 
 def rooms(starts: Floats, submits: Floats, sizes: Ints, lengths: Floats, units: int) -> dict[int, float]:
-    """Return {row of a job in the workload: first time (s) at which the job fits on the machine}.
+    """Return when (s) jobs that miss their recorded start fit on the machine.
 
-    The result has the jobs that do not fit at their recorded start, or have none. Jobs that fit at their recorded start
-    are placed first, ordered by start, then row. Every other job then gets the first time at which it fits for its
-    whole length beside all jobs placed before. That time is not before the job's recorded start, or its submission if
-    the start is unknown.
+    The result is {row of the job in the workload: time}. It has the jobs that do not fit at their recorded start, or
+    have none. Jobs that fit at their recorded start are placed first, ordered by start, then row. Every other job then
+    gets the first time at which it fits for its whole length beside all jobs placed before. That time is not before the
+    job's recorded start, or its submission if the start is unknown.
 
     Args:
         starts, submits: recorded starts and submit times (s), shape (jobs,); starts are NaN if unknown.
@@ -151,9 +154,10 @@ class _Load:
         self._held = np.cumsum(np.bincount(places, weights=changes, minlength=len(self._times)))
 
     def first_room(self, since: float, length: float, most: int) -> float:
-        """Return the first time (s), not before ``since``, from which a job fits for ``length`` s.
+        """Return the first time (s) from which a job fits for ``length`` s.
 
-        It fits if all other jobs together hold at most ``most`` units during this time.
+        This time is not before ``since``. It fits if all other jobs together hold at most ``most`` units during this
+        time.
         """
         time = since
         at = max(int(np.searchsorted(self._times, since, "right")) - 1, 0)

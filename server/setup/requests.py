@@ -96,7 +96,7 @@ def settle_requests(workload: Workload, platform: Platform) -> tuple[Workload, i
 
 
 def _single_nodes(workload: Workload, platform: Platform) -> NDArray[np.bool_]:
-    """Return which jobs of several units had one node according to the log, shape (jobs,).
+    """Return which jobs of several units had one node in the log, shape (jobs,).
 
     If each node has one unit, this is true for no job.
     """
@@ -107,9 +107,9 @@ def _single_nodes(workload: Workload, platform: Platform) -> NDArray[np.bool_]:
 
 
 def _whole(book: RequestBook, asked: NodeRequest, size: int) -> tuple[NodeRequest, int]:
-    """Return a job's request for whole nodes, and the number of units that it then has.
+    """Return a job's request for whole nodes.
 
-    The machine may still have no nodes for this request.
+    Also return the number of units that the job then has. The machine may still have no nodes for this request.
     """
     shared = structs.replace(asked, whole_nodes=False)
     try:

@@ -207,7 +207,10 @@ class Setup:
         return setup
 
     def with_reliability(self, reliability: Reliability | None) -> "Setup":
-        """Return this setup with failures; raise SetupError if its jobs do not support them."""
+        """Return this setup with failures.
+
+        Raise SetupError if its jobs do not support them.
+        """
         if reliability is None:
             if not self.resiliences:
                 return self
@@ -249,7 +252,10 @@ class Setup:
 
     @property
     def has_work(self) -> bool:
-        """Whether simulated hosts decide how long some job takes, according to its profile."""
+        """Whether simulated hosts decide how long some job takes.
+
+        This depends on the job's profile.
+        """
         return self.machine is not None and any(
             bool(np.isnan(workload.runtime).any()) or any(isinstance(profile, Composed) for profile in table.values())
             for workload in self.workloads.values()
@@ -309,7 +315,10 @@ def _class_remarks(platform: Platform, workloads: Mapping[str, Workload]) -> lis
 
 
 def _as_batsim(workload: Workload) -> Workload:
-    """Let jobs whose runtime equals their walltime be killed at the walltime, as in Batsim."""
+    """Let jobs whose runtime equals their walltime be killed, as in Batsim.
+
+    They are killed at the walltime.
+    """
     exact = workload.runtime == workload.walltime
     return replace(workload, runtime=np.where(exact, np.nextafter(workload.runtime, np.inf), workload.runtime))
 

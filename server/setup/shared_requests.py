@@ -30,7 +30,10 @@ _IGNORED: Final[tuple[tuple[str, Callable[[Request], bool]], ...]] = (
 
 
 def ignored_requests(workload: Workload, platform: Platform) -> list[str]:
-    """Return warnings about requests for resources that a machine without resources ignores."""
+    """Return warnings about requests for resources that the machine ignores.
+
+    A machine without resources ignores them.
+    """
     if platform.shares_nodes or workload.requests is None:
         return []
     asked = [one for one in workload.requests if one is not None]
@@ -45,18 +48,24 @@ def ignored_requests(workload: Workload, platform: Platform) -> list[str]:
 
 
 def said(count: int) -> str:
-    """Return a number of jobs as the beginning of a sentence: ``1 job is``, ``7 jobs are``."""
+    """Return the beginning of a sentence about some jobs.
+
+    Examples are ``1 job is`` and ``7 jobs are``.
+    """
     return f"{count:,} job{'s are' if count != 1 else ' is'}"
 
 
 def job_request(workload: Workload, row: int) -> Request:
-    """Return a job's request for resources of shared nodes; without one, the result of `processors_request`."""
+    """Return a job's request for resources of shared nodes.
+
+    If the job has none, return the result of `processors_request`.
+    """
     request = None if workload.requests is None else workload.requests[row]
     return processors_request(workload, row) if request is None else request
 
 
 def sized_for_nodes(workload: Workload, platform: Platform) -> Workload:
-    """Give each job a request, and set its size to the least number of nodes that it needs."""
+    """Give each job a request, and set its size to the least nodes that it needs."""
     nodes = shared_nodes_of(platform.info)
     if nodes is None:
         return workload
@@ -119,7 +128,10 @@ def settle_shared(workload: Workload, platform: Platform) -> tuple[Workload, int
 def _fate(
     request: Request, constraint: str | None, book: RequestBook, nodes: SharedNodes
 ) -> tuple[str | None, str | None]:
-    """Return (the plain constraint of a job or None, the reason why it never fits or None)."""
+    """Return a job's plain constraint, and the reason why it never fits.
+
+    Either may be None.
+    """
     try:
         plain = book.plain(NodeRequest(constraint), request.least_nodes)
         if plain.constraint is not None and (why := book.refusal(plain, request.least_nodes)) is not None:

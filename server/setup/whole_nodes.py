@@ -1,4 +1,7 @@
-"""Decide whether any job of a run shares its nodes; if none does, the run is simpler."""
+"""Decide whether any job of a run shares its nodes.
+
+If none does, the run is simpler.
+"""
 
 import dataclasses
 from collections.abc import Mapping
@@ -47,9 +50,10 @@ def needed_features(platform: Platform, workloads: Mapping[str, Workload]) -> di
 
 
 def as_units(platform: Platform, workloads: Mapping[str, Workload]) -> tuple[Platform, dict[str, Workload]] | None:
-    """Return the machine and the jobs without resources, if each node is one core and no job takes less; else None.
+    """Return the machine and the jobs without resources.
 
-    On such a machine a request for cores is a number of units, and rules for units are many times faster.
+    This is possible if each node is one core and no job takes less; otherwise return None. On such a machine a request
+    for cores is a number of units, and rules for units are many times faster.
     """
     nodes = shared_nodes_of(platform.info)
     if nodes is None or nodes.resources != (CORES,) or nodes.gpus.any() or np.ptp(nodes.weights):
@@ -65,7 +69,10 @@ def as_units(platform: Platform, workloads: Mapping[str, Workload]) -> tuple[Pla
 
 
 def _takes_one_each(request: Request, shape: Shape) -> bool:
-    """Return whether a request, on nodes of one core each, takes a fixed number of whole nodes."""
+    """Return whether a request takes a fixed number of whole nodes.
+
+    The nodes have one core each.
+    """
     if request.licenses or not (request.exclusive or request.cores_per_task == MILLI):
         return False
     return shape.low == shape.high or (shape.tasks is not None and not request.exclusive)

@@ -1,4 +1,7 @@
-"""The server's jobs, created from a workload in blocks and in the workload's order."""
+"""The server's jobs, created from a workload.
+
+They are created in blocks, in the workload's order.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import isnan
@@ -62,7 +65,10 @@ class WorkloadJobs:
         return self.from_row(0)
 
     def labels(self) -> dict[str, Labels]:
-        """Return {job id: user, group, account, queue and QOS}; empty if the jobs have none."""
+        """Return {job id: user, group, account, queue and QOS}.
+
+        The result is empty if the jobs have no such labels.
+        """
         ids = (f"{self._prefix}!{name}" for name in self.workload.ids)
         return {} if self._labels is None else dict(zip(ids, self._labels, strict=True))
 
@@ -121,7 +127,10 @@ class WorkloadJobs:
             yield from jobs
 
     def _complete(self, row: int, jobs: list[Any]) -> None:
-        """Set further fields of a block of jobs; ``row`` is the workload's row of the first one."""
+        """Set further fields of a block of jobs.
+
+        ``row`` is the workload's row of the first one.
+        """
 
 
 def is_work(profile: Profile, runtime: float, *, has_hosts: bool) -> bool:

@@ -1,4 +1,4 @@
-"""The main loop of a run, in which the server sends notices and the scheduler replies."""
+"""The main loop of a run: the server sends notices and the scheduler replies."""
 
 from collections.abc import Callable
 from contextlib import suppress

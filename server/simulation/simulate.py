@@ -138,7 +138,10 @@ class Simulation(Kept):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of a run; ``failure`` is the error that ended it early, None if it completed."""
+    """The result of a run.
+
+    ``failure`` is the error that ended the run early; None if it completed.
+    """
 
     summary: Summary
     times: LoopTimes

@@ -1,4 +1,7 @@
-"""The server's socket in the batsim dialect: a REQ socket that connects to a scheduler."""
+"""The server's socket in the batsim dialect.
+
+It is a REQ socket that connects to a scheduler.
+"""
 
 import contextlib
 import re
@@ -34,7 +37,9 @@ _NOWHERE: Final = re.compile(r"tcp://\*:.*|tcp://.*:\*")
 
 
 class BatsimTransport(Peer[BatsimServerSession]):
-    """A connection to a scheduler that listens at an endpoint and speaks Batsim's protocol.
+    """A connection to a scheduler that speaks Batsim's protocol.
+
+    The scheduler listens at an endpoint.
 
     Args:
         endpoint: ``tcp://localhost:28000`` or ``ipc://PATH``; the scheduler may start later.

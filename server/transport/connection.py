@@ -80,9 +80,10 @@ class RouterConnection:
         return message
 
     def serve(self, route: list[bytes], longest: int = MAX_FRAME_BYTES) -> None:
-        """Prepare for reads that block up to a tick (0.1 s); each message begins with ``route``.
+        """Prepare for reads that block for at most 0.1 s.
 
-        A message of more than ``longest`` bytes is skipped.
+        Each message of the scheduler begins with the frames ``route``, as its HELLO did. A message of more than
+        ``longest`` bytes is skipped.
         """
         self._before = parts_before(route)
         self._stream.allow(longest, FARTHEST)

@@ -1,7 +1,7 @@
-"""A listening socket for encrypted connections (CurveZMQ) that checks the keys of peers.
+"""A listening socket for encrypted connections (CurveZMQ).
 
-It replaces a `Listener`. libzmq disconnects peers without the right key within seconds and delivers nothing from them.
-A `Doorway` limits such peers further; other limits are libzmq's options.
+It checks the keys of peers. It replaces a `Listener`. libzmq disconnects peers without the right key within seconds and
+delivers nothing from them. A `Doorway` limits such peers further; other limits are libzmq's options.
 """
 
 import contextlib
@@ -57,7 +57,10 @@ class CurveStranger:
         self.lost = False
 
     def serve(self, route: list[bytes], longest: int) -> None:
-        """Prepare for reads that block up to a tick (0.1 s); each message begins with ``route``."""
+        """Prepare for reads that block for at most 0.1 s.
+
+        Each message of the scheduler begins with the frames ``route``, as its HELLO did.
+        """
         self._route, self._longest = route, longest
         with contextlib.suppress(OSError):
             # libzmq reports a closed connection only among other events, which unknown peers could flood.
@@ -116,10 +119,11 @@ class CurveStranger:
 
 
 class CurveListener:
-    """A listener for encrypted connections, which receives messages of peers with known keys.
+    """A listener for encrypted connections.
 
-    ``longest``: the longest message (bytes) that the scheduler may send. libzmq closes the connection of a peer that
-    sends a message twice as long. Raise EndpointError if the endpoint cannot be used.
+    It receives only messages of peers with known keys. ``longest``: the longest message (bytes) that the scheduler may
+    send. libzmq closes the connection of a peer that sends a message twice as long. Raise EndpointError if the endpoint
+    cannot be used.
     """
 
     def __init__(
@@ -195,7 +199,10 @@ class CurveListener:
         """Do nothing, because all connections share one socket."""
 
     def attend(self, patience: int) -> bool:
-        """Check keys of peers and read messages for ``patience`` ms; return whether any arrived."""
+        """Check keys of peers and read messages for ``patience`` ms.
+
+        Return whether any message arrived.
+        """
         ready = dict(self._poller.poll(patience))
         self._note_faults()
         if self._judge in ready:
@@ -241,9 +248,10 @@ class CurveListener:
                 self._blame(f"that {_FAULTS.get(value, 'does not speak ZeroMQ with CURVE')}")
 
     def _blame(self, whom: str) -> None:
-        """Log that a peer was rejected; ``whom`` says which peer and why, such as ``whose key is not known``.
+        """Log that a peer was rejected.
 
-        Each reason is logged only once, because there may be thousands of peers.
+        ``whom`` says which peer and why, such as ``whose key is not known``. Each reason is logged only once, because
+        there may be thousands of peers.
         """
         self.fault = f"a peer {whom}"
         if self.fault not in self._told:
@@ -274,7 +282,10 @@ class CurveListener:
         return bool(self._socket.poll(0))
 
     def forget(self, stranger: CurveStranger) -> None:
-        """Treat a peer as unknown from now on; call this when the peer is no longer the server's scheduler."""
+        """Treat a peer as unknown from now on.
+
+        Call this when the peer is no longer the server's scheduler.
+        """
         if self._served is stranger:
             self._served = None
 

@@ -127,7 +127,10 @@ class Doorway:
         self._thread.start()
 
     def close(self, patience: float) -> None:
-        """Close all connections; keep sending libzmq's last bytes for up to ``patience`` s."""
+        """Close all connections.
+
+        Keep sending libzmq's last bytes for up to ``patience`` s.
+        """
         if not self._is_open:
             return
         self._until = time.monotonic() + patience
@@ -184,7 +187,10 @@ class Doorway:
         return True
 
     def _take(self) -> bool:
-        """Accept the next peer's connection; return False if no further peer can be accepted now."""
+        """Accept the next peer's connection.
+
+        Return False if no further peer can be accepted now.
+        """
         if not self._has_room():
             return False
         try:

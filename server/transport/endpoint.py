@@ -1,4 +1,4 @@
-"""Listening endpoints: their validation, the files of Unix sockets, and bound sockets."""
+"""Check listening endpoints, bind sockets, and manage the files of Unix sockets."""
 
 import errno
 import fcntl
@@ -155,7 +155,10 @@ def _in_use(endpoint: str, option: str = "--endpoint") -> EndpointError:
 
 
 def _resolved(host: str, port: int) -> tuple[int, Any]:
-    """Return (address family, address) of a host, an interface or an IPv6 address in brackets."""
+    """Return (address family, address) of a host or an interface.
+
+    The host may be an IPv6 address in brackets.
+    """
     if host == "*":
         return socket.AF_INET, ("", port)
     if host.startswith("["):

@@ -39,7 +39,10 @@ class Transport(Protocol):
         """
 
     def farewell(self, notice: Notice) -> None:
-        """Send the last notice, if the scheduler can still be reached; never raise an error."""
+        """Send the last notice, if the scheduler can still be reached.
+
+        Never raise an error.
+        """
 
     def close(self) -> None:
         """Release the connection."""
@@ -81,10 +84,10 @@ class InProcessScheduler(Protocol):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class InProcessTransport:
-    """The transport to a scheduler in the server's process, with messages as on a socket.
+    """The transport to a scheduler in the server's process.
 
-    Before each reply, `receive` raises KeyboardInterrupt if ``interrupted`` returns True. A scheduler is refused
-    if it lacks a feature in ``needed``, which is {feature: why it is needed}.
+    The messages are those on a socket. Before each reply, `receive` raises KeyboardInterrupt if ``interrupted`` returns
+    True. A scheduler is refused if it lacks a feature in ``needed``, which is {feature: why it is needed}.
     """
 
     apart: Final = False

@@ -25,7 +25,7 @@ _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class Listener:
-    """A listening socket that accepts connections and their messages until it is closed.
+    """A listening socket that accepts connections and their messages.
 
     Args:
         handshake_timeout: time limit for a peer's handshake (s).
@@ -104,9 +104,9 @@ class Listener:
             self._selector.register(stranger, selectors.EVENT_READ)
 
     def _make_room(self, now: float) -> bool:
-        """Reject an unknown peer that had time to send something; return whether one was found.
+        """Reject an unknown peer that had time to send something.
 
-        If none was found, no connection is accepted until later.
+        Return whether there was one. If none was found, no connection is accepted until later.
         """
         least = self._least_wanted()
         stays_until = self._strangers[least] + _STAY_S
@@ -157,7 +157,10 @@ class Listener:
         return None
 
     def answer(self, stranger: RouterConnection, route: list[bytes], frame: bytes) -> None:
-        """Send a message to a peer; reject a peer that does not accept the message at once."""
+        """Send a message to a peer.
+
+        A peer that does not accept the message at once is rejected.
+        """
         if stranger in self._strangers and not stranger.send(parts_before(route) + framed(frame)):
             self._send_away(stranger, "does not read its messages")
 

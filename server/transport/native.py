@@ -47,7 +47,7 @@ _WITH_KEYS: Final = " --curve OWN.key --server-key SERVER.pub"
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class NativeTransport(Peer[ServerSession]):
-    """A connection to the first scheduler that sends a valid HELLO to the server's endpoint.
+    """A connection to the first scheduler that sends a valid HELLO.
 
     Args:
         endpoint: ``tcp://127.0.0.1:28000``, ``tcp://127.0.0.1:*`` (any free port) or ``ipc://PATH``.
@@ -98,7 +98,9 @@ class NativeTransport(Peer[ServerSession]):
         self._said_why = False
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """Wait for a scheduler that speaks the protocol; refuse other peers with a message.
+        """Wait for a scheduler that speaks the protocol.
+
+        Other peers are refused with a message.
 
         Raises:
             SchedulerFailed: no scheduler came within ``hello_timeout``, or the launched scheduler ended.
@@ -171,7 +173,10 @@ class NativeTransport(Peer[ServerSession]):
         self._peer_left = self._idle = self._owed_reply = False
 
     def send(self, notice: Notice) -> None:
-        """Send a notice; raise SchedulerFailed if it is not sent within ``decision_timeout``."""
+        """Send a notice.
+
+        Raise SchedulerFailed if it is not sent within ``decision_timeout``.
+        """
         self.sent = frame = self._session.send_notice(notice)
         self._owed_reply = True
         self._hand_over(frame)
@@ -296,7 +301,10 @@ class NativeTransport(Peer[ServerSession]):
         self._leave()
 
     def _last_words(self) -> None:
-        """Limit the time for sending all further messages to `LINGER_S` seconds, even if the user presses Ctrl-C."""
+        """Limit the time for sending all further messages to `LINGER_S` seconds.
+
+        The limit holds even if the user presses Ctrl-C.
+        """
         self._interrupted = lambda: False
         self._decision_timeout = LINGER_S
 

@@ -1,4 +1,7 @@
-"""The base class of connections over sockets, which waits for messages with time limits."""
+"""The base class of connections over sockets.
+
+It waits for messages with time limits.
+"""
 
 import time
 from abc import ABC, abstractmethod
@@ -101,7 +104,10 @@ class Peer(ABC, Generic[_S]):
 
     @abstractmethod
     def farewell(self, notice: Notice) -> None:
-        """Send the last notice, if the scheduler can still be reached; never raise an error."""
+        """Send the last notice, if the scheduler can still be reached.
+
+        Never raise an error.
+        """
 
     @abstractmethod
     def _take_frame(self, now: float) -> bytes | None:
@@ -124,7 +130,10 @@ class Peer(ABC, Generic[_S]):
 
     @abstractmethod
     def _broke(self, error: RemoteProtocolError) -> None:
-        """Tell the scheduler how it broke the protocol, if the dialect has a message for that."""
+        """Tell the scheduler how it broke the protocol.
+
+        Do nothing if the dialect has no message for that.
+        """
 
     @abstractmethod
     def _last_sent(self) -> str:
@@ -157,7 +166,10 @@ class Peer(ABC, Generic[_S]):
         return reply
 
     def _broken(self, error: RemoteProtocolError) -> SchedulerFailed:
-        """Tell the scheduler how it broke the protocol; return the error that ends the run."""
+        """Tell the scheduler how it broke the protocol.
+
+        Return the error that ends the run.
+        """
         what = f"{self._who} broke the protocol after {self._last_sent()}: {error}"
         self._broke(error)
         return SchedulerFailed(what, where=self.endpoint)
@@ -170,7 +182,10 @@ class Peer(ABC, Generic[_S]):
         return None
 
     def relay(self, seq: int, frame: bytes) -> None:
-        """Send a notice that was recorded in another session, unchanged; `relayed` returns the reply."""
+        """Send a notice that was recorded in another session, unchanged.
+
+        `relayed` returns the reply.
+        """
         self._session.pass_on(seq, frame)
         self._owed_reply = True
         self._hand_over(frame)
@@ -187,7 +202,10 @@ class Peer(ABC, Generic[_S]):
         """Send a notice's frame; raise SchedulerFailed if that is impossible."""
 
     def _left(self, why: LeaveReason) -> SchedulerFailed:
-        """Return the error for a scheduler that said, with the reason ``why``, that it leaves the run."""
+        """Return the error for a scheduler that said that it leaves the run.
+
+        ``why`` is its reason.
+        """
         gone = self._fate(GRACE_S)
         if gone is None:
             what, reason = _LEFT[why]

@@ -1,6 +1,6 @@
-"""Find the trials without a value of a metric, and the causes.
+"""Find the trials without a value of a metric (called gaps), and write remarks about their causes.
 
-Also write remarks about them.
+A cell is one combination of the values of all axes; its trials differ only in their random numbers.
 """
 
 from collections.abc import Iterable
@@ -21,13 +21,13 @@ _ENDED: Final = ("completed", "killed_at_walltime", "killed")
 
 
 class Gap(Struct, frozen=True):
-    """A trial that has no value of a metric.
+    """A trial (one simulation) that has no value of a metric.
 
     Attributes:
-        cell: {axis: value} of the trial's cell.
-        replica: number of the replica.
-        cause: why the trial has no value, in words that may follow "3 trials": ``stalled: ...``, ``in which no job
-            ended``.
+        cell: {axis: value} of the trial.
+        replica: number of the replica (repetition with other random numbers).
+        cause: why the trial has no value. The text continues a sentence that begins with "3 trials", such as
+            ``in which no job ended`` or ``stalled: no event is left``.
     """
 
     cell: dict[str, Value]
@@ -102,14 +102,14 @@ def gap_remarks(metric: str, found: Iterable[Gap], total: int) -> list[str]:
     if not trials:
         return []
     lines = [
-        f"* {len(trials):,} of {total:,} trials have no {metric}. A marked mean is over the others alone,",
-        "  so a cell may look better than it is:",
+        f"* {len(trials):,} of {total:,} trials have no {metric}. A marked mean leaves them out,",
+        "  so it may look better than it is:",
     ]
     causes = counted_causes(trials)
     for cause, count in list(causes.items())[:_MOST_CAUSES]:
         cells = list(dict.fromkeys(_cell_text(gap.cell) for gap in trials if gap.cause == cause))
         where = ", ".join(cells[:_MOST_CELLS])
-        where += f" and {len(cells) - _MOST_CELLS:,} other cells" if len(cells) > _MOST_CELLS else ""
+        where += f" and {len(cells) - _MOST_CELLS:,} other points" if len(cells) > _MOST_CELLS else ""
         lines.append(f"  {count:,} {cause}" + (f" ({where})" if where else ""))
     if len(causes) > _MOST_CAUSES:
         rest = sum(list(causes.values())[_MOST_CAUSES:])
