@@ -121,7 +121,7 @@ def starts(folder: Path) -> dict[str, float]:
 
 
 def compared(theirs: dict[str, float], mine: dict[str, float]) -> str:
-    """Return one line about how many jobs start at the same time in both."""
+    """Return one line about how many jobs start at the same time in both simulators."""
     common = theirs.keys() & mine.keys()
     equal = sum(abs(theirs[job] - mine[job]) < CLOSE for job in common)
     alone = len(theirs.keys() ^ mine.keys())
@@ -129,7 +129,7 @@ def compared(theirs: dict[str, float], mine: dict[str, float]) -> str:
 
 
 def ratios(name: str, theirs: list[float], mine: list[float]) -> str:
-    """Return one line about a ratio: its median and its spread."""
+    """Return one line with the median and the spread of a ratio of times."""
     found = [one / other for one, other in zip(theirs, mine, strict=True)]
     return (
         f"{name}: Batsim / Pipistrelle {statistics.median(found):.2f} (from {min(found):.2f} to {max(found):.2f}; "

@@ -155,7 +155,7 @@ def compare(name: str, platform: Platform, workload: Workload, repeat: int, fold
 
 
 def spent(*words: str) -> float:
-    """Run a command, and return the processor time (s) of its process."""
+    """Run a command, and return the processor time (s) that its process took."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     subprocess.run([sys.executable, *words], check=True, env=env)

@@ -2,11 +2,12 @@
 
 Prints three ratios of processor times, each from medians over the repetitions:
 
-- the kernel over the same EASY loop in C++ (easy_loop.cpp, compiled with -O3 if there is a C++ compiler), at each
-  offered load; once with nodes assigned to jobs and once with counts of nodes only; all start times must be equal;
-- a year with failures, repairs and checkpoints over one without, for the kernel alone and for a whole trial, which also
-  computes metrics;
-- with --reference: the reference engine, in process and without output files, over the kernel.
+- Time of the kernel / time of the same EASY loop in C++ (easy_loop.cpp, compiled with -O3), at each offered load. This
+  needs a C++ compiler. In one comparison both assign nodes to jobs, in another both only count nodes. All start times
+  must be equal.
+- Time of a year with failures, repairs and checkpoints / time of a year without. One ratio is for the kernel alone, one
+  for a whole trial, which also computes metrics.
+- With --reference: time of the reference engine, in process and without output files / time of the kernel.
 
     python benchmarks/kernel.py [--jobs 130000] [--units 1490] [--loads 0.85 1.05] [--repeat 7] [--reference]
 """

@@ -54,7 +54,8 @@ class Cut:
     def mode(self) -> str:
         """Where the scheduler runs.
 
-        ``in-process``, in a ``child`` process of the server, or ``served``: in a process started separately.
+        ``in-process``: in the server's process; ``child``: in a process that the server starts; ``served``: in a
+        process that is started separately.
         """
         return next((mode for mode in ("in-process", "served") if self.way.startswith(mode)), "child")
 

@@ -115,9 +115,10 @@ class Depth(Observer):
 
 
 class Timed:
-    """A policy that measures its decisions, and ends the run after ``events`` of them.
+    """A policy that measures how long its decisions take.
 
-    The first ``skipped`` decisions, which start jobs of the burst, are not counted.
+    It ends the run after ``events`` decisions. The first ``skipped`` decisions, which start jobs of the burst, are not
+    counted.
 
     Attributes:
         whole: processor times from one decision to the next (s).

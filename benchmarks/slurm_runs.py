@@ -40,7 +40,11 @@ PERIOD, SAVES = 300, 100
 
 
 def drawn(recording: Recording, chance: random.Random) -> Timing:
-    """Return the recorded delays, assigned to jobs at random, and random phases of the main loop."""
+    """Return random delays of jobs, and random times of the main loop.
+
+    The delays are the recorded ones, assigned to jobs at random. The times are fractions of a second at which the main
+    loop runs.
+    """
     delays = recorded_timing(recording).delays
     values = chance.sample(list(delays.values()), len(delays))
     times = range(SAVES * PERIOD, 0, -PERIOD)
@@ -54,7 +58,10 @@ def equal_starts(starts: list[JobStart], others: list[JobStart]) -> float:
 
 
 def spread(recording: Recording, count: int) -> None:
-    """Simulate a recording several times, with random delays and phases, and print how equal the runs are."""
+    """Simulate a recording several times, and print how equal the runs are.
+
+    Delays and times of the main loop are random (see `drawn`).
+    """
     runs = [play(recording, drawn(recording, random.Random(seed))) for seed in range(count)]
     waits = [mean_waits(recording, run) for run in runs]
     alike = [equal_starts(one, other) for one, other in combinations(runs, 2)]

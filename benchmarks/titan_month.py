@@ -68,11 +68,8 @@ def lines(months: dict[str, list[Month]], machine: int) -> list[str]:
 def compared(months: dict[str, list[Month]], machine: int) -> list[str]:
     """Return a table of the gains from sorting the node list by GPU age.
 
-    One column has the paper's gains. The others have the simulated gains of each dual-ended policy.
-
-    Args:
-        months: {policy: its months}.
-        machine: number of nodes.
+    One column has the gains that the paper reports. Each further column has the simulated gains of one dual-ended
+    policy.
     """
 
     def more(case: str, base: str, of: Callable[[Month], float]) -> float:

@@ -152,7 +152,9 @@ def completion_time(work: float, interval: float, dump: float, read: float, mtbf
     failures. The first interval takes M (e^(L/M) - 1), each later one M e^(R/M) (e^(L/M) - 1).
 
     Args:
-        work, interval, dump, read: T, tau, C and R (s).
+                work: duration of the job without failures and checkpoints (s).
+        interval: time of work between two dumps (s).
+        dump, read: times of writing and of reading a dump (s); ``read`` is R in the formula.
         mtbf: M of the whole allocation (s).
 
     Returns:

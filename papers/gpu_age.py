@@ -269,7 +269,7 @@ def _mean(months: list[dict[str, Any]], *path: str | int) -> float:
 
 
 def figure_6(bench: Bench, sheet: Sheet) -> None:
-    """Simulate how long nodes are in use, by their position in ALPS's list."""
+    """Simulate how long each node in ALPS's list of nodes is in use."""
     positions = [100 * (place + 0.5) / _PARTS for place in range(_PARTS)]
     series = []
     for case in (FIRST_FIT, "DE16, base"):

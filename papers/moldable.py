@@ -95,7 +95,8 @@ def grids(bench: Bench, sheet: Sheet) -> None:
 def time(bench: Bench, sheet: Sheet) -> None:
     """Compute the time between two restarts in paper 003.
 
-    It is the sum of the mean times between failures, plus the wait.
+    This time is the sum of the mean times between the failures that the application survives, plus the wait for a new
+    allocation.
     """
     for spares in (0, 53, 259):
         own = sum(SLIDES.mtbf / (SLIDES.nodes - failed) for failed in range(spares + 1)) + _DAY
@@ -107,7 +108,7 @@ def time(bench: Bench, sheet: Sheet) -> None:
 def work(bench: Bench, sheet: Sheet) -> None:
     """Compare the yields of paper 003 with simulated yields.
 
-    Each application survives as many failures as give the highest yield.
+    For each application, the number of failures that it survives is the one with the highest yield.
     """
     for wait in bench.size.waits:
         for shape in _ALL:
@@ -172,9 +173,9 @@ def targets(bench: Bench, sheet: Sheet) -> None:
 
 
 def conclusion(bench: Bench, sheet: Sheet) -> None:
-    """Check the paper's claim about yields with 1 % of spare nodes.
+    """Check the claim in the conclusion of paper 003 about 1 % of spare nodes.
 
-    The claim is in its conclusion. The wait is one day. Other parameters vary.
+    The claim is about the yield if the wait is one day. Other parameters vary.
     """
     few = SLIDES.nodes // 100
     for shape in SHAPES:

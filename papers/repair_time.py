@@ -129,7 +129,7 @@ def figure_8(bench: Bench, sheet: Sheet) -> None:
 
 
 def break_even(bench: Bench, sheet: Sheet) -> None:
-    """Find the repair times that affect waits as much as a doubled failure rate does."""
+    """Find the repair times that lengthen waits as much as a doubled failure rate."""
     trials = grid(bench, sheet.printed["factors"])
     curves = _curves(trials)
     beyond = {float("inf"): f"more than {length_text(curves.x[-1])}", float("-inf"): "less than 1 min"}

@@ -147,7 +147,9 @@ def heard(scheduler: str, setup: Setup, *, taken_over_at: float = inf) -> Talk:
 
 
 class Victim:
-    """A scheduler under test, which receives genuine notices and hostile (malformed or unexpected) frames.
+    """A scheduler under test.
+
+    It receives genuine notices, and hostile (malformed or unexpected) frames between them.
 
     Args:
         talk: the genuine messages of the run.

@@ -86,7 +86,7 @@ def least_tried(kinds: Iterable[str], tried: Mapping[str, int]) -> str:
 def dated(frame: bytes, now: float, **head: object) -> bytes:
     """Return a notice or reply with all its times set to ``now`` (s).
 
-    The ``head`` fields replace fields at the top level. Frames without a time are returned unchanged.
+    The keyword arguments ``head`` replace fields at the top level. Frames without a time are returned unchanged.
     """
     message = json.loads(frame)
     if "now" not in message:
