@@ -1,11 +1,12 @@
 """Simulate the recorded submissions under our scheduler ``slurm``, from an empty machine to the last start.
 
-Four details depend on polling inside slurmctld and on the recording's clock:
+Five details depend on polling inside slurmctld and on the recording's clock:
 
 - when completions requested a pass of the main loop;
 - whether a completion came before a pass at the same time;
 - whether a completion came during a recalculation of priorities;
-- at which fraction of a second the main loop runs.
+- at which fraction of a second the main loop runs;
+- whether backfill looks for changes before or after the main loop's pass of the same second.
 
 `Timing` has these details. They are taken from a recording, or they are modelled.
 """
@@ -50,17 +51,19 @@ class Timing:
         phases: (time (s), phase (s)): from that time on, the main loop runs at that fraction of a second; ascending.
         early: jobs that complete before a pass at the same time.
         twice: jobs that complete during a recalculation; Slurm counts the usage of their last period twice.
+        looks_last: backfill looks for changes after the main loop's pass of the same second.
     """
 
     delays: dict[str, float] = field(default_factory=dict)
     phases: list[tuple[float, float]] = field(default_factory=list)
     early: frozenset[str] = frozenset()
     twice: frozenset[str] = frozenset()
+    looks_last: bool = False
 
 
 def recorded_timing(recording: Recording) -> Timing:
     """Return the timing details of a recording."""
-    return Timing(_delays(recording), _phases(recording), *_early_and_twice(recording))
+    return Timing(_delays(recording), _phases(recording), *_early_and_twice(recording), _looks_last(recording))
 
 
 def _delays(recording: Recording) -> dict[str, float]:
@@ -108,11 +111,31 @@ def _early_and_twice(recording: Recording) -> tuple[frozenset[str], frozenset[st
     return frozenset(early), frozenset(twice)
 
 
+def _looks_last(recording: Recording) -> bool:
+    """Return whether backfill found what only a pass of the main loop in the same second had changed.
+
+    The first backfill pass that shows it decides. Such a pass is overdue, and only one pass of the main loop came
+    before it in the last seconds: in the same second, or in the second before.
+    """
+    overdue = recording.config.scheduler_parameters.bf_interval + 1
+    steps = recording.steps
+    last = inf
+    for before, main, step in zip(steps, steps[1:], steps[2:], strict=False):
+        if step.kind != "backfill":
+            continue
+        if step.time - last > overdue and main.kind == "main" and before.time < main.time - 2:
+            ago = step.time - main.time
+            if ago in (0, 1):
+                return ago == 0
+        last = step.time
+    return False
+
+
 def play(recording: Recording, timing: Timing) -> list[JobStart]:
     """Simulate the submissions of a recording and return every start."""
     config = recording.config
     controller = Controller(config)
-    daemon = Daemon(controller)
+    daemon = Daemon(controller, looks_last=timing.looks_last)
     jobs = recording.jobs
     ends: list[tuple[float, int, SlurmJob, int]] = []
     arrivals = sorted(((one.job.submit, one.job.number) for one in jobs.values()), reverse=True)

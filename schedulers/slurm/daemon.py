@@ -56,14 +56,19 @@ class Daemon:
     Args:
         keep: keep the results of all passes in the actions.
         complete: also run the parts of backfill passes that cannot start a job and only renew expected starts.
+        looks_last: once its interval is over, backfill looks for changes after the other activities of the second, not
+            before. On a real cluster, this depends on when the threads of slurmctld began to sleep.
     """
 
-    def __init__(self, controller: Controller, *, keep: bool = False, complete: bool = True) -> None:
+    def __init__(
+        self, controller: Controller, *, keep: bool = False, complete: bool = True, looks_last: bool = False
+    ) -> None:
         config = controller.config
         self.controller = controller
         self.parameters = config.scheduler_parameters
         self.start = int(config.start)
         self.keep = keep
+        self.looks_last = looks_last
         self.complete = complete
         #: whether backfill renews the expected starts of all jobs; see `expect`
         self.expects = complete
@@ -185,9 +190,12 @@ class Daemon:
             return inf
         if self.work < inf and (self.controller.pending or self.complete):
             due = self.last_backfill + self.parameters.bf_interval
-            # Once the interval is over, backfill looks for changes each second, before anything else in it.
-            return due if self.work <= due else float(floor(self.work) + 1)
+            return due if self.work <= due else self._next_look()
         return inf
+
+    def _next_look(self) -> float:
+        """Return when backfill next looks for changes, which it does each second once its interval is over (s)."""
+        return float(ceil(self.work) if self.looks_last else floor(self.work) + 1)
 
     def _next_limit_check(self) -> float:
         running = self.controller.running
@@ -258,7 +266,7 @@ class Daemon:
 
         while self.backfills and not self.complete and not self.controller.pending and self.work < inf:
             due = self.last_backfill + self.parameters.bf_interval
-            due = due if self.work <= due else float(floor(self.work) + 1)
+            due = due if self.work <= due else self._next_look()
             if due >= now:
                 break
             self.last_backfill = due
@@ -268,7 +276,7 @@ class Daemon:
         self.controller.recalculate(now)
         self.usage_changed = min(self.usage_changed, now + _EVENT)
         if self.controller.pending:
-            self.touch(now)
+            self.touch(now + _EVENT if self.looks_last else now)
         self.next_recalculation = now + max(1, int(self.controller.config.priority.calc_period))
 
     def _pass(self, now: float, *, full: bool) -> None:

@@ -7,6 +7,8 @@ from tests.runs.recordings.tiny_recording import FILES, LOG, write_log, write_re
 
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.runs.recordings.check import check_recording
+from pipistrelle.runs.recordings.recording import Recording
+from pipistrelle.runs.recordings.whole_runs import recorded_timing
 
 
 @pytest.fixture
@@ -45,6 +47,14 @@ def test_late_answer_of_a_node_is_the_cause(tiny: Path) -> None:
     assert modelled.cause == (
         "the nodes of job 1, which ended at 228 s, answered after 1.50 s; the model assumes 0.02 s"
     )
+
+
+def test_order_of_overdue_backfill_and_main_loop_is_read(tiny: Path) -> None:
+    """A backfill pass shows it if only a pass of the main loop came shortly before it."""
+    for second, after in ((400, True), (401, False)):
+        main = "400.0 debug:  sched: Running job scheduler for full queue.\n"
+        write_log(tiny, f"{LOG}{main}{second}.0 bf: beginning\n bf: completed testing 0(0) jobs, usec=0\n")
+        assert recorded_timing(Recording(tiny)).looks_last == after
 
 
 def test_pass_that_differs_is_named_with_its_line(tiny: Path) -> None:

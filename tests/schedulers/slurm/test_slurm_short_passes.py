@@ -266,3 +266,12 @@ def test_quiet_main_passes_end_with_the_next_change() -> None:
         times.append(now)
     assert len(times) > 15
     assert [job.ids[0] for job in started] == ["1"]
+
+
+def test_overdue_backfill_looks_before_or_after_the_main_loop() -> None:
+    """If the main loop changes something at a full second, the look of this second comes too early or sees it."""
+    for looks_last, seen in ((False, 601.0), (True, 600.0)):
+        daemon = Daemon(waiting().controller, looks_last=looks_last)
+        daemon.last_full, daemon.last_backfill, daemon.work = 600.0, 500.0, inf
+        daemon.touch(600.0)
+        assert daemon.next_time() == seen
