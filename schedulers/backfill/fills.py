@@ -121,7 +121,10 @@ class Candidates:
         return max((step.width for access in self._accesses for step in self._plan.steps(access)), default=0)
 
     def select(self, until: float, depth: int) -> None:
-        """Select the first ``depth`` jobs (0: all) that fit a window that ends at ``until`` (s)."""
+        """Select the first ``depth`` jobs that fit a window that ends at ``until`` (s).
+
+        With ``depth`` 0, select all jobs that fit.
+        """
         queue, rows = self._queue, self._fitting
         for access in self._accesses:
             lasting = (step.width for step in self._plan.steps(access) if step.end >= until)
@@ -143,7 +146,7 @@ class Candidates:
             self.rows = self._first(depth)
 
     def _first(self, depth: int) -> Rows:
-        """Return the ``depth`` selected jobs of highest priority, in the order of submission.
+        """Return the ``depth`` selected jobs of highest priority, in submission order.
 
         A job is given by its row in the queue. Ties in priority go to the job submitted first.
         """
@@ -163,7 +166,10 @@ class Candidates:
         return rows[np.argsort(-self._ranks[rows], kind="stable")]
 
     def _allowed(self, rows: Rows) -> Bools:
-        """Return for each of the jobs (rows of the queue) whether limits still let it start."""
+        """Return for each of the jobs in ``rows`` whether limits still let it start.
+
+        A job is given by its row in the queue.
+        """
         allowed = self._allows(rows)
         eligible: Bools = self._eligible[rows]
         return eligible if allowed is None else eligible & allowed
@@ -220,15 +226,16 @@ class Candidates:
     def best_by_rank(self, places: Rows | None = None) -> int:
         """Return the job (row of the queue) that has the highest priority.
 
-        With ``places``, compare only the selected jobs at these indices.
+        With ``places``, which are indices of selected jobs, compare only these jobs.
         """
         rows = self.rows if places is None else self.rows[places]
         return int(rows[np.argmax(self._ranks[rows])])
 
     def values(self, rows: Rows, metric: str) -> Floats:
-        """Return the value of BACKFILLMETRIC for each of the jobs in ``rows`` of the queue.
+        """Return the value of BACKFILLMETRIC for each of the jobs in ``rows``.
 
-        ``metric`` says whether it is units, walltime (s), or their product.
+        A job is given by its row in the queue. ``metric`` says whether the value is units, walltime (s), or their
+        product.
         """
         queue = self._queue
         sizes = queue.size[rows].astype(np.float64)

@@ -125,7 +125,7 @@ def is_policy_name(text: str) -> bool:
 
 
 def classes_in(name: str) -> str:
-    """Return a hint that names classes of a Python file, at most three, as ``FILE.py:CLASS``.
+    """Return a hint with at most three classes of a Python file, as ``FILE.py:CLASS``.
 
     Return "" if ``name`` is not a Python file. The file is parsed, not run. If it cannot be read or parsed, or has no
     classes, the hint has the placeholder ``CLASS``.

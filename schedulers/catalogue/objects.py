@@ -34,7 +34,7 @@ def policy_maker(scheduler: Any) -> Make:
 
 
 def is_factory(scheduler: Any) -> bool:
-    """Return whether a scheduler is a class or function that makes a policy when called."""
+    """Return whether a scheduler is a class or function that makes a policy."""
     return isinstance(scheduler, type) or (callable(scheduler) and not hasattr(scheduler, "decide"))
 
 

@@ -22,7 +22,7 @@ _SHOWN: Final = 60
 
 
 def check_part(axis: str, part: str, where: str | None = None) -> None:
-    """Raise PolicyError if there is no order, backfilling rule or placement of this name.
+    """Raise PolicyError if no order, backfilling rule or placement has this name.
 
     ``axis`` says which of the three kinds to check, such as ``order``. ``where`` names the source in messages.
     """

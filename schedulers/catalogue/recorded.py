@@ -122,7 +122,7 @@ class RecordedPolicy(Kept):
             view.wake = ("JOB_SUBMITTED",)
 
     def _takes(self, view: View, shared: SharedView, job: SchedulerJob) -> Takes | None:
-        """Return the tasks and GPUs per node with which a job on shared nodes could start now.
+        """Return the tasks and GPUs per node with which a job on shared nodes starts now.
 
         Its recorded nodes are preferred. Return None if the job does not fit.
         """

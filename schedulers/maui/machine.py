@@ -132,13 +132,13 @@ class PlannedMachine(Protocol[_Taken, _Place]):
         """
 
     def reserve(self, access: int, job: SchedulerJob, walltime: float) -> _Place | None:
-        """Make and return the earliest reservation for a job; None if the job fits nowhere.
+        """Make and return the earliest reservation for a job; None if it fits nowhere.
 
         The reservation has the units, or parts of nodes, that the job will hold, with start and end.
         """
 
     def keep(self, place: _Place) -> None:
-        """Keep the reservation ``place`` of a job until the next `begin`."""
+        """Keep a reservation, ``place``, until `begin` is called again."""
 
     def is_free(self, access: int, place: _Place) -> bool:
         """Return whether all units in ``place`` are free from its start to its end."""
@@ -156,7 +156,10 @@ class PlannedMachine(Protocol[_Taken, _Place]):
         """Return whether any of these units or nodes is out of service."""
 
     def is_free_now(self, job: SchedulerJob, taken: _Taken) -> bool:
-        """Return whether all units, or parts of nodes, that a waiting job would take are free."""
+        """Return whether what a waiting job would take is free now.
+
+        ``taken`` has units, or parts of nodes.
+        """
 
     def start(self, job: SchedulerJob, taken: _Taken, why: str | None) -> None:
         """Start a job now on the units, or parts of nodes, in ``taken``."""
@@ -164,5 +167,7 @@ class PlannedMachine(Protocol[_Taken, _Place]):
     def backfill(self, jobs: Backfilled, accesses: int, window: Filling) -> None:
         """Start jobs that fit without delaying a reservation.
 
-        ``accesses`` is the number of different values of ``access``. ``window`` has the parameters of backfilling.
+        Args:
+            accesses: number of access numbers. Jobs that the same reservations admit share an access number.
+            window: the parameters of backfilling.
         """

@@ -1,4 +1,4 @@
-"""Maui's plan of shared nodes: several jobs use the cores, memory and GPUs of one node."""
+"""Maui's plan of shared nodes: jobs share the cores, memory and GPUs of a node."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -87,9 +87,9 @@ class PlannedNodes(NodeSearch):
     # -- running jobs -----------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Return the running jobs, with their tasks and GPUs per node and their times.
+        """Return the running jobs as values that JSON can hold.
 
-        The values are such that JSON can hold them.
+        Each has its tasks and GPUs per node and its times.
         """
         return {"now": self.slices.now, "running": [[number, plain(one)] for number, one in self._running.items()]}
 
@@ -169,9 +169,10 @@ class PlannedNodes(NodeSearch):
         self._kept_now.append(place)
 
     def _access(self, access: int) -> tuple[Ints, list[Period]]:
-        """Return the nodes that jobs with an access number may use, and when some are closed.
+        """Return the nodes that some jobs may use, and when some of the nodes are closed.
 
-        Jobs that the same reservations admit share an access number.
+        The jobs are those with the access number ``access``. Jobs that the same reservations admit share an access
+        number.
 
         Returns:
             The indices of the nodes that these jobs may use at some time, and the periods in which some are closed.
@@ -236,14 +237,14 @@ class PlannedNodes(NodeSearch):
         return None if found is None else found.rows.takes
 
     def find(self, access: int, job: SchedulerJob, walltime: float) -> NodePlace | None:
-        """Return the earliest period in which a job fits, with its tasks and GPUs per node.
+        """Return the earliest reservation that a job could get.
 
-        Return None if the job fits nowhere.
+        It has the job's tasks and GPUs per node. Return None if the job fits nowhere.
         """
         return self._search(access, job, walltime, inf)
 
     def reserve(self, access: int, job: SchedulerJob, walltime: float) -> NodePlace | None:
-        """Reserve nodes for the earliest period in which a job fits; return the reservation.
+        """Make and return the earliest reservation for a job.
 
         The reservation has the tasks and GPUs per node, start and end. Return None if the job fits nowhere.
         """
@@ -253,7 +254,7 @@ class PlannedNodes(NodeSearch):
         return place
 
     def keep(self, place: NodePlace) -> None:
-        """Keep the reservation ``place`` of a job until the next `begin`."""
+        """Keep a reservation, ``place``, until `begin` is called again."""
         self._hold(place)
         if len(self._loads):
             self._loads[place.rows.nodes] += 1

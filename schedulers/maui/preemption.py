@@ -17,7 +17,7 @@ _MODES: Final[dict[str, PreemptMode]] = {"REQUEUE": "requeue", "CHECKPOINT": "ch
 
 
 class KeptForJob(NamedTuple):
-    """The units kept free for a waiting job until the jobs preempted for it have ended.
+    """The units kept for a waiting job until all jobs preempted for it have ended.
 
     Attributes:
         taken: what the job will take: units, or parts of nodes.
@@ -78,7 +78,7 @@ class MauiPreemption:
             self._machine.keep(self._machine.place(job, one.taken, now, end_of(now, walltime)))
 
     def ready(self, job_of: Callable[[int], tuple[SchedulerJob, float]]) -> list[tuple[int, KeptForJob]]:
-        """Return the waiting jobs (by number) for which all units kept for them are free now.
+        """Return the waiting jobs (by number) for which all kept units are free now.
 
         If a unit kept for a job is out of service, nothing is kept for this job any more.
         """
@@ -94,6 +94,12 @@ class MauiPreemption:
         """Preempt enough running jobs for a waiting job to start.
 
         Return False if that is impossible, or if the job may not preempt others.
+
+        Args:
+            code: number of the job's combination of credentials.
+            access: number shared by the jobs that the same reservations admit.
+            walltime: the job's planned walltime, s.
+            priority: the job's priority; only jobs of lower priority are preempted.
         """
         view, machine, now = self._view, self._machine, self._view.now
         if PREEMPTOR not in self._settings.flags(self._credentials.combinations[code]):

@@ -334,7 +334,7 @@ class MauiScheduler(Kept):
     # ------------------------------------------------------------------ in the order of priority
 
     def _start_in_order(self, eligible: Bools, ranks: Floats, now: float, *, hard: bool = False) -> bool:
-        """Start jobs in the order of priority while they fit, then reserve units for the next.
+        """Start jobs in priority order while they fit, then reserve units for the next.
 
         With ``hard`` limits no reservation is made, and the first job that does not fit ends the loop. Return whether
         any job started; if so, rows that were eligible may now exceed a limit.
@@ -421,7 +421,7 @@ class MauiScheduler(Kept):
             keys[beyond] = -inf
 
     def _keep_reservations(self, ranks: Floats, restrictions: list[Restriction], now: float) -> None:
-        """Renew the reservations of the last decision, each at the same start or an earlier one."""
+        """Renew the reservations of the last decision, at the same or earlier starts."""
         queue, plan = self.queue, self._plan
         jobs = [queue.job(queue.row_of[number]) for number in self.reserved if number in queue.row_of]
         jobs.sort(key=lambda job: (-ranks[queue.row_of[job.number]], job.number))

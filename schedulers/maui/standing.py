@@ -67,7 +67,7 @@ class StandingReservations:
         return sum(self._processors[unit] for unit in units_of(mask))
 
     def _highest(self, mask: int, wanted: int) -> int:
-        """Return the highest units in ``mask`` (a bit mask) that have ``wanted`` processors.
+        """Return the highest units in ``mask`` (a bit mask) with ``wanted`` processors.
 
         Return all units if they have too few processors.
         """

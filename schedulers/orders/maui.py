@@ -27,8 +27,8 @@ class MauiOptions(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab
 class MauiOrder(Kept):
     """The queue order ``maui``: by Maui's priority, highest first.
 
-    Everything except the priority is ignored, such as limits and reservations. BYPASS is always 0, queue time counts
-    from submission (JOBPRIOACCRUALPOLICY ALWAYS), and a node is a unit.
+    Limits, reservations and everything else except the priority are ignored. BYPASS is always 0, queue time counts from
+    submission (JOBPRIOACCRUALPOLICY ALWAYS), and a node is a unit.
 
     Args:
         settings: the configuration; None: Maui's defaults.

@@ -117,7 +117,10 @@ class PbsOrder(Kept):
         return {"priority": value} | {name: float(np.ravel(column)[0]) for name, column in columns.items()}
 
     def _columns(self, table: Floats, now: float) -> dict[str, Floats | float]:
-        """Return {variable of the formula: its value for each job, or for all} at ``now`` (s)."""
+        """Return {variable of the formula: its values} at ``now`` (s).
+
+        The values are an array with one per job, or one number for all jobs.
+        """
         self._tree.advance(now)
         submit, size, walltime, priority, entity = table
         columns: dict[str, Floats | float] = {}

@@ -34,7 +34,7 @@ class PartitionedPolicy(Kept):
 
     Args:
         policy: takes the decisions; its placement picks units within a partition from now on.
-        follows: whether observed failures change the estimates of the nodes' MTTF.
+        follows: whether observed failures change the estimates of the nodes' mean time to failure.
     """
 
     _kept = ("_failures", "_seen", "_at")

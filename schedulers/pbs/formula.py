@@ -163,7 +163,7 @@ class _Reader:
         return self._tokens[self._at]
 
     def _take(self, *signs: str) -> str:
-        """Skip the next symbol and return it, if it is one of ``signs``; otherwise return ""."""
+        """Skip the next symbol and return it, if it is one of ``signs``; "" otherwise."""
         token = self._next
         if token.kind == "sign" and token.text in signs:
             self._at += 1

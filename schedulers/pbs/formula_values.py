@@ -24,7 +24,10 @@ CONSTANTS: Final = {"e": float(np.e), "pi": float(np.pi)}
 
 
 def choose(if_true: Floats, condition: Floats, if_false: Floats) -> Floats:
-    """Return ``if_true if condition else if_false`` for each job; the arrays broadcast."""
+    """Return ``if_true if condition else if_false`` for each job.
+
+    The arrays are broadcast against each other.
+    """
     return np.where(np.isnan(condition), np.nan, np.where(condition != 0.0, if_true, if_false))
 
 

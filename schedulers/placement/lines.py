@@ -66,7 +66,7 @@ class Line(NamedTuple):
 
 
 def stable_nodes(machine: Machine) -> NDArray[np.bool_]:
-    """Return for each node whether it is stable, that is, expected to fail less than others.
+    """Return for each node whether it is stable: expected to fail less than others.
 
     The result has shape (nodes,). Raise PolicyError if it is unknown which nodes are stable.
     """

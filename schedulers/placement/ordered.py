@@ -1,4 +1,4 @@
-"""Base class of placements along a line of units, and the placement ``lowest``."""
+"""Base class of placements that follow an order of all units; and ``lowest``."""
 
 from typing import Annotated, Literal
 
@@ -143,7 +143,7 @@ class InLine:
 
 
 class FirstInLine(InLine):
-    """The placement that takes the free units that come first in an order of all units."""
+    """The placement that takes the first free units in an order of all units."""
 
     def __init__(self, options: LineOptions) -> None:
         super().__init__(options)
@@ -175,8 +175,7 @@ class FirstInLine(InLine):
 def only_line(placement: Placement, machine: Machine) -> Line | None:
     """Return the order of units in which a placement serves every job.
 
-    Return None if the order depends on the job, or if the placement does not always take the first free units in an
-    order.
+    Return None if the order depends on the job, or if the placement does not always take the first free units.
     """
     if takes_lowest(placement):
         return Line.of(machine, "id")

@@ -102,7 +102,7 @@ class Spread(WithinNodes):
         return wanted
 
     def _rounds(self, size: int, free: Ints) -> Ints:
-        """Return how many units to take of each node, if nodes are used as evenly as possible.
+        """Return how many units to take of each node, to use nodes as evenly as possible.
 
         Each round takes one unit per node. The numbers, shape (nodes,), add up to ``size`` units, or to all free units
         if there are fewer.

@@ -56,9 +56,10 @@ class Accesses(Kept):
         super().restore(state)
 
     def renew(self) -> bool:
-        """Read the view's windows (maintenance and reservations) again; return whether any has changed.
+        """Read the view's windows again; return whether any has changed.
 
-        If so, all numbers that this object returned before are invalid, and the caller must ask for new ones.
+        Windows are maintenance and reservations. If one has changed, all numbers that this object returned before are
+        invalid, and the caller must ask for new ones.
         """
         windows = self._view.windows
         if self._changes == windows.changes:
@@ -254,7 +255,7 @@ class AccessPlan(Kept):
         return table
 
     def units_without(self, access: int, job: SchedulerJob, walltime: float, gone: Sequence[int]) -> int:
-        """Return the units (a bit mask) that a job could take if some running jobs had ended.
+        """Return the units on which a job could start if some running jobs had ended.
 
         Args:
             walltime: the job's walltime, s.
@@ -285,7 +286,7 @@ class AccessPlan(Kept):
         return steps
 
     def units_now(self, access: int, job: SchedulerJob, walltime: float) -> int:
-        """Return the units (a bit mask) on which a job could start now; 0 if it does not fit.
+        """Return the units (a bit mask) on which a job could start now; 0 if none suffice.
 
         ``walltime`` is in seconds.
         """
@@ -306,7 +307,10 @@ class AccessPlan(Kept):
         return place
 
     def find(self, access: int, job: SchedulerJob, walltime: float) -> Place | None:
-        """Return the earliest period in which a job fits, and its units; None if it never fits."""
+        """Return the earliest period in which a job fits, and its units.
+
+        Return None if the job never fits.
+        """
         asked = job, access, walltime
         unchanged = self._repeats and not (self._restrictions or self._taken or self._loads)
         if unchanged and self._found is not None and self._found[0] == asked:
@@ -329,7 +333,7 @@ class AccessPlan(Kept):
         return None if fit is None else Place(fit.begin, end_of(fit.begin, walltime), fit.units)
 
     def keep(self, place: Place) -> None:
-        """Keep the reservation ``place`` of a job until the next `begin`."""
+        """Keep a reservation, ``place``, until `begin` is called again."""
         self._keep(place)
 
     def _keep(self, place: Place, width: int | None = None, free_to: int = -1) -> None:

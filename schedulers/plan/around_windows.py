@@ -18,7 +18,7 @@ from pipistrelle.schedulers.policy.windows import closed_by
 
 
 class UnitReservation(NamedTuple):
-    """The latest start of a job with a reservation, and the units that it may use then.
+    """The latest start of a job with a reservation, and the units it may use then.
 
     The start is ``shadow`` (s); it is inf if unknown.
     """
@@ -43,7 +43,7 @@ class OpenUnits:
         self._open: dict[NodeSet, NodeSet] = {}
 
     def to(self, job: SchedulerJob) -> NodeSet:
-        """Return the free units that a job may use now, because no window closes them to it.
+        """Return the free units that a job may use now: no window closes them to it.
 
         Return the empty set if the job needs more units than are free.
         """
@@ -96,7 +96,7 @@ class OpenUnits:
         return job is self._view.waiting.first
 
     def reserve(self, job: SchedulerJob) -> UnitReservation:
-        """Return when a job that does not fit now can start, and the units it may use then."""
+        """Return when a job that does not fit now can start, and which units it may use."""
         return reserve(self._view, job, self._placement)
 
     def pass_over(self, first: SchedulerJob, jobs: list[SchedulerJob]) -> None:
@@ -198,10 +198,12 @@ def reserve(view: View, job: SchedulerJob, placement: Placement) -> UnitReservat
 def reserve_beside_pools(view: View, job: SchedulerJob, free: int, closed: int) -> tuple[float, int]:
     """Return a job's latest start (s) and the units that are then open to it.
 
-    ``free`` are the free units, ``closed`` the units that the job may never use, both as bit masks.
+    Use this only if all windows are permanent, if the job can run on any set of open units that is large enough, and if
+    no job holds units that are out of service.
 
-    All windows must be permanent, any units that are open to the job must suit it, and no job may hold units that are
-    out of service.
+    Args:
+        free: the free units, a bit mask.
+        closed: the units that the job may never use, a bit mask.
 
     Returns:
         The start and a bit mask of units; (inf, 0) if unknown.

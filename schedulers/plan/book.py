@@ -1,4 +1,4 @@
-"""The arrays that hold a plan: free units over time, and the reservations of queued jobs.
+"""The arrays of a plan: free units over time, and the reservations of queued jobs.
 
 `pipistrelle.schedulers.plan.gaps` has the functions that read and change them.
 """

@@ -95,12 +95,13 @@ def lowest_free_loop(book: Book, begin: int, end: int) -> int:
 
 
 def bordering(book: Book, line: int, time: int, first: int, last: int) -> Ints:
-    """Return the columns of the gaps that begin or end at ``time``, lowest units first.
+    """Return the gaps that begin or end (``line``) at ``time``, lowest units first.
 
-    A gap is a run of units that are free for some time. ``time`` is an index into ``book.times``.
+    A gap is a run of units that are free for some time; its column is returned. ``time`` is an index into
+    ``book.times``.
 
     Args:
-        line: `BEGIN` or `END`: which of a gap's two times to compare with ``time``.
+        line: `BEGIN` or `END`.
         first, last: return only gaps near the runs of units in columns ``first`` to ``last`` - 1 of ``book.runs``.
     """
     gaps, runs = book.gaps[:, : book.counts[GAPS]], book.runs
@@ -125,7 +126,7 @@ def bordering_loop(book: Book, line: int, time: int, first: int, last: int) -> I
 
 
 def most_free(book: Book, length: float, first: int, before: int) -> Ints:
-    """Return the most units that are free for ``length`` s, by the latest start allowed.
+    """Return the most units that are free for ``length`` s, by latest start allowed.
 
     The result has shape (before + 1,). Entry k is for a start at any time from ``first`` to k - 1; it is 0 if k <=
     first. Times are indices into ``book.times``.
@@ -228,7 +229,7 @@ def free_before_loop(book: Book, begin: int, first: int, last: int) -> int:
 
 
 def doubtful(book: Book, count: int) -> Ints:
-    """Mark jobs that can move to lower units; return other jobs that might start sooner.
+    """Mark jobs that can move to lower units; return others that might start sooner.
 
     Units were freed in ``count`` gaps. The result has columns of ``book.jobs``. Rows 2, 3 and 4 of ``book.scratch``
     have the first time, last time and lowest unit of each gap. Rows 5, 6 and 7 have, for each time, the lowest unit,
@@ -284,7 +285,7 @@ def doubtful_loop(book: Book, count: int) -> Ints:
 
 
 def longer_ones(book: Book, unsure: Ints, first: int, last: int) -> Ints:
-    """Mark or return those of the ``unsure`` jobs that might start sooner than reserved.
+    """Mark or return those of the ``unsure`` jobs that might start sooner.
 
     A job might if enough units are free for the shortest duration of all these jobs. Jobs of this duration are marked.
     Longer ones are returned, because they need another test. Only starts from ``first`` to ``last`` - 1 count.
@@ -442,11 +443,11 @@ def put(book: Book, begin: int, end: int, low: int, high: int, fresh: int, besid
 def take(book: Book, begin: int, end: int, size: int) -> tuple[int, int]:
     """Take the ``size`` lowest units that are free from ``begin`` to ``end``.
 
-    Both times are indices into ``book.times``.
+    Both times are indices into ``book.times``. The runs that these units form are stored in unused columns of
+    ``book.runs``.
 
     Returns:
-        the number of runs that these units form (stored behind the runs in use), and how many of the units are also
-        free just before ``begin``.
+        the number of these runs, and how many of the units are also free just before ``begin``.
     """
     gaps, runs = book.gaps, book.runs
     first = book.counts[USED]
@@ -496,7 +497,7 @@ def claim(book: Book, begin: int, end: int, lowest: int, highest: int) -> None:
 
 
 def cut_out(book: Book, line: int, time: int, first: int, last: int, into: int) -> int:
-    """Remove some runs of units from the gaps that begin or end (``line``) at ``time``.
+    """Remove runs of units from the gaps that begin or end (``line``) at ``time``.
 
     The runs are in columns ``first`` to ``last`` - 1. ``line`` is `BEGIN` or `END`.
 
@@ -664,7 +665,7 @@ def is_untidy(book: Book) -> bool:
 
 
 def has_room(book: Book, runs: int) -> bool:
-    """Return whether the arrays have enough spare columns to take or free ``runs`` runs."""
+    """Return whether the arrays have spare columns to take or free ``runs`` runs."""
     held = book.counts[GAPS] - book.counts[EMPTY]
     # Freeing makes at most three gaps of each run and of each gap that borders on it; taking makes two of each.
     most = 6 * (held + runs) + 16

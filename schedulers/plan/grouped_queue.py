@@ -172,7 +172,7 @@ class GroupedQueue(WaitingRows):
         return np.array([(among & ~closed).bit_count() for closed in self._closed], dtype=np.int64)
 
     def _fitting(self, rows: Ints) -> Ints:
-        """Return those of ``rows`` (waiting jobs) that fit on the free units that they may use."""
+        """Return those of ``rows`` (waiting jobs) that fit on the free units open to them."""
         return rows[self._sizes[rows] <= self._open(self._free)[self._groups[rows]]]
 
     def _passing(self, rows: Ints, shadow: float, reserved: int, wanted: int, *, fitting: bool = False) -> Ints:
@@ -217,7 +217,7 @@ class GroupedQueue(WaitingRows):
     def _pick_late(
         self, units: OpenUnits, job: SchedulerJob, open_to: int, first: SchedulerJob, reserved: int
     ) -> NodeSet | None:
-        """Return the units for a backfilled job that runs past the reserved start of ``first``.
+        """Return units for a backfilled job that runs past ``first``'s reserved start.
 
         The result is that of `OpenUnits.by_count`; ``open_to`` and ``reserved`` are bit masks of units.
         """

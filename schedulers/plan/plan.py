@@ -101,7 +101,7 @@ class Plan(Kept):
     def look_ahead(self) -> None:
         """Record when the next maintenance window ends.
 
-        Call this after all decisions of a notice.
+        Call this after all decisions about a notice (message from the server).
         """
         windows = self._view.windows
         self._next_end = windows.next_end(self._view.now) if windows else inf

@@ -84,7 +84,7 @@ class Reservations:
     A job gets the earliest possible reservation. Later starts of other jobs, and the passing of time, do not change it.
     A job must be planned again only if units were freed that it could use:
 
-    - for its whole length, from a time before its start, if these and other free units are enough for it; or
+    - for its whole duration, from a time before its start, if these and other free units are enough for it; or
     - just before its start, on its own units; or
     - during its reservation, with a lower number than one of its own units.
 
@@ -143,7 +143,7 @@ class Reservations:
         self._make_room(0)
 
     def _claim(self, column: int, begin: int, end: int, runs: Runs) -> None:
-        """Take the units of a job's reservation out of the plan, and record the reservation.
+        """Take the units of a job's reservation out of the plan; record the reservation.
 
         ``column`` is the job's column; ``begin`` and ``end`` are indices of times.
         """
@@ -201,7 +201,7 @@ class Reservations:
         return self._holds.last(view) and self.form.first_begin(self._book) >= view.now
 
     def schedule(self, *, anew: bool) -> None:
-        """Reserve units for new jobs in the order of the queue, and start jobs that can start.
+        """Reserve units for new jobs in queue order, and start jobs that can start.
 
         Args:
             anew: whether units were freed; then all affected jobs are planned again.

@@ -219,8 +219,8 @@ class TimeSlices:
         The step with the most units is first. ``begin`` is now or the start of a slice.
 
         Args:
-            among: the only units that count, all free at ``begin``, as a bit mask, and their number; None: all free
-                units.
+            among: (bit mask, number of its units): only these units count, and all must be free at ``begin``. None: all
+                free units.
         """
         at = bisect_right(self._begins, begin) - 1
         units, width = (self._free(at), self._counts[at]) if among is None else among

@@ -9,8 +9,8 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 class OutOfService:
     """The units out of service, with the reasons.
 
-    A unit may have several reasons at once. The cost of a change depends on the number of changed intervals and the
-    largest number of reasons of a unit, never on the size of the machine.
+    A unit may have several reasons at once. The cost of a change depends on the number of changed intervals of units
+    and the largest number of reasons of a unit, never on the size of the machine.
     """
 
     __slots__ = ("_layers", "_reasons", "_units", "all")

@@ -163,12 +163,12 @@ class SharedView:
         return self._held[job.id][0]
 
     def held_by(self, job: SchedulerJob) -> tuple[Amounts, Amounts]:
-        """Return a running job's nodes and the amounts it holds there, in the form of `rows`."""
+        """Return a running job's nodes and the amounts it holds there, as `rows` does."""
         _, nodes, taken = self._held[job.id]
         return nodes, taken
 
     def rows_of(self, number: int) -> tuple[Amounts, Amounts]:
-        """Return the same as `held_by` for the running job with this number."""
+        """Return the result of `held_by` for a running job, given its number."""
         return self._rows_of[number]
 
     def rows(self, job: SchedulerJob, takes: Takes) -> tuple[Amounts, Amounts]:

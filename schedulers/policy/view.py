@@ -194,7 +194,7 @@ class View(Kept):
         """Start a waiting job.
 
         Args:
-            alloc: units from `pick` or from ``free``, whether or not the caller has taken them from there; None: the
+            alloc: units from `pick` or from ``free``; the caller may have removed them from ``free`` already. None: the
                 result of `pick`.
 
         Raises:
@@ -368,10 +368,7 @@ class View(Kept):
         return closed | unasked if closed else unasked
 
     def let_in(self) -> None:
-        """Move jobs that were kept out of the queue by a class limit to the queue.
-
-        A job is moved if the limits of its class now admit it.
-        """
+        """Queue the jobs that a class limit kept out of the queue and that may now join."""
         fresh = [] if self.limits is None else self.limits.let_in()
         for job in fresh:
             self.waiting.add(job)

@@ -33,7 +33,7 @@ class Staircase(NamedTuple):
 
     @classmethod
     def until(cls, ends: list[float], units: list[int]) -> "Staircase":
-        """Return the limits under which ``units[k]`` units may be used until ``ends[k]`` (s).
+        """Return the limits by which ``units[k]`` units may be used until ``ends[k]`` (s).
 
         After the last end, no units may be used.
         """
@@ -58,7 +58,7 @@ class Waiting(Protocol):
     def __iter__(self) -> Iterator[SchedulerJob]: ...
 
     def each(self) -> Iterator[SchedulerJob]:
-        """Yield the queued jobs in the order of storage, which may differ from queue order."""
+        """Yield the queued jobs in the order of storage, not necessarily in queue order."""
 
     @property
     def first(self) -> SchedulerJob | None:
@@ -78,7 +78,7 @@ class Waiting(Protocol):
         """Sort waiting jobs, given in the order of submission, into queue order."""
 
     def ranks_of(self, jobs: list[SchedulerJob]) -> list[Rank]:
-        """Return the keys (rank, number of submission) by which the queue sorts waiting jobs."""
+        """Return the keys by which the queue sorts jobs: (rank, number of submission)."""
 
     def leading(self, count: int) -> list[SchedulerJob]:
         """Return the first ``count`` jobs, or all if fewer wait."""
@@ -137,7 +137,10 @@ class Waiting(Protocol):
         """Return the waiting jobs' ids and the data that determine their order."""
 
     def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Restore the state that the method `state` returned; ``jobs`` has the queued jobs by id."""
+        """Restore the state that the method `state` returned.
+
+        ``jobs`` has the queued jobs by id.
+        """
 
 
 class QueueLimits(Protocol):
@@ -157,7 +160,7 @@ class QueueLimits(Protocol):
         """Yield the jobs kept out of the queue, in the order of storage."""
 
     def windows(self) -> list[Window]:
-        """Return a window for each class with its own pools, to keep its jobs on these pools.
+        """Return a window for each class with its own pools, to keep its jobs there.
 
         The window covers all units outside these pools, and excludes only the jobs of this class.
         """

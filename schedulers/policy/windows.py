@@ -37,7 +37,7 @@ class Window(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def closure(self) -> Closure:
-        """The window's period and units, for jobs that the window excludes."""
+        """The period and the units that the window closes to the jobs that it excludes."""
         return Closure(self.begin, self.end, mask_of(self.units))
 
     def closed_to(self, job: SchedulerJob) -> bool:

@@ -10,7 +10,7 @@ from pipistrelle.schedulers.policy.view import View
 
 
 def fit_without(view: View, job: SchedulerJob, gone: Sequence[SchedulerJob]) -> Takes | None:
-    """Return the tasks and GPUs per node that a waiting job would get if other jobs ended.
+    """Return the tasks and GPUs per node of a waiting job if other jobs had ended.
 
     ``gone`` has these running jobs. Return None if the job would not fit even then.
     """
@@ -32,7 +32,10 @@ def fit_without(view: View, job: SchedulerJob, gone: Sequence[SchedulerJob]) -> 
 
 
 def is_free(view: View, job: SchedulerJob, takes: Takes) -> bool:
-    """Return whether the cores, memory and GPUs in ``takes`` are free now for a waiting job."""
+    """Return whether the amounts in ``takes`` are free now for a waiting job.
+
+    ``takes`` has the job's tasks and GPUs per node.
+    """
     shared = view.shared
     assert shared is not None
     if shared.free.missing_license(shared.shape(job).request.licenses) is not None:

@@ -95,7 +95,7 @@ class PreemptionRules:
             raise PolicyError("no job may be preempted", where=where, expected="a --preempt-mode other than off")
 
     def learn_classes(self, tiers: Mapping[str, float]) -> None:
-        """Use these tiers (``tiers``: {queue: tier}) for queues whose tier no option sets.
+        """Use ``tiers``, {queue: tier}, for queues whose tier no option sets.
 
         Raises:
             PolicyError: all tiers are equal, so that no queue may preempt another.

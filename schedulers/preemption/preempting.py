@@ -75,7 +75,7 @@ class Preempting:
         return PreemptingOnNodes(on_nodes(self.rule), lambda: on_nodes(self._anew()), self._options, self._where)
 
     def schedule(self, view: View, placement: Placement) -> None:
-        """Start the jobs that may preempt, or preempt others for them; then apply the rule."""
+        """Start jobs that may preempt, or preempt others for them; then apply the rule."""
         if view is not self._view:
             self._begin(view)
         for job in view.arrivals:
@@ -225,7 +225,7 @@ class Preempting:
         return True
 
     def _question(self, view: View, placement: Placement, job: SchedulerJob) -> Fits:
-        """Return a function that tests whether a job would fit after other jobs were preempted.
+        """Return a function that tests whether a job fits once other jobs have ended.
 
         The argument of the function is the jobs to preempt.
         """

@@ -106,7 +106,7 @@ class Polling(Kept):
             view.wake = ()  # the scheduler is woken only by calls, and by the events that always wake it
 
     def state(self) -> dict[str, Any]:
-        """Return the events collected, the time of the next call, and the inner policy's state."""
+        """Return the events collected, the next call's time, and the inner policy's state."""
         arrivals = [job.id for job in self._arrivals]
         cancelled = [job.state() for job in self._cancelled]
         kept = {**super().state(), "policy": state_of(self._policy, "policy")}

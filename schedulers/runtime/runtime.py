@@ -66,7 +66,7 @@ class Runtime(Kept):
     Args:
         policy: takes the decisions; its optional attribute ``features`` names further protocol features that it needs
             (``dynamic_jobs``).
-        version: sent to the server.
+        version: the scheduler's version, which is sent to the server.
         cancellations: whether the server may announce cancellations of waiting jobs.
     """
 
@@ -234,7 +234,7 @@ class Runtime(Kept):
         )
 
     def _decide(self, view: View) -> None:
-        """Admit jobs within their class limits, call the policy, and clear the view's news.
+        """Admit jobs within class limits, call the policy, and clear the view's news.
 
         The news are the lists of arrivals, ended jobs, calls and failures.
         """
@@ -267,7 +267,7 @@ class Runtime(Kept):
             )
 
     def _keeps(self, view: View) -> tuple[str, ...]:
-        """Return the maintenance windows and reservations that may keep jobs from starting.
+        """Return the maintenance windows and reservations that may keep jobs waiting.
 
         Each is a text. If the run stalls, the error message quotes them.
         """
@@ -281,7 +281,7 @@ class Runtime(Kept):
         return (*kept[:_NAMED], f"{more} more") if more > 0 else tuple(kept)
 
     def _numbered(self, view: View, event: JobSubmitted) -> SchedulerJob:
-        """Return the job of a submission event, with its number in the order of submission."""
+        """Return the job of a submission event, numbered in the order of submission."""
         description = event.data.job
         if description.id != event.data.job_id:
             raise _NoSense(f"'job_id' and 'id' differ: {quoted(event.data.job_id)}, {quoted(description.id)}")

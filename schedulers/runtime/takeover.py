@@ -36,7 +36,10 @@ class Past(NamedTuple):
 
 
 def is_past(events: Iterable[Event]) -> bool:
-    """Return whether a notice contains the past of a run in which jobs were started."""
+    """Return whether a notice (message from the server) has the past of a run.
+
+    The past counts only if jobs were started in it.
+    """
     return any(type(event) is JobStarted for event in events)
 
 

@@ -78,7 +78,7 @@ class NodeCandidates(WaitingRows):
             self._unfit[row] = True
 
     def _freed(self, nodes: Amounts) -> None:
-        """Make jobs candidates again if they might fit on nodes where resources were freed."""
+        """Make jobs candidates again if they might fit where resources were freed."""
         unfit = np.flatnonzero(self._unfit)
         if not len(unfit) or not len(nodes):
             return
@@ -100,8 +100,7 @@ class NodeCandidates(WaitingRows):
         Args:
             shadow: when (s) the reservation begins.
             spare: what the first job will leave free at that time on all nodes together, shape (resources + 1,), GPUs
-                last;
-                None: there is no reservation.
+                last. None: there is no reservation.
         """
         return self.still(np.flatnonzero(self.waits & ~self._unfit), shadow, spare)
 

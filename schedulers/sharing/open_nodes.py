@@ -65,7 +65,7 @@ class OpenNodes:
 
 
 def opened(known: OpenNodes | None, view: View, placement: Placement) -> OpenNodes:
-    """Return the `OpenNodes` of a view: ``known`` if it belongs to the view, else a new one.
+    """Return the `OpenNodes` of a view: ``known`` if it is the view's, else a new one.
 
     Also tell the placement which jobs have just arrived.
     """

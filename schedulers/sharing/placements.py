@@ -27,7 +27,7 @@ _BEST: Final = 100
 
 
 class SharedPlacement(ABC):
-    """Base class of placements for shared nodes that choose by score.
+    """Base class of placements that choose among shared nodes by a score.
 
     They choose the node with the highest score. Of nodes with equal scores the first is chosen. The scores for a
     request are stored. When an equal request arrives, only the nodes that have changed since then get new scores.
@@ -67,7 +67,10 @@ class SharedPlacement(ABC):
 
     @abstractmethod
     def _score(self, rows: Ints, request: OneNodeRequest) -> Ints:
-        """Return the scores, at least 0, of nodes on which the request fits, shape (rows,)."""
+        """Return the scores of nodes on which the request fits, shape (rows,).
+
+        All scores are at least 0.
+        """
 
     def _pick(self, scores: Ints) -> int:
         return int(scores.argmax())
@@ -186,10 +189,10 @@ class DotProduct(SharedPlacement):
 class GpuPacking(SharedPlacement):
     """The placement ``gpu-packing``, which prefers GPUs that are already in use.
 
-    Next come idle GPUs of nodes in use, and last nodes whose GPUs are all idle. A node whose chosen GPUs are all in use
-    scores 100 minus a tenth of the sum of their free percentages, but at least 50. A node of which some chosen GPUs are
-    idle, but not all its GPUs, scores 50 minus the number of chosen idle GPUs, but at least 33. A node whose n GPUs are
-    all idle scores the larger of 33 - n and n. If the request has no GPUs, all nodes score the same.
+    Next come idle GPUs of nodes in use, and last nodes whose GPUs are all idle. If the chosen GPUs of a node are all in
+    use, it scores 100 minus a tenth of the sum of their free percentages, but at least 50. If some of them are idle, a
+    node in use scores 50 minus their number, but at least 33. A node whose n GPUs are all idle scores the larger of 33
+    - n and n. If the request has no GPUs, all nodes score the same.
     """
 
     purpose = "GPUs in use, then idle GPUs of nodes in use, then idle nodes"

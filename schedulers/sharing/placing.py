@@ -96,7 +96,7 @@ class NodePlacer:
             self._jobs += 1
 
     def place(self, job: SchedulerJob, allowed: Bools, table: Amounts | None = None) -> Takes | None:
-        """Return the tasks and GPUs per node that a job would get; None if it does not fit.
+        """Return the tasks and GPUs per node that a job would get; None if it cannot fit.
 
         Args:
             allowed: the nodes that the job may use, shape (nodes,).
@@ -123,7 +123,7 @@ class NodePlacer:
         return self._name not in ("random", "fgd")
 
     def _preferred(self, shape: Shape, fits: Bools) -> int:
-        """Return the preferred node among the nodes for which ``fits`` is true; -1 if none."""
+        """Return the preferred node of those for which ``fits`` is true; -1 if none."""
         shared = self._shared
         if self._name != _FIRST_FIT:
             if not fits.any():

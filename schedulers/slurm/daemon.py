@@ -345,7 +345,7 @@ class Daemon:
         self.planned = result.planned
 
     def stuck(self, now: float) -> bool:
-        """Return whether only a submission, or a failed node's return, lets another job start.
+        """Return whether only a submission or a failed node's return lets a job start.
 
         This is the case if no job runs, nothing is due, and two full passes in a row have started nothing. If limits of
         past usage keep jobs waiting, it is the case once nothing has started for two days.
@@ -362,7 +362,7 @@ class Daemon:
         )
 
     def _check_limits(self, now: float) -> None:
-        """Kill the running jobs that have reached their time limits, or a limit on past usage."""
+        """Kill the running jobs that have reached a time limit or a limit on past usage."""
         for _, _, job in list(self.controller.running):
             if self._kill_time(job) > now:
                 break
@@ -399,7 +399,10 @@ class Daemon:
             victim.preempted_by = 1
 
     def state(self) -> dict[str, Any]:
-        """Return the times of past and future activities, and other state, as plain values."""
+        """Return the times of past and future activities, and all other state.
+
+        The values are plain.
+        """
         return {
             "phase": self.phase,
             "barren": self.barren,

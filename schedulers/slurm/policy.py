@@ -131,7 +131,10 @@ class SlurmPolicy:
         daemon.request(view.now)
 
     def _adopted(self, mine: SchedulerJob, now: int) -> SlurmJob:
-        """Start a job in the controller on the nodes that it already has, and return its record."""
+        """Start a job in the controller on the nodes that it already has.
+
+        Return its record.
+        """
         controller = self.controller
         sub, tasks = self._submission([mine], mine.submit)
         job, _ = controller.submit([mine.id], sub, int(mine.submit), tasks, accepted=True)
@@ -307,7 +310,10 @@ class SlurmPolicy:
                 self.controller.cancel(job, int(now))
 
     def _submitted(self, view: View, now: float) -> None:
-        """Queue the jobs submitted since the last decision; the tasks of an array get one record."""
+        """Queue the jobs submitted since the last decision.
+
+        The tasks of an array get one record.
+        """
         daemon = self._daemon
         assert daemon is not None
         #: submissions in order; the tasks of an array are one
@@ -360,7 +366,7 @@ class SlurmPolicy:
 
     @staticmethod
     def _submission(jobs: Sequence[SchedulerJob], now: float) -> tuple[Submission, list[int]]:
-        """Return the submission of a job or of the tasks of an array, and the indices of the tasks."""
+        """Return the submission of a job or array, and the indices of the array's tasks."""
         first = jobs[0]
         walltime = None if first.walltime == inf else first.walltime
         sub = submission_of(first.description or JobDescription(first.id, first.size, walltime), now)
@@ -411,7 +417,7 @@ class SlurmPolicy:
         return queue_table(self.controller, int(now))
 
     def diagnostics(self, now: float) -> dict[str, dict[str, Any]]:
-        """Return how many passes ran and jobs started since the run began, as ``sdiag`` shows it."""
+        """Return counts of passes and started jobs since the run began, as ``sdiag`` does."""
         return diagnostics_table(self.controller, self._counts, int(now))
 
     def state(self) -> Any:

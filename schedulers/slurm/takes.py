@@ -60,7 +60,7 @@ def _most_tasks(shape: Shape, amounts: Amounts, gpus: int) -> int:
 
 
 def _divided(shape: Shape, most: Sequence[int]) -> list[int] | None:
-    """Return the number of tasks on each node, where node i can hold ``most[i]`` tasks.
+    """Return the number of tasks on each node; node i can hold ``most[i]`` tasks.
 
     Return None if the tasks do not fit.
     """

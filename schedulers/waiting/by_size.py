@@ -43,7 +43,7 @@ class JobsOfSize:
         return self._count
 
     def add(self, key: Rank, job: SchedulerJob) -> None:
-        """Add a job at the position of its key in the queue order."""
+        """Add a job at the position of its key (rank, number of submission)."""
         end = len(self._keys)
         if end == len(self._occupies):
             self._make_room()
@@ -61,7 +61,7 @@ class JobsOfSize:
         self.shortest = min(self.shortest, job.occupies)
 
     def remove(self, key: Rank) -> None:
-        """Remove the job with this key."""
+        """Remove the job with this key (rank, number of submission)."""
         place = bisect_left(self._keys, key)
         was = self._occupies[place]
         self._jobs[place] = None
@@ -75,13 +75,16 @@ class JobsOfSize:
             self.shortest = float(self._occupies[self._head : len(self._keys)].min(initial=inf))
 
     def first(self) -> tuple[Rank, SchedulerJob]:
-        """Return the job that is first in the queue, with its key."""
+        """Return the first job in queue order, and its key.
+
+        The key is (rank, number of submission).
+        """
         return self._at(self._head)
 
     def first_in_time(self, now: float, ends_by: float) -> tuple[Rank, SchedulerJob] | None:
-        """Return the first job that ends by ``ends_by`` (s) if started ``now``.
+        """Return the first job that ends by ``ends_by`` (s) if started ``now``; and its key.
 
-        The job's key is returned, too. Return None if there is no such job.
+        The key is (rank, number of submission). Return None if there is no such job.
         """
         if ends_by == inf:
             return self.first()
@@ -91,9 +94,9 @@ class JobsOfSize:
         return self._at(self._head + int((ends <= ends_by).argmax()))
 
     def first_shortest(self) -> tuple[Rank, SchedulerJob]:
-        """Return the job, with its key, that occupies units for the least time.
+        """Return the job that occupies units for the least time, and its key.
 
-        Of several such jobs, return the first in the queue.
+        The key is (rank, number of submission). Of several such jobs, return the first in the queue.
         """
         if self.shortest == inf:
             return self.first()
@@ -132,7 +135,7 @@ class SizeIndex:
         self._sizes: list[int] = []
 
     def add(self, key: Rank, job: SchedulerJob) -> None:
-        """Add a waiting job with its key."""
+        """Add a waiting job with its key (rank, number of submission)."""
         some = self._classes.get(job.size)
         if some is None:
             some = self._classes[job.size] = JobsOfSize()
@@ -140,7 +143,7 @@ class SizeIndex:
         some.add(key, job)
 
     def remove(self, key: Rank, job: SchedulerJob) -> None:
-        """Remove a waiting job, given its key."""
+        """Remove a waiting job, given its key (rank, number of submission)."""
         some = self._classes[job.size]
         some.remove(key)
         if not len(some):

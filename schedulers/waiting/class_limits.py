@@ -41,7 +41,7 @@ class _WithUser:
         """Do nothing: the view's queue has already called the order's `begin`."""
 
     def attributes(self, job: SchedulerJob) -> Sequence[float]:
-        """Return the wrapped order's attributes (a fixed order's rank), and the user's number."""
+        """Return the wrapped order's attributes (or fixed rank), and the user's number."""
         order = self._order
         if is_dynamic(order):
             return (*order.attributes(job), self._users.number(job))
@@ -65,7 +65,10 @@ class _Users(Kept):
         self.rooms[_NOBODY] = _UNLIMITED
 
     def number(self, job: SchedulerJob) -> int:
-        """Return the number of the job's user; `_NOBODY` if the user is unknown or not limited."""
+        """Return the number of the job's user.
+
+        It is `_NOBODY` if the user is unknown or not limited.
+        """
         user = None if self._most is None or job.description is None else job.description.user
         if user is None:
             return _NOBODY
@@ -92,7 +95,7 @@ class _Aside(MovingQueue):
 
 
 class _Class(Kept):
-    """A job class, and the number of units that its limits still allow new jobs to use."""
+    """A job class, and how many units its limits still allow new jobs to use."""
 
     _kept = ("room", "changed", "users")
 
@@ -190,7 +193,10 @@ class ClassLimits(Kept):
         return {**super().state(), "classes": {name: one.state() for name, one in self._classes.items()}}
 
     def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Restore the state that the method `state` returned; ``jobs`` has the queued jobs by id."""
+        """Restore the state that the method `state` returned.
+
+        ``jobs`` has the queued jobs by id.
+        """
         super().restore(state)
         for name, one in self._classes.items():
             one.restore(state["classes"][name], jobs)
@@ -215,7 +221,7 @@ class ClassLimits(Kept):
         return None if queue is None else self._classes.get(queue)
 
     def windows(self) -> list[Window]:
-        """Return a window for each class with its own pools, to keep its jobs on these pools.
+        """Return a window for each class with its own pools, to keep its jobs there.
 
         The window is permanent, covers all units outside these pools, and excludes only the jobs of this class.
         """

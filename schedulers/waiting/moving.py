@@ -26,8 +26,8 @@ class MovingQueue(WaitingQueue):
 
     Each job has a row of a table. Rows are in the order in which the jobs joined, usually the order of submission. When
     a job leaves, its row stays empty; empty rows are removed when they outnumber the jobs. After each `rerank`, the
-    first read of the queue computes the ranks. The first job is then the minimum, and a backfilling pass takes the
-    minimum of the jobs that fit. Only iterating sorts the jobs.
+    first read of the queue computes the ranks. The first job is the one with the lowest rank, and a backfilling pass
+    takes the one with the lowest rank among the jobs that fit. The jobs are only sorted to iterate over them.
     """
 
     _shallow: ClassVar[int] = 0
@@ -115,7 +115,10 @@ class MovingQueue(WaitingQueue):
         return sorted(jobs, key=lambda job: ranks[self._rows[job.number]])
 
     def ranks_of(self, jobs: list[SchedulerJob]) -> list[Rank]:
-        """Return the current keys (rank, number of submission) by which the queue sorts jobs."""
+        """Return the current keys by which the queue sorts jobs.
+
+        A key is (rank, number of submission).
+        """
         ranks = self._ranked()
         return [(float(ranks[self._rows[job.number]]), job.number) for job in jobs]
 
@@ -173,7 +176,10 @@ class MovingQueue(WaitingQueue):
         return found
 
     def _ranked(self) -> Floats:
-        """Return the jobs' ranks by row of the table (inf in empty rows); empty without jobs."""
+        """Return the jobs' ranks by row of the table; inf in empty rows.
+
+        The array is empty if no job waits.
+        """
         if not self._rows:
             return np.empty(0)
         if self._moving is None:

@@ -26,10 +26,7 @@ SHALLOW: Final = 240
 
 
 class SizeCounts:
-    """The number of waiting jobs of each size.
-
-    The smallest size is known at once.
-    """
+    """The number of waiting jobs of each size, and the smallest of these sizes."""
 
     def __init__(self) -> None:
         #: {size: number of jobs}, possibly 0, for each size in the heap
@@ -119,7 +116,10 @@ class WaitingQueue:
         return {"jobs": [job.id for job in self.each()], "arrivals_last": self.arrivals_last}
 
     def restore(self, state: dict[str, Any], jobs: Mapping[str, SchedulerJob]) -> None:
-        """Restore the state that the method `state` returned; ``jobs`` has the queued jobs by id."""
+        """Restore the state that the method `state` returned.
+
+        ``jobs`` has the queued jobs by id.
+        """
         for job_id in state["jobs"]:
             self.add(jobs[job_id])
         self.arrivals_last = state["arrivals_last"]
@@ -144,7 +144,7 @@ class WaitingQueue:
         return sorted(jobs, key=lambda job: (self._rank(job), job.number))
 
     def ranks_of(self, jobs: list[SchedulerJob]) -> list[Rank]:
-        """Return the keys (rank, number of submission) by which the queue sorts waiting jobs."""
+        """Return the keys by which the queue sorts jobs: (rank, number of submission)."""
         return [(self._rank(job), job.number) for job in jobs]
 
     def add(self, job: SchedulerJob) -> None:

@@ -80,7 +80,7 @@ class WaitingRows(ABC):
             self._unused.append(row)
 
     def row_of(self, job: SchedulerJob) -> int | None:
-        """Return the row of the arrays that describes a job; None if the job does not wait."""
+        """Return the row of the arrays for a job; None if the job does not wait."""
         return self._row.get(job.number)
 
     def rows_of(self, jobs: Iterable[SchedulerJob]) -> NDArray[np.int64]:

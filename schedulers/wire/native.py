@@ -262,9 +262,10 @@ def _instead(
 def _agree(
     runtime: Answering, address: ServerAddress, hello_timeout: float, stack: ExitStack, keys: CallerKeys | None
 ) -> tuple["AnyConnection", SchedulerSession, Welcome | Refused]:
-    """Send HELLO until a server answers; return the connection, its session and the answer.
+    """Send HELLO until a server answers.
 
-    Servers may stop and start in the meantime. ``stack`` closes the connection.
+    Return the connection, its session and the answer. Servers may stop and start in the meantime. ``stack`` closes the
+    connection.
     """
     deadline = time.monotonic() + hello_timeout
     while True:

@@ -41,7 +41,7 @@ class Slots:
         self.limits: tuple[list[Floats], list[Floats]] = ([], [])
 
     def add(self, code: int, entries: Sequence[Entry]) -> None:
-        """Add a combination of credentials, numbered ``code``, with the limits on its jobs.
+        """Add combination ``code`` of credentials, with the limits on its jobs.
 
         Args:
             entries: (number of the limited credential, metric, soft limit, hard limit) of each limit.
@@ -75,7 +75,7 @@ class AllowedRows:
         self._dirty: set[int] = set()
 
     def add_code(self, code: int, entries: Sequence[Entry]) -> None:
-        """Add a combination of credentials, numbered ``code``, with the limits on its jobs.
+        """Add combination ``code`` of credentials, with the limits on its jobs.
 
         Each entry is (number of the limited credential, from 1; metric; soft limit; hard limit).
         """
@@ -156,7 +156,7 @@ class OutstandingRooms:
         self._rooms: dict[tuple[float, int], tuple[Floats, Floats]] = {}
 
     def add_code(self, code: int, entries: Sequence[Entry]) -> None:
-        """Add a combination of credentials, numbered ``code``, with the limits on its jobs.
+        """Add combination ``code`` of credentials, with the limits on its jobs.
 
         Args:
             entries: (number of the limited credential, from 1; 0 for work or 1 for time; soft limit; hard limit).
@@ -212,7 +212,7 @@ class OutstandingRooms:
         return work.astype(np.float64), time.astype(np.float64)
 
     def rooms(self, now: float, level: int) -> tuple[Floats, Floats]:
-        """Return the outstanding work and time that a new job may add without exceeding a limit.
+        """Return the outstanding work and time that limits let a new job add.
 
         Args:
             level: 0 for soft limits, 1 for hard limits.
@@ -245,7 +245,7 @@ class OutstandingRooms:
         return may
 
     def next_room(self, size: Ints, walltime: Floats, code: Ints, now: float) -> float:
-        """Return the first time (s) at which hard limits on outstanding work let a job start.
+        """Return when (s) the hard limits on outstanding work first let a job start.
 
         The arrays describe jobs that these limits block now. Return inf if the time is unknown.
         """

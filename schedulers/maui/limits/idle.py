@@ -45,7 +45,7 @@ class IdleRows:
     def add_code(self, entries: Sequence[tuple[Hashable, float, float]]) -> None:
         """Add the next combination of credentials, with the MAXIJOB limits on its jobs.
 
-        Each entry is (key of the limit, soft limit, hard limit).
+        Each entry is (key that identifies the limit, soft limit, hard limit).
         """
         numbers = []
         for key, *limits in entries:

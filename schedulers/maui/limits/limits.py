@@ -102,7 +102,7 @@ def _for(credentials: Iterable[tuple[str | None, str | None]]) -> str:
 
 
 class Limits:
-    """The usage of limited credentials, and the queued jobs that Maui's limits let start.
+    """The usage of limited credentials, and the queued jobs that limits let start.
 
     Args:
         credentials: the combinations of credentials and their numbers.
@@ -245,7 +245,10 @@ class Limits:
         return {"JOB": 1, "PROC": size, "NODE": self._nodes(size), "PS": size * walltime, "WC": walltime}
 
     def blocked(self, code: int, size: int, walltime: float, now: float, *, hard: bool) -> Blocked | None:
-        """Return the first limit that a job with these credentials would exceed; None if none."""
+        """Return the first limit that a job with these credentials would exceed.
+
+        Return None if it would exceed none.
+        """
         self._extend()
         needs = self._needs(size, walltime)
         for limit in self._limits[code]:

@@ -112,7 +112,10 @@ class Fairshare(Kept):
         return (self._window + 1) * self.interval if self.active and self._window != -inf else inf
 
     def started(self, now: float, code: int, units: int) -> None:
-        """Start counting the units of a job at ``now`` (s), for its credentials ``code``."""
+        """Start counting the units of a job at ``now`` (s).
+
+        They count for the combination of credentials with the number ``code``.
+        """
         self._change(now, code, units)
 
     def ended(self, now: float, code: int, units: int) -> None:
@@ -237,7 +240,7 @@ class Fairshare(Kept):
         )
 
     def rooms(self, now: float) -> list[tuple[Floats, Floats]]:
-        """Return the usage that the fairshare caps still allow a new job, and its growth rate.
+        """Return the usage that caps still allow a new job, and how fast this grows.
 
         A job's full walltime counts (source: MFSCheckCap, Maui 3.2). The growth is valid until a job starts or ends or
         the next window begins.
@@ -265,7 +268,7 @@ class Fairshare(Kept):
         return found
 
     def room(self, code: int, now: float) -> tuple[float, str]:
-        """Return the usage that the caps still allow a new job, and the name of the tightest cap.
+        """Return the usage that caps still allow a new job, and the tightest cap's name.
 
         The usage is in unit x s; it is inf without caps. ``code`` is the number of the job's combination of
         credentials.

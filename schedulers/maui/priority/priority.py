@@ -156,7 +156,7 @@ class Priorities:
         return service and not capped and not moving
 
     def totals(self, queue: Columns, chosen: NDArray[np.intp], now: float, at: float) -> Floats:
-        """Return the priorities of the jobs in some rows at time ``at`` (s), not truncated.
+        """Return the priorities of some rows' jobs at time ``at`` (s), not truncated.
 
         The result is exact if from ``now`` (s) on no job starts or ends and no fairshare window begins.
         """

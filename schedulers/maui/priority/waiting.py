@@ -19,7 +19,7 @@ _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
 def longer(column: NDArray[_Scalar], length: int, empty: float = 0) -> NDArray[_Scalar]:
-    """Return an array of at least ``length`` values, beginning with those of ``column``.
+    """Return an array of at least ``length`` values that begins with ``column``.
 
     This is ``column`` itself if it is long enough; else a copy of at least twice its length, filled up with ``empty``.
     """

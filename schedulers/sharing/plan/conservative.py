@@ -208,7 +208,7 @@ class _Reserved(NodePlan):
 
 
 class _Marks:
-    """The waiting jobs that might move because resources were freed, and on which nodes.
+    """The waiting jobs that might move because resources were freed, and where.
 
     Such a job is called marked.
 
@@ -228,7 +228,7 @@ class _Marks:
         self._nodes: Bools = np.zeros((0, nodes), dtype=np.bool_)
 
     def state(self) -> list[list[Any]]:
-        """Return the number of each marked job, and the nodes on which resources were freed."""
+        """Return the number of each marked job, and its nodes with freed resources."""
         return [
             [number, np.flatnonzero(self._nodes[row]).tolist()]
             for number, row in self._column.items()

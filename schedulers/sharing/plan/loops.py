@@ -95,7 +95,7 @@ def room(free: Ints, good: Bools, need: Need) -> int:
 def first_begin(
     table: Ints, order: Ints, begins: Floats, has: Ints, need: Need, among: Ints, shut: Shut, at: int, last: int
 ) -> tuple[int, Bools]:
-    """Return the first slice in which a job may start, and which nodes it may use.
+    """Return the first time slice in which a job may start, and the nodes it may use.
 
     Each of these nodes has enough free resources in every slice until the job ends. The caller must check two more
     things: that a node has the same GPUs free in all slices, and that all the tasks fit.
@@ -135,9 +135,9 @@ def first_begin(
 
 
 def extreme_free(table: Ints, order: Ints, first: int, after: int, nodes: Ints, most: bool) -> Ints:
-    """Return the least (with ``most``: the most) that is free on each node in some slices.
+    """Return the least that is free on each node in some time slices.
 
-    The slices are ``first`` to ``after`` - 1. The result has shape (nodes, columns).
+    With ``most``, return the most. The slices are ``first`` to ``after`` - 1. The result has shape (nodes, columns).
     """
     found: Ints = table[order[first]][nodes]
     for at in range(first + 1, after):
@@ -146,7 +146,7 @@ def extreme_free(table: Ints, order: Ints, first: int, after: int, nodes: Ints, 
 
 
 def change(table: Ints, order: Ints, first: int, after: int, nodes: Ints, taken: Ints) -> None:
-    """Add ``taken`` to the free amounts in slices ``first`` to ``after`` - 1.
+    """Add ``taken`` to the free amounts in time slices ``first`` to ``after`` - 1.
 
     Args:
         nodes: the nodes, none of them twice.

@@ -1,4 +1,4 @@
-"""The plan for rules that reserve shared nodes: the free amounts on each node over time."""
+"""The plan for rules that reserve shared nodes: free amounts on each node over time."""
 
 from collections.abc import Mapping, Sequence
 from math import inf
@@ -76,7 +76,10 @@ class NodeSearch:
         return NodeSlices(now, has.copy(), has, licenses, fast_loops())
 
     def rows(self, job: SchedulerJob, takes: Takes) -> Rows:
-        """Return the amounts that a job holds with ``takes``, as arrays with the plan's columns."""
+        """Return the amounts that a job holds, as arrays with the plan's columns.
+
+        ``takes`` has the job's tasks and GPUs per node.
+        """
         counts = self._counts(self.shared.shape(job))
         return Rows(takes, *self.shared.rows(job, takes), counts)
 
@@ -153,7 +156,7 @@ class NodeSearch:
         return shape.choose(self.order(shape, at, length, good), most, amounts, gpus)
 
     def order(self, shape: Shape, at: int, length: float, good: Ints) -> Ints:
-        """Return all nodes for a job that would start in slice ``at``, preferred first."""
+        """Return all nodes, preferred first, for a job that starts in time slice ``at``."""
         return self.shared.by_weight if at else self.placer.order(shape)
 
     def _shut(self, shape: Shape, periods: Sequence[Period]) -> Shut:
@@ -206,7 +209,7 @@ class NodePlan(NodeSearch):
         self.windows_changed = True
 
     def _sliced(self, now: float) -> NodeSlices:
-        """Return the free amounts from ``now`` (s) on, if only the running jobs hold resources."""
+        """Return what is free from ``now`` (s) on if only running jobs hold resources."""
         slices = self.empty(now)
         # The latest end first: each job then changes only slices that exist already.
         for place in sorted(self._running.values(), key=lambda one: -one.end):
@@ -274,7 +277,7 @@ class NodePlan(NodeSearch):
     def look_ahead(self) -> None:
         """Record when the next maintenance window ends.
 
-        Call this after all decisions of a notice.
+        Call this after all decisions about a notice (message from the server).
         """
         windows = self.view.windows
         self._next_end = windows.next_end(self.view.now) if windows else inf
@@ -345,7 +348,10 @@ class NodePlan(NodeSearch):
         return fit is not None
 
     def take(self, job: SchedulerJob, begin: float, takes: Takes) -> NodePlace:
-        """Reserve the amounts in ``takes`` for a job from ``begin`` (s) until its latest end."""
+        """Reserve amounts on nodes for a job from ``begin`` (s) until its latest end.
+
+        ``takes`` has the job's tasks and GPUs per node.
+        """
         place = NodePlace(begin, end_of(begin, job.occupies), self.rows(job, takes))
         self.slices.take(place.rows, place.begin, place.end)
         return place
@@ -355,7 +361,10 @@ class NodePlan(NodeSearch):
         self.slices.give_back(place.rows, place.begin, place.end)
 
     def start(self, job: SchedulerJob, takes: Takes) -> None:
-        """Start a job now with ``takes``, which must be free for its full walltime."""
+        """Start a job now on amounts that must be free for its full walltime.
+
+        ``takes`` has the job's tasks and GPUs per node.
+        """
         view = self.view
         first = view.waiting.first
         self._running[job.id] = self.take(job, view.now, takes)

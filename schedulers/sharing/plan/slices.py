@@ -16,7 +16,9 @@ _ROOM = 16
 
 
 class Rows(NamedTuple):
-    """The amounts that a job holds on shared nodes, as arrays with the columns of `loops`.
+    """The amounts that a job holds on shared nodes, as arrays.
+
+    The columns are those of `loops`.
 
     Attributes:
         takes: the job's tasks and GPUs on each node.
@@ -125,7 +127,7 @@ class NodeSlices:
         self._begins[0] = now
 
     def _shift(self, source: int, target: int) -> None:
-        """Move the slices from index ``source`` on, so that they begin at index ``target``."""
+        """Move the slices from index ``source`` on to index ``target`` on."""
         count, end = self._count, self._count + target - source
         self._begins[target:end] = self._begins[source:count].copy()
         self._order[target:end] = self._order[source:count].copy()
@@ -232,7 +234,7 @@ class NodeSlices:
         return found
 
     def most_free(self, begin: float, end: float, nodes: Ints) -> Ints:
-        """Return the most that is free on some nodes at any time of a period.
+        """Return the largest amounts that are free on some nodes at any time of a period.
 
         The period is from ``begin`` until ``end`` (s). The result has shape (nodes, columns).
         """

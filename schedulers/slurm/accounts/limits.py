@@ -53,7 +53,7 @@ class SlurmLimits:
         return [own, of_part] if "OverPartQOS" in own.settings.flags else [of_part, own]
 
     def before(self, job: SlurmJob) -> str:
-        """Return why a job must wait, by the limits that do not depend on the chosen nodes.
+        """Return why a job must wait, by limits that do not depend on the chosen nodes.
 
         The result is one of Slurm's reasons; "" if none of these limits keeps the job waiting.
         """
@@ -108,7 +108,10 @@ class SlurmLimits:
         return (0, "") if most == inf else (int(most), reason)
 
     def least_priority(self, job: SlurmJob, default: int) -> int:
-        """Return the priority from which a job gets a reservation (MinPrioThresh); ``default`` if no limit sets it."""
+        """Return the priority from which a job gets a reservation (MinPrioThresh).
+
+        Return ``default`` if no limit sets it.
+        """
         for qos in self.qos_of(job):
             if qos.settings.min_prio_thresh is not None:
                 return qos.settings.min_prio_thresh
@@ -359,7 +362,7 @@ class SlurmLimits:
         return ""
 
     def _denied(self, job: SlurmJob, tres: Tres) -> str:
-        """Return the exceeded limit for which Slurm denies a job at submission; "" if none.
+        """Return the limit for which Slurm denies a job at submission; "" if none.
 
         A limit counts if the job alone exceeds it, and a QOS with the flag DenyOnLimit applies to the job. The QOS are
         tested first, then the associations. Once a QOS has the flag, the QOS and associations tested after it deny,
@@ -408,9 +411,10 @@ class SlurmLimits:
         return ""
 
     def _own_amounts(self, job: SlurmJob, tres: Tres, hidden: set[str]) -> str:
-        """Return the reason of the association's limit that a job's TRES exceed; "" if none.
+        """Return the reason of the association's limit that a job's TRES exceed.
 
-        Only limits on a single job are tested, first its total and then its amounts per node.
+        Return "" if there is none. Only limits on a single job are tested, first its total and then its amounts per
+        node.
         """
         inherited = self.accounts.inherited
         name = _alone(inherited(job.assoc, "max_tres_pj") or {}, tres, "pj", hidden)

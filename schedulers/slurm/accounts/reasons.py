@@ -30,9 +30,9 @@ def group_reason(level: str, tres: str) -> str:
 
 
 def minutes_reason(level: str, tres: str, *, running: bool = False) -> str:
-    """Return the reason for GrpTRESMins or GrpTRESRunMins, such as QOSGrpMemoryRunMinutes.
+    """Return the reason for GrpTRESMins or GrpTRESRunMins.
 
-    ``running`` selects GrpTRESRunMins.
+    An example is QOSGrpMemoryRunMinutes. ``running`` selects GrpTRESRunMins.
     """
     run = "Run" if running else ""
     if tres == "cpu":
@@ -47,7 +47,7 @@ def job_reason(level: str, tres: str) -> str:
 
 
 def job_minutes_reason(level: str, tres: str) -> str:
-    """Return the reason for the limit MaxTRESMins per job, such as QOSMaxCpuMinutesPerJobLimit."""
+    """Return the reason for MaxTRESMins per job, such as QOSMaxCpuMinutesPerJobLimit."""
     kind = _kind(tres, level)
     return f"{level}Max{kind}MinutesPerJob{'Limit' if kind == 'Cpu' else ''}"
 

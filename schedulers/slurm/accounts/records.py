@@ -31,7 +31,12 @@ class Used:
         self.nodes: dict[int, int] = {}
 
     def begin(self, tres: Mapping[str, float], nodes: Collection[int]) -> None:
-        """Add a job that starts; ``tres`` are its TRES, ``nodes`` its nodes if a limit needs them."""
+        """Add a job that starts.
+
+        Args:
+            tres: the job's TRES.
+            nodes: the job's nodes, if a limit needs them.
+        """
         self.jobs += 1
         mine = self.tres
         for name, amount in tres.items():
@@ -42,7 +47,12 @@ class Used:
             mine["node"] = len(self.nodes)
 
     def end(self, tres: Mapping[str, float], nodes: Collection[int]) -> None:
-        """Remove a job that ends; ``tres`` are its TRES, ``nodes`` its nodes if a limit needs them."""
+        """Remove a job that ends.
+
+        Args:
+            tres: the job's TRES.
+            nodes: the job's nodes, if a limit needs them.
+        """
         self.jobs -= 1
         mine = self.tres
         for name, amount in tres.items():
@@ -247,7 +257,7 @@ class Accounts:
             index = one.parent
 
     def inherited(self, index: int, name: str) -> Any:
-        """Return the value of a limit per user that applies to an association; None if there is no limit.
+        """Return the value of a limit that applies to an association; None if none does.
 
         It is the association's own limit, or else that of the nearest account above it that has one.
 

@@ -190,7 +190,7 @@ class _Pass:
         return True
 
     def _any_start(self, queue: list[QueueEntry], begin: int) -> bool:
-        """Return whether a job at or after position ``begin`` of the queue must still be tested.
+        """Return whether a job from position ``begin`` of the queue on must be tested.
 
         A job must be tested if it might start in this pass, or if its test has other effects. A job that cannot start
         now cannot start later in the pass, because starts and reservations only use up nodes.
@@ -209,9 +209,9 @@ class _Pass:
         return False
 
     def _is_last(self, queue: list[QueueEntry], at: int) -> bool:
-        """Return whether no job behind position ``at`` of the queue might start in this pass.
+        """Return whether no job behind position ``at`` might start in this pass.
 
-        If so, a reservation for the job at this position has no effect.
+        If so, a reservation for the job at this position of the queue has no effect.
         """
         return self._is_plain(queue[at]) and not self._any_start(queue, at + 1)
 
@@ -231,14 +231,14 @@ class _Pass:
         return self.search.may_start(entry.job, entry.part, self._limit(entry.job, entry.part))
 
     def _more_tasks(self, job: SlurmJob, reserved: int) -> bool:
-        """Return whether the limit of running tasks (%N) lets another task of an array run.
+        """Return whether an array may run another task under its limit (%N).
 
         ``reserved`` tasks of the array already have reservations and count as running.
         """
         return not job.array_limit or reserved < job.array_limit
 
     def _now_only(self, entry: QueueEntry) -> bool:
-        """Return whether a job may start now but may not get a reservation for a later start."""
+        """Return whether a job may start now but may not get a reservation for later."""
         parameters, job = self.parameters, entry.job
         job.part = entry.part
         least = self.controller.limits.least_priority(job, parameters.bf_min_prio_reserve)
@@ -273,7 +273,10 @@ class _Pass:
         return False
 
     def _test(self, job: SlurmJob, entry: QueueEntry, outcome: TestOutcome, now_only: bool) -> bool:
-        """Test whether a job can start now or get a reservation; return False to stop the pass."""
+        """Test whether a job can start now or get a reservation.
+
+        Return False to stop the pass.
+        """
         controller, now = self.controller, self.now
         part = entry.part
         job.part = part

@@ -1,4 +1,4 @@
-"""What backfill passes found out, for as long as later passes would find the same."""
+"""Results of backfill passes, kept as long as later passes would find the same."""
 
 from math import inf
 from typing import Any
@@ -107,7 +107,7 @@ class Memory:
         self._last = None
 
     def recall(self, *asked: Any) -> Any:
-        """Return the result that `keep` stored for the same values; None if none is valid."""
+        """Return the result that `keep` stored for an equal search; None if none is valid."""
         if not self.usable:
             return None
         found = self._results.get((self.version, *asked))

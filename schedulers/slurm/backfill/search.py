@@ -98,7 +98,7 @@ class Search:
         every: bool = False,
         preempts: bool = False,
     ) -> Found:
-        """Search for a start; try every time at which nodes open, or only those that matter.
+        """Search for a start, at every time at which nodes open or only where it matters.
 
         Args:
             every: try every time at which nodes open, even if the job certainly cannot start then.
@@ -153,9 +153,10 @@ class Search:
             later = start
 
     def _open_now(self, job: SlurmJob, nodes: int, limit: int) -> tuple[int, int, float]:
-        """Return when a job could start, nodes free from then on, and when fewer nodes may be free.
+        """Return when a job could start, on which nodes, and until when this holds.
 
-        The nodes are free for the job's time limit. Times are in s.
+        The nodes are free for the job's time limit from the start on. After the third value, fewer nodes may be free.
+        Times are in s.
         """
         open_nodes, _, when = self.controller.reservations.open_nodes(job, self.now, limit)
         nodes &= open_nodes & self.usable & ~job.excluded

@@ -91,9 +91,9 @@ class Space:
         return nodes, later
 
     def skip(self, start: int, limit: int, nodes: int, time: float) -> int:
-        """Return the last time to try before ``time`` (s), beginning with ``start``.
+        """Return the last time to try before ``time`` (s), beginning with ``start`` (s).
 
-        `open_between` returns the next time to try after each one. Return ``start`` if the next one is not before
+        After each time to try, the next one is that of `open_between`. Return ``start`` if the next one is not before
         ``time``.
         """
         begins, ends, opens, after = self.begin, self.end, self.open, self.after
@@ -117,7 +117,10 @@ class Space:
         return start
 
     def _first_after(self, start: int) -> int:
-        """Return the position of the first record that ends after ``start`` (s), or else that of the last record."""
+        """Return the position of the first record that ends after ``start`` (s).
+
+        Return that of the last record if there is none.
+        """
         ends, after = self.end, self.after
         at = self._hint[1] if self._hint[0] == start else 0
         while ends[at] <= start and after[at]:

@@ -73,7 +73,7 @@ def runs_of(mask: int) -> list[tuple[int, int]]:
 
 
 def span(first: int, length: int) -> int:
-    """Return the bit mask of ``length`` consecutive nodes, beginning with node ``first``."""
+    """Return the bit mask of ``length`` consecutive nodes from node ``first`` on."""
     return ((1 << length) - 1) << first
 
 

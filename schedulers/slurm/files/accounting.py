@@ -275,7 +275,10 @@ class _Reader:
     def _user(
         self, name: str, accounts: Sequence[str], pairs: list[tuple[str, str]], where: str, *, new: bool = False
     ) -> None:
-        """Set options of a user in accounts; ``new``: only where the user is not in the account yet."""
+        """Set options of a user in accounts.
+
+        With ``new``, set them only in accounts that do not have the user yet.
+        """
         named = {plain_name(key): value for key, value in pairs}
         partitions = (named.get("partition") or named.get("partitions") or "").split(",")
         default = named.get("defaultaccount") or named.get("defacct") or ""
@@ -347,7 +350,10 @@ class _Reader:
 
     @staticmethod
     def _refuse_typo(words: list[str], where: str) -> None:
-        """Raise SlurmConfigError if an unknown word precedes an object such as ``account``, followed by a name."""
+        """Raise SlurmConfigError if an unknown word stands before an object and its name.
+
+        An object is, for example, ``account``.
+        """
         lower = [word.lower() for word in words]
         for verb, kind in pairwise(lower[:-1]):
             if kind in _OBJECTS and verb.isalpha() and verb not in (*_IDLE_VERBS, *_OBJECTS, *_SHELL):
@@ -413,7 +419,7 @@ class _Reader:
                 self._user(name, list(dict.fromkeys([*accounts, *default])), pairs, where, new=True)
 
     def _require(self, verb: str, kind: str, names: Sequence[str], where: str) -> None:
-        """Raise SlurmConfigError if a command changes an account or a QOS that does not exist."""
+        """Raise SlurmConfigError if a command changes an unknown account or QOS."""
         if verb not in ("modify", "delete", "remove"):
             return
         known = {NORMAL, *self._qos} if kind == "qos" else {account for account, _, _ in self._associations} | {ROOT}
@@ -517,9 +523,9 @@ def _owner(account: str, user: str, partition: str) -> str:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yield the fields of a line of a dump; colons separate them, except inside quotes.
+    """Yield the fields of a line of a dump, which are separated by colons.
 
-    Yield nothing if a quote is not closed.
+    Colons inside quotes do not separate fields. Yield nothing if a quote is not closed.
     """
     if text.count("'") % 2:
         return

@@ -133,7 +133,10 @@ def _without_qos(
 
 
 def _unknown_names(conf: SlurmConf, accounting: Accounting) -> list[KeyFinding]:
-    """Return a warning for each list of a partition that names an account or QOS that accounting does not have."""
+    """Return a warning for each list of a partition with unknown accounts or QOS.
+
+    These are names that the accounting files do not have.
+    """
     accounts = {one.account.lower() for one in accounting.associations}
     qos = {one.name.lower() for one in accounting.qos}
     lists = {"AllowAccounts": accounts, "DenyAccounts": accounts, "AllowQos": qos, "DenyQos": qos}
@@ -149,7 +152,10 @@ def _unknown_names(conf: SlurmConf, accounting: Accounting) -> list[KeyFinding]:
 
 
 def _unused(conf: SlurmConf, partitions: Sequence[PartitionSettings], accounting: Accounting) -> Iterator[KeyFinding]:
-    """Yield a warning for each partition that is too small for its jobs, and each association without its partition."""
+    """Yield warnings about partitions and associations without any use.
+
+    These are partitions that are too small for their jobs, and associations whose partition does not exist.
+    """
     entries = {entry.name: entry for entry in conf.entries.get("partitions", [])}
     for one in partitions:
         setting = entries[one.name].get("MinNodes")

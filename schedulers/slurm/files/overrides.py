@@ -176,7 +176,7 @@ def _setting(key: ConfKey, text: str, where: str) -> ConfSetting:
 
 
 def text_of(value: object) -> str:
-    """Convert a plain value from a study's file to the text that slurm.conf would have."""
+    """Convert a plain value of a study's file to text as in a slurm.conf."""
     if isinstance(value, bool):
         return "YES" if value else "NO"
     if isinstance(value, float) and value.is_integer():

@@ -179,9 +179,10 @@ def select_settings(conf: SlurmConf) -> SelectSettings:
 
 
 def doubtful_values(conf: SlurmConf) -> list[KeyFinding]:
-    """Return a warning for each flag that could change Slurm's decisions and is ignored or has another effect here.
+    """Return a warning for each flag with which Slurm might decide differently.
 
-    Also return one for each list of weights with a resource that Slurm does not track.
+    Such a flag is ignored here, or has another effect. Also return a warning for each list of weights with a resource
+    that Slurm does not track.
     """
     found = [
         KeyFinding(conf.where(key), f"{key} {name}", KeySupport.WARNED, why)

@@ -94,7 +94,10 @@ def _tells_nodes(options: Mapping[str, str]) -> bool:
 
 
 def _taken(options: Mapping[str, str], where: str) -> dict[str, Any]:
-    """Return the fields of `Submission` that sbatch options on resources set, {field: value}."""
+    """Return the fields of `Submission` that sbatch options on resources set.
+
+    The result is {field: value}.
+    """
     found = _NODES.fullmatch(options.get("nodes", ""))
     gres = read_gres(options["gres"], where) if options.get("gres", "none").lower() != "none" else {}
     for model, count in _typed(options.get("gpus-per-node", "")):
@@ -134,9 +137,9 @@ def _tasks_of_gpus(options: Mapping[str, str], gres: Mapping[str, int]) -> int |
 
 
 def _requested(request: Request | None, nodes: int) -> dict[str, Any]:
-    """Return the fields of `Submission` that a job's resource request sets, {field: value}.
+    """Return the fields of `Submission` that a job's resource request sets.
 
-    Without a request, the job takes ``nodes`` whole nodes.
+    The result is {field: value}. Without a request, the job takes ``nodes`` whole nodes.
     """
     if request is None:
         return {"nodes": nodes, "max_nodes": nodes}
@@ -174,7 +177,10 @@ def _typed(text: str) -> list[tuple[str, int]]:
 
 
 def _model(text: str) -> str:
-    """Return the model of all GPUs in a list such as ``a100:4``; "" if there are several, or none."""
+    """Return the model of all GPUs in a list such as ``a100:4``.
+
+    Return "" if there are several models, or none.
+    """
     models = {model for model, _ in _typed(text)}
     return models.pop() if len(models) == 1 else ""
 
@@ -184,7 +190,9 @@ def _time(options: Mapping[str, str], name: str) -> float | None:
 
 
 def switches_of(text: str) -> dict[str, Any]:
-    """Return the fields of `Submission` that the text of ``--switches`` sets, {field: value}.
+    """Return the fields of `Submission` that the text of ``--switches`` sets.
+
+    The result is {field: value}.
 
     Raises:
         ValueError: the number is malformed.

@@ -108,9 +108,10 @@ class Selector(Protocol):
         """
 
     def soonest(self, asked: NodesAsked, usable: int, running: Sequence[SlurmJob]) -> float:
-        """Return a time (s) before which a job certainly does not start on ``usable`` nodes.
+        """Return a time (s) before which a job certainly does not start.
 
-        If the job may start now, the time is -inf. For times before the returned one, `starts_later` returns True.
+        Only the ``usable`` nodes count. If the job may start now, the time is -inf. For times before the returned one,
+        `starts_later` returns True.
         """
 
     def ever(self, asked: NodesAsked) -> Alloc | None:

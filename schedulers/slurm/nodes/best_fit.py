@@ -1,4 +1,4 @@
-"""Choose whole nodes by best fit among runs of consecutive nodes, as select/linear does.
+"""Choose whole nodes by best fit among runs of consecutive nodes: select/linear.
 
 The rule was found by asking slurmctld 22.05 for nodes: `tests/schedulers/slurm/test_slurm_linear.py` repeats that.
 """
@@ -17,7 +17,9 @@ Cpus = NDArray[np.int64]
 
 
 class _Run(NamedTuple):
-    """A run of consecutive nodes that a job may use, without those that it requires by name.
+    """A run of consecutive nodes that a job may use.
+
+    Nodes that the job requires by name are left out.
 
     Attributes:
         at, cpus: the nodes, in the order in which the job takes them, and their CPUs.
@@ -90,7 +92,7 @@ def _without_smallest(asked: NodesAsked, at: Nodes, cpus: Cpus, required: int, w
 
 
 def _fill(asked: NodesAsked, at: Nodes, cpus: Cpus, required: int, want: int) -> int:
-    """Return the nodes that a job takes from runs of consecutive nodes, one run after the other."""
+    """Return the nodes that a job takes from runs of consecutive nodes, run by run."""
     runs = _runs(at, cpus, required)
     taken, left, most = required, want - required.bit_count(), asked.max_nodes - required.bit_count()
     need = asked.cpus - sum([one for node, one in zip(at.tolist(), cpus.tolist(), strict=True) if required >> node & 1])

@@ -130,7 +130,8 @@ class ConsTres:
     def may_fit(self, asked: NodesAsked, usable: int) -> bool:
         """Return whether a job might fit now on some of the nodes.
 
-        It might fit if as many nodes as the job may use have enough free CPUs and memory.
+        It might if enough nodes have free CPUs and memory, and if the CPUs are enough on at most as many nodes as the
+        job may use.
         """
         usable &= asked.nodes
         known = self._fits_of(asked, usable)
@@ -469,10 +470,10 @@ class _Fits(Struct):
 
 
 class _Ahead:
-    """A copy of the cluster from which running jobs are removed, to find a job's start.
+    """A copy of the cluster from which running jobs are removed to find a start.
 
     Args:
-        asked: the request of the job.
+        asked: the request of the job that starts.
         usable, at: the nodes that the job may use, as a bit mask and as an array.
         gone: running jobs that are removed before all others.
     """
@@ -491,7 +492,7 @@ class _Ahead:
         self._place = 0
 
     def fit(self, running: Sequence[SlurmJob], place: int) -> Alloc | None:
-        """Return the allocation that the job would get if the first ``place`` running jobs ended.
+        """Return the job's allocation if the first ``place`` running jobs had ended.
 
         Return None if it does not fit even then.
         """
@@ -503,7 +504,10 @@ class _Ahead:
 
 
 def largest(cpus: NDArray[np.int64], most: int) -> int:
-    """Return the sum of the ``most`` largest of the CPUs of nodes; ``most`` <= 0 stands for all."""
+    """Return the sum of the ``most`` largest numbers of CPUs in ``cpus``.
+
+    If ``most`` is 0 or less, return the sum of all.
+    """
     if most == 1 and len(cpus):
         return int(np.maximum.reduce(cpus))
     if 0 < most < len(cpus):
@@ -613,9 +617,9 @@ class _Filling:
                 self.take(at, cpus)
 
     def _take_first(self, nodes: Able) -> int:
-        """Take all usable CPUs of the first nodes, as far as more are needed; return the number of these nodes.
+        """Take all usable CPUs of the first nodes, as long as more are needed.
 
-        The caller ensures that none of the nodes is taken yet.
+        Return the number of these nodes. The caller ensures that none of the nodes is taken yet.
         """
         count = min(len(nodes.at), self.nodes - 1, self.most - 1)
         if self.whole or count <= 1:

@@ -41,7 +41,7 @@ class GpuWeights:
 
     @property
     def weights(self) -> NDArray[np.int64]:
-        """The weight of each node, adjusted by its GPU count; the lowest weight comes first."""
+        """The weight of each node, adjusted by its GPU count; the lowest comes first."""
         if not self.counted:
             return self._plain
         if self._weights is None:
@@ -61,7 +61,7 @@ class GpuWeights:
             self._weights = None
 
     def count(self, counts: Counts) -> None:
-        """Replace the GPU counts of the nodes in ``counts``; keep those of all other nodes."""
+        """Replace the GPU counts of the nodes in ``counts``; keep all others."""
         for gpus, nodes in counts:
             if self.counted.get(gpus, 0) & nodes != nodes:
                 self.forget(nodes)

@@ -161,10 +161,10 @@ class Linear:
         return self._whole(asked, nodes) if nodes else None
 
     def lightest(self, asked: NodesAsked, idle: int) -> int:
-        """Return the set of idle nodes that a job gets when it starts; 0 if it does not fit.
+        """Return the set of idle nodes that a job gets at its start; 0 if it does not fit.
 
-        Nodes are offered by ``NodeName`` line, lightest line first. The job is tested once the lines so far offer as
-        many nodes as it would like to have. If it does not fit, the next line is added.
+        Nodes are offered by ``NodeName`` line, the line with the lowest weight first. The job is tested once the lines
+        so far offer as many nodes as it wants. If it does not fit, the next line is added.
         """
         if len(self._offers) == 1 or self.tree is not None:
             return self.pick(asked, idle)

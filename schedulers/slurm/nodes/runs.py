@@ -78,7 +78,7 @@ class Runs:
 
 
 class WeightedRuns(Runs):
-    """Runs of consecutive nodes of equal weight, in which the best run is found faster.
+    """Runs of consecutive nodes of equal weight, for a faster search of the best run.
 
     No job requires any of the nodes by name.
     """
@@ -138,7 +138,7 @@ class EqualRuns(Runs):
 
 
 def best_run(runs: Sequence[NodeRun | None], nodes: int, cpus: int) -> int | None:
-    """Return the index in ``runs`` of the run of nodes to use next; None if none is left.
+    """Return the index in ``runs`` of the run to use next; None if none is left.
 
     Runs are compared one by one. A run is better than the best so far if only this run has required nodes, or if its
     weight is lower. If both are equal in this, the smallest run that suffices is better, or else the largest.
@@ -195,9 +195,9 @@ def pick_equal(open_nodes: int, count: int) -> int:
 
 
 def with_counts(wanted: Sequence[tuple[int, int]], total: int, open_nodes: int, pick: Callable[[int, int], int]) -> int:
-    """Return a bit mask of ``total`` nodes that satisfy a constraint such as ``[a*2&b*4]``.
+    """Return ``total`` nodes that satisfy a constraint such as ``[a*2&b*4]``.
 
-    Return 0 if too few nodes are open.
+    The result is a bit mask. It is 0 if too few nodes are open.
 
     Args:
         wanted: ((set of nodes, number needed), ...).

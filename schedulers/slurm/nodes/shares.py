@@ -31,7 +31,7 @@ class Free:
             self.shared = {part: list(held) for part, held in shared.items()}
 
     def take_away(self, jobs: Iterable[SlurmJob]) -> None:
-        """Add the amounts that these running jobs hold to the free amounts, as if they had ended."""
+        """Count running jobs as ended: add the amounts that they hold to the free ones."""
         for job in jobs:
             mine = holding(job)
             self.all[mine.nodes] += mine.amounts
@@ -45,7 +45,9 @@ class Free:
                     self.gres[at] = {name: count + gres.get(name, 0) for name, count in free.items()}
 
     def usable(self, asked: NodesAsked, nodes: NDArray[np.intp], *, memory_counts: bool, by_core: bool) -> Able:
-        """Return the nodes on which the job could use at least one CPU, with their usable CPUs.
+        """Return the nodes on which the job could use at least one CPU.
+
+        The result has the number of usable CPUs of each.
 
         Args:
             nodes: indices of the nodes to test, ascending.
@@ -89,7 +91,7 @@ class Free:
         return Able(nodes, cpus)
 
     def with_gres(self, asked: NodesAsked, nodes: NDArray[np.intp], *, memory_counts: bool) -> NDArray[np.intp]:
-        """Return the nodes with enough free gres, and enough free memory for a task of the job."""
+        """Return the nodes with enough free gres, and memory for a task of the job."""
         if memory_counts and asked.mem_kind:
             memory, need = self.memory[nodes], asked.mem
             if asked.mem_kind == "cpu":
@@ -154,7 +156,7 @@ def holding(job: SlurmJob) -> Holding:
 def fits_gres(wanted: Mapping[str, int], free: Mapping[str, int]) -> bool:
     """Return whether the gres free on a node cover ``wanted``.
 
-    ``gpu`` counts GPUs of any type.
+    In ``wanted``, the name ``gpu`` means GPUs of any type.
     """
     for name, count in wanted.items():
         if count > (

@@ -1,4 +1,4 @@
-"""The running jobs by the end of their limits, and what is free after each of them."""
+"""The running jobs by the end of their limits, and what is free after each end."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence

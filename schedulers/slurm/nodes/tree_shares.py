@@ -1,4 +1,4 @@
-"""Choose shared nodes below few switches, as select/cons_tres does with topology/tree."""
+"""Choose shared nodes below few switches: select/cons_tres with topology/tree."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,7 +114,10 @@ class _Choice:
         return self.left <= 0 and self.need <= 0
 
     def take(self, at: int) -> None:
-        """Take as many CPUs of a node as are needed; leave one needed CPU for each later node."""
+        """Take as many CPUs of a node as are needed.
+
+        One of the needed CPUs is left for each later node.
+        """
         cpus = self.cpus[at]
         use = cpus if self.asked.whole else min(cpus, max(self.need - max(self.least - 1, 0), 1))
         self.got[at] = use
@@ -124,7 +127,10 @@ class _Choice:
         self.most -= 1
 
     def top(self) -> int | None:
-        """Return the position of the switch below which all nodes are chosen; None if no switch has enough nodes."""
+        """Return the position of the switch below which all nodes are chosen.
+
+        Return None if no switch has enough nodes.
+        """
         best: int | None = None
         lowest = 0
         switches = self.tree.switches
@@ -143,7 +149,10 @@ class _Choice:
         return best
 
     def groups(self, below: int) -> list[int] | None:
-        """Return the lightest groups of nodes of equal weight that together suffice; None if all do not suffice."""
+        """Return the groups of nodes of equal weight, lowest weights first, that suffice.
+
+        Return None if all groups together do not suffice.
+        """
         found: list[int] = []
         count = cpus = 0
         for _, mask in self.masks:
@@ -158,7 +167,10 @@ class _Choice:
         return None
 
     def add(self, among: int) -> None:
-        """Take nodes of the last group, first below leaf switches that are in use, until the job has enough."""
+        """Take nodes of the last group until the job has enough.
+
+        Nodes below leaf switches that are already in use come first.
+        """
         mine = mask_of(self.got)
         switches, leaves = self.tree.switches, self.tree.leaf_places
         counts = [(one.nodes & (among | mine)).bit_count() for one in switches]
@@ -180,7 +192,10 @@ class _Choice:
             used.append(best)
 
     def _fill(self, nodes: int, *, limited: bool) -> None:
-        """Take nodes of a set in turn until the request is met, or, if ``limited``, no more nodes may be taken."""
+        """Take nodes of a set one after the other until the request is met.
+
+        If ``limited``, also stop when no more nodes may be taken.
+        """
         while nodes and not self.met and (self.most or not limited):
             low = nodes & -nodes
             nodes ^= low

@@ -126,7 +126,8 @@ class Controller:
         Args:
             ids: the caller's name of the job, or of each task.
             tasks: array indices of the tasks; empty: no array.
-            accepted: the job is already in a queue; only a malformed request or an unknown partition is refused.
+            accepted: whether the job is already in a queue; then only a malformed request or an unknown partition is
+                refused.
 
         Returns:
             The record, and why the submission is refused permanently ("" if it is queued).
@@ -213,9 +214,9 @@ class Controller:
         return ""
 
     def _never(self, job: SlurmJob) -> str:
-        """Return why a job can never run in any of its partitions, even on the empty cluster.
+        """Return why a job can never run, even on the empty cluster; "" if it can.
 
-        Return "" if it can.
+        All its partitions are tested.
         """
         machine = self.machine
         why = ""
@@ -246,7 +247,7 @@ class Controller:
         return why
 
     def beyond(self, job: SlurmJob, part: SlurmPartition) -> str:
-        """Return which limit of a partition a job exceeds, as a reason to wait; "" if none.
+        """Return which limit of a partition a job exceeds, as a reason; "" if none.
 
         Flags of the job's QOS exempt it from some of these limits.
         """
@@ -381,7 +382,10 @@ class Controller:
         self.changed += 1
 
     def _forget(self, job: SlurmJob) -> None:
-        """Remove a job that will not run again from the submitted jobs of its user and account."""
+        """No longer count a job that will not run again as submitted.
+
+        This is for the counts of its user and its account.
+        """
         self.limits.count_submitted(job, -1)
         same = self.names.get((job.user, job.sub.name))
         if same is not None:
@@ -416,7 +420,7 @@ class Controller:
         self.changed += 1
 
     def records(self, number: int, task: int | None) -> list[SlurmJob] | None:
-        """Return the records of a job id, or of one task of an array; None if it is unknown."""
+        """Return the records of a job id, or of one task of an array; None if unknown."""
         found = self.by_number.get(number)
         if found is None or task is None:
             return found
@@ -499,7 +503,10 @@ class Controller:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a result of the method `state` in a new controller with the same configuration."""
+        """Restore a result of the method `state`.
+
+        This must be a new controller with the same configuration.
+        """
         for known in state["jobs"]:
             job = SlurmJob.restored(known, self._parse)
             self.by_number.setdefault(job.number, []).append(job)

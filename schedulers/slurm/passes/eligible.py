@@ -29,7 +29,7 @@ class KnowsJobs(Protocol):
     dropped: list[SlurmJob]
 
     def records(self, number: int, task: int | None) -> Sequence[SlurmJob] | None:
-        """Return the records of a job id, or of one task of an array; None if it is unknown."""
+        """Return the records of a job id, or of one task of an array; None if unknown."""
 
     def twins(self, job: SlurmJob) -> Sequence[SlurmJob]:
         """Return the jobs of the same user and name that have not ended."""
@@ -74,7 +74,10 @@ def is_eligible(controller: KnowsJobs, job: SlurmJob, now: int) -> bool:
 
 
 def _has_twin(controller: KnowsJobs, job: SlurmJob) -> bool:
-    """Return whether another job of the same name and user runs, or waits with a lower id."""
+    """Return whether another job of the same name and user runs or waits before it.
+
+    It waits before it if its id is lower.
+    """
     for some in controller.twins(job):
         if some is job or some.order_number == job.order_number:
             continue

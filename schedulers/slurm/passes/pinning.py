@@ -38,5 +38,5 @@ def even_on(job: SlurmJob, nodes: Sequence[int], cpus: int) -> Alloc:
 
 
 def memory_on(job: SlurmJob, cpus: int) -> int:
-    """Return the memory (MiB) that a job takes of a node on which it has this number of CPUs."""
+    """Return the memory (MiB) that a job takes of a node where it has ``cpus`` CPUs."""
     return job.mem * cpus if job.mem_kind == "cpu" else job.mem if job.mem_kind == "node" else 0

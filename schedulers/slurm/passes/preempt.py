@@ -79,7 +79,9 @@ class SlurmPreemption:
         return self.machine.partitions[job.part].settings.grace_time
 
     def may_preempt(self, job: SlurmJob, part: int, running: Sequence[SlurmJob]) -> bool:
-        """Return whether a job in a partition might preempt others, now or after other starts.
+        """Return whether a job in a partition might preempt others, now or later.
+
+        Later means after other jobs have started.
 
         Args:
             running: the running jobs; the caller never changes the list.
@@ -91,7 +93,7 @@ class SlurmPreemption:
         return self._reaches[part] or bool(self._lower(job, part, running))
 
     def _is_above(self, part: int, other_part: int) -> bool:
-        """Return whether the tiers of two partitions let a job of the first preempt jobs of the second."""
+        """Return whether jobs of a partition may preempt jobs of another, by their tiers."""
         parts = self.machine.partitions
         return (
             parts[part].settings.priority_tier > parts[other_part].settings.priority_tier
@@ -99,9 +101,10 @@ class SlurmPreemption:
         )
 
     def _lower(self, job: SlurmJob, part: int, running: Sequence[SlurmJob]) -> list[SlurmJob]:
-        """Return the running jobs on a partition's nodes that a job may preempt by its QOS or partition.
+        """Return the running jobs that a job may preempt by its QOS or partition.
 
-        Whether a job is preempted already, and how long it has run, does not count here.
+        Only jobs on nodes of the partition ``part`` are returned. Whether a job is preempted already, and how long it
+        has run, does not count here.
         """
         if self._running is not running:
             self._running, self._found = running, {}

@@ -34,7 +34,7 @@ class Requests:
         self._cpu_masks: dict[int, int] = {}
 
     def _with_memory(self, amount: int) -> int:
-        """Return the bit mask of the nodes that have at least ``amount`` MiB of memory in total."""
+        """Return the bit mask of the nodes with at least ``amount`` MiB of total memory."""
         found = self._memory_masks.get(amount)
         if found is None:
             memory = self.machine.memory
@@ -121,9 +121,9 @@ class Requests:
             job.mem = -(-job.mem // times)
 
     def over_memory(self, job: SlurmJob, part: SlurmPartition) -> bool:
-        """Return whether a job asks for more memory per node than ``MaxMemPerNode`` allows.
+        """Return whether a job asks for more memory per node than allowed.
 
-        The partition's setting overrides the cluster's.
+        The limit is ``MaxMemPerNode``; the partition's setting overrides the cluster's.
         """
         settings, select = part.settings, self.config.select
         if settings.max_mem_per_node is None and (settings.max_mem_per_cpu or select.max_mem_per_node is None):

@@ -41,7 +41,7 @@ class FairTree:
         self._norm = self._norm_shares()
 
     def _norm_shares(self) -> NDArray[np.float64]:
-        """Return each association's shares, divided by those of all children of its parent.
+        """Return each association's fraction of the shares of its parent's children.
 
         An association that uses its parent's share gets the parent's value.
         """
@@ -71,7 +71,10 @@ class FairTree:
             self._rank()
 
     def _levels(self, depth: NDArray[np.intp]) -> None:
-        """Set the level factors of the associations at one depth; those above are already set."""
+        """Set the level factors of the associations at one depth.
+
+        Those of the associations above must be set already.
+        """
         accounts = self._accounts
         above = self._parent[depth]
         whole = accounts.usage[above]

@@ -89,7 +89,7 @@ class _Conversation(Generic[_C]):
         connection.serve(route, LONGEST_NOTICE)
 
     def hold(self, first: ZmtpMessage) -> None:
-        """Answer every message of the server, from ``first`` on, until the simulation ends."""
+        """Answer every message of the server, from ``first`` to the end of the simulation."""
         frame = self._frame_of(first)
         session, runtime = self._session, self._runtime
         with Interrupts() as interrupts:
