@@ -307,11 +307,11 @@ class StudyResults:
         Notebooks show the returned picture, and `Picture.save` writes it.
 
         Args:
-            kind: ``curves``, ``normalised``, ``bars``, ``boxes``, ``ecdf`` or ``sizes``; default: curves over a numeric
-                axis, else bars.
+            kind: ``curves``, ``normalised``, ``bars``, ``boxes``, ``ecdf`` or ``sizes``. The default is curves if an
+                axis is numeric, otherwise bars.
             metrics: columns of `trials`; only bars and boxes have several.
-            x, by, panels: the study's axes that run along the picture, give one colour per value, and give one panel
-                per value.
+            x: the study's axis that runs along the picture.
+            by, panels: the axis with one colour per value, and the axis with one panel per value.
             targets: values of the metric to mark in curves.
             axis, values: for ``sizes``: an axis, and its two values to compare.
             level: confidence level.

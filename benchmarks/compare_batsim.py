@@ -1,12 +1,12 @@
 """Compare Batsim with batsched, and Pipistrelle, on the same workload under the same rule.
 
-Simulates a workload with both in turn, pair by pair, each as two processes: Batsim with batsched's easy_bf_fast, and
-`pipistrelle run` with the scheduler of that name. Prints the wall time and the processor time of each run, and the
-median, least and greatest ratio of the pairs:
+One simulator is Batsim with batsched's easy_bf_fast. The other is `pipistrelle run` with its scheduler of that name.
+Each runs as two processes. They simulate the workload alternately; two successive runs are a pair. Prints the wall time
+and the processor time of each run, and the median, least and greatest ratio of the pairs:
 
     time of Batsim and batsched / time of Pipistrelle
 
-The processor time of a run is that of both processes. The load of the machine is printed, too. At the end the starts
+The processor time of a run is the sum of both processes. The load of the machine is printed, too. At the end the starts
 of the jobs are compared.
 
     python benchmarks/compare_batsim.py BATSIM BATSCHED [--jobs 100000] [--units 1490] [--load 0.85] [--pairs 5]

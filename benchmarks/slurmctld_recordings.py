@@ -6,8 +6,8 @@ FOLDER is a recording (docs/reference/slurm-recordings.md). The run repeats what
 surroundings: how long each job ran, how late its nodes reported its end, when the host held up slurmctld's main loop,
 and the commands that made reservations. This needs slurmctld 22.05 and a C compiler.
 
-Prints for each recording how many starts are in the recorded second on the recorded nodes, how many of the last starts
-of jobs are by the recorded loop (main or backfill), and the first ten starts that differ.
+Prints for each recording: how many starts are in the recorded second on the recorded nodes; how many jobs were started
+(the last time) by the same loop as recorded, main or backfill; and the first ten starts that differ.
 """
 
 import argparse

@@ -55,8 +55,8 @@ def main(args: Sequence[str] | None = None, program: click.Command = cli) -> NoR
     """Run a command line and exit; docs/reference/cli.md lists the exit codes.
 
     Args:
-        args: the arguments without the program's name; by default those of this process.
-        program: the command of the program that was started.
+        args: the arguments without the program's name; None: the arguments of this process.
+        program: the command to run: ``pipistrelle`` or ``pipistrelle-batsim``.
     """
     atexit.register(_ignore_interrupts)  # a late interrupt must not change the exit code
     try:

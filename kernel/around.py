@@ -1,10 +1,11 @@
 """Start jobs around announced maintenance.
 
-The latest end of a job is the end of its walltime. A job whose latest end is after the start of some maintenance gets
-none of the nodes of this maintenance: they are closed to it. The schedulers' class `OpenUnits` has the same rule. Here
-it is computed with bit sets of units. Which units are closed to a job depends only on its latest end. So the kernel
-divides latest ends into levels. Level 0 is for jobs that end before all maintenance. Each start of maintenance that
-closes more units starts the next level.
+A job that would still run when a maintenance begins must not use nodes of that maintenance: these nodes are closed to
+it. The rule is that of the schedulers' `OpenUnits`, computed with bit sets of units.
+
+Which units are closed to a job depends only on its latest end. The kernel therefore divides the possible latest ends
+into ranges, called levels, within which the same units are closed. Level 0 is for jobs that end before all maintenance.
+Each start of maintenance that closes more units starts the next level.
 """
 
 from pipistrelle.kernel.attempts import begin_work
@@ -27,10 +28,10 @@ from pipistrelle.kernel.waiting import BLOCK, cut, drop_first, first_of, join, k
 
 @within
 def _find_levels(plans: Plans, words: int) -> None:
-    """Compute the units that maintenance closes to the jobs of each level.
+    """Compute the levels (see the module) and the units that maintenance closes to the jobs of each.
 
-    A level is a range of latest ends of jobs. Maintenance closes the same units to all jobs of a level. ``words`` is
-    the length of a bit set.
+    Args:
+        words: the length of a bit set of all units, in words.
     """
     level = 0
     plans.level_closed[:words] = 0
@@ -49,10 +50,7 @@ def _find_levels(plans: Plans, words: int) -> None:
 
 @within
 def _level_of(plans: Plans, end: float) -> int:
-    """Return the level of a job that ends at ``end`` (s) at the latest.
-
-    A level is a range of latest ends of jobs. Maintenance closes the same units to all jobs of a level.
-    """
+    """Return the level (see the module) of a job that ends at ``end`` (s) at the latest."""
     level = 0
     while level < plans.counts.levels and plans.levels[level + 1].begin < end:
         level += 1
@@ -110,15 +108,14 @@ def _take_first(units: Ints, count: int, taken: Ints) -> None:
 
 @within
 def _take_beside(plans: Plans, size: int, beside: int, first: int, reserved: int) -> int:
-    """Take units for a backfilled job that may delay the first queued job.
+    """Choose the units of a backfilled job that ends after the reserved start of the first queued job.
 
-    The backfilled job ends after the reserved start of the first queued job. Return how many of the taken units are
-    reserved for the first job. The taken units go into ``plans.taken``.
+    The chosen units go into ``plans.taken``. Return how many of them are reserved for the first job.
 
     Args:
-        size: number of units to take; that many must be open.
+        size: number of units to choose; at least as many are open.
         beside: number of open units that are not reserved.
-        first: number of reserved units that must not be taken.
+        first: number of reserved units that the first job needs.
         reserved: number of reserved units.
     """
     _take_first(plans.open, size, plans.taken)
@@ -151,8 +148,8 @@ def _take_beside(plans: Plans, size: int, beside: int, first: int, reserved: int
 def _sort_ends(plans: Plans, closed: Closed, slots: KernelSlots, running: int, words: int, now: float) -> None:
     """Sort the running jobs by their latest end.
 
-    The ends are put into ``plans.end_time``, the jobs' slots into ``plans.end_slot``. A job's latest end is the end of
-    its walltime, or the start of maintenance on its nodes if that is earlier.
+    A job's latest end is the end of its walltime, or the start of maintenance on its nodes if that is earlier. The
+    latest ends go into ``plans.end_time``, and the jobs' slots (see `KernelSlots`) into ``plans.end_slot``.
     """
     for at in range(running):
         slot = slots.planned_slot[at]
@@ -172,11 +169,13 @@ def _sort_ends(plans: Plans, closed: Closed, slots: KernelSlots, running: int, w
 
 @within
 def _reserve(run: State, size: int, walltime: float, now: float) -> tuple[float, int]:
-    """Return the earliest time (s) at which enough units are open to a job.
+    """Return the earliest time at which a job can start around maintenance, and the units open to it then.
 
-    Their number at that time is returned, too. Units are open if they are free and not closed by maintenance. The time
-    is inf if it is unknown. The open units go into ``plans.reserved``. The result equals that of
-    `pipistrelle.schedulers.plan.around_windows.reserve`.
+    The result equals that of `pipistrelle.schedulers.plan.around_windows.reserve`.
+
+    Returns:
+        The time (s; inf if unknown), and the number of units that are free and not closed by maintenance at that time.
+        These units go into ``plans.reserved``.
     """
     nodes, slots, plans = run.nodes, run.slots, run.plans
     words, running, units = nodes.free.size, run.clock.running, plans.open
@@ -214,9 +213,9 @@ def _start_on_taken(run: State, job: int, now: float) -> None:
 
 @within
 def _open_to(nodes: Nodes, plans: Plans, level: int) -> None:
-    """Find the free units that maintenance leaves to jobs of a level.
+    """Put the free units that are not closed to jobs of a level (see the module) into ``plans.open``.
 
-    They are put into ``plans.open``. A level is a range of latest ends of jobs. Also clear ``plans.taken``.
+    Also clear ``plans.taken``.
     """
     base = level * nodes.free.size
     for word in range(nodes.free.size):
@@ -304,10 +303,14 @@ def _pass_over(run: State, now: float) -> int:
 
 @within
 def start_around(run: State, fresh: int, now: float) -> int:
-    """Add new jobs to the queue, and start all jobs that may start now.
+    """Add new jobs to the queue, and start all jobs that may start now around announced maintenance.
 
-    Announced maintenance is respected. Return the number of started jobs. The new jobs are the first ``fresh`` ones in
-    ``run.lists.fresh``.
+    Args:
+        fresh: the number of new jobs; they are the first in ``run.lists.fresh``.
+        now: the time (s).
+
+    Returns:
+        The number of started jobs.
     """
     for at in range(fresh):
         job = run.lists.fresh[at]

@@ -56,10 +56,12 @@ def extended(run: State, walltime: float, job: int, saved: float) -> float:
 
 @within
 def count_nodes(nodes: Nodes, held: Ints, base: int, low: int, high: int) -> int:
-    """Count the nodes with at least one unit in a bit set.
+    """Return the number of nodes that have at least one of a job's units.
 
-    The bits stand for units in the order of allocation, in which the units of a node are adjacent. The bit set begins
-    at word ``base`` of ``held``. Only its words ``low`` to ``high`` - 1 count.
+    Args:
+        held: words of bit sets of positions (see `Nodes`), one set after the other.
+        base: index in ``held`` at which the job's set begins.
+        low, high: the first word of this set with a unit of the job, and the word after the last one.
     """
     found, last = 0, -1
     for word in range(low, high):
@@ -77,8 +79,10 @@ def count_nodes(nodes: Nodes, held: Ints, base: int, low: int, high: int) -> int
 def set_off(run: State, slot: int, now: float) -> float:
     """Begin the work of a running job.
 
-    ``slot`` is the index of the job in the arrays of running jobs. Return the time (s) at which the attempt ends unless
-    it is interrupted.
+    Return the time (s) at which the attempt ends unless it is interrupted.
+
+    Args:
+        slot: the job's index in `KernelSlots`, which already has its units.
     """
     rules, nodes, row = run.rules, run.nodes, run.slots.rows[slot]
     job = run.slots.job[slot]
@@ -101,10 +105,12 @@ def set_off(run: State, slot: int, now: float) -> float:
 
 @woven_in
 def begin_work(run: State, slot: int, job: int, now: float) -> None:
-    """Store a job that starts now as a running job, and begin its work.
+    """Store a job that starts now among the running jobs, and begin its work.
 
-    ``job`` is the job's row in the workload, and ``slot`` a free index in the arrays of running jobs. The caller has
-    already stored the job's units at this index.
+    Args:
+        slot: the index in `KernelSlots` to use; the caller has stored the job's units there.
+        job: the job's row in the workload.
+        now: the time (s).
     """
     rules, slots, clock = run.rules, run.slots, run.clock
     row = slots.rows[slot]
@@ -131,9 +137,9 @@ def begin_work(run: State, slot: int, job: int, now: float) -> None:
 
 @within
 def _come_back(run: State, job: int, held: int, saved: float, now: float) -> None:
-    """Prepare the next attempt of a job that was interrupted now.
+    """Prepare the next attempt of a job that was interrupted now: its number, walltime and saved work.
 
-    This sets its number, walltime and saved work. A job that may never finish is noted for a check.
+    If the job may never finish, add it to the list of jobs to check.
 
     Args:
         held: number of nodes of the interrupted attempt.
@@ -155,10 +161,13 @@ def _come_back(run: State, job: int, held: int, saved: float, now: float) -> Non
 
 @woven_in
 def close(run: State, slot: int, now: float) -> None:
-    """Log the attempt of a running job, which ends or is interrupted now.
+    """Log the attempt of a running job that ends or is interrupted now.
 
-    ``slot`` is the index of the job in the arrays of running jobs. Also update the job's totals, such as its waiting
-    time.
+    Also update the job's totals, such as its waiting time.
+
+    Args:
+        slot: the job's index in `KernelSlots`.
+        now: the time (s).
     """
     rules, lives, one = run.rules, run.lives, run.slots.rows[slot]
     job, start, ends = run.slots.job[slot], one.start, one.ends

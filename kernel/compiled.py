@@ -35,9 +35,9 @@ def compiled(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, 
 
 
 def inlined(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Return the function compiled and inlined into its callers.
+    """Return the function compiled, with its code inlined into its callers.
 
-    A call would be slow, because the functions have up to a hundred arrays as arguments.
+    Without inlining, each call would pass about a hundred arrays, which is slow.
     """
     return _compiled(function, forceinline=True)
 

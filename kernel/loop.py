@@ -31,10 +31,11 @@ NEEDS_PLANS: Final = 8
 
 @woven_in
 def _choose(run: State, fresh: int, now: float, step: int) -> int:
-    """Remove the jobs that start now from the queue, in queue order.
+    """Remove the jobs that start now from the queue, and return their number.
 
-    Return the number of these jobs. In step 0, the first ``fresh`` jobs in ``run.lists.fresh`` join the queue, and jobs
-    at the front of the queue start while they fit. In step 1, backfilling starts more jobs.
+    Args:
+        fresh: number of jobs in ``run.lists.fresh`` that first join the queue, in step 0.
+        step: 0 for the jobs at the front of the queue, as long as they fit; 1 for backfilling.
     """
     jobs, queue, clock = run.jobs, run.queue, run.clock
     chosen = run.lists.chosen
@@ -112,7 +113,7 @@ def _start(run: State, job: int, now: float) -> None:
 def advance(run: State) -> int:  # noqa: PLR0915 - calls with this many arguments are slow
     """Simulate until the run ends, or until the caller must act.
 
-    Return the reason, such as `DONE`.
+    Return a constant of this module that says why: `DONE`, or what the caller must do.
     """
     rules, jobs, nodes = run.rules, run.jobs, run.nodes
     outages, plans, lives = run.outages, run.plans, run.lives

@@ -27,9 +27,10 @@ def _holder(slots: KernelSlots, running: int, words: int, position: int) -> int:
 
 @within
 def _find_struck(nodes: Nodes, slots: KernelSlots, clock: KernelClock, struck: Ints, node: int) -> None:
-    """Find the running jobs on a node, which must be interrupted.
+    """Add the running jobs on a node to the list of jobs to interrupt, in the order of their starts.
 
-    Their indices among the running jobs are added to the list ``struck``. They are added in the order of job starts.
+    Args:
+        struck: the list of their slots (see `KernelSlots`).
     """
     row = nodes.rows[node]
     for position in range(row.first, row.first + row.units):
@@ -47,10 +48,13 @@ def _find_struck(nodes: Nodes, slots: KernelSlots, clock: KernelClock, struck: I
 
 @woven_in
 def release(run: State, slot: int, now: float) -> None:
-    """Free the units of a job that has ended.
+    """Free the units of a job that has ended, and its slot.
 
-    ``slot`` is the index of the job in the arrays of running jobs. The caller has already removed the job from the heap
-    of end times.
+    The caller has already removed the job from the heap of end times.
+
+    Args:
+        slot: the job's index in `KernelSlots`.
+        now: the time (s).
     """
     nodes, slots, clock = run.nodes, run.slots, run.clock
     row = slots.rows[slot]
@@ -69,9 +73,11 @@ def release(run: State, slot: int, now: float) -> None:
 
 @within
 def keep_words(nodes: Nodes, slots: KernelSlots, log: Log, slot: int, row: int) -> None:
-    """Copy the bit set of a running job's units to a row of the log.
+    """Copy the units of a running job to the log, as a bit set.
 
-    ``slot`` is the index of the job in the arrays of running jobs, and ``row`` the row of the log.
+    Args:
+        slot: the job's index in `KernelSlots`.
+        row: the row of the log.
     """
     base = slot * nodes.free.size
     for word in range(slots.rows[slot].low, slots.rows[slot].high):
@@ -80,10 +86,12 @@ def keep_words(nodes: Nodes, slots: KernelSlots, log: Log, slot: int, row: int) 
 
 @woven_in
 def end(run: State, slot: int, place: int, now: float) -> None:
-    """End the attempt of a running job.
+    """End the attempt of a running job: log it and free the units.
 
-    ``slot`` is the index of the job in the arrays of running jobs. Its end time is at index ``place`` of the heap of
-    end times.
+    Args:
+        slot: the job's index in `KernelSlots`.
+        place: index of its end time in the heap of end times.
+        now: the time (s).
     """
     heap_drop(run.slots.end_time, run.slots.end_slot, run.clock.running, place)
     if run.rules.keeping:
@@ -181,14 +189,15 @@ def _passes_in_vain(clock: KernelClock, arriving: bool) -> bool:
 
 @within
 def fail(run: State, arriving: bool, now: float) -> tuple[int, bool, bool]:
-    """Take down all nodes that fail now.
+    """Take down all nodes that fail now, and interrupt their jobs.
 
     Args:
         arriving: whether the workload has more jobs to submit.
+        now: the time (s).
 
     Returns:
-        The number of requeued jobs, which are first in the list ``fresh``; whether a working node failed; whether too
-        many outages passed without progress.
+        Three values: the number of requeued jobs, which are the first in ``run.lists.fresh``; whether a node failed
+        that was not failed before; and whether too many outages passed without progress.
     """
     outages, slots, clock = run.outages, run.slots, run.clock
     if _passes_in_vain(clock, arriving):
@@ -294,12 +303,15 @@ def _next_step(plans: Plans) -> tuple[int, int]:
 
 @within
 def maintain(run: State, fresh: int, arriving: bool, now: float) -> tuple[int, bool]:
-    """Carry out the maintenance steps that are due now.
+    """Carry out the announcements, starts and ends of maintenance that are due now.
 
-    The steps are announcements, starts and ends.
+    Args:
+        fresh: number of jobs requeued earlier at this time; they are the first in ``run.lists.fresh``.
+        arriving: whether the workload has more jobs to submit.
+        now: the time (s).
 
     Returns:
-        The number of requeued jobs, including ``fresh`` earlier ones; whether too many outages passed without progress.
+        The number of all jobs requeued at this time, and whether too many outages passed without progress.
     """
     plans, nodes, clock = run.plans, run.nodes, run.clock
     while next_planned(plans) == now:

@@ -62,13 +62,17 @@ counts_bits_by(bits_in)
 
 @inlined
 def take_lowest(free: Ints, held: Ints, base: int, count: int) -> tuple[int, int]:
-    """Move the lowest ``count`` set bits of ``free`` to a bit set in ``held``.
+    """Move the lowest ``count`` bits of the bit set ``free`` to another bit set.
 
-    The bit set begins at word ``base`` of ``held``. ``free`` must have enough set bits. Only the words of the bit set
-    in the returned range are written; the others have no meaning.
+    Args:
+        free: the bit set, with at least ``count`` bits.
+        held: words of several bit sets, one set after the other.
+        base: index in ``held`` at which the other bit set begins.
+        count: number of bits to move.
 
     Returns:
-        The first word with a moved bit, and the word after the last one.
+        The first word of the other set that has a moved bit, and the word after the last one. Words outside this range
+        are not written, so they have no meaning.
     """
     at = 0
     while free[at] == 0:
@@ -95,10 +99,13 @@ def take_lowest(free: Ints, held: Ints, base: int, count: int) -> tuple[int, int
 
 @inlined
 def add_where(sums: Floats, held: Ints, base: int, first: int, last: int, number: float) -> None:
-    """Add ``number`` to each element of ``sums`` whose bit is set in a bit set.
+    """Add ``number`` to the elements of an array that are in a bit set.
 
-    The bit set begins at word ``base`` of ``held``. Only its words ``first`` to ``last`` - 1 count. Bit b of word w
-    stands for element 62 w + b of ``sums``.
+    Args:
+        sums: the array; bit b of the set's word w stands for element 62 w + b.
+        held: words of several bit sets, one set after the other.
+        base: index in ``held`` at which the set begins.
+        first, last: the first word of the set to read, and the word after the last one.
     """
     for at in range(first, last):
         word = held[base + at]
@@ -115,9 +122,12 @@ def add_where(sums: Floats, held: Ints, base: int, first: int, last: int, number
 
 @inlined
 def heap_push(times: Floats, slots: Ints, count: int, time: float, slot: int) -> None:
-    """Add the pair (time, slot) to a heap of ``count`` pairs.
+    """Add a pair (time, number) to a binary heap, whose first pair has the earliest time.
 
-    The pair with the earliest time comes first. A slot is the index of a running job.
+    Args:
+        times, slots: the two columns of the heap.
+        count: number of pairs in the heap before.
+        time, slot: the pair.
     """
     at = count
     while at > 0:
@@ -173,9 +183,14 @@ def rank_of(times: Floats, count: int, time: float) -> int:
 
 @inlined
 def insert_sorted(times: Floats, units: Ints, slots: Ints, count: int, time: float, size: int, slot: int) -> None:
-    """Insert a running job into a list of ``count`` running jobs sorted by end time.
+    """Insert a running job into a list that is sorted by time.
 
-    The job has ``size`` units and ends at ``time`` (s). ``slot`` is its index in the arrays of running jobs.
+    Args:
+        times, units, slots: the columns of the list.
+        count: number of jobs in the list before.
+        time: when the job ends (s).
+        size: its number of units.
+        slot: its index in `KernelSlots`.
     """
     place = rank_of(times, count, time)
     for at in range(count, place, -1):
@@ -189,9 +204,13 @@ def insert_sorted(times: Floats, units: Ints, slots: Ints, count: int, time: flo
 
 @inlined
 def drop_sorted(times: Floats, units: Ints, slots: Ints, count: int, time: float, slot: int) -> None:
-    """Remove a running job from a list of ``count`` running jobs sorted by end time.
+    """Remove a running job from a list that is sorted by time.
 
-    The job ends at ``time`` (s). ``slot`` is its index in the arrays of running jobs.
+    Args:
+        times, units, slots: the columns of the list.
+        count: number of jobs in the list before.
+        time: when the job ends (s).
+        slot: its index in `KernelSlots`.
     """
     place = rank_of(times, count, time) - 1
     while slots[place] != slot:

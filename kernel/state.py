@@ -76,9 +76,9 @@ class Jobs(NamedTuple):
 
 
 class Outs(NamedTuple):
-    """The next outages, sorted by start; times in seconds.
+    """A batch of upcoming outages, sorted by start; times in seconds.
 
-    The outages read so far include all outages that begin before ``known``.
+    This batch and the earlier ones have all outages that begin before ``known``. Later outages may still be added.
     """
 
     node: Ints
@@ -149,11 +149,12 @@ class PlannedRow:
 
 
 class LevelRow:
-    """The record of a level: a range of latest ends of jobs.
+    """The record of a level: a range of latest ends of jobs, to which maintenance closes the same units.
 
-    Maintenance closes the same units to all jobs of a level. Jobs of the next lower level end at ``begin`` (s) at the
-    latest. ``open`` counts the free units that are not closed at the level. ``beside`` counts those of them that are
-    not reserved. -1 means not counted yet.
+    Attributes:
+        begin: jobs of the next lower level end at this time (s) at the latest.
+        open: number of free units that are not closed at this level; -1: not counted yet.
+        beside: how many of these are not reserved for the first queued job; -1: not counted yet.
     """
 
     begin: float
@@ -233,9 +234,10 @@ class SlotRow:
 
 
 class KernelSlots(NamedTuple):
-    """The running jobs and the upcoming repairs.
+    """The running jobs, and the upcoming repairs.
 
-    Each running job has an index, called slot. A position is the number of a unit in the order of allocation.
+    Each running job has a slot: its index in the first arrays, which another job may use after it. A position is the
+    number of a unit in the order of allocation.
 
     Attributes:
         job, until: row of the workload in each slot, and when its walltime ends (s).

@@ -289,7 +289,7 @@ def tidy(queue: Queue) -> None:
 
 @woven_in
 def keep(queue: Queue, at: int, kept: int) -> int:
-    """Move a job that stays in the queue from index ``at`` down to index ``kept``.
+    """Keep a job in the queue: move it from index ``at`` down to index ``kept``, over jobs that have left.
 
     Return ``kept + 1``, the index for the next job that stays.
     """

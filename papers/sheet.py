@@ -13,8 +13,7 @@ from pipistrelle.papers.printed import Entry, Paper
 class Sheet:
     """Collects the numbers, charts and notes of one table, figure or claim of a paper.
 
-    The texts of numbers, charts and notes come from the paper's data by name: first from those of the entry, then
-    from those that several entries share.
+    Their texts are looked up by name in the paper's data: first in the entry, then in what several entries share.
     """
 
     def __init__(self, paper: Paper, entry: Entry) -> None:

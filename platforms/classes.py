@@ -12,13 +12,13 @@ _LONGEST_OVERHEAD = 1e9
 
 
 class JobClass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Limits, pools and times of the jobs of one queue.
+    """Limits, pools and times of the jobs of one queue; a limit of None means no limit.
 
     Args:
         name: the queue's name, unique in a platform; jobs of other queues have no limits.
         pools: names of the pools that its jobs may use; empty: all.
         priority: jobs of higher priority come first, if the queue order uses priorities.
-        max_nodes: the most nodes that its running jobs may have together; None means no limit, here and below.
+        max_nodes: the most nodes that its running jobs may have together.
         max_nodes_per_user, max_nodes_per_job: the most nodes of one user's running jobs together, or of one job.
         max_walltime: the longest walltime that a job may request (s).
         prologue, epilogue: how long units are occupied before their job begins and after it has ended (s), in addition

@@ -220,7 +220,7 @@ class Reply(Struct, frozen=True, omit_defaults=True):
 
 
 class ReplyFrame(Reply, frozen=True, omit_defaults=True):
-    """A reply as decoded from a frame."""
+    """A reply as decoded from a frame; unreadable decisions in it are `Malformed`."""
 
     events: Annotated[list[AnyDecision], Meta(description="decisions, carried out in this order")] = field(
         default_factory=list

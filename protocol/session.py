@@ -245,11 +245,14 @@ class ServerSession(_Session):
         return frame
 
     def pass_on(self, seq: int, frame: bytes) -> None:
-        """Record that the frame of notice ``seq``, encoded by another session, was sent in this one too."""
+        """Record that notice ``seq`` was sent in this session, with a frame that another session encoded."""
         self.state, self.seq = self._after("NOTICE", LocalProtocolError), seq
 
     def answered(self) -> None:
-        """Record the reply to the last notice without decoding it, because it equals that of another session."""
+        """Record that the last notice was answered, without decoding the reply.
+
+        The caller knows that the reply equals one that another session has decoded.
+        """
         self.state = self._after("REPLY", RemoteProtocolError)
 
     def refuse(self, refused: Refused) -> bytes:

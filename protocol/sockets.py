@@ -70,8 +70,10 @@ class AcceptedConnection(Protocol):
     def frame(self, flags: int) -> bytes | ZmtpMessage | None:
         """Return the next frame; None if it has not arrived completely.
 
-        A message that does not begin with the route, or is too long, is returned as a whole. ``flags`` is 0 to wait up
-        to 0.1 s, else `socket.MSG_DONTWAIT`.
+        A message that does not begin with the route, or is too long, is returned as a whole.
+
+        Args:
+            flags: 0 to wait up to 0.1 s for data, or `socket.MSG_DONTWAIT` not to wait.
         """
 
     def send_frame(self, frame: bytes) -> bool:

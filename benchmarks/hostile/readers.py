@@ -410,7 +410,7 @@ def answer(
         whole: folder with all undamaged files.
         home: path of the copy, which is removed afterwards.
         reader: the command, and the file to damage.
-        damage: damages or replaces the file of this path.
+        damage: called with the path of this file in the copy, to damage or replace it.
 
     Returns:
         The exit code, or None if the command did not end; and the output.

@@ -199,11 +199,14 @@ def mean_of_ratios(
 
 
 def change_of_rates(counts: Sequence[float], exposures: Sequence[float]) -> Interval:
-    """Return the relative change from one rate to another, from two Poisson counts.
+    """Return the relative change from a first rate to a second, estimated from Poisson counts.
 
-    Both arguments have the value of the first rate, then that of the second. The 95 % interval uses the normal
-    approximation of the ratio's logarithm. If a count or an exposure is 0, there is neither an estimate nor an
-    interval.
+    The 95 % interval uses the normal approximation of the ratio's logarithm. If a count or an exposure is 0, there is
+    neither an estimate nor an interval.
+
+    Args:
+        counts: the two numbers of events.
+        exposures: the two lengths of time in which they were counted.
     """
     before, after = counts
     events = int(before + after)

@@ -25,11 +25,12 @@ LEAST_TREATMENTS: Final = 3
 class RankTest(Struct, frozen=True):
     """The mean ranks of treatments, and whether they differ.
 
+    With fewer than two blocks there is no test: ``statistic``, ``p``, ``critical`` and ``pairs`` are None.
+
     Attributes:
         ranks: mean rank of each treatment; 1 is the least value, ties share their mean rank.
         blocks: number of blocks.
-        statistic, p: Friedman's chi-squared statistic and its p-value; None with fewer than two blocks, here and
-            below.
+        statistic, p: Friedman's chi-squared statistic and its p-value.
         critical: Nemenyi's critical difference of two mean ranks at the confidence level.
         pairs: p-value of each pair of treatments by Nemenyi's test, shape (treatments, treatments).
     """

@@ -75,7 +75,8 @@ def done_at(start: float, read: float, work: float, dumps: int, dump: float) -> 
 
     Args:
         start: when the job begins to read a checkpoint (s).
-        read, work, dump: how long the read, all of the work and each checkpoint take (s).
+        read, work, dump: how long it takes to read the checkpoint, to do all of the work, and to write one checkpoint
+            (s).
         dumps: number of checkpoints that the job writes.
     """
     return start + (read + (work + dumps * dump)) if work < math.inf else math.inf
@@ -100,11 +101,13 @@ def phase_at(
 ) -> WorkPhase:
     """Return the progress of a job with checkpoints at the time ``now`` (s).
 
-    The job first reads a checkpoint, then works and writes checkpoints in turn. A checkpoint or the work counts as
-    complete at the exact time at which it ends.
+    The job first reads a checkpoint. Then it alternately works and writes a checkpoint. A checkpoint or the work counts
+    as complete at the exact time at which it ends.
 
     Args:
-        read, work, dump: how long the read, all of the work and each checkpoint take (s).
+        start: when the job begins to read (s).
+        read, work, dump: how long it takes to read the checkpoint, to do all of the work, and to write one checkpoint
+            (s).
         interval: the work before each checkpoint (s).
         dumps, finish: the results of `dumps_until_done` and `done_at`.
     """

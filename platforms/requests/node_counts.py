@@ -71,7 +71,12 @@ class NodeCounts:
         return self.take(units, wanted)
 
     def take(self, units: NodeSet, wanted: Ints) -> NodeSet:
-        """Return the lowest units of each node, ``wanted[node]`` of its ``units``, as one set."""
+        """Return a set with the lowest units of each node.
+
+        Args:
+            units: the units to choose from.
+            wanted: how many units to choose on each node, at most as many as ``units`` has there, shape (nodes,).
+        """
         there = numbers(units)
         node = self.node[there]
         # Units and their nodes ascend, so a unit's rank in its node is its distance from the first unit of the node.

@@ -77,7 +77,10 @@ class RequestBook:
         return kinds_of(self._pools, self._groups)
 
     def plain(self, request: NodeRequest, size: int) -> NodeRequest:
-        """Return a request of ``size`` units without Slurm's brackets and counts.
+        """Return a node request with an equivalent constraint that has none of Slurm's brackets and counts.
+
+        Args:
+            size: the number of units of the job, on which the equivalent constraint may depend.
 
         Raises:
             PlatformError: if the constraint cannot be parsed or has no equivalent that restricts each node by itself.

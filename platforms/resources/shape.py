@@ -190,7 +190,8 @@ class Shape:
         """Return the amount of each resource that a job holds on each of its nodes, shape (nodes, resources).
 
         Args:
-            nodes: the node numbers, one for each of ``takes``.
+            nodes: the node numbers.
+            takes: the tasks and GPUs that the job has on each of these nodes, in the same order.
         """
         if self.request.exclusive:
             return self._nodes.amounts[nodes]
@@ -205,9 +206,14 @@ class Shape:
         return amounts
 
     def rows(self, takes: Sequence[Take]) -> tuple[Amounts, Amounts, Amounts]:
-        """Return the nodes on which a job has ``takes``, and the amounts and GPUs that it holds on each of them.
+        """Return what a job holds on each of its nodes, as arrays.
 
-        The nodes have the shape (takes,), the amounts (takes, resources), and the GPUs (in thousandths) (takes, GPUs).
+        Args:
+            takes: the tasks and GPUs that the job has on each node.
+
+        Returns:
+            The node numbers, shape (takes,); the amounts of resources, shape (takes, resources); and the thousandths of
+            each GPU, shape (takes, GPUs).
         """
         nodes = np.array([take.node for take in takes], dtype=np.int64)
         gpus = np.zeros((len(takes), self._nodes.gpus.shape[1]), dtype=np.int64)
@@ -376,9 +382,12 @@ class Shape:
         return tuple(sorted(enough[:count].tolist()))
 
     def fault(self, takes: Sequence[Take]) -> str | None:
-        """Return why a job with ``takes`` does not have what it requested; None if it does.
+        """Return how an allocation differs from what the job requested; None if it fits the request.
 
         The numbers of tasks, nodes and GPUs are checked, but not whether the resources are free.
+
+        Args:
+            takes: the tasks and GPUs that the job would have on each node.
         """
         request = self.request
         if not self.low <= len(takes) <= self.high:

@@ -60,7 +60,7 @@ class ConfEntry:
     settings: Mapping[str, ConfSetting]
 
     def get(self, *keys: str) -> ConfSetting | None:
-        """Return the setting of the first of these keys that the entry sets; None if it sets none."""
+        """Return the setting of the first of ``keys`` that the entry sets; None if it sets none of them."""
         return next((self.settings[key.lower()] for key in keys if key.lower() in self.settings), None)
 
     def value(self, key: str, default: Value = None) -> Value:

@@ -110,10 +110,12 @@ def node_sets(conf: SlurmConf, nodes: Iterable[SlurmNode]) -> dict[str, list[str
 def nodes_named(
     text: str, where: str, nodes: Mapping[str, int], sets: Mapping[str, Sequence[str]], lists: NameLists
 ) -> list[str]:
-    """Return the nodes that a list of node names, node sets and ``ALL`` names, in the order of slurm.conf.
+    """Return the nodes of a list such as ``n[01-04],ALL``, in the order of slurm.conf.
 
     Args:
+        text: names of nodes and of node sets, and the word ``ALL``, separated by commas.
         nodes: {name of a node: its number}.
+        sets: {name of a node set: names of its nodes}.
         lists: counts the names of all lists of the file.
 
     Raises:

@@ -61,12 +61,15 @@ class BatsimServerSession(_Session):
     _frame: bytes = b""
 
     def pass_on(self, seq: int, frame: bytes) -> None:
-        """Record that the frame of notice ``seq``, encoded by another session, was sent in this one too."""
+        """Record that notice ``seq`` was sent in this session, with a frame that another session encoded."""
         self.state = self._after("NOTICE" if self.seq else "FIRST_NOTICE", LocalProtocolError)
         self.seq, self._frame, self._notice = seq, frame, None
 
     def answered(self) -> None:
-        """Record the reply to the last notice without decoding it, because it equals that of another session."""
+        """Record that the last notice was answered, without decoding the reply.
+
+        The caller knows that the reply equals one that another session has decoded.
+        """
         self.state = self._after("REPLY", RemoteProtocolError)
 
     def send_notice(self, notice: Notice) -> bytes:

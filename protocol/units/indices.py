@@ -19,7 +19,7 @@ _JOINED: Final = 24
 
 
 def pieces(units: NodeSet) -> list[slice] | list[NDArray[np.intp]]:
-    """Return indices (slices or one array) that together select each unit's element exactly once."""
+    """Return indices (slices or one array) that together select the element of each unit exactly once."""
     intervals = units.intervals
     if len(intervals) > _MANY and units.count < _WIDE * len(intervals):
         return [numbers(units)]

@@ -193,8 +193,12 @@ def holders_of(
 def _ask_of_the_first(time: float, line: JobLine, seen: Seen, passing: Sequence[Passing]) -> None:
     """Correct ``may_delay`` of the jobs that started when the explained job got its first reservation.
 
-    ``time`` is that instant. The reservation already takes these jobs into account: without them the explained job
-    could perhaps have started at once.
+    This reservation already takes the started jobs into account. Without them, the explained job could perhaps have
+    started at once.
+
+    Args:
+        time: when it got the reservation (s).
+        passing: the jobs that passed the explained job.
     """
     look = next(look for look in seen.looks if look.time == time)
     started = [one for one in passing if one.started == time]
@@ -268,10 +272,12 @@ def _held_enough(
 
 
 class _Held(Struct):
-    """A period, ``begin`` to ``end`` (s), in which a limit of its class or of the scheduler held a job back.
+    """A period in which a limit, such as one of a queue or user, held a job back.
 
-    The limit counts together all jobs with the same ``labels`` (indices in `Labels`). It counts running jobs; with
-    ``queued``, it also counts queued jobs.
+    Attributes:
+        begin, end: the period (s).
+        queued: whether the limit counts queued jobs as well as running ones.
+        labels: indices in `Labels`; the limit counts all jobs together that have equal values of these labels.
     """
 
     begin: float
@@ -281,7 +287,7 @@ class _Held(Struct):
 
 
 def _held_back(seen: Seen, end: float) -> list[_Held]:
-    """Return the periods until ``end`` (s) in which a limit of its class or of the scheduler held a job back."""
+    """Return the periods until ``end`` (s) in which a limit, such as one of a queue or user, held a job back."""
     found: list[_Held] = []
     for number, look in enumerate(seen.looks):
         if look.limit not in ("class", "limit"):

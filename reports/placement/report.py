@@ -182,11 +182,12 @@ def _month_names(run: PlacedRun) -> list[str]:
 def whatif(run: PlacedRun, order: str, age_aware: bool, *, own: tuple[str, bool]) -> dict[str, Any]:
     """Estimate how many jobs per month the same failures would have hit under another node order.
 
-    The method is that of Zimmer et al. (SC 2018), section IV-B. Each failed node has a position in the other node list.
-    The failure strikes the job on the node at this position in the run's own list. All jobs keep their times.
+    The method is from Zimmer et al. (SC 2018), section IV-B. Let a failed node be at position p of the other node list.
+    The failure is then assumed to strike the job that ran on the node at position p of the run's own list. All jobs
+    keep their times.
 
     Args:
-        order, age_aware: the other node list.
+        order, age_aware: the node order to try, and whether stable nodes come first in it.
         own: the run's own node list.
 
     Raises:

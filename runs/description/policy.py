@@ -73,14 +73,15 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         fairshare_decay_time, fairshare_decay_factor: how fast recorded usage decays in the job order ``pbs``.
         backfill_depth, strict_ordering: options of the backfill ``depth``.
         node_order, age_aware, dual_ended, base_order, reliability_target: options of every placement
-            (docs/reference/placing.md); ``dual_ended`` and ``base_order`` are conditions on jobs.
+            (docs/reference/placing.md). ``dual_ended`` and ``base_order`` are conditions that select jobs, such as
+            ``nodes<=16``.
         reliability, blocking, admission: for reliability partitions, the size classes (bundled, a file, or ``auto``),
             the blocking probability, and what happens to a job that cannot start at once.
         preempt_type and the fields after it up to preempt_youngest_first: options of preemption
             (docs/reference/preemption.md).
-        config, strict_config: a maui.cfg, or a slurm.conf with the files beside it, or its folder. If strict, unknown
-            parameters are errors, and so are unsupported parameters of a maui.cfg that would change decisions.
-            Otherwise both are warnings.
+        config: the scheduler's configuration: a maui.cfg; or a slurm.conf, with the files beside it, or its folder.
+        strict_config: whether unknown parameters in it are errors and not warnings. In a maui.cfg, this also holds for
+            unsupported parameters that would change decisions.
         accounting: files of sacctmgr, for ``slurm`` and ``slurmctld``.
         reservations: for ``slurm``, files of ``scontrol create reservation`` (``FILE`` or ``FILE,zero=DATE``).
         slurm_prefix: for ``slurmctld``, the folder in which Slurm is installed; None: the programs in the PATH.

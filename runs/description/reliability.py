@@ -236,10 +236,10 @@ def _refuse_idle_options(
 def platform_failures(
     platform: Platform, repair: "Durations | None" = None, factor: float = 1.0
 ) -> "FailurePlan | None":
-    """Return the failure plan in a platform file; None if the file has no failures.
+    """Return the failure plan of a platform; None if the platform file has no failures.
 
     Args:
-        repair: the repair time; replaces the repair time of each failure model.
+        repair: the repair time, which replaces that of each failure model; None: keep these.
         factor: multiplies all failure rates.
 
     Raises:

@@ -417,9 +417,10 @@ def _remarks_of(spec: RunSpec, trace: Workload, setup: Setup) -> list[str]:
 
 
 def _without_kinds(spec: RunSpec, setup: Setup) -> list[str]:
-    """Return a setup's warnings; for slurm and slurmctld, leave out the warning about kinds of dependencies.
+    """Return the warnings of a setup that apply to the scheduler.
 
-    Other schedulers ignore some kinds, but these two decide on all of them themselves.
+    slurm and slurmctld support all kinds of dependencies. So the warning about kinds that schedulers ignore is left out
+    for these two.
     """
     idle = kind_remarks(setup.workloads) if spec.scheduler in (SLURM, SLURMCTLD) else []
     return [said for said in setup.remarks if said not in idle]

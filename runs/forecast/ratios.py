@@ -40,7 +40,11 @@ class Ratios:
         self.asked: Counter[str] = Counter()
 
     def of(self, user: str, partitions: Sequence[str]) -> NDArray[np.float64]:
-        """Return the sorted ratios of used time to limit of the user's past jobs, else the partition's, else all."""
+        """Return the ratios of used time to limit of similar past jobs, sorted.
+
+        These are the user's jobs. If there are too few, they are the jobs of the first of these partitions that has
+        enough, or else all jobs.
+        """
         for kind, names in (("user", [user]), ("partition", partitions), ("all", [""])):
             for name in names:
                 found = self._of.get((kind, name))

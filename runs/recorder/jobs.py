@@ -60,8 +60,8 @@ class PlannedJob(Struct):
     """A job to submit: its time (s), the options of sbatch, and the cells of jobs.csv.
 
     Attributes:
-        name: the workload's name of the job.
-        depends: the text of ``--dependency``, with the workload's names of jobs; "" if none.
+        name: the job's name in the workload.
+        depends: the text of ``--dependency``, in which jobs have their names in the workload; "" if none.
     """
 
     time: int

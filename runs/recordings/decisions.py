@@ -74,7 +74,7 @@ class PassLog:
 
 
 def log_lines(folder: Path) -> Iterator[tuple[float | None, str, str]]:
-    """Yield (time (s), text, "file:line") for each log line; the time is None if equal to that of the line before.
+    """Yield (time (s), text, "file:line") for each log line; a time of None means the time of the line before.
 
     Raises:
         PipistrelleError: the log is truncated or corrupt, or a line is damaged.

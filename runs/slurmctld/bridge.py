@@ -74,7 +74,7 @@ class RecordedDetails(NamedTuple):
     """What a recording shows of slurmctld's surroundings.
 
     Attributes:
-        late: {id of a job in the workload: how much later than the server a node reports its end (s)}.
+        late: {id of a job in the workload: how much later than in the server a node reports the job's end (s)}.
         delays: {id of a job: how long (s) its nodes take to report that no process of the job is left}.
         holds: times (s), and how long slurmctld's main loop stands still from then on (s).
         commands: times (s), and commands of Slurm that are given then.

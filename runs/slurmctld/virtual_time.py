@@ -59,7 +59,7 @@ class VirtualTime:
 
     @property
     def calls(self) -> int:
-        """Number of connections so far that programs have made to the ports of `answer_ports`."""
+        """Number of connections so far to the ports given to `answer_ports`."""
         return self._conductor.calls
 
     @property
@@ -114,7 +114,7 @@ class VirtualTime:
         The clock moves only while the program sleeps, and by at most ``within`` ns.
 
         Args:
-            serve: answers the calls to the ports of `answer_ports`.
+            serve: called when a program connects to a port given to `answer_ports`, to answer it.
 
         Raises:
             VirtualTimeError: the program did not end in this time.
@@ -144,13 +144,13 @@ class VirtualTime:
             return code, printed.read().decode("utf-8", "replace")
 
     def run(self, to: int) -> None:
-        """Move the clock to ``to`` (ns), or to the first connection to the ports of `answer_ports`."""
+        """Move the clock to ``to`` (ns), but stop when a program connects to a port given to `answer_ports`."""
         self._conductor.ask(f"run {to} {self.answered}")
 
     def answer_ports(self, first: int, last: int) -> None:
-        """Let `run` and `finish` return when a program connects to a port in this range.
+        """Let `run` and `finish` return when a program connects to a port from ``first`` to ``last``.
 
-        The caller listens there, outside virtual time.
+        The caller listens at these ports, outside virtual time, and answers the connections.
         """
         self._conductor.tell(f"ports {first} {last}")
 

@@ -115,10 +115,11 @@ def picture(
     """Return a picture with its title, and with a note about trials without a value.
 
     Args:
-        size: width and height in inches, unless the look has one.
-        title: the title, unless the look has one.
-        gaps: the trials without a value of the metric, whose causes the note names.
-        mark: how the picture marks values of fewer trials, for the note; "" if there are none.
+        look: the file type, font, size and title that the user chose.
+        draw: draws the panels on a figure.
+        size, title: the picture's size in inches and its title, if ``look`` has none.
+        gaps: the trials without a value of the metric. The note names their causes.
+        mark: words for the note that say how the picture marks means that leave out such trials; "" if there are none.
 
     Raises:
         PipistrelleError: matplotlib is not installed.

@@ -182,9 +182,9 @@ class _Reader:
 
 
 def _with_names(measures: Measures, known: Mapping[str, set[str]]) -> Measures:
-    """Return the metrics with names instead of numbers of values.
+    """Return the metrics with lists of values in place of numbers N, which mean the N most frequent values.
 
-    So every trial has the figures of the same queues or users, even if its own jobs use different ones most.
+    So every trial has the metrics of the same queues or users, whichever values are frequent among its own jobs.
 
     Args:
         known: {label: the values with the most jobs in any point's workload}.

@@ -42,7 +42,11 @@ def job_text(workload: Workload, row: int, job_id: str) -> bytes:
 
 
 def with_members(raw: bytes, **changes: float | str | bool | list[str] | Request) -> bytes:
-    """Return a JSON object with some members changed; a member set to inf is removed."""
+    """Return a JSON object with some members changed.
+
+    Args:
+        changes: {member: its new value}; a value of inf removes the member.
+    """
     members = _MEMBERS.decode(raw)
     for name, value in changes.items():
         if value == inf:

@@ -19,9 +19,9 @@ _MEMORY: Final = ("memory_per_node", "memory_per_core", "memory_per_gpu")
 def scale_memory(workload: Workload, factor: float) -> tuple[Workload, int]:
     """Return the workload with a memory request for each job, scaled by `factor`.
 
-    The memory in a request is multiplied by `factor`. A job without a request takes its processors, each with
-    the log's memory per processor times `factor`: the requested memory (SWF's field 10), or else the used memory (field
-    7). The result is rounded up to MiB.
+    If a job has a request, the memory in it is multiplied by `factor`. If not, the job gets a request for its
+    processors and for memory per processor. This is the log's requested memory (SWF's field 10), or else the used
+    memory (field 7), times `factor`. Results are rounded up to MiB.
 
     Returns:
         The workload, and the number of jobs without known memory.

@@ -32,8 +32,8 @@ def with_profiles(workload: Workload) -> Workload:
 def united_profiles(workloads: list[Workload]) -> list[Workload]:
     """Return the workloads with one common table of profiles.
 
-    If workload number k has a profile whose name means another profile in an earlier workload, all profiles of
-    workload k get the suffix ``@k``, repeated as needed.
+    If two workloads use a name for different profiles, all profiles of the later workload get the suffix ``@k``, where
+    k is its number from 1. The suffix is repeated if necessary.
     """
     table: dict[str, Profile] = {}
     texts: dict[str, bytes] = {}
