@@ -1,9 +1,9 @@
 """Replace every input file by a pipe, a device, a folder or a link, and check what its reader does.
 
 A pipe has no writer. A device never ends. A link leads to a file outside the folder, whose content is a secret. If the
-command line does not name the file itself, no message may quote the secret. The same things are also put beside the
-file, which then has a line ``Include`` that names them. The limits and exit codes are those of hostile_readers.py. The
-exit code is 1 if a command does not comply.
+command line does not name the file itself, no message may quote the secret. In further trials the file stays as it is,
+except for a new line ``Include``, which names a pipe, device, folder or link beside the file. The limits and exit codes
+are those of hostile_readers.py. The exit code is 1 if a command does not comply.
 
     python benchmarks/hostile_places.py [--only READER] [--place PLACE] [--part 1/4]
 """

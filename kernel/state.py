@@ -115,7 +115,7 @@ class KernelNode:
 class Nodes(NamedTuple):
     """The machine's nodes and units.
 
-    A position is the number of a unit in the order of allocation.
+    A position is the number of a unit in the order in which the placement allocates units.
 
     Attributes:
         rows: `KernelNode` records.
@@ -383,7 +383,8 @@ def make_state(rules: Rules, jobs: Jobs, node_of: Ints, interval: Floats) -> Sta
     The log has space for the attempts of all jobs and some more.
 
     Args:
-        node_of: the node of each position; a node's positions are adjacent.
+        node_of: the node of each position, shape (units,). A position is the number of a unit in the order of
+            allocation; a node's positions are adjacent.
         interval: time of work between two checkpoints (s), by a job's number of nodes.
     """
     count, units = jobs.submit.size, node_of.size

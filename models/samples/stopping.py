@@ -37,7 +37,7 @@ class Rule(Struct, frozen=True, kw_only=True):
     A cell is one combination of a study's options.
 
     Args:
-        precision: largest half-width of the interval over the mean; 0.02 is 2 %.
+        precision: largest accepted half-width of the confidence interval, as a share of the mean; 0.02 is 2 %.
         least, most: smallest and largest number of replicas.
     """
 

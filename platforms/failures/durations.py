@@ -133,7 +133,8 @@ class Weibull(_Law):
     def draw(self, uniform: Floats, age: float = 0.0) -> Floats:
         """Draw the remaining lifetimes (s), shape (...), of components that are `age` s old.
 
-        The cumulative hazard (t / scale)**shape grows from `age` to the end by an exponential number of mean 1.
+        From `age` to the end of the life, the cumulative hazard (t / scale)**shape grows by an exponentially
+        distributed number with mean 1.
         """
         used = np.full(1, age / self.scale)
         hazard = -log(uniform[..., 0]) + (exp(self.shape * log(used)) if age > 0 else 0.0)

@@ -40,12 +40,15 @@ class NodeCounts:
     def fill(
         self, units: NodeSet, each: int, size: int, choose: ChooseNodes, *, together: bool = False
     ) -> NodeSet | None:
-        """Choose ``size`` of the free ``units``, ``each`` per node; None if that is impossible.
+        """Choose units for a job, with the same number on each node; None if that is impossible.
 
         The lowest units of each node are chosen. If ``each`` does not divide ``size``, one more node has the remaining
         units.
 
         Args:
+            units: the free units.
+            each: the number of units to choose on each node.
+            size: the number of units of the job.
             choose: picks the nodes; a second call picks the node with the remaining units.
             together: call ``choose`` only once, for all nodes, so that it can refuse them as a whole.
         """

@@ -10,8 +10,8 @@ class OneNodeRequest(NamedTuple):
 
     Attributes:
         amounts: one amount for each of the nodes' resources, in their order.
-        gpus: the number of GPUs, which are different GPUs of the node.
-        share: thousandths of each GPU that the request takes.
+        gpus: the number of different GPUs of which the request takes a part or all.
+        share: thousandths of each of these GPUs that the request takes.
         models: indices of the GPU models that the request accepts, ascending; None: any model.
     """
 

@@ -176,11 +176,13 @@ def level_of(text: str) -> int | None:
 
 
 def declared(machine: Machine, owners: Sequence[int]) -> list[Partition] | None:
-    """Return the partitions that the node classes of the machine declare; None if they declare none.
+    """Return the partitions that a machine declares by its node classes; None if it declares none.
 
-    They declare partitions if all nodes are of the classes ``reliability-1`` (the most reliable), ``reliability-2``,
-    ..., as in Haizea's traces. ``owners`` are the indices of job classes by rank; the first one gets the first
-    partition.
+    Haizea's traces declare them in this way: each node is of a class ``reliability-1`` (the most reliable),
+    ``reliability-2`` and so on.
+
+    Args:
+        owners: indices of job classes by rank; the first one gets the first partition.
     """
     level = np.array([level_of(name) or 0 for name in machine.nodes.classes])[machine.nodes.node_class]
     if not len(level) or (level == 0).any():
@@ -195,10 +197,15 @@ def declared(machine: Machine, owners: Sequence[int]) -> list[Partition] | None:
 
 
 def first_partition(parts: Sequence[Partition], at: int, size: int) -> int | None:
-    """Return the index of the partition in which to search for a job's units.
+    """Return the index of the partition in which to search for a job's units; None means the whole machine.
 
-    This is the partition of class ``at``; if the class has no partition, the least reliable one. If it has fewer than
-    ``size`` units, the next more reliable partition with enough units is returned. None means the whole machine.
+    A class without a partition uses the least reliable one. If the partition has fewer than ``size`` units, the next
+    more reliable one with enough units is taken.
+
+    Args:
+        parts: the partitions, the most reliable first.
+        at: index of the job's class.
+        size: number of units that the job needs.
     """
     own = next((place for place, part in enumerate(parts) if part.owner == at), len(parts) - 1)
     return next((place for place in range(own, -1, -1) if len(parts[place].units) >= size), None)

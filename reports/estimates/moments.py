@@ -147,7 +147,7 @@ class _WatchedRuntime(WatchedScheduler):
         self._failure: Exception | None = None
 
     def hello(self) -> HelloData:
-        """Return the scheduler's HELLO, without wake conditions: estimates know the wake filter alone."""
+        """Return the scheduler's HELLO without wake conditions, because estimates support only the wake filter."""
         told = super().hello()
         return replace(told, features=tuple(one for one in told.features if one != "wake_when"))
 

@@ -66,11 +66,11 @@ def _blocks(topology: Topology) -> tuple[Ints, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FittedMap:
-    """A map as a grid of cells; each cell shows one or more nodes.
+    """A map as a grid of cells, which are numbered; each cell shows one or more nodes.
 
     Attributes:
-        grid: the cell at each position, or `NOBODY`, shape (rows, columns).
-        cell: the cell of each node, shape (nodes,).
+        grid: the number of the cell in each row and column, or `NOBODY`, shape (rows, columns).
+        cell: the number of each node's cell, shape (nodes,).
         nodes_per_cell: maximum number of nodes in a cell.
     """
 

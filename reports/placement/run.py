@@ -32,6 +32,8 @@ class PlacementError(PipistrelleError):
 class PlacedRun:
     """Machine, job placement and failures of a run; times in s after time 0.
 
+    Each attempt of a job counts as a job here.
+
     Attributes:
         folder, machine: the output folder, and the machine as schedulers saw it.
         order, age_aware: node order of the placement, and whether stable nodes came first.

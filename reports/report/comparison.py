@@ -121,7 +121,7 @@ def compare(runs: Sequence[RunJobs], by: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def labels_of(runs: Sequence[RunJobs]) -> list[str]:
-    """Return the labels in the log of the first run."""
+    """Return the kinds of labels in the log of the first run, such as ``user`` and ``queue``."""
     return list(runs[0].labels)
 
 

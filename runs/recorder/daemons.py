@@ -47,7 +47,7 @@ class RecorderError(PipistrelleError):
 def require_programs(prefix: str | None) -> Installation:
     """Return Slurm as it is installed in a folder, or in the PATH if ``prefix`` is None.
 
-    Raise InputError if a command is missing or this is not root.
+    Raise InputError if a command is missing, or this process does not run as root.
     """
     names = (*PACKAGES, "squeue", "scontrol", "sdiag")
     found = look_for(prefix, names)

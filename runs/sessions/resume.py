@@ -181,8 +181,8 @@ def run_kept(
 ) -> Result:
     """Simulate a run and save snapshots of it, or continue a run from its snapshot ``last``.
 
-    An early end of the run raises no error. Snapshots and session are kept in the folder ``options.out``. If the
-    options replace the outputs, the caller must lock the folder.
+    Snapshots and session are written to the folder ``options.out``. If ``options.outputs`` is given, `run` does not
+    lock this folder, so the caller must. If the run ends early, the result has the error; it is not raised.
     """
     folder, connection, journal = options.out, options.connection, None
     assert folder is not None, "a run is kept in a folder"
@@ -244,9 +244,9 @@ def read_run(path: Path, *, elsewhere: bool = False) -> KeptRun:
     """Read the description of a run and one of its snapshots.
 
     Args:
-        path: the run's folder or the prefix of its outputs' paths (either means the last snapshot), or a snapshot
-            file.
-        elsewhere: nothing will be written in the run's folder, so the run may still be running.
+        path: the run's folder or the prefix of its outputs' paths (either means the last snapshot), or a snapshot file.
+        elsewhere: whether the continuation will write to another folder. If so, the run itself may still be in
+            progress.
 
     Raises:
         PipistrelleError: there is no snapshot, the run is still running, or its inputs have changed.

@@ -113,7 +113,7 @@ class SessionWriter:
     The suffixes ``.zst``, ``.gz`` and ``.xz`` compress the file. Any other suffix means no compression.
 
     Args:
-        replaces: True: replace an existing file when the new session is complete; False: at once.
+        replaces: whether an existing file stays until the new session is complete. If not, it is overwritten at once.
 
     Raises:
         OutputFailed: the file cannot be written; every method raises it.

@@ -93,8 +93,8 @@ class Keeping:
         most: number of snapshots to keep.
         leave: keep snapshots and session when the run ends normally.
         prefix: first part of the names of the output files.
-        awaits: how long a run that is not resumed waits (s) for a new scheduler process if its scheduler dies; None: it
-            does not wait.
+        awaits: how long to wait (s) for a new scheduler process if the scheduler dies; None: do not wait. A resumed run
+            never waits.
     """
 
     every: Every = Every()

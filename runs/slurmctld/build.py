@@ -38,7 +38,7 @@ class Tools(NamedTuple):
 def build_tools() -> Tools:
     """Return the compiled tools; compile them unless the cache has them.
 
-    ``CC`` names the compiler (default: cc), ``XDG_CACHE_HOME`` the cache.
+    The environment variable ``CC`` names the compiler (default: cc), and ``XDG_CACHE_HOME`` the folder of caches.
 
     Raises:
         BuildError: there is no C compiler, or it fails.

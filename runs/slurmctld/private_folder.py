@@ -24,8 +24,8 @@ _ROUNDS: Final = 50
 class PrivateFolder:
     """A folder that only this run uses, in memory where possible; it is locked as long as this process lives.
 
-    Making one also removes the folders of this user's runs that were killed together with their conductors, and ends
-    the processes that still use them.
+    If an earlier run was killed together with its conductor (the process that moves the clock), its folder is left
+    over. Making a new folder removes such folders of this user, and ends the processes that still use them.
 
     Attributes:
         path: the folder.

@@ -204,9 +204,12 @@ def cells_by_rest(trials: TrialTable, place: int) -> dict[CellKey, dict[Value, C
 def paired_samples(
     trials: TrialTable, cells: Sequence[Cell], metric: str, axis: str
 ) -> tuple[list[list[float]], list[int]]:
-    """Return a metric's values in each of the cells, for the replicas that have a value in all of them.
+    """Return a metric's values in several cells, paired by replica.
 
-    The numbers of these replicas are returned, too.
+    Only replicas that have a value in every cell count.
+
+    Returns:
+        The values of each cell in the order of the replicas, and the numbers of these replicas.
 
     Raises:
         StatisticsError: replicas with the same number have different seeds.
@@ -247,9 +250,7 @@ class SizeRow(msgspec.Struct, frozen=True, kw_only=True):
 def by_size(
     trials: TrialTable, axis: str, first: Value, second: Value, metric: str = "mean_wait", *, level: float = LEVEL
 ) -> list[SizeRow]:
-    """Compare a metric under two values of an axis, by size class of jobs.
-
-    One more row is for all jobs.
+    """Compare a metric under two values of an axis: one row for each size class of jobs, and one for all jobs.
 
     Raises:
         StatisticsError: the trials have no columns of classes, such as ``mean_wait_1``, or another axis varies.

@@ -47,8 +47,8 @@ def curves_picture(
 ) -> bytes:
     """Return a picture of curves with intervals, as in figure 7 of Horace et al.
 
-    Straight lines join the means. With targets, each curve is the monotone cubic in which crossings are searched. The
-    axis is logarithmic if that spaces its numbers more evenly.
+    Straight lines join the means. If there are targets, the curves are instead the monotone cubics from which `Curves`
+    computes where targets are reached. The axis is logarithmic if that spaces its numbers more evenly.
 
     A hollow point is a mean that leaves out replicas without a value of the metric. A note at the foot names cells
     without any value, which keep their place on the axis.

@@ -288,12 +288,13 @@ class PbsLog(JobLog):
     Later records of a job replace earlier values: Q (queued), S (start), a (altered), R or T (requeued), E (end).
 
     - Submit time: ctime, otherwise qtime, otherwise the time of the Q record.
-    - Run time: end - start of the last run, otherwise its resources_used.walltime. A requeued run counts until the job
-      starts again. A job whose last run has not ended has no run time.
+    - Run time: end - start of the last run, otherwise its resources_used.walltime. A job whose last run has not ended
+      has no run time. If a job was requeued and did not start again, its last run is the one before the requeue.
     - Requested time: Resource_List.walltime; no limit if absent.
     - Size: nodes. The option ``units`` can select processors (ncpus, procs or ppn) or GPUs (ngpus) instead.
-    - Constraint: the node properties in select or nodes. If ``units`` is ``gpus``, jobs with GPUs need GPU units
-      (``unit=gpu``) and others whole nodes (``unit=node``). Each chunk of GPUs is on its own node.
+    - Constraint: the node properties in select or nodes. If ``units`` is ``gpus``, jobs with GPUs need nodes whose
+      units are GPUs (``unit=gpu``), and other jobs need whole nodes (``unit=node``). Each chunk of GPUs is on its own
+      node.
     - On shared nodes, each chunk is a task with the cores, memory and GPUs of select or nodes.
     - ``place=scatter`` puts one chunk on each node. A job with ``excl`` shares no node.
 

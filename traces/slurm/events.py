@@ -260,7 +260,7 @@ class EventsLog(JobLog):
         return max(seconds, LEAST_RUNTIME)
 
     def _cancel_in(self, submission: SbatchCall, ids: list[str], place: str) -> None:
-        """Note when the option ``-cancel-in`` cancels a submission's jobs."""
+        """Record the cancellation of a submission's jobs that the option ``-cancel-in`` requests."""
         text = submission.simulated.get("cancel-in")
         if text is None:
             return

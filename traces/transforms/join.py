@@ -82,18 +82,19 @@ def copies(
     draw: Draw = "job",
     gaps: Gaps | None = None,
 ) -> Workload:
-    """Return the workload with each job `count` times, by submit time.
+    """Return the workload with each job several times, by submit time.
 
-    At equal times the originals come first, then the first copies, and so on. `copy_ids` gives the ids. A copy depends
-    on the copies of the jobs on which its original depends. Otherwise it equals its original.
+    At equal times the originals come first, then the first copies, and so on. `copy_ids` gives the ids. If a job
+    depends on others, its copies depend on the copies of these. Otherwise a copy equals its original.
 
     Args:
         count: number of jobs that each original job becomes, itself included; at least 1.
         every: a delay (s): the k-th copy is submitted k times this delay after the original.
         shift: least and greatest time (s) added to the copies' submit times, uniform in steps of 1 ms.
         draw: whether the shift is drawn for each ``job`` of each copy, for each ``copy``, or ``once``.
-        gaps: times between the jobs of each copy, whose first job is submitted with the first original; None: the times
-            of the originals.
+        gaps: distribution of new times between the jobs of each copy. The first job of a copy then has the submit time
+            of the first original, before ``every`` and ``shift`` are added. None: copies keep the times of the
+            originals.
     """
     if count < 1:
         raise out_of_range("value", "copies", "at least 1", str(count))
