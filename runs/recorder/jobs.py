@@ -2,6 +2,7 @@
 
 import shlex
 from collections import Counter
+from collections.abc import Mapping
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +27,7 @@ _RECORDED: Final = frozenset(
         *("number", "submit", "name", "user", "account", "partitions", "qos", "time_limit", "nodes", "tasks"),
         *("cpus_per_task", "mem_per_cpu", "mem_per_node", "gres", "exclusive", "constraint", "begin", "dependency"),
         *("array_task", "array_limit", "groups", "max_nodes", "switches", "switch_wait"),
+        *("tasks_per_node", "licenses", "reservation", "required", "excluded", "nice", "hold"),
     }
 )
 
@@ -145,7 +147,7 @@ def _planned(sub: Submission, name: str, runtime: float, default_partition: str)
         "submit": str(time),
         "user": sub.user,
         "account": sub.account,
-        "partition": sub.partitions[0] if sub.partitions else default_partition,
+        "partition": ",".join(sub.partitions) or default_partition,
         "qos": sub.qos,
         "nodes": "" if sub.nodes is None else str(sub.nodes),
         "tasks": "" if sub.tasks is None else str(sub.tasks),
@@ -162,6 +164,7 @@ def _planned(sub: Submission, name: str, runtime: float, default_partition: str)
         "array": f"%{sub.array_limit}" if sub.array_limit else "",
         "name": sub.name,
         "switches": _switches(sub),
+        "options": " ".join(_further(sub)),
     }
     options = [f"--partition={cells['partition']}", f"--time={limit}"]
     for option, column in (
@@ -182,7 +185,21 @@ def _planned(sub: Submission, name: str, runtime: float, default_partition: str)
         options.append("--exclusive")
     if cells["begin_s"]:
         options.append(f"--begin=now+{cells['begin_s']}")
+    options += _further(sub)
     return PlannedJob(time, name, runtime, sub.dependency, cells, options)
+
+
+def _further(sub: Submission) -> list[str]:
+    """Return the options of sbatch that have no column of their own in jobs.csv."""
+    values: Mapping[str, object] = {
+        "ntasks-per-node": sub.tasks_per_node,
+        "licenses": ",".join(f"{name}:{count}" for name, count in sub.licenses.items()),
+        "reservation": sub.reservation,
+        "nodelist": ",".join(sub.required),
+        "exclude": ",".join(sub.excluded),
+        "nice": sub.nice,
+    }
+    return [f"--{name}={value}" for name, value in values.items() if value] + ["--hold"] * sub.hold
 
 
 def _switches(sub: Submission) -> str:

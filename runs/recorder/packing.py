@@ -21,7 +21,7 @@ _EPOCH: Final = datetime.fromisoformat(ZERO).replace(tzinfo=UTC)
 _COLUMNS: Final = (
     *("id", "submit", "user", "account", "partition", "qos", "nodes", "tasks", "cpus_per_task", "mem", "mem_per"),
     *("gres", "exclusive", "limit_min", "run_s", "begin_s", "after", "constraint", "array", "name"),
-    "switches",
+    *("switches", "options"),
 )
 _LINE: Final = re.compile(r"\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3})\] (.*)")
 #: lines of the log that say what was decided, and why

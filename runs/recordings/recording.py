@@ -13,8 +13,10 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from pipistrelle.platforms.naming.hostlists import expanded
+from pipistrelle.platforms.slurm.conf import SlurmConfigError
 from pipistrelle.platforms.slurm.values import SlurmValueError
 from pipistrelle.protocol.base.errors import printable
+from pipistrelle.protocol.events import JobDescription
 from pipistrelle.runs.recordings.csv_files import CsvRow, missing, read_rows
 from pipistrelle.runs.recordings.decisions import LogStep, read_steps, reservation_times
 from pipistrelle.runs.recordings.errors import RecordingError
@@ -24,7 +26,9 @@ from pipistrelle.runs.slurm.files import dates_of, read_slurm_files
 from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
 from pipistrelle.schedulers.slurm.config.submission import Submission
 from pipistrelle.schedulers.slurm.files.reservations import read_reservations
-from pipistrelle.schedulers.slurm.files.submission import switches_of
+from pipistrelle.schedulers.slurm.files.submission import submission_of, switches_of
+from pipistrelle.traces.errors import TraceError
+from pipistrelle.traces.slurm.options import parse_options
 from pipistrelle.traces.workload import is_number
 
 #: files without which a folder is no recording
@@ -34,6 +38,8 @@ _JOB: Final = (
     *("gres", "exclusive", "limit_min", "run_s", "begin_s", "after", "constraint", "array", "name"),
 )
 _MOST_TASKS: Final = 250_000
+#: fields of a submission that come from the column ``options``
+_FURTHER: Final = ("tasks_per_node", "licenses", "reservation", "required", "excluded", "nice", "hold")
 
 #: CPUs, memory (MB) and {kind: number} of other resources
 Amounts = tuple[int, int, dict[str, int]]
@@ -131,7 +137,8 @@ class Recording:
         kind, _, count = row["gres"].rpartition(":")
         if (kind and not is_number(count)) or (most and not is_number(most)):
             raise row.wrong("gres" if kind else "array", "KIND:NUMBER" if kind else "as 0-9%2")
-        if row["partition"] not in {one.name for one in self.config.partitions}:
+        partitions = row["partition"].split(",")
+        if not {one.name for one in self.config.partitions}.issuperset(partitions):
             raise row.wrong("partition", "a partition of slurm.conf")
         memory = row.whole("mem") if row["mem"] else None
         job = Submission(
@@ -140,7 +147,7 @@ class Recording:
             name=row["name"] or "job",
             user=row["user"],
             account=row["account"],
-            partitions=(row["partition"],),
+            partitions=tuple(partitions),
             qos=row["qos"],
             time_limit=60.0 * row.number("limit_min"),
             nodes=row.whole("nodes", least=1) if row["nodes"] else None,
@@ -155,6 +162,7 @@ class Recording:
             dependency=row["after"],
             array_limit=int(most or 0),
             **self._switches(row),
+            **self._options(row),
         )
         return Submitted(job, list(_indices(row, array)), row.number("run_s"))
 
@@ -165,6 +173,19 @@ class Recording:
             return switches_of(row.cells.get("switches", ""))
         except (ValueError, SlurmValueError):
             raise row.wrong("switches", "COUNT or COUNT@TIME") from None
+
+    @staticmethod
+    def _options(row: CsvRow) -> dict[str, Any]:
+        """Return the fields of a submission that a row's further options of sbatch set; most recordings have none."""
+        text = row.cells.get("options", "")
+        if not text:
+            return {}
+        try:
+            options = parse_options(text, row.where)
+            made = submission_of(JobDescription(id="w0!1", res=1, options=options), 0.0)
+        except (TraceError, SlurmConfigError):
+            raise row.wrong("options", "options of sbatch, as --nice=50") from None
+        return {name: getattr(made, name) for name in _FURTHER}
 
     @cached_property
     def names(self) -> dict[str, str]:

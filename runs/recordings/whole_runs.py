@@ -12,7 +12,6 @@ Five details depend on polling inside slurmctld and on the recording's clock:
 """
 
 import heapq
-import re
 import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
@@ -27,6 +26,7 @@ from pipistrelle.protocol.base.whole import write_whole
 from pipistrelle.protocol.units.nodesets import NodeSet
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution.run import RunOptions, run
+from pipistrelle.runs.inputs.named import load_workload
 from pipistrelle.runs.recordings.csv_files import read_rows
 from pipistrelle.runs.recordings.errors import RecordingError
 from pipistrelle.runs.recordings.names import ZERO, JobStart
@@ -197,14 +197,15 @@ def play_on_engine(recording: Recording) -> list[JobStart]:
             accounting=tuple(recording.accounting),
             reservations=(f"{made},zero={ZERO}",) if recording.reservations else (),
         )
-        run(spec, RunOptions(out=out))
-        submitted = {re.split("[_#]", row["job_id"])[0] for row in read_rows(out, "out_jobs.csv", ("job_id",))}
+        # jobs that cannot run are left out of the simulation, but not of the recording
+        submitted = {name.partition("_")[0] for name in load_workload(spec.workload[0]).ids}
         for job_id in sorted(submitted ^ set(recording.jobs), key=int):
             raise RecordingError(
                 f"job {job_id} is in only one of the files jobs.events and jobs.csv",
                 where=spec.workload[0],
                 hint="Both files must have the recording's jobs; restore them as recorded.",
             )
+        run(spec, RunOptions(out=out))
         pools = read_slurm_files(recording.conf).platform.pools
         names = [node for pool in pools for node in expanded(str(pool.names), "slurm.conf")]
         return [

@@ -104,6 +104,9 @@ class _Pass:
         """Test the jobs of the queue in order, and return the result of the pass."""
         controller = self.controller
         running, preemption = controller.running_jobs(), controller.preemption
+        if self.parameters.bf_running_job_reserve:
+            for one in sorted(running, key=lambda job: job.serial):
+                self._keep_nodes(one)
         preempts = any(preemption.may_preempt(one.job, one.part, running) for one in queue)
         if self.complete or preempts or not controller.limits.idle:
             for waiting in controller.pending.values():
@@ -335,6 +338,7 @@ class _Pass:
             self.result.started.append(running)
             self.result.changed = True
             self.memory.renew(controller)
+            self._keep_nodes(running)
             outcome.kind, outcome.nodes = STARTED, running.nodes
             outcome.job = running
             self.rejected = None
@@ -345,6 +349,17 @@ class _Pass:
         if placed.code in (HELD, LICENSES):
             outcome.kind = "held"
         return False
+
+    def _keep_nodes(self, job: SlurmJob) -> None:
+        """Reserve the nodes of a running job until its time limit if it is exclusive and cannot be preempted.
+
+        Jobs that get whole nodes for another reason count as running only, as in Slurm.
+        """
+        mode = self.controller.preemption.mode_of(job)
+        if job.sub.exclusive and mode == "OFF" and len(self.space) < self.most_records:
+            reserved = self.space.rounded(self.now), self.space.rounded(job.limit_end), job.nodes
+            self.space.reserve(*reserved)
+            self.memory.reserved(reserved, -inf)
 
     def _longest(self, nodes: int, least: int, most: int) -> int:
         """Return the longest time limit (s) with which a job ends before the reservations.

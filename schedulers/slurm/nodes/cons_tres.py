@@ -1,6 +1,6 @@
 """Choose cores, memory and GPUs of shared nodes, as select/cons_tres does."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from math import inf
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -306,7 +306,7 @@ class ConsTres:
         if at is None:
             at = array_of(usable)
         if asked.share > 1:  # free CPUs first
-            found = self.fit(replace(asked, share=1), usable, free, at=at)
+            found = self.fit(replace(asked, share=1), usable, free, at=at, prefer_busy=prefer_busy)
             if found is not None:
                 return found
         if asked.required & ~usable:
@@ -314,15 +314,12 @@ class ConsTres:
         able = free.usable(asked, at, memory_counts=self.memory_counts, by_core=self.by_core)
         if len(able.at) < asked.min_nodes or int(np.add.reduce(able.cpus)) < asked.cpus:
             return None
-        got = None
-        if prefer_busy:
-            busy = able.where(free.jobs_on[able.at] > 0)
-            got = self._choose(asked, busy, free) if len(busy.at) >= asked.min_nodes else None
-        if got is None:
-            got = self._choose(asked, able, free)
+        got = self._choose(asked, able, free, prefer_busy=prefer_busy)
         return self._alloc(asked, whole_tasks(asked, got, able), free) if got else None
 
-    def _choose(self, asked: NodesAsked, nodes: Able, free: Free) -> dict[int, int] | None:
+    def _choose(
+        self, asked: NodesAsked, nodes: Able, free: Free, *, prefer_busy: bool = False
+    ) -> dict[int, int] | None:
         """Return {node: CPUs} for a job; None if it does not fit.
 
         If the job does not fit, try again without the nodes with the fewest CPUs, and so on; but always keep as many
@@ -332,9 +329,9 @@ class ConsTres:
             return self._with_counts(asked, nodes.pairs())
         if self._most_cpus(asked, nodes) < asked.cpus:
             return None
-        if self.tree is not None and not (self.lln or asked.lln):
+        if self.tree is not None and not (prefer_busy or self.lln or asked.lln):
             return below_top_switch(self.tree, asked, nodes, self.gpus.weights)
-        got = self._once(asked, nodes, free)
+        got = self._once(asked, nodes, free, prefer_busy)
         if got is not None:
             return got
         for cut in np.unique(nodes.cpus)[:-1]:
@@ -343,7 +340,7 @@ class ConsTres:
             nodes = nodes.where(kept)
             if kept.all() or int(np.add.reduce(nodes.cpus)) < asked.cpus:
                 return None
-            got = self._once(asked, nodes, free)
+            got = self._once(asked, nodes, free, prefer_busy)
             if got is not None:
                 return got
         return None
@@ -359,9 +356,12 @@ class ConsTres:
             got.update({at: min(cpus[at], per_node) for at in fitting})
         return got if sum(got.values()) >= asked.cpus and len(got) >= asked.min_nodes else None
 
-    def _once(self, asked: NodesAsked, nodes: Able, free: Free) -> dict[int, int] | None:
-        if self.lln or asked.lln:
-            return self._least_loaded(asked, nodes.pairs(), free)
+    def _once(self, asked: NodesAsked, nodes: Able, free: Free, prefer_busy: bool) -> dict[int, int] | None:
+        idle = self.machine.idle
+        if prefer_busy:  # nodes that are in use now
+            return self._one_by_one(asked, nodes, lambda at: idle >> at & 1)
+        if self.lln or asked.lln:  # most free CPUs first, even if the job has not enough memory to use them all
+            return self._one_by_one(asked, nodes, lambda at: -int(free.cpus[at]))
         weights = self.gpus.weights
         wanted = [asked.want_nodes] if asked.want_nodes > asked.min_nodes else []
         for count in (*wanted, asked.min_nodes):
@@ -376,19 +376,19 @@ class ConsTres:
                 return got
         return None
 
-    def _least_loaded(self, asked: NodesAsked, nodes: Sequence[tuple[int, int]], free: Free) -> dict[int, int] | None:
-        """Return {node: CPUs} for a job, from the nodes with the most free CPUs (CR_LLN).
+    def _one_by_one(self, asked: NodesAsked, nodes: Able, rank: Callable[[int], int]) -> dict[int, int] | None:
+        """Return {node: CPUs} for a job that takes nodes one after the other until they suffice.
 
-        Nodes with a lower weight come first. All free CPUs count, even if the job has not enough memory to use them.
+        Required nodes come first, then nodes with a lower weight, then nodes with a lower ``rank``.
         """
         got: dict[int, int] = {}
         left, need, most = asked.min_nodes, asked.cpus, asked.max_nodes
-        weights, idle = self.machine.all_weights, free.cpus
+        weights = self.machine.all_weights
 
-        def load(one: tuple[int, int]) -> tuple[bool, int, int, int]:
-            return not asked.required >> one[0] & 1, int(weights[one[0]]), -int(idle[one[0]]), one[0]
+        def place(one: tuple[int, int]) -> tuple[bool, int, int, int]:
+            return not asked.required >> one[0] & 1, int(weights[one[0]]), rank(one[0]), one[0]
 
-        for at, cpus in sorted(nodes, key=load):
+        for at, cpus in sorted(nodes.pairs(), key=place):
             if most == 0 or (left <= 0 and need <= 0):
                 break
             if most == 1 and cpus < need:

@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.runs.recordings.tiny_recording import CONF, EVENTS
+from tests.runs.recordings.tiny_recording import CONF, EVENTS, FILES, write_recording
 
-from pipistrelle.protocol.base.errors import InputError
+from pipistrelle.protocol.base.errors import InputError, PipistrelleError
 from pipistrelle.runs.inputs.named import load_workload
 from pipistrelle.runs.recorder.daemons import require_programs
 from pipistrelle.runs.recorder.jobs import planned_jobs, timed_commands
@@ -53,7 +53,8 @@ def test_submissions_of_a_file_of_events(tmp_path: Path) -> None:
     assert (jobs[3].cells["array"], jobs[3].depends, jobs[3].cells["partition"]) == ("0,1,2%2", "afterok:1", "batch")
     assert "--array=0,1,2%2" in jobs[3].options
     assert jobs[0].cells["limit_min"] == "10"
-    assert said == ["not recorded: the option nice (1 times)"]
+    assert jobs[3].cells["options"] == "--nice=5"
+    assert said == []
 
 
 def test_switches_of_submissions_are_recorded(tmp_path: Path) -> None:
@@ -71,6 +72,31 @@ def test_switches_of_submissions_are_recorded(tmp_path: Path) -> None:
         ["--switches=2@1:30:00"],
     ]
     assert said == []
+
+
+def test_further_options_and_partitions_are_recorded_and_read_again(tmp_path: Path) -> None:
+    """In the column ``options`` and as options of sbatch; the partition is a list. A warning counts other options."""
+    words = "-p batch,gpu --licenses=a:2,b --nice=7 -x n2 --ntasks-per-node=2 -n 2 --hold --reservation=day"
+    given = f"-dt 130 -e submit_batch_job | -J jobid_1 -sim-walltime 7 -t 2 {words} --contiguous pseudo.job\n"
+    (tmp_path / "jobs.events").write_text(given)
+    (job,), said = planned_jobs(load_workload(str(tmp_path / "jobs.events")), "batch")
+    options = "--ntasks-per-node=2 --licenses=a:2,b:1 --reservation=day --exclude=n2 --nice=7 --hold"
+    assert (job.cells["options"], job.cells["partition"]) == (options, "batch,gpu")
+    assert {*options.split(), "--partition=batch,gpu"} <= set(job.options)
+    assert said == ["not recorded: the option contiguous (1 times)"]
+
+    folder = write_recording(tmp_path / "tiny")
+    (folder / "slurm.conf").write_text(f"{CONF}PartitionName=gpu Nodes=n1\n")
+    head, first, *_ = FILES["jobs.csv"].splitlines()
+    first = first.replace(",batch,", ',"batch,gpu",')
+    (folder / "jobs.csv").write_text(f'{head},options\n{first},"{options}"\n')
+    found = Recording(folder).jobs["1"].job
+    assert (found.partitions, found.licenses, found.nice) == (("batch", "gpu"), {"a": 2, "b": 1}, 7)
+    assert (found.excluded, found.tasks_per_node, found.hold, found.reservation) == (("n2",), 2, True, "day")
+
+    (folder / "jobs.csv").write_text(f"{head},options\n{first},--nice=much\n")
+    with pytest.raises(PipistrelleError, match=r"jobs\.csv:2: wrong value of 'options'"):
+        assert Recording(folder).jobs
 
 
 def test_submissions_of_a_log_begin_at_121_seconds() -> None:

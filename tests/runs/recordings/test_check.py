@@ -114,6 +114,16 @@ def test_truncated_log_is_an_error(tiny: Path) -> None:
         check_recording(tiny)
 
 
+def test_a_job_that_never_fits_is_only_left_out_of_the_simulation(tiny: Path) -> None:
+    """slurmctld may have let it wait until the end."""
+    job = "-t 5 -n 4 -c 4 -N 1"
+    with (tiny / "jobs.events").open("a") as file:
+        file.write(f"-dt 140 -e submit_batch_job | -J jobid_4 -sim-walltime 9 --uid=ada {job} -A physics -p batch j\n")
+    with (tiny / "jobs.csv").open("a") as file:
+        file.write("4,140,ada,physics,batch,,1,4,4,,,,,5,9,,,,,j\n")
+    assert [run.same for run in check_recording(tiny).runs] == [3, 3]
+
+
 @pytest.mark.parametrize("more", [True, False])
 def test_submissions_of_other_jobs_are_an_error(tiny: Path, more: bool) -> None:
     """A line too many or too few in jobs.events gives one message that names the job."""

@@ -94,6 +94,51 @@ def test_backfill_makes_no_reservation_beyond_its_window() -> None:
     assert outcome.kind == "window"
 
 
+@pytest.mark.parametrize(("busy", "nodes"), [(False, ["n01", "n02"]), (True, ["n02", "n03"])])
+def test_bf_busy_nodes_takes_nodes_in_use_for_expected_starts(*, busy: bool, nodes: list[str]) -> None:
+    """n02 and n03 are in use now; when the large job can start, all three nodes are free."""
+    queue = Queue(shared(3, scheduler_parameters=SchedulerParameters(bf_busy_nodes=busy)))
+    for name in ("n02", "n03"):
+        queue.add(tasks=4, required=(name,))
+    assert started(queue, 0) == ["1", "2"]
+    queue.add(1, nodes=2, tasks=8)
+    (outcome,) = backfill_pass(queue.controller, 30).outcomes
+    assert (outcome.kind, outcome.start) == ("reserve", 600)
+    assert queue.controller.machine.names_of(outcome.nodes) == nodes
+
+
+@pytest.mark.parametrize(
+    ("exclusive", "mode", "every", "nodes"),
+    [
+        (False, "OFF", False, (["n02"], ["n02"])),
+        (True, "OFF", False, (["n03"], ["n02"])),
+        (True, "OFF", True, (["n03"], ["n03"])),
+        (True, "REQUEUE", True, (["n02"], ["n02"])),
+    ],
+)
+def test_exclusive_jobs_are_in_the_table_of_reservations(
+    *, exclusive: bool, mode: str, every: bool, nodes: tuple[list[str], list[str]]
+) -> None:
+    """In the pass that starts them, and with bf_running_job_reserve in all passes, if they cannot be preempted.
+
+    The last job runs too long to wait for n02, which is reserved until the exclusive job's limit.
+    """
+    parameters = SchedulerParameters(bf_running_job_reserve=every)
+    queue = Queue(shared(3, scheduler_parameters=parameters, preempt=PreemptSettings(mode=(mode,))))
+    queue.add(tasks=4)
+    started(queue, 0)
+    queue.add(1, nodes=3, tasks=12)
+    queue.add(1, nodes=1, tasks=None if exclusive else 4, exclusive=exclusive, time_limit=300.0)
+    queue.add(1, tasks=4, time_limit=300.0)
+    queue.add(1, tasks=4, time_limit=270.0)
+    found = []
+    for now in (0, 10):
+        outcome = backfill_pass(queue.controller, now).outcomes[-1]
+        assert (outcome.job.ids[0], outcome.kind, outcome.start) == ("5", "reserve", 300)
+        found.append(queue.controller.machine.names_of(outcome.nodes))
+    assert tuple(found) == nodes
+
+
 @pytest.mark.parametrize(
     ("option", "tested"),
     [
