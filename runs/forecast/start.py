@@ -88,6 +88,7 @@ def _priorities(found: Primed, situation: Situation) -> None:
     """Compute fairshare from the usage in the files, and the priorities of jobs whose priority the files lack."""
     controller = found.controller
     told = {shown: job.priority for shown, job in found.records.items()}
+    controller.share_out()
     controller.set_priorities(situation.now)
     for entry in situation.waiting:
         job = found.records.get(entry.shown)

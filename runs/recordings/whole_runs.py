@@ -168,7 +168,7 @@ def play(recording: Recording, timing: Timing) -> list[JobStart]:
                 if job.ids[0] in timing.twice:
                     usage = controller.usage
                     last, usage.last = usage.last, usage.last - int(config.priority.calc_period)
-                    usage.add(job, int(now))
+                    usage.add((job,), int(now))
                     usage.last = last
                 daemon.ended(job, COMPLETED, now, now + delay)
         else:

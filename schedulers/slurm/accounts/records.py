@@ -11,6 +11,10 @@ from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
 
 #: {TRES: amount}
 Tres = dict[str, float]
+#: slurmctld's mark for a normalised usage that was never computed; it calculates with this number
+NEVER_USED: Final = float(0xFFFFFFFE)
+#: effective usage of a user that has not been computed in this period
+UNKNOWN: Final = -1.0
 #: limits that only refuse submissions
 _SUBMIT_LIMITS: Final = {"grp_submit_jobs", "max_submit_jobs", "max_submit_jobs_pu", "max_submit_jobs_pa"}
 
@@ -110,6 +114,7 @@ class Association:
         minutes: {TRES: decayed TRES-seconds}.
         shares: its own shares; inf if it uses its parent's.
         level_fs, factor: results of the last calculation of fairshare.
+        norm_usage: usage divided by that of root, when classic fairshare last needed it.
     """
 
     __slots__ = (
@@ -128,6 +133,7 @@ class Association:
     wall = _Column()
     level_fs = _Column()
     norm_shares = _Column()
+    norm_usage = _Column()
     effective = _Column()
     factor = _Column()
 
@@ -172,7 +178,7 @@ class Accounts:
 
     Attributes:
         associations: in the order of the settings. An account that is only named as a parent is added.
-        usage, wall, level_fs, norm_shares, effective, factor: attributes of all associations, by position.
+        usage, wall, level_fs, norm_shares, norm_usage, effective, factor: attributes of all associations, by position.
         by_user: {(user, account): position}.
         default_account: {user: account}.
         wanted_minutes: the TRES whose decayed usage is recorded, because a limit needs it.
@@ -191,6 +197,7 @@ class Accounts:
         self.wall = np.zeros(count)
         self.level_fs = np.full(count, inf)
         self.norm_shares = np.zeros(count)
+        self.norm_usage = np.full(count, NEVER_USED)
         self.effective = np.zeros(count)
         self.factor = np.zeros(count)
         accounts = {one.settings.account: one.index for one in self.associations if not one.is_user}
@@ -269,6 +276,24 @@ class Accounts:
             self._inherited[index, name] = next((value for value in values if _limits(value)), None)
         return self._inherited[index, name]
 
+    def sharing(self) -> tuple[list[int], list[list[int]]]:
+        """Return, for each association, the account whose share it divides, and the associations that divide its own.
+
+        This account is the nearest one above that has shares of its own. So the children of an account with
+        ``Fairshare=parent`` divide the share of its parent.
+        """
+        table = self.associations
+        above = [one.parent for one in table]
+        below: list[list[int]] = [[] for _ in table]
+        for one in table:
+            at = one.parent
+            while at >= 0 and table[at].shares == inf and table[at].parent >= 0:
+                at = table[at].parent
+            above[one.index] = at
+            if at >= 0:
+                below[at].append(one.index)
+        return above, below
+
     def allowed_qos(self, index: int) -> tuple[str, ...]:
         """Return the names of the QOS that an association may use."""
         for one in self.line(index):
@@ -291,7 +316,10 @@ class Accounts:
         """Return all usage as values that JSON can hold."""
         return {
             "associations": [
-                [one.usage, one.wall, one.minutes, one.used.state(), one.level_fs, one.factor, one.effective]
+                [
+                    *(one.usage, one.wall, one.minutes, one.used.state()),
+                    *(one.level_fs, one.factor, one.effective, one.norm_usage),
+                ]
                 for one in self.associations
             ],
             "qos": [
@@ -309,7 +337,7 @@ class Accounts:
         for one, known in zip(self.associations, state["associations"], strict=True):
             one.usage, one.wall, one.minutes = known[0], known[1], dict(known[2])
             one.used = Used.restored(known[3])
-            one.level_fs, one.factor, one.effective = known[4:]
+            one.level_fs, one.factor, one.effective, one.norm_usage = known[4:]
         for qos, known in zip(self.qos, state["qos"], strict=True):
             qos.usage, qos.wall, qos.minutes = known[0], known[1], dict(known[2])
             qos.used = Used.restored(known[3])

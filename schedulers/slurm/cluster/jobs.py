@@ -29,6 +29,7 @@ class SlurmJob:
 
     Attributes:
         serial: number of the record in the order of creation; breaks ties between running jobs.
+        place: place in the list of jobs that recalculations of priorities go through.
         ids: names of the waiting tasks as the caller knows them, in order of start; a plain job has one.
         tasks_waiting: array indices of ``ids``; empty for plain jobs.
         parts: indices of the partitions, in the order in which they are tried.
@@ -90,6 +91,7 @@ class SlurmJob:
         "part",
         "part_priorities",
         "parts",
+        "place",
         "preempted_by",
         "preempts_since",
         "priority",
@@ -113,7 +115,7 @@ class SlurmJob:
     )
 
     def __init__(self, serial: int, sub: Submission) -> None:
-        self.serial = serial
+        self.serial = self.place = serial
         self.sub = sub
         self.number = sub.number
         self.array = 0

@@ -56,9 +56,7 @@ _IMPLIED: Final = {
 #: {key: {value in upper case: why it has an effect that is not simulated, or not as in slurmctld}}
 _DOUBTFUL: Final = {
     "PriorityFlags": {
-        "DEPTH_OBLIVIOUS": "fairshare factors of accounts differ from slurmctld's",
         "MAX_TRES_GRES": "a flag of later versions of Slurm",
-        "NO_FAIR_TREE": "fairshare factors of accounts differ from slurmctld's",
     },
     "SelectTypeParameters": {
         "CR_ONE_TASK_PER_CORE": "tasks share the threads of a core",

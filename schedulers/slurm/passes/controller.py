@@ -30,7 +30,7 @@ from pipistrelle.schedulers.slurm.passes.request import Requests
 from pipistrelle.schedulers.slurm.passes.reservations import SlurmReservations
 from pipistrelle.schedulers.slurm.priority.factors import FIRST_BASIC, Multifactor
 from pipistrelle.schedulers.slurm.priority.fair_tree import FairTree
-from pipistrelle.schedulers.slurm.priority.fairshare import classic
+from pipistrelle.schedulers.slurm.priority.fairshare import ClassicFairshare
 from pipistrelle.schedulers.slurm.priority.usage import Usage
 
 #: s after a requeue until the job may start again: the life of a credential and a second
@@ -93,7 +93,7 @@ class Controller:
         #: (``changed``, the last queue), if the queue stays the same until the next change
         self.queue: tuple[int, list[Any]] | None = None
         if config.accounting_storage and not self.basic:
-            self._share_out()  # as slurmctld does at its start, before the first period
+            self.share_out()  # as slurmctld does at its start, before the first period
 
     def _selector(self) -> Selector:
         select = self.config.select
@@ -169,7 +169,8 @@ class Controller:
             job.priority = max(1, self.next_basic - sub.nice)
         else:
             tested, job.cpus = job.cpus, 0
-            self.multifactor.set_priority(job, now)
+            if not sub.hold:
+                self.multifactor.set_priority(job, now)
             job.cpus = tested
         if sub.hold:
             job.priority = 0
@@ -181,6 +182,8 @@ class Controller:
         self.changed += 1
         if is_eligible(self, job, now):
             job.reason = self.limits.before(job) or job.reason
+        if tasks:  # the first pass makes an array eligible
+            job.eligible, job.accrued = job.begin, 0
         return job, ""
 
     def twins(self, job: SlurmJob) -> list[SlurmJob]:
@@ -340,6 +343,7 @@ class Controller:
             if name not in ("serial", "ids", "tasks_waiting", "array_task"):
                 setattr(task, name, getattr(array, name))
         task.depends = list(array.depends)
+        array.place = task.serial  # the running task takes the place of the array
         task.ids = [array.ids.pop(0)]
         task.tasks_waiting = [array.tasks_waiting.pop(0)]
         task.array_task = task.tasks_waiting[0]
@@ -363,7 +367,7 @@ class Controller:
         for name, count in job.sub.licenses.items():
             self.licenses_used[name] -= count
         job.ends_by = now
-        self.usage.add(job, now)
+        self.usage.add((job,), now)
         job.state = COMPLETING if completing else state
         if completing:
             self.machine.completing |= job.nodes
@@ -394,7 +398,10 @@ class Controller:
                 del self.names[job.user, job.sub.name]
 
     def requeue(self, job: SlurmJob, now: int) -> None:
-        """Queue a preempted job again, with a new time of submission."""
+        """Queue a preempted job again, with a new time of submission.
+
+        It keeps its priority until the next recalculation.
+        """
         job.state = PENDING
         job.reason = "BeginTime"
         job.submit = now
@@ -406,8 +413,6 @@ class Controller:
         self.names.setdefault((job.user, job.sub.name), {})[job.serial] = job
         self.pending[job.serial] = job
         self.pending = dict(sorted(self.pending.items()))
-        if not self.basic:
-            self.multifactor.set_priority(job, now)
         self.changed += 1
 
     def cancel(self, job: SlurmJob, now: int) -> None:
@@ -440,34 +445,60 @@ class Controller:
 
         This is the first half of `recalculate`.
         """
-        if self._classic and self.accounts.users:  # without the usage that running jobs had since the last time
-            priority = self.config.priority
-            oblivious = "DEPTH_OBLIVIOUS" in priority.flags
-            classic(self.accounts, priority.fair_share_dampening_factor, depth_oblivious=oblivious)
-        self.usage.advance(now, (job for _, _, job in self.running))
+        if self.multifactor.classic is None or self.basic:
+            self.usage.advance(now, (job for _, _, job in self.running))
+        else:  # `set_priorities` adds the usage of running jobs
+            self.multifactor.classic.begin()
+            self.usage.advance(now, ())
 
     def set_priorities(self, now: int) -> None:
         """Compute fairshare factors, and priorities of waiting jobs.
 
         This is the second half of `recalculate`.
         """
+        if self.multifactor.classic is not None and not self.basic:
+            self._go_through_jobs(self.multifactor.classic, now)
+            self.usage.settle(now)
+            return
         self.usage.settle(now)
         if self.basic:
             return
-        self._share_out()
+        self.share_out()
         for job in self.pending.values():
             if job.priority:
                 self.multifactor.set_priority(job, now)
         self.changed += 1
 
-    @property
-    def _classic(self) -> bool:
-        """Whether fairshare factors follow the classic formula instead of Fair Tree."""
-        return not self.basic and bool(self.config.priority.flags & {"NO_FAIR_TREE", "DEPTH_OBLIVIOUS"})
+    def _go_through_jobs(self, classic: ClassicFairshare, now: int) -> None:
+        """Add the usage of running jobs and set the priorities of waiting jobs, in the order of their records.
 
-    def _share_out(self) -> None:
-        """Compute the factors of Fair Tree from the usage; `count_usage` computes the classic ones."""
-        if self.accounts.users and not self._classic:
+        So a user's factor does not include the usage of jobs that follow the first job that needs the factor.
+        """
+        running = [job for _, _, job in self.running]
+        added = 0
+        running.sort(key=lambda job: job.place)
+        also_running = "CALCULATE_RUNNING" in self.config.priority.flags
+        needing = [*self.pending.values(), *running] if also_running else self.pending.values()
+        for job in sorted(needing, key=lambda job: job.place):
+            if not job.priority:
+                continue
+            if job.assoc >= 0 and not classic.is_known(job.assoc):
+                before = added
+                while added < len(running) and running[added].place <= job.place:
+                    added += 1
+                self.usage.add(running[before:added], now)
+            if job.state == PENDING:
+                self.multifactor.set_priority(job, now)
+            elif job.assoc >= 0:
+                classic.need(job.assoc)
+        self.usage.add(running[added:], now)
+        self.changed += 1
+
+    def share_out(self) -> None:
+        """Compute fairshare factors from the usage; the classic factors of users are computed when needed."""
+        if self.multifactor.classic is not None:
+            self.multifactor.classic.begin()
+        elif self.accounts.users:
             self.fair_tree.update()
 
     def _part_qos_of(self, job: SlurmJob) -> int:

@@ -67,7 +67,7 @@ def is_eligible(controller: KnowsJobs, job: SlurmJob, now: int) -> bool:
         return False
     if not job.eligible:
         job.eligible = now
-    job.accrued = job.eligible
+    job.accrued = job.accrued or job.eligible
     if job.reason in _GATES:
         job.reason = "None"
     return True
@@ -93,6 +93,6 @@ def array_may_start(controller: KnowsJobs, job: SlurmJob) -> bool:
     running = sum(one.state in (RUNNING, COMPLETING) for one in controller.by_number[job.number])
     if running >= job.array_limit:
         job.reason = "JobArrayTaskLimit"
-        job.eligible = job.accrued = 0
+        job.eligible = 0
         return False
     return True

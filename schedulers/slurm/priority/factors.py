@@ -11,6 +11,7 @@ from pipistrelle.schedulers.slurm.accounts.records import Accounts
 from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
 from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine, SlurmPartition
 from pipistrelle.schedulers.slurm.config.parameters import PrioritySettings
+from pipistrelle.schedulers.slurm.priority.fairshare import ClassicFairshare
 
 #: priority of the first job with priority/basic; each later one is lower by 1
 FIRST_BASIC: Final = 4294901760
@@ -57,6 +58,11 @@ class Multifactor:
         self.norm_tres = "NO_NORMAL_TRES" not in flags and "NO_NORMAL_ALL" not in flags
         self.by_time = "SMALL_RELATIVE_TO_TIME" in flags
         self.accrue_always = "ACCRUE_ALWAYS" in flags
+        #: computes the fairshare factors that the classic formula gives; None: Fair Tree gives them
+        self.classic: ClassicFairshare | None = None
+        if flags & {"NO_FAIR_TREE", "DEPTH_OBLIVIOUS"}:
+            damping, oblivious = settings.fair_share_dampening_factor, "DEPTH_OBLIVIOUS" in flags
+            self.classic = ClassicFairshare(accounts, damping, depth_oblivious=oblivious)
         self.totals: list[dict[str, float]] = [self._totals(one) for one in machine.partitions]
 
     def _totals(self, partition: SlurmPartition) -> dict[str, float]:
@@ -156,6 +162,8 @@ class Multifactor:
 
         A job with several partitions gets one priority per partition. The caller sets the priority of held jobs to 0.
         """
+        if self.classic is not None and job.assoc >= 0 and self.settings.weight_fairshare:
+            self.classic.need(job.assoc)
         if len(job.parts) > 1:
             job.part_priorities = [self._new(job, part, now) for part in job.parts]
             job.priority = max(job.part_priorities)

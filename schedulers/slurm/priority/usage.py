@@ -71,7 +71,7 @@ class Usage:
                     qos.wall *= factor
                     for name in qos.minutes:
                         qos.minutes[name] *= factor
-        self._add(jobs, now)
+        self.add(jobs, now)
 
     def settle(self, now: int) -> None:
         """Begin the next period of usage at ``now`` (s).
@@ -80,15 +80,12 @@ class Usage:
         """
         self.last = max(self.last, now)
 
-    def add(self, job: SlurmJob, now: int) -> None:
-        """Add a job's usage up to ``now`` (s).
+    def add(self, jobs: Iterable[SlurmJob], now: int) -> None:
+        """Add the usage of jobs up to ``now`` (s).
 
-        The usage counts from the job's start or from the start of the current period, whichever is later. This is also
-        called when the job ends.
+        A job's usage counts from its start or from the start of the current period, whichever is later. This is also
+        called when a job ends.
         """
-        self._add((job,), now)
-
-    def _add(self, jobs: Iterable[SlurmJob], now: int) -> None:
         accounts = self.accounts
         wanted = accounts.wanted_minutes
         at: list[NDArray[np.intp]] = []

@@ -509,8 +509,6 @@ def test_what_the_scheduler_does_not_support_is_a_finding():
     assert [one.key for one in findings if one.support is KeySupport.WARNED] == [
         "ResvOverRun",
         "SchedulerParameters pack_serial_at_end",
-        "PriorityFlags no_fair_tree",
-        "PriorityFlags DEPTH_OBLIVIOUS",
         "SelectTypeParameters CR_ONE_TASK_PER_CORE",
     ]
     assert [one.key for one in people.findings if one.support is KeySupport.WARNED] == ["LimitFactor"]

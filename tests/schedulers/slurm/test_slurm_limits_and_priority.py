@@ -7,14 +7,14 @@ from msgspec.structs import replace
 from tests.schedulers.slurm.conftest import Queue, cluster, shared
 
 from pipistrelle.schedulers.slurm.accounts.records import Accounts
-from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETED, RUNNING
+from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETED, PREEMPTED, RUNNING
 from pipistrelle.schedulers.slurm.config.accounts import AssociationSettings, QosSettings
 from pipistrelle.schedulers.slurm.config.parameters import PrioritySettings
 from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
 from pipistrelle.schedulers.slurm.daemon import Daemon
 from pipistrelle.schedulers.slurm.passes.main_pass import main_pass
 from pipistrelle.schedulers.slurm.priority.fair_tree import FairTree
-from pipistrelle.schedulers.slurm.priority.fairshare import classic
+from pipistrelle.schedulers.slurm.priority.fairshare import ClassicFairshare
 from pipistrelle.schedulers.slurm.tables import factors_table, queue_table, shares_table
 
 ENFORCED = frozenset({"associations", "limits", "qos"})
@@ -313,10 +313,19 @@ def test_fair_tree_gives_equal_users_one_rank() -> None:
     assert all(one.level_fs == inf for one in accounts.associations if one.is_user)
 
 
+def needed(accounts: Accounts, *, depth_oblivious: bool = False) -> None:
+    """Compute the classic factors of all users in two periods of equal usage."""
+    fairshare = ClassicFairshare(accounts, depth_oblivious=depth_oblivious)
+    for _ in range(2):
+        fairshare.begin()
+        for one in accounts.associations:
+            fairshare.need(one.index)
+
+
 def test_classic_fairshare_is_a_half_at_the_share() -> None:
     """2^(-usage/share) is 0.5 if usage equals the share; a user also bears a share of the account's other usage."""
     accounts = tree({"a1": 25, "a2": 25, "b1": 50}, {})
-    classic(accounts)
+    needed(accounts)
     assert factor(accounts) == pytest.approx({"a1": 2**-1.5, "a2": 2**-1.5, "b1": 0.5})
 
 
@@ -489,8 +498,102 @@ def test_depth_oblivious_combines_the_ratios_of_account_and_parent() -> None:
     accounts = Accounts(SlurmConfig(associations=people))
     for one, usage in zip(accounts.associations, (100.0, 75.0, 25.0, 37.5, 37.5, 25.0), strict=True):
         one.usage = usage
-    classic(accounts, depth_oblivious=True)
+    needed(accounts, depth_oblivious=True)
     weight = 1 / (1 + (5 * log(1.5)) ** 2)
     found = [one.factor for one in accounts.associations[1:]]
     expected = [1.5, 0.5, 1.5 * 2.0, 1.5 * (0.5 / 0.75) ** weight, 0.5]
     assert found == pytest.approx([2.0**-ratio for ratio in expected])
+
+
+def test_classic_factor_of_a_user_stays_until_the_next_period() -> None:
+    """Usage that comes after the first need of a factor counts from the next period on."""
+    accounts = tree({"a1": 25, "a2": 25, "b1": 50}, {})
+    fairshare = ClassicFairshare(accounts)
+    a1 = next(one for one in accounts.associations if one.settings.user == "a1")
+    fairshare.need(a1.index)
+    before = a1.factor
+    for above in accounts.line(a1.index):
+        above.usage += 100.0
+    fairshare.need(a1.index)
+    assert a1.factor == before
+    fairshare.begin()
+    fairshare.need(a1.index)
+    assert a1.factor < before
+
+
+def test_classic_factor_is_one_before_any_usage() -> None:
+    """Nobody has used anything."""
+    accounts = tree({}, {})
+    fairshare = ClassicFairshare(accounts)
+    for one in accounts.associations[3:]:
+        fairshare.need(one.index)
+    assert set(factor(accounts).values()) == {1.0}
+
+
+def test_depth_oblivious_factor_is_one_beside_a_user_who_never_needed_one() -> None:
+    """slurmctld takes the unknown usage of the other user for a very large number."""
+    accounts = tree({"a1": 25, "b1": 75}, {})
+    fairshare = ClassicFairshare(accounts, depth_oblivious=True)
+    a1, a2 = (one.index for one in accounts.associations if one.settings.user in ("a1", "a2"))
+    fairshare.need(a1)
+    assert accounts.factor[a1] == pytest.approx(1.0)
+    fairshare.begin()
+    fairshare.need(a2)
+    fairshare.need(a1)
+    assert accounts.factor[a1] < 0.9
+
+
+def test_children_of_an_account_that_uses_its_parents_share_compete_above() -> None:
+    """They divide the share of the account above."""
+    accounts = tree({"a1": 10, "a2": 30, "b1": 60}, {"a": inf, "a1": 1.0, "a2": 3.0, "b": 4.0})
+    ClassicFairshare(accounts)
+    norm = {one.settings.user or one.settings.account: one.norm_shares for one in accounts.associations}
+    assert norm == pytest.approx({"root": 1, "a": 1, "b": 0.5, "a1": 1 / 8, "a2": 3 / 8, "b1": 0.5})
+
+
+@pytest.mark.parametrize("first", ["running", "waiting"])
+def test_a_waiting_job_sees_the_usage_of_earlier_running_jobs_only(first: str) -> None:
+    """With classic fairshare, usage is added in the order of the jobs, and priorities are set on the way."""
+    settings = PrioritySettings(
+        calc_period=60.0, weight_fairshare=1000, flags=frozenset({"NO_FAIR_TREE"}), decay_half_life=0.0
+    )
+    queue = Queue(limited(priority=settings))
+    if first == "waiting":
+        waits = queue.add(nodes=1, account="bio", begin=1000.0)
+    queue.add(nodes=1, account="bio")
+    if first == "running":
+        waits = queue.add(nodes=1, account="bio", begin=1000.0)
+    main_pass(queue.controller, 0, full=True)
+    queue.controller.recalculate(60)
+    assert waits.priority == (500 if first == "running" else 1000)
+    queue.controller.recalculate(120)
+    assert waits.priority == 250
+
+
+def test_an_array_keeps_its_age_when_its_limit_of_tasks_is_reached() -> None:
+    """The age counts from the first pass after the submission."""
+    settings = PrioritySettings(weight_age=1000, max_age=1000.0)
+    queue = Queue(limited(priority=settings))
+    array = queue.add(10, (0, 1, 2), nodes=1, account="bio", array_limit=1)
+    assert array.accrued == 0
+    for now in (20, 30):
+        main_pass(queue.controller, now, full=True)
+    assert array.reason == "JobArrayTaskLimit"
+    queue.controller.recalculate(120)
+    assert array.priority == 100
+
+
+def test_a_requeued_job_keeps_its_priority_until_the_next_period() -> None:
+    """Although its age begins anew."""
+    settings = PrioritySettings(calc_period=300.0, weight_age=1000, max_age=1000.0)
+    queue = Queue(limited(priority=settings))
+    job = queue.add(nodes=1, account="bio")
+    main_pass(queue.controller, 1, full=True)
+    job.accrued = 1
+    queue.controller.multifactor.set_priority(job, 501)
+    queue.controller.release(job, PREEMPTED, 600, completing=True)
+    queue.controller.clean(job)
+    queue.controller.requeue(job, 600)
+    assert job.priority == 500
+    queue.controller.recalculate(900)
+    assert job.priority < 500
