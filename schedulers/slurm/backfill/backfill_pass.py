@@ -188,7 +188,7 @@ class _Pass:
                 reserved = reserved + 1 if array == current.array else 1
                 self.reserved_tasks = (current.array, reserved)
                 most = self.parameters.bf_max_job_array_resv
-                if reserved < min(most, len(current.ids)) and self._more_tasks(current, reserved):
+                if reserved < min(most, len(current.ids)):
                     job = current
         return True
 
@@ -232,13 +232,6 @@ class _Pass:
         False means that the job certainly cannot start.
         """
         return self.search.may_start(entry.job, entry.part, self._limit(entry.job, entry.part))
-
-    def _more_tasks(self, job: SlurmJob, reserved: int) -> bool:
-        """Return whether an array may run another task under its limit (%N).
-
-        ``reserved`` tasks of the array already have reservations and count as running.
-        """
-        return not job.array_limit or reserved < job.array_limit
 
     def _now_only(self, entry: QueueEntry) -> bool:
         """Return whether a job may start now but may not get a reservation for later."""

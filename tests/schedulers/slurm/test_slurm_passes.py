@@ -49,6 +49,16 @@ def test_partition_job_depth_limits_each_partition() -> None:
     assert started(queue, 1) == ["1", "3"]
 
 
+def test_backfill_reserves_for_more_tasks_than_may_run_at_once() -> None:
+    """The limit of running tasks (%N) does not limit the reservations of an array."""
+    queue = Queue(cluster())
+    queue.add(nodes=4)
+    assert started(queue, 1) == ["1"]
+    queue.add(array=(0, 1, 2), nodes=1, array_limit=1)
+    outcomes = backfill_pass(queue.controller, 30).outcomes
+    assert [one.kind for one in outcomes] == ["reserve"] * 3
+
+
 def test_higher_tier_goes_first() -> None:
     """PriorityTier comes before the time of submission."""
     config = cluster()
