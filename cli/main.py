@@ -1,6 +1,7 @@
 """The command ``pipistrelle``: its global options; errors and exit codes of all programs."""
 
 import atexit
+import gc
 import io
 import os
 import signal
@@ -59,6 +60,7 @@ def main(args: Sequence[str] | None = None, program: click.Command = cli) -> NoR
         program: the command to run: ``pipistrelle`` or ``pipistrelle-batsim``.
     """
     atexit.register(_ignore_interrupts)  # a late interrupt must not change the exit code
+    atexit.register(gc.freeze)  # the operating system frees the memory faster than a last collection of garbage
     try:
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
             signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -42,6 +42,14 @@ def test_help_of_pipistrelle_batsim_imports_nothing_heavy() -> None:
     assert not imported_by(program) & HEAVY
 
 
+def test_the_end_of_a_command_collects_no_garbage() -> None:
+    """Objects are exempt from the interpreter's last collection, which would take as long as a small run."""
+    program = f"import atexit, gc; atexit.register(lambda: print(gc.get_freeze_count() > 0)); {command('--version')}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout.splitlines()[-1] == "True"
+
+
 def test_a_policy_of_the_users_own_finds_the_log_set_up(tmp_path: Path) -> None:
     """A policy that logs with loguru gets the format of the commands, although they import loguru only when needed."""
     path = tmp_path / "mine.py"
