@@ -278,7 +278,7 @@ class View(Kept):
         why = None
         if job.size > self.units:
             why = f"needs {job.size} units, the machine has {self.units}"
-        else:
+        elif limits is not None or job.request is not None or self.shared is not None:
             if limits is not None:
                 why = limits.refusal(job)
             if why is None and job.request is not None:

@@ -164,30 +164,31 @@ class Runtime(Kept):
         """
         try:
             view = self._view
-            if view is not None:
-                view.now = notice.now
-                view.decisions = []
-                view.wake = None
-            fold_of = self._fold.get
-            events: Sequence[Event] = notice.events
-            if notice.seq == NOTICE and view is not None and is_past(events):
-                events = self._take_over(view, notice)
-            for event in events:
-                fold = fold_of(type(event))
-                if fold is None or view is None:
-                    try:
-                        self._begin_or_end(event)
-                    except (NodeSetError, PlatformError) as error:
-                        raise _wrong(notice, event, error) from None
-                    return Reply(notice.seq, notice.now)
-                if view.limits is not None:
-                    self._catch_up(view, event.timestamp)
-                try:
-                    fold(view, event)
-                except (NodeSetError, RemoteProtocolError, _NoSense) as error:
-                    raise _wrong(notice, event, error) from None
             if view is None:
-                raise RemoteProtocolError("the first notice is empty", expected="SIMULATION_BEGINS")
+                if not notice.events:
+                    raise RemoteProtocolError("the first notice is empty", expected="SIMULATION_BEGINS")
+                return self._begun_or_ended(notice, notice.events[0])
+            view.now = notice.now
+            view.decisions = []
+            view.wake = None
+            fold_of, limits = self._fold.get, view.limits
+            events: Sequence[Event] = notice.events
+            if notice.seq == NOTICE and is_past(events):
+                events = self._take_over(view, notice)
+            other: Event | None = None
+            try:
+                for event in events:
+                    fold = fold_of(type(event))
+                    if fold is None:
+                        other = event
+                        break
+                    if limits is not None:
+                        self._catch_up(view, event.timestamp)
+                    fold(view, event)
+            except (NodeSetError, RemoteProtocolError, _NoSense) as error:
+                raise _wrong(notice, event, error) from None
+            if other is not None:
+                return self._begun_or_ended(notice, other)
             self._decide(view)
             wake = view.wake if self._filter else None
             when = self._wake_when(view) if self._wake_when is not None and self._filter else None
@@ -253,6 +254,14 @@ class Runtime(Kept):
         """Queue the jobs that class limits would have admitted at each skipped instant."""
         if view.limits is not None and view.limits.pending is not None and view.limits.pending < timestamp:
             view.let_in()
+
+    def _begun_or_ended(self, notice: Notice, event: Event) -> Reply:
+        """Handle the first or the last event of the simulation, and return an empty reply."""
+        try:
+            self._begin_or_end(event)
+        except (NodeSetError, PlatformError) as error:
+            raise _wrong(notice, event, error) from None
+        return Reply(notice.seq, notice.now)
 
     def _begin_or_end(self, event: Event) -> None:
         if isinstance(event, SimulationBegins) and self._view is None:

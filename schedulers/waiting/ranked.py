@@ -226,6 +226,8 @@ class WaitingQueue:
         begin, end = self._head, len(self._jobs)
         if end - begin <= self._shallow:
             self._index = None
+            if self._by_size.least() > most_units:
+                return
             behind = [job for job in self._jobs[begin + 1 :] if job is not None and job.size <= most_units]
             if shortest_first:
                 behind.sort(key=_occupies)  # the sort is stable: jobs with equal times stay in queue order
@@ -275,14 +277,20 @@ class WaitingQueue:
         if not (self.arrivals_last and self._count):
             return None
         begin, end = self._head, len(self._jobs)
-        least, beyond = self._job(begin).size, max(free - spare, 0)
+        least, beyond, smallest = self._job(begin).size, max(free - spare, 0), self._by_size.least()
+        if not beyond or ends_by == inf:  # each job can start once its units are free
+            return smallest
         if end - begin > SHALLOW:
             index = self._indexed()
             return None if index is None else min(least, index.units_needed(beyond, ends_by, now))
-        for job in self._jobs[begin + 1 :]:
-            if job is not None and job.size < least:
-                late = is_late(now, job.occupies, ends_by)
-                least = min(least, job.size + beyond if late else job.size)
+        if smallest < least:
+            for job in self._jobs[begin + 1 :]:
+                if job is not None and job.size < least:
+                    needs = job.size + beyond if is_late(now, job.occupies, ends_by) else job.size
+                    if needs < least:
+                        least = needs
+                        if needs == smallest:
+                            break
         return least
 
     def _indexed(self) -> SizeIndex | None:

@@ -106,6 +106,7 @@ class Clockwork(Kept):
 
     def __init__(self, cluster: Cluster, rules: DialectRules = NATIVE, features: Sequence[Feature] = ()) -> None:
         self.cluster = cluster
+        self._ledger = cluster.ledger
         self.rules = rules
         self.features = frozenset(features)
         self.agenda = Agenda()
@@ -143,18 +144,20 @@ class Clockwork(Kept):
         self.outbox.append(event)
         if self.must_wake:
             return
-        kind = type(event)
+        kind, conditions = type(event), self._conditions
         asked = self._wake is None or kind in self._wake
-        if self._conditions is None:
+        if conditions is None:
             self.must_wake = asked
             return
-        if not asked:
-            self.must_wake = self._is_awaited()
-        elif kind is JobCompleted and self._end_needs >= 0:
-            self._enough = min(self._enough, self._end_needs)
-            self.must_wake = self._is_awaited()
-        else:
-            self.must_wake = self._meets(self._conditions, event) or self._is_awaited()
+        if asked:
+            if kind is JobCompleted and self._end_needs >= 0:
+                self._enough = min(self._enough, self._end_needs)
+            elif self._meets(conditions, event):
+                self.must_wake = True
+                return
+        # Now check the conditions that this event or an earlier one did not meet.
+        if self._ledger.idle >= self._enough or (self._held and any(map(self._is_met, self._held))):
+            self.must_wake = True
 
     def tell_apart(self, event: Event) -> None:
         """Report that a source of events, such as the workload, has no more events.

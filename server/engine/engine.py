@@ -123,30 +123,31 @@ class Engine(Kept):
             return self._first_notice(self._begins)
         clockwork, arrivals, ledger, lives = self.clockwork, self.arrivals, self.cluster.ledger, self.lives
         agenda, handlers = self._agenda, self._handlers
-        heap = agenda.heap
+        heap, now = agenda.heap, clockwork.now
         left = _LOOK
         while clockwork.stopped is None:
-            if arrivals.drained and not arrivals.exhausted:
+            drained = arrivals.drained
+            if drained and not arrivals.exhausted:
                 arrivals.tell_the_last()  # the last held job may have been rejected
-            if clockwork.must_wake and clockwork.now >= self._busy_until:
-                return self._with_next(self._notice())
-            if arrivals.exhausted and self._all_done():
+            if clockwork.must_wake and now >= self._busy_until:
+                return self._notice()
+            if drained and arrivals.exhausted and self._all_done():
                 return None
             entry = agenda.pop()
             if entry is None:
                 if clockwork.outbox:  # the wake filter held these events back, but no other event is left
-                    return self._with_next(self._notice())
+                    return self._notice()
                 owed = clockwork.registering and clockwork.rules.waits_for_word
                 self._stalls.nothing_to_come(clockwork.now, self.cluster, registering=owed)
                 return None
-            now, kind, _, subject = entry
-            if now != clockwork.now:
-                if ledger.idle != self._settled or lives.unsettled or ledger.changed:
+            time, kind, _, subject = entry
+            if time != now:
+                if ledger.idle != self._settled or ledger.changed or lives.unsettled:
                     self._settle()
-                if now >= self._until:
+                if time >= self._until:
                     clockwork.now = self._until
                     return None
-                clockwork.now = now
+                clockwork.now = now = time
             handlers[kind](subject)
             if heap and heap[0][0] == now:
                 agenda.happen(now, handlers)
@@ -167,7 +168,7 @@ class Engine(Kept):
         self.clockwork.tell(SimulationBegins(now, begins))
         notice = self._notice()
         self.arrivals.put_next()
-        return self._with_next(notice)
+        return Notice(notice.seq, notice.now, notice.events, self._next()) if self._lookahead else notice
 
     def _notice(self) -> Notice:
         clockwork = self.clockwork
@@ -181,14 +182,12 @@ class Engine(Kept):
         events, clockwork.outbox, clockwork.news = clockwork.outbox, clockwork.news, []
         clockwork.must_wake = bool(clockwork.outbox)
         self._rejected = 0
-        return Notice(clockwork.seq, now, events)  # type: ignore[arg-type]
+        return Notice(clockwork.seq, now, events, self._next() if self._lookahead else None)  # type: ignore[arg-type]
 
-    def _with_next(self, notice: Notice) -> Notice:
-        """Add the time of the next event, if the scheduler asked for it."""
-        if not self._lookahead:
-            return notice
+    def _next(self) -> float | None:
+        """Return the time of the next event (s), for a scheduler that asked for it."""
         time = self._agenda.next_time()
-        return Notice(notice.seq, notice.now, notice.events, None if time is None else min(time, self._until))
+        return None if time is None else min(time, self._until)
 
     def apply(self, reply: Reply) -> None:
         """Carry out the decisions of a reply.
@@ -200,18 +199,20 @@ class Engine(Kept):
             DecisionRefused: a decision is illegal and the engine is strict.
         """
         clockwork = self.clockwork
-        if not clockwork.now <= reply.now < inf:
+        now = clockwork.now
+        if not now <= reply.now < inf:
             raise SchedulerFailed(
                 "the reply is dated before its notice",
                 where="$.now",
-                expected=f"at least {clockwork.now!r}",
+                expected=f"at least {now!r}",
                 found=repr(reply.now),
                 hint="Take the time from the notice, never from a clock.",
             )
         if reply.wake_when is not None or clockwork.when is not None or reply.wake != clockwork.wanted:
             clockwork.wake_on(reply.wake, reply.wake_when)
         self.cluster.keeps = reply.keeps
-        now, busy_until, events = clockwork.now, reply.now, reply.events
+        events = reply.events
+        busy_until = reply.now
         for index, decision in enumerate(events):
             if decision.timestamp <= now:
                 self._carry_out(decision, reply.reply_to, index)
@@ -239,7 +240,7 @@ class Engine(Kept):
         self._carry_out(*self._dated.pop(number))
 
     def _carry_out(self, decision: Decision, reply_to: int, index: int) -> None:
-        now, rejected = self.clockwork.now, None
+        now = self.clockwork.now
         try:
             if decision.timestamp < now:
                 text = f"the decision is dated {decision.timestamp!r}, before the notice's now, {now!r}"
@@ -247,24 +248,28 @@ class Engine(Kept):
             self.verdicts.table[type(decision)](decision)
         except Illegal as illegal:
             rejected = illegal.event(now, decision, reply_to, index)
+        else:
+            for hook in self.cluster.hooks.decided:
+                hook(now, decision, None)
+            return
+        data = rejected.data
         for hook in self.cluster.hooks.decided:
-            hook(now, decision, None if rejected is None else rejected.data)
-        if rejected is not None:
-            if self._strict:
-                raise DecisionRefused(
-                    f"illegal decision ({rejected.data.code}): {rejected.data.message}",
-                    where=f"decision {index} ({rejected.data.decision}) of the reply to notice {reply_to}",
-                    hint=self.clockwork.rules.strict_hint,
-                )
-            self._rejected += 1
-            if self._rejected > MAX_REJECTIONS:
-                raise SchedulerFailed(
-                    "too many decisions were illegal before the next notice",
-                    where=f"the reply to notice {reply_to}",
-                    expected=f"at most {MAX_REJECTIONS:,}",
-                    found=f"one more ({rejected.data.code}): {rejected.data.message}",
-                )
-            self.clockwork.tell(rejected)
+            hook(now, decision, data)
+        if self._strict:
+            raise DecisionRefused(
+                f"illegal decision ({data.code}): {data.message}",
+                where=f"decision {index} ({data.decision}) of the reply to notice {reply_to}",
+                hint=self.clockwork.rules.strict_hint,
+            )
+        self._rejected += 1
+        if self._rejected > MAX_REJECTIONS:
+            raise SchedulerFailed(
+                "too many decisions were illegal before the next notice",
+                where=f"the reply to notice {reply_to}",
+                expected=f"at most {MAX_REJECTIONS:,}",
+                found=f"one more ({data.code}): {data.message}",
+            )
+        self.clockwork.tell(rejected)
 
     def _settle(self) -> None:
         ledger = self.cluster.ledger
