@@ -48,7 +48,7 @@ _WITH: Final = "Give --reliability NAME|FILE|auto, or a preset with a table 'rel
 
 
 def describe(name: str) -> str:
-    """Return a preset's description, or the first line of the scheduler's docstring."""
+    """Return a preset's description, or another scheduler's first docstring line."""
     if name in library_names():
         return library_preset(name).description
     if name in OWN:

@@ -64,7 +64,7 @@ class PlannedUnits:
         return job.size
 
     def never(self, job: SchedulerJob) -> str | None:
-        """Return why the placement refuses a job on the empty machine; None if it does not."""
+        """Return why the placement refuses a job on the empty machine; None if it can run."""
         machine, placement = self._view.machine, self._placement
         if placement is None:
             return None

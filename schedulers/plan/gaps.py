@@ -231,9 +231,9 @@ def free_before_loop(book: Book, begin: int, first: int, last: int) -> int:
 def doubtful(book: Book, count: int) -> Ints:
     """Mark jobs that can move to lower units; return others that might start sooner.
 
-    Units were freed in ``count`` gaps. The result has columns of ``book.jobs``. Rows 2, 3 and 4 of ``book.scratch``
-    have the first time, last time and lowest unit of each gap. Rows 5, 6 and 7 have, for each time, the lowest unit,
-    the highest unit and the number of units of the gaps that end then.
+    Units were freed in ``count`` gaps (runs of free units). The result has columns of ``book.jobs``. Rows 2, 3 and 4 of
+    ``book.scratch`` have the first time, last time and lowest unit of each gap. Rows 5, 6 and 7 have, for each time,
+    the lowest unit, the highest unit and the number of units of the gaps that end then.
     """
     scratch = book.scratch
     least, most, units = scratch[5], scratch[6], scratch[7]

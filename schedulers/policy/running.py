@@ -92,9 +92,10 @@ class RunningJobs:
             self.add(jobs[job_id])
 
     def reserve(self, size: int, free: int) -> Reservation:
-        """Return the earliest start of a job of ``size`` units, if ``free`` are free now.
+        """Return the earliest start of a job that needs ``size`` units.
 
-        Running jobs are assumed to use their full walltime. See `Reservation` for the result.
+        ``free`` units are free now. Running jobs are assumed to use their full walltime. See `Reservation` for the
+        result.
         """
         return reservation_of(self._by_end, size, free)
 

@@ -33,7 +33,7 @@ class Staircase(NamedTuple):
 
     @classmethod
     def until(cls, ends: list[float], units: list[int]) -> "Staircase":
-        """Return the limits by which ``units[k]`` units may be used until ``ends[k]`` (s).
+        """Return the limits that let jobs use ``units[k]`` units until ``ends[k]`` (s).
 
         After the last end, no units may be used.
         """

@@ -38,7 +38,7 @@ class Past(NamedTuple):
 def is_past(events: Iterable[Event]) -> bool:
     """Return whether a notice (message from the server) has the past of a run.
 
-    The past counts only if jobs were started in it.
+    A past in which no job was started does not count.
     """
     return any(type(event) is JobStarted for event in events)
 

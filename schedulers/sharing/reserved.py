@@ -177,10 +177,9 @@ class FirstReserved:
     # -- who passes ----------------------------------------------------------------------------------------------------
 
     def beside(self, job: SchedulerJob, takes: Takes) -> Takes | None:
-        """Return the tasks and GPUs per node with which a job may start beside the first.
+        """Return the tasks and GPUs of a job that may start and does not delay the first.
 
-        Return None if the job would delay the first job and must wait. This is for jobs that would end after the shadow
-        time.
+        Return None if the job must wait. This is for jobs that would end after the shadow time.
 
         Args:
             takes: the tasks and GPUs per node that ``job`` would get if there were no reservation.

@@ -82,9 +82,9 @@ class JobsOfSize:
         return self._at(self._head)
 
     def first_in_time(self, now: float, ends_by: float) -> tuple[Rank, SchedulerJob] | None:
-        """Return the first job that ends by ``ends_by`` (s) if started ``now``; and its key.
+        """Return the first job, with its key, that ends by ``ends_by`` if started ``now``.
 
-        The key is (rank, number of submission). Return None if there is no such job.
+        Times are in s. The key is (rank, number of submission). Return None if there is no such job.
         """
         if ends_by == inf:
             return self.first()

@@ -1,4 +1,4 @@
-"""The plan for rules that reserve shared nodes: free amounts on each node over time."""
+"""The plan for rules that reserve shared nodes: free amounts per node over time."""
 
 from collections.abc import Mapping, Sequence
 from math import inf

@@ -177,10 +177,10 @@ def select_settings(conf: SlurmConf) -> SelectSettings:
 
 
 def doubtful_values(conf: SlurmConf) -> list[KeyFinding]:
-    """Return a warning for each flag with which Slurm might decide differently.
+    """Return warnings about values with which Slurm might decide differently.
 
-    Such a flag is ignored here, or has another effect. Also return a warning for each list of weights with a resource
-    that Slurm does not track.
+    There is a warning for each flag that is ignored here or has another effect, if it could change Slurm's decisions,
+    and for each list of weights with a resource that Slurm does not track.
     """
     found = [
         KeyFinding(conf.where(key), f"{key} {name}", KeySupport.WARNED, why)

@@ -91,7 +91,7 @@ class Free:
         return Able(nodes, cpus)
 
     def with_gres(self, asked: NodesAsked, nodes: NDArray[np.intp], *, memory_counts: bool) -> NDArray[np.intp]:
-        """Return the nodes with enough free gres, and memory for a task of the job."""
+        """Return the nodes with enough free gres, and enough free memory for one task."""
         if memory_counts and asked.mem_kind:
             memory, need = self.memory[nodes], asked.mem
             if asked.mem_kind == "cpu":
