@@ -38,7 +38,11 @@ _MOST = 10_000_000  # most jobs and most units; areas stay below 2**63 unit-seco
 
 
 def seeded(seed: int, *key: int) -> np.random.Generator:
-    """Return the random generator of a seed; each key gives an independent generator."""
+    """Return a random generator; generators of one seed with different keys are independent.
+
+    Args:
+        key: whole numbers, such as the number of a workload.
+    """
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
 
 

@@ -61,7 +61,12 @@ def names(kind: str) -> list[str]:
 
 
 def completed(*kinds: str, or_file: bool = False) -> Complete:
-    """Return a function that completes names of these kinds, and file names if ``or_file`` is true."""
+    """Return a function with which shells complete the value of an option or argument.
+
+    Args:
+        kinds: the kinds of names that it offers, as in `names`.
+        or_file: whether it offers file names, too.
+    """
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         found = [CompletionItem(name) for kind in kinds for name in names(kind) if name.startswith(incomplete)]

@@ -142,7 +142,11 @@ def passed_by(
 
 
 def passed_of(files: RunFiles, line: JobLine, seen: Seen | None) -> list[Passed]:
-    """Return the jobs that the job ``line`` passed: submitted earlier, but still queued when ``line`` started."""
+    """Return the jobs that the explained job passed: submitted earlier, but still queued when it started.
+
+    Args:
+        line: the explained job.
+    """
     if line.start is None:
         return []
     order = {} if seen is None else {name: number for number, name in enumerate(seen.submitted)}
@@ -158,9 +162,11 @@ def passed_of(files: RunFiles, line: JobLine, seen: Seen | None) -> list[Passed]
 def holders_of(
     files: RunFiles, line: JobLine, seen: Seen | None, lacking: Sequence[tuple[float, float]]
 ) -> list[Holder]:
-    """Return the jobs that held units while the job ``line`` lacked some, largest share first.
+    """Return the jobs that held units while the explained job lacked some, largest share first.
 
-    ``lacking`` lists the periods in which it lacked units, ascending: (begin, end) in seconds.
+    Args:
+        line: the explained job.
+        lacking: the periods in which it lacked units, ascending: (begin, end) in seconds.
     """
     others = [other for other in _others(files, seen) if other.id != line.id and other.start is not None]
     if not lacking or not others:

@@ -39,7 +39,11 @@ class ColumnPack:
         self._known: dict[bytes, int] = {}
 
     def numbers(self, values: ArrayLike, *, deltas: bool = False) -> dict[str, Any]:
-        """Pack finite numbers, shape (n,), to six decimals, as differences if ``deltas``."""
+        """Pack finite numbers, shape (n,), with six decimals.
+
+        Args:
+            deltas: whether to store the differences from the previous number, which are smaller in an ascending column.
+        """
         floats = np.asarray(values)
         whole: Ints = np.rint(floats).astype(np.int64)
         scale = 1

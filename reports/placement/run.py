@@ -136,7 +136,11 @@ def read_placed_run(folder: Path) -> PlacedRun:
 
 
 def node_numbers(machine: Machine, units: str) -> Ints:
-    """Return the ascending numbers of the nodes of the units in ``units``, such as ``0-3 8``."""
+    """Return the numbers of the nodes on which given units are, ascending.
+
+    Args:
+        units: the units as text, such as ``0-3 8``.
+    """
     intervals = machine.numbering.nodes_of(NodeSet.parse(units)).intervals
     return np.concatenate(
         [np.arange(low, high + 1, dtype=np.intp) for low, high in intervals] or [np.zeros(0, np.intp)]

@@ -188,7 +188,13 @@ def drawn_machine(stable: int, seed: int) -> Platform:
 
 
 def drawn_outages(stable: Bools, rates: tuple[float, float], seed: int, horizon: float = MONTH) -> Outages:
-    """Draw failures of single nodes until ``horizon`` (s); ``rates`` are per hour on stable and on other nodes."""
+    """Draw failures of single nodes.
+
+    Args:
+        stable: whether each node is stable, shape (nodes,).
+        rates: failures per hour of a stable node and of any other node.
+        horizon: until when failures are drawn (s).
+    """
     rng = np.random.Generator(np.random.PCG64(seed))
     outages = []
     for kind, rate in zip((stable, ~stable), rates, strict=True):

@@ -149,7 +149,12 @@ class Slurmctld:
         return " ".join(said.removeprefix("sbatch: error: ").split())[:_SHOWN] or f"sbatch: exit code {code}"
 
     def command(self, words: Sequence[str], more: dict[str, str] | None = None) -> tuple[int, str]:
-        """Run a command of Slurm such as ``squeue``; return its exit code and output."""
+        """Run a command of Slurm such as ``squeue``; return its exit code and output.
+
+        Args:
+            words: the command's name and arguments.
+            more: further environment variables.
+        """
         found = self.time.finish(
             [self._programs[words[0]], *words[1:]],
             {**self._env, **(more or {})},
