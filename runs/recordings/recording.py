@@ -181,7 +181,7 @@ class Recording:
         if not text:
             return {}
         try:
-            options = parse_options(text, row.where)
+            options = {"nodes": "1", **parse_options(text, row.where)}  # so that all options on resources are read
             made = submission_of(JobDescription(id="w0!1", res=1, options=options), 0.0)
         except (TraceError, SlurmConfigError):
             raise row.wrong("options", "options of sbatch, as --nice=50") from None

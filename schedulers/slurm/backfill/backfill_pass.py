@@ -44,7 +44,7 @@ def backfill_pass(
         memory: results of the controller's earlier passes, which this pass uses and updates to save time.
     """
     controller.reservations.advance(now)
-    queue = build_queue(controller, now, backfill=True)
+    queue = build_queue(controller, now)
     memory = memory or Memory()
     memory.begin(controller, now)
     known = memory.recall_pass(queue, complete=complete, expects=expects)
@@ -295,9 +295,14 @@ class _Pass:
         if start <= now:
             if self._start(job, part, found.nodes, outcome, limit):
                 return True
-            if outcome.kind == "held":
-                outcome.kind = ""
-                return True
+            if outcome.kind:
+                held, outcome.kind = outcome.kind == "held", ""
+                if not held or now_only or not self.parameters.assoc_limit_stop:
+                    return True
+                found = self.search.find_held(job, part, limit, chosen)
+                start, chosen = found.start, found.chosen
+                if start is None or chosen is None:
+                    return True
         elif now_only:
             job.expected = start
             return True
@@ -340,7 +345,7 @@ class _Pass:
             self.result.preempted += preempt_for(controller, job, placed.victims, self.preempt, now)
             self.memory.renew(controller)
         if placed.code in (HELD, LICENSES):
-            outcome.kind = "held"
+            outcome.kind = "held" if placed.code == HELD else "licenses"
         return False
 
     def _keep_nodes(self, job: SlurmJob) -> None:

@@ -1,6 +1,7 @@
 """Search for a job's earliest start between running jobs and reservations."""
 
 from math import inf
+from typing import Final
 
 from pipistrelle.schedulers.slurm.backfill.memory import Found, Memory
 from pipistrelle.schedulers.slurm.backfill.space import Space
@@ -8,6 +9,8 @@ from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
 from pipistrelle.schedulers.slurm.nodes.asked import Chosen, NodesAsked
 from pipistrelle.schedulers.slurm.passes.controller import Controller
 
+#: how long Slurm assumes that a limit holds a job if no nodes open before (s)
+_HELD: Final = 500
 #: the requests of a job, its time limit (s) and its excluded nodes
 Shape = tuple[object, ...]
 
@@ -97,19 +100,21 @@ class Search:
         *,
         every: bool = False,
         preempts: bool = False,
+        begin: int = 0,
     ) -> Found:
         """Search for a start, at every time at which nodes open or only where it matters.
 
         Args:
             every: try every time at which nodes open, even if the job certainly cannot start then.
             preempts: whether the job may preempt others.
+            begin: the first time to try (s), if it is after now.
         """
         now, space = self.now, self.space
         mask = self.controller.machine.partitions[part].mask
         selector, running = self.controller.selector, self.controller.running_jobs()
         # With preemption, a start may come before the ends of the running jobs.
         skips = not (now_only or preempts or every)
-        later, tested, delayed = now, False, False
+        later, tested, delayed = max(now, begin), False, False
         first = -inf
         if skips and not self.controller.reservations.all:
             nodes = mask & self.usable & ~job.excluded
@@ -151,6 +156,21 @@ class Search:
             if not space.overlaps(space.rounded(start), space.rounded(start + limit), chosen.nodes):
                 return Found(tested, delayed, chosen, start)
             later = start
+
+    def find_held(self, job: SlurmJob, part: int, limit: int, chosen: Chosen) -> Found:
+        """Return the start of a job that fits now but that a limit holds, with ``assoc_limit_stop``.
+
+        Slurm assumes that the job starts when more nodes open, or else in 500 s, and searches from then on if its nodes
+        are reserved then.
+        """
+        space = self.space
+        _, _, later = self._open(job, self.controller.machine.partitions[part].mask, self.now, limit)
+        start = later or self.now + _HELD
+        rounded = space.rounded(start), space.rounded(start + limit)
+        if start > self.now + space.window or not space.overlaps(*rounded, chosen.nodes):
+            return Found(True, True, chosen, start)
+        asked = self.controller.requests.asked(job, self.controller.machine.partitions[part], self.now)
+        return self._find(job, part, limit, asked, False, every=True, begin=start)
 
     def _open_now(self, job: SlurmJob, nodes: int, limit: int) -> tuple[int, int, float]:
         """Return when a job could start, on which nodes, and until when this holds.

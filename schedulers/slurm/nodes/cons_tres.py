@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from pipistrelle.schedulers.slurm.cluster.bits import array_of
+from pipistrelle.schedulers.slurm.cluster.bits import array_of, mask_of
 from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
 from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine
 from pipistrelle.schedulers.slurm.nodes.asked import Alloc, Chosen, NodesAsked
@@ -314,8 +314,15 @@ class ConsTres:
         able = free.usable(asked, at, memory_counts=self.memory_counts, by_core=self.by_core)
         if len(able.at) < asked.min_nodes or int(np.add.reduce(able.cpus)) < asked.cpus:
             return None
+        if asked.required and asked.required & ~mask_of(able.at.tolist()):
+            return None
         got = self._choose(asked, able, free, prefer_busy=prefer_busy)
-        return self._alloc(asked, whole_tasks(asked, got, able), free) if got else None
+        placed = whole_tasks(asked, got, able) if got else None
+        if got and placed is None:  # Slurm would give the job fewer CPUs than its tasks need
+            able = Able(able.at, able.cpus - able.cpus % asked.cpus_per_task)
+            got = self._choose(asked, able, free, prefer_busy=prefer_busy)
+            placed = whole_tasks(asked, got, able) if got else None
+        return self._alloc(asked, placed, free) if placed else None
 
     def _choose(
         self, asked: NodesAsked, nodes: Able, free: Free, *, prefer_busy: bool = False
@@ -515,11 +522,11 @@ def largest(cpus: NDArray[np.int64], most: int) -> int:
     return int(np.add.reduce(cpus))
 
 
-def whole_tasks(asked: NodesAsked, got: dict[int, int], able: Able) -> dict[int, int]:
+def whole_tasks(asked: NodesAsked, got: dict[int, int], able: Able) -> dict[int, int] | None:
     """Divide a job's tasks among the nodes of ``got``; return {node: CPUs}.
 
-    In order, each node gets as many whole tasks as fit, but at least one task is left for each later node. If not all
-    tasks fit, or there is nothing to divide, return ``got``.
+    In order, each node gets as many whole tasks as fit, but at least one task is left for each later node. Return None
+    if not all tasks fit.
     """
     per_task = asked.cpus_per_task
     if asked.whole or per_task <= 1 or len(got) < 2:
@@ -532,7 +539,7 @@ def whole_tasks(asked: NodesAsked, got: dict[int, int], able: Able) -> dict[int,
         tasks = min(usable[node] // per_task, left - (len(order) - at - 1))
         placed[node] = max(tasks, 0) * per_task
         left -= tasks
-    return placed if left <= 0 and all(placed.values()) else got
+    return placed if left <= 0 and all(placed.values()) else None
 
 
 def fill(runs: Runs, asked: NodesAsked, nodes: int, largest: int) -> dict[int, int] | None:

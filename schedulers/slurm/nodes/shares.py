@@ -68,6 +68,8 @@ class Free:
             if asked.mem_kind == "cpu":
                 if asked.mem:
                     cpus = np.minimum(cpus, memory // asked.mem)
+                if asked.cpus_per_task > 1 and not asked.whole:  # only with memory per CPU
+                    cpus = cpus - cpus % asked.cpus_per_task
             elif asked.mem_kind == "node":
                 fits = memory >= asked.mem
             elif asked.mem_kind == "all":

@@ -32,13 +32,10 @@ def part_limit(controller: Controller, job: SlurmJob, part: int) -> str:
     return controller.beyond(job, one)
 
 
-def build_queue(controller: Controller, now: int, *, backfill: bool) -> list[QueueEntry]:
+def build_queue(controller: Controller, now: int) -> list[QueueEntry]:
     """Return the jobs that may run now, once per partition, in the order of testing.
 
-    The caller must not change the list.
-
-    Args:
-        backfill: whether to include jobs that wait for the start of their reservation.
+    Jobs that wait for the start of their reservation are left out. The caller must not change the list.
     """
     if controller.queue is not None and controller.queue[0] == controller.changed:
         return controller.queue[1]
@@ -51,8 +48,7 @@ def build_queue(controller: Controller, now: int, *, backfill: bool) -> list[Que
         if job.reservation and not controller.reservations.usable(job, now):
             own = controller.reservations.find(job.reservation)
             job.reason = "ReservationDeleted" if own is None else "Reservation"
-            if not (backfill and own is not None and own.admits(job)):
-                continue
+            continue
         refusal = ""
         for at, part in enumerate(job.parts):
             refusal = part_limit(controller, job, part)

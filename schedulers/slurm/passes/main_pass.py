@@ -65,7 +65,7 @@ class _Pass:
         self.depth = 0
 
     def run(self) -> PassResult:
-        for entry in build_queue(self.controller, self.now, backfill=False):
+        for entry in build_queue(self.controller, self.now):
             job: SlurmJob | None = entry.job
             while job is not None and job.state == PENDING:
                 if not self._is_due(job, entry.part):

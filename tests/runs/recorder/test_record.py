@@ -93,6 +93,8 @@ def test_further_options_and_partitions_are_recorded_and_read_again(tmp_path: Pa
     found = Recording(folder).jobs["1"].job
     assert (found.partitions, found.licenses, found.nice) == (("batch", "gpu"), {"a": 2, "b": 1}, 7)
     assert (found.excluded, found.tasks_per_node, found.hold, found.reservation) == (("n2",), 2, True, "day")
+    (folder / "jobs.csv").write_text(f"{head},options\n{first},--licenses=a:2\n")
+    assert Recording(folder).jobs["1"].job.licenses == {"a": 2}
 
     (folder / "jobs.csv").write_text(f"{head},options\n{first},--nice=much\n")
     with pytest.raises(PipistrelleError, match=r"jobs\.csv:2: wrong value of 'options'"):

@@ -106,6 +106,24 @@ def test_tasks_fill_node_by_node_and_each_node_keeps_one() -> None:
     assert [cpus for cpus, _, _ in alloc.values()] == [4, 1, 1]
 
 
+@pytest.mark.parametrize("memory", [{"mem_per_cpu": 100}, {"mem_per_node": 100}])
+def test_each_node_gets_cpus_for_whole_tasks(memory: dict[str, int]) -> None:
+    """Three nodes have the 12 CPUs, but hold only three tasks of 3 CPUs."""
+    queue = Queue(shared(5))
+    job = queue.add(tasks=4, cpus_per_task=3, **memory)
+    main_pass(queue.controller, 1, full=True)
+    assert nodes_of(queue, 1) == ["n01", "n02", "n03", "n04"]
+    assert [cpus for cpus, _, _ in job.alloc.values()] == [3, 3, 3, 3]
+
+
+def test_a_job_waits_for_the_node_that_it_requires() -> None:
+    """It does not start on another node if no CPU of its node is free."""
+    queue = Queue(shared(3))
+    queue.add(tasks=4, required=("n02",))
+    queue.add(tasks=2, required=("n02",))
+    assert [job.ids for job in main_pass(queue.controller, 1, full=True).started] == [["1"]]
+
+
 def test_memory_limits_the_cpus_of_a_node() -> None:
     """8 GB per CPU leave two tasks per node of 16 GB."""
     queue = Queue(shared())

@@ -8,7 +8,7 @@ from tests.schedulers.slurm.conftest import Queue, cluster, shared
 
 from pipistrelle.schedulers.slurm.backfill.backfill_pass import backfill_pass
 from pipistrelle.schedulers.slurm.cluster.jobs import COMPLETED, FAILED, PENDING, RUNNING
-from pipistrelle.schedulers.slurm.config.accounts import QosSettings
+from pipistrelle.schedulers.slurm.config.accounts import AssociationSettings, QosSettings
 from pipistrelle.schedulers.slurm.config.machine import PartitionSettings, ReservationSettings
 from pipistrelle.schedulers.slurm.config.parameters import PreemptSettings, SchedulerParameters
 from pipistrelle.schedulers.slurm.passes.controller import Controller
@@ -147,6 +147,29 @@ def test_exclusive_jobs_are_in_the_table_of_reservations(
         assert (outcome.job.ids[0], outcome.kind, outcome.start) == ("5", "reserve", 300)
         found.append(queue.controller.machine.names_of(outcome.nodes))
     assert tuple(found) == nodes
+
+
+@pytest.mark.parametrize(("stops", "large", "expected"), [(False, False, 0), (True, False, 530), (True, True, 1200)])
+def test_assoc_limit_stop_reserves_for_a_job_that_a_limit_holds(*, stops: bool, large: bool, expected: int) -> None:
+    """The job fits now, but may not start: it is expected when more nodes open, or else in 500 s."""
+    bio = AssociationSettings(account="bio")
+    users = (replace(bio, user="ann", max_jobs=1), replace(bio, user="bob"))
+    queue = Queue(
+        shared(
+            2,
+            accounting_storage=True,
+            accounting_storage_enforce=frozenset({"limits"}),
+            associations=(bio, *users),
+            scheduler_parameters=SchedulerParameters(assoc_limit_stop=stops),
+        )
+    )
+    queue.add(account="bio", tasks=4)
+    started(queue, 0)
+    if large:
+        queue.add(1, account="bio", user="bob", nodes=2, tasks=8)
+    held = queue.add(1, account="bio", tasks=4, time_limit=300.0)
+    assert not backfill_pass(queue.controller, 30).started
+    assert held.expected == expected
 
 
 @pytest.mark.parametrize(
@@ -393,6 +416,7 @@ def test_users_of_a_reservation_run_in_it() -> None:
     queue = Queue(cluster(reservations=(own,)))
     job = queue.add(nodes=1, reservation="r")
     assert started(queue, 1) == []
+    assert backfill_pass(queue.controller, 1).started == []
     assert started(queue, 100) == ["1"]
     assert queue.controller.machine.names_of(job.nodes) == ["n02"]
 

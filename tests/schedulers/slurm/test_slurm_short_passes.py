@@ -212,10 +212,10 @@ def test_a_pass_over_an_unchanged_queue_repeats_the_last_one() -> None:
     queue = waiting()
     memory = Memory()
     first = backfill_pass(queue.controller, 60, memory=memory)
-    assert memory.recall_pass(build_queue(queue.controller, 60, backfill=True), complete=True, expects=True) is not None
+    assert memory.recall_pass(build_queue(queue.controller, 60), complete=True, expects=True) is not None
     assert backfill_pass(queue.controller, 90, memory=memory) == first
     memory.begin(queue.controller, 601)
-    assert memory.recall_pass(build_queue(queue.controller, 601, backfill=True), complete=True, expects=True) is None
+    assert memory.recall_pass(build_queue(queue.controller, 601), complete=True, expects=True) is None
 
 
 def waiting() -> Queue:
