@@ -161,12 +161,18 @@ def spec_of(options: Mapping[str, Any], description: Name | None, where: str) ->
 
 
 def keyword(field: FieldInfo, value: Any, where: str) -> Any:
-    """Convert the value of the keyword ``field`` as `plain` does; steps that change a workload may be texts."""
+    """Convert the value of the keyword ``field`` as `plain` does.
+
+    Steps that change a workload may be texts.
+    """
     return plain(_steps(value, where) if field.name == "transform" else value, field.type)
 
 
 def _steps(value: Any, where: str) -> list[Any]:
-    """Return the steps that a value of ``transform`` describes, as tables and `Step` objects."""
+    """Return the steps that a value of ``transform`` describes.
+
+    They are tables and `Step` objects.
+    """
     if isinstance(value, str):
         return list(parse_steps(value, f"{where}: transform"))
     if isinstance(value, Mapping | Step):

@@ -144,7 +144,10 @@ def text_rows(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str
 
 
 def html_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str = "", below: str = "") -> str:
-    """Return a table as HTML for notebooks, with ``below`` as the text after it; all texts are escaped."""
+    """Return a table as HTML for notebooks; all texts are escaped.
+
+    ``below`` is the text after the table.
+    """
     head = "".join(f"<th>{html.escape(one)}</th>" for one in columns)
     body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     title = f"<caption>{html.escape(caption)}</caption>" if caption else ""

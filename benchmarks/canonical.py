@@ -101,7 +101,10 @@ def runs_of(data: dict[str, Any]) -> dict[str, Run]:
 
 
 def real(path: str) -> Path:
-    """Return the path on this computer of a log named, for example, ``traces/LOG.swf.gz``."""
+    """Return the path of a real log on this computer.
+
+    ``path`` is the log's name in canonical.toml, such as ``traces/LOG.swf.gz``.
+    """
     folder, _, file = path.partition("/")
     return FOLDERS[folder] / file
 
@@ -227,7 +230,10 @@ def written(digests: dict[str, Digests]) -> None:
 
 
 def verdict(outcome: Outcome, kept: Digests | None) -> str:
-    """Compare a run's digests with those kept in canonical.toml; return ``same``, or what differs or failed."""
+    """Compare a run's digests with those kept in canonical.toml.
+
+    Return ``same``, or what differs or failed.
+    """
     if outcome.trouble:
         return f"FAILED, {outcome.trouble}"
     if kept is None:

@@ -54,10 +54,10 @@ class Depth(Observer):
 
 
 def cases(count: int, load: float) -> dict[str, tuple[Platform, Workload]]:
-    """Return {name of a case: machine and jobs}, for cases without restrictions, with class pools and with constraints.
+    """Return {name of a case: machine and jobs}.
 
-    About a quarter of the small jobs may use only the first pool, and a sixth only the second. All other jobs may use
-    both.
+    The cases are without restrictions, with class pools, and with constraints. About a quarter of the small jobs may
+    use only the first pool, and a sixth only the second. All other jobs may use both.
     """
     plain = generate(jobs=count, units=UNITS, seed=5, load=load)
     drawn = np.random.Generator(np.random.PCG64(7)).choice(["any", "left", "right"], count, p=[0.6, 0.24, 0.16])

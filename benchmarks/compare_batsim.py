@@ -1,4 +1,4 @@
-"""Compare Batsim with batsched, and Pipistrelle, on the same workload under the same rule.
+"""Compare Batsim with batsched, and Pipistrelle, on the same workload.
 
 One simulator is Batsim with batsched's easy_bf_fast. The other is `pipistrelle run` with its scheduler of that name.
 Each runs as two processes. They simulate the workload alternately; two successive runs are a pair. Prints the wall time
@@ -50,7 +50,10 @@ class Cost(NamedTuple):
 
 
 def write_inputs(folder: Path, jobs: int, units: int, load: float) -> tuple[Path, Path]:
-    """Write a generated workload and a platform of equal hosts; return the paths of both."""
+    """Write a generated workload and a platform of equal hosts.
+
+    Return the paths of both.
+    """
     workload, platform = folder / "jobs.json", folder / "hosts.xml"
     workload.write_bytes(b"".join(batsim_chunks(generate(jobs=jobs, units=units, seed=1, load=load))))
     names = ["master_host", *(f"h{number}" for number in range(units))]
@@ -71,9 +74,9 @@ def free_port() -> int:
 
 
 def measured(commands: list[list[str]], folder: Path) -> Cost:
-    """Run programs side by side until all have ended, and return what they cost together.
+    """Run programs side by side until all have ended.
 
-    If a program fails, end the others and exit with a message.
+    Return their wall time and processor time together. If a program fails, end the others and exit with a message.
     """
     with ExitStack() as stack:
         began, left, processor = time.perf_counter(), {}, 0.0
@@ -99,7 +102,10 @@ def measured(commands: list[list[str]], folder: Path) -> Cost:
 
 
 def batsim(batsim: list[str], batsched: list[str], workload: Path, platform: Path, folder: Path) -> Cost:
-    """Simulate with Batsim and batsched; the outputs have the prefix ``out`` in ``folder``."""
+    """Simulate a workload with Batsim and batsched.
+
+    The outputs have the prefix ``out`` in ``folder``.
+    """
     port = free_port()
     server = [*batsim, "-p", str(platform), "-w", str(workload), "-s", f"tcp://localhost:{port}"]
     return measured(

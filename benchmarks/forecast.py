@@ -1,4 +1,4 @@
-"""Measure the time to forecast the starts of a large queue under Slurm's scheduler.
+"""Measure the time to forecast a large queue under Slurm's scheduler.
 
     python benchmarks/forecast.py [--nodes 1000] [--pending 2000] [--replicas 100] [--jobs N] [--profile]
 
@@ -61,7 +61,10 @@ def length(seconds: float) -> str:
 
 
 def queue(nodes: int, pending: int) -> str:
-    """Return running jobs that fill the cluster, and pending jobs, as squeue prints them."""
+    """Return running and pending jobs, as squeue prints them.
+
+    The running jobs fill the cluster.
+    """
     rng = np.random.default_rng(28)
     lines = [FIELDS]
     number = 1000

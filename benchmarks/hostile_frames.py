@@ -30,7 +30,10 @@ GROWTH_KB = 24 * 1024
 
 
 def main() -> int:
-    """Fuzz each requested program, and print the frames that it handled badly; return the exit code."""
+    """Fuzz each requested program, and return the exit code.
+
+    The frames that a program handled badly are printed.
+    """
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--frames", type=int, default=100_000, help="frames per side")
     parser.add_argument("--seed", type=int, default=1)
@@ -50,7 +53,10 @@ def main() -> int:
 
 
 def tried(side: str, frames: int, seed: int) -> Tally:
-    """Send ``frames`` malformed or unexpected frames to one program; return the counts and the badly handled ones."""
+    """Send ``frames`` malformed or unexpected frames to one program.
+
+    Return the counts, and the frames that it handled badly.
+    """
     return carry_out(Tally(side, frames), (SIDES | SOCKETS)[side](seed))
 
 

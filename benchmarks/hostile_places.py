@@ -1,4 +1,4 @@
-"""Replace every input file by a pipe, a device, a folder or a link, and check what its reader does.
+"""Replace every input file by something else, and check what its reader does.
 
 A pipe has no writer. A device never ends. A link leads to a file outside the folder, whose content is a secret. If the
 command line does not name the file itself, no message may quote the secret. In further trials the file stays as it is,
@@ -33,7 +33,10 @@ def _instead(make_it: _Put) -> _Put:
 
 
 def _included(make_it: _Put) -> _Put:
-    """Return a function that makes something beside a file, and appends a line to the file that includes it."""
+    """Return a function that adds an include to a file.
+
+    It makes something beside the file, and appends a line to the file that includes it.
+    """
 
     def put(path: Path, secret: Path) -> None:
         make_it(path.parent / "beside.conf", secret)

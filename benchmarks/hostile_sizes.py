@@ -28,7 +28,10 @@ def _again(content: bytes, size: int) -> bytes:
 
 
 def _renumbered(content: bytes, size: int) -> bytes:
-    """Append lines from the second half of a file until it has ``size`` bytes, with the numbers in them increased."""
+    """Append lines with increased numbers to a file until it has ``size`` bytes.
+
+    The lines are those of the second half of the file.
+    """
     lines = content.splitlines(keepends=True) or [b"\n"]
     some = lines[len(lines) // 2 :] or lines
     parts, length, number = [content], len(content), 0
@@ -83,9 +86,10 @@ def _quoted(content: bytes, size: int) -> bytes:
 
 
 def _hard(content: bytes, size: int) -> bytes:
-    """Return content that takes much memory to parse: noise followed by many small JSON objects.
+    """Return content that takes much memory to parse.
 
-    Once parsed, the objects take many times the memory of the compressed file.
+    It is noise followed by many small JSON objects. Once parsed, the objects take many times the memory of the
+    compressed file.
     """
     head, newline, _ = content.partition(b"\n")
     noise = random.Random(1).randbytes(size // 7).hex().encode()

@@ -1,16 +1,17 @@
-"""Stop every command that writes files at the worst moment, and check that no file is left incomplete.
+"""Stop every command that writes files at the worst moment.
 
-Each command first runs undisturbed. This gives the expected files, and the number of function calls and
-returns (Python and C) after the first file is opened for writing. Then it is disturbed in one of three ways:
+No file may be left incomplete. Each command first runs undisturbed. This gives the expected files, and the number of
+function calls and returns (Python and C) after the first file is opened for writing. Then it is disturbed in one of
+three ways:
 
 - killed with SIGKILL at one of these steps;
 - run on a disk that has room for only a part of its files (a small tmpfs, which needs root);
 - run with too few file descriptors, from the start or from the first writing on.
 
-Each file must have its old content or its complete new content. A file that grows, such as a run's table,
-must end with a complete line. After a kill, the same command must succeed, with the expected files and no
-temporary ones. Without room or descriptors, the command must end with one message and exit code 6 or 71.
-The exit code is 1 if a file, a message or a code is wrong.
+Each file must have its old content or its complete new content. A file that grows, such as a run's table, must end with
+a complete line. After a kill, the same command must succeed, with the expected files and no temporary ones. Without
+room or descriptors, the command must end with one message and exit code 6 or 71. The exit code is 1 if a file, a
+message or a code is wrong.
 
     python benchmarks/hostile_writers.py [--kills 200] [--full 0] [--descriptors 0] [--seed 1] [--only COMMAND]
 """
@@ -102,7 +103,10 @@ class Writing:
         return f"also writes {sorted(more)}" if more else ""
 
     def call(self, pick: random.Random) -> int:
-        """Return the number of a randomly chosen function call or return at which to kill the command."""
+        """Choose at random when to kill the command.
+
+        Return the number of a function call or return, counted from the first writing.
+        """
         if self._marks and pick.random() < _NEAR:
             return max(1, pick.choice(self._marks) + pick.randint(-_AROUND, _AROUND))
         return pick.randint(1, max(1, self.calls))
@@ -129,7 +133,10 @@ class Writing:
         return self._wrong(again=True)
 
     def fill(self, pick: random.Random) -> str:
-        """Run the command on a disk with room for only a part of its files; return an error text, or ""."""
+        """Run the command on a disk with room for only a part of its files.
+
+        Return an error text, or "".
+        """
         pages = sum(-(-len(content) // _PAGE) for content in self.new.values())
         room = pick.randint(0, pages)
         self.clear()
@@ -241,7 +248,10 @@ class Writing:
 
 
 def states(home: Path) -> dict[str, tuple[int, ...]]:
-    """Return {name: state} of all files in a folder; the state changes if the file does."""
+    """Return {name: state} of all files in a folder.
+
+    The state of a file changes if the file does.
+    """
     found: dict[str, tuple[int, ...]] = {}
     for path in home.rglob("*"):
         if path.is_file():
@@ -256,7 +266,10 @@ def changed(before: dict[str, tuple[int, ...]], after: dict[str, tuple[int, ...]
 
 
 def silent(home: Path, name: str) -> str:
-    """Run a command of `SILENT`; return an error text if it writes a file or ends otherwise, or ""."""
+    """Run a command of `SILENT`, which must write no file.
+
+    Return an error text if it writes a file or ends otherwise than expected, or "".
+    """
     words, expected = SILENT[name]
     before = states(home)
     code, said = command(home, list(words))
@@ -281,7 +294,10 @@ def ballast(home: Path, room: int) -> Iterator[None]:
 
 @contextmanager
 def small_disk(folder: Path) -> Iterator[bool]:
-    """Mount a small file system in memory on a folder; yield whether that was possible (it needs root)."""
+    """Mount a small file system in memory on a folder.
+
+    Yield whether that was possible; it needs root.
+    """
     mount = shutil.which("mount")
     words = [mount or "mount", "-t", "tmpfs", "-o", f"size={_DISK}", "none", str(folder)]
     if mount is None or subprocess.run(words, capture_output=True, check=False).returncode:
@@ -294,7 +310,7 @@ def small_disk(folder: Path) -> Iterator[bool]:
 
 
 def _on_writing(act: Callable[[], None]) -> None:
-    """Call ``act`` each time that this process opens a file for writing or renames one.
+    """Call ``act`` whenever this process opens a file for writing or renames one.
 
     Only files below the working directory count.
     """

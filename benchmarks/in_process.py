@@ -45,9 +45,9 @@ from pipistrelle.traces.workload import Workload, decimal_texts
 
 
 def by_hand(units: int, workload: Workload, path: Path) -> None:  # noqa: PLR0915 - one loop, as one would write it
-    """Simulate a workload with the minimal EASY loop, on the lowest free units; write its jobs file.
+    """Simulate a workload with the minimal EASY loop, and write its jobs file.
 
-    The workload must be prepared by `Setup.of`, which removes invalid jobs.
+    Jobs get the lowest free units. The workload must be prepared by `Setup.of`, which removes invalid jobs.
     """
     ids, submit, size = workload.ids, workload.submit.tolist(), workload.size.tolist()
     walltime, runtime = workload.walltime.tolist(), workload.runtime.tolist()
@@ -138,7 +138,10 @@ def by_hand(units: int, workload: Workload, path: Path) -> None:  # noqa: PLR091
 
 
 def compare(name: str, platform: Platform, workload: Workload, repeat: int, folder: Path) -> None:
-    """Time the minimal loop and the run in turn, check that their outputs are equal, and print the ratios."""
+    """Time the minimal loop and the run in turn, and print the ratios.
+
+    Their outputs must be equal.
+    """
     cleaned = Setup.of(platform, workload).workloads["w0"]
     ratios, jobs = [], len(cleaned)
     for _ in range(repeat):

@@ -166,7 +166,7 @@ def _die() -> None:
 
 
 def _after_steps(steps: int, die: Callable[[], None]) -> None:
-    """Call ``die`` once this process has made ``steps`` further function calls and returns."""
+    """Call ``die`` after ``steps`` further function calls and returns."""
     left = steps
 
     def count(*_: Any) -> None:

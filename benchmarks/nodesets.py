@@ -16,7 +16,10 @@ JOB = 64
 
 
 class Line(NamedTuple):
-    """An operation on sets of units: its name, and its implementations with our sets and with built-in sets."""
+    """An operation on sets of units.
+
+    It has a name, an implementation with our sets, and one with built-in sets.
+    """
 
     name: str
     intervals: Callable[[], object]

@@ -89,7 +89,10 @@ def run_again(folder: Path) -> float:
 
 
 def counted(driver: webdriver.Chrome) -> str:
-    """Return as text what the browser itself measured: the times of scripts and of all tasks."""
+    """Return as text what the browser itself measured.
+
+    These are the times of scripts and of all tasks.
+    """
     told = driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
     found = {one["name"]: one["value"] for one in told}
     return f"scripts {found['ScriptDuration']:.2f} s, tasks {found['TaskDuration']:.2f} s"

@@ -202,7 +202,7 @@ def measure(policy: Policy, workload: Workload, units: int, events: int, *, fail
 
 
 def compare(name: str, policies: Sequence[Policy], arguments: argparse.Namespace, *, failing: bool = False) -> None:
-    """Measure the time per event with an empty and with a deep queue, and print the ratios.
+    """Compare the time per event of an empty and of a deep queue, and print ratios.
 
     Each measurement needs its own policy.
     """

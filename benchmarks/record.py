@@ -62,9 +62,9 @@ class Timed:
 
 @contextmanager
 def used() -> Iterator[list[float]]:
-    """Yield a list, to which the processor time (s) of the ``with`` body is appended at its end.
+    """Yield a list for the processor time (s) of the ``with`` body.
 
-    The time is that of this process and its children.
+    The time is appended to the list at the end of the body. The time is that of this process and its children.
     """
     found: list[float] = []
     before = sum(os.times()[:4])

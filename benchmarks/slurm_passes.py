@@ -1,4 +1,4 @@
-"""Compare the scheduling passes of our scheduler ``slurm`` with recordings of the real slurmctld.
+"""Compare passes of our scheduler ``slurm`` with recordings of slurmctld.
 
     python benchmarks/slurm_passes.py [FOLDER ...] [--verbose N]
 

@@ -1,4 +1,6 @@
-"""Simulate the jobs of slurmctld recordings with our scheduler ``slurm``, and compare every start.
+"""Simulate the jobs of slurmctld recordings with our scheduler ``slurm``.
+
+Every start is compared.
 
     python benchmarks/slurm_runs.py [FOLDER ...] [--model | --engine | --spread N] [--verbose N]
 
@@ -53,7 +55,10 @@ def drawn(recording: Recording, chance: random.Random) -> Timing:
 
 
 def equal_starts(starts: list[JobStart], others: list[JobStart]) -> float:
-    """Return the share of ``starts`` that ``others`` has at the same second on the same nodes."""
+    """Return the share of ``starts`` that are also in ``others``.
+
+    Such a start is at the same second on the same nodes.
+    """
     return sum(equal(one, other) for one, other in pairs(starts, others)) / max(1, len(starts))
 
 
@@ -84,7 +89,10 @@ def spread(recording: Recording, count: int) -> None:
 
 
 def compare(recording: Recording, ours: list[JobStart], verbose: int) -> None:
-    """Print how many starts of our simulation equal those of a recording, and the mean waits."""
+    """Print how many starts of our simulation equal those of a recording.
+
+    The mean waits are printed, too.
+    """
     both = pairs(recording.starts, ours)
     same_time = sum(other is not None and int(one.time) == int(other.time) for one, other in both)
     real, own = mean_waits(recording, recording.starts), mean_waits(recording, ours)

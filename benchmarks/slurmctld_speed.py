@@ -1,4 +1,6 @@
-"""Measure how fast the real slurmctld decides in virtual time, and whether equal runs have equal outputs.
+"""Measure how fast the real slurmctld decides in virtual time.
+
+Also check whether equal runs have equal outputs.
 
     python benchmarks/slurmctld_speed.py NODESxJOBS... [--repeat 3] [--failures]
 
@@ -48,7 +50,10 @@ LOAD = 0.9
 
 
 def write_inputs(folder: Path, nodes: int, jobs: int, *, failures: bool) -> RunSpec:
-    """Write the configuration, the random jobs and the outages to a folder; return the run."""
+    """Write the configuration, the random jobs and the outages to a folder.
+
+    Return the description of the run.
+    """
     draw = np.random.default_rng(SEED)
     (folder / "slurm.conf").write_text(CONF.format(nodes=nodes))
     gap = RUNTIME_S * SHARE / LOAD

@@ -38,7 +38,10 @@ class Look:
 
     @staticmethod
     def at(pid: int) -> "Look":
-        """Return a sample of a process's memory and descriptors; raise OSError if it has ended."""
+        """Return a sample of a process's memory and descriptors.
+
+        Raise OSError if the process has ended.
+        """
         pages = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]
         return Look(int(pages) * _PAGE_KB, len(os.listdir(f"/proc/{pid}/fd")))
 
@@ -97,7 +100,10 @@ def soak(round_trips: int, scheduler: str, home: Path) -> tuple[int, float, list
 
 
 def figures(looks: list[Looks]) -> tuple[list[str], bool]:
-    """Return the memory and descriptors of both processes as lines, and whether growth stays within the limits."""
+    """Return the memory and descriptors of both processes as lines of text.
+
+    Also return whether their growth stays within the limits.
+    """
     warm = next((look for look in looks if look.done >= 1000 * _WARM), looks[0])
     lines, fine = [], True
     for part in range(11):

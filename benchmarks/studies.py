@@ -66,7 +66,7 @@ class Watch:
             self.memory = max(self.memory, int(peak[1]) / MEGABYTE if peak is not None else 0.0)
 
     def rate(self) -> float:
-        """Return the trials per hour of the study, measured from the end of its first quarter."""
+        """Return the trials per hour, measured from the end of the first quarter."""
         first = next(at for at in self.times if at[0] >= self.times[-1][0] // 4)
         last = self.times[-1]
         return 3600.0 * (last[0] - first[0]) / (last[1] - first[1])
@@ -83,7 +83,10 @@ def written(home: Path, jobs: int) -> str:
 
 
 def study_of(log: str, told: argparse.Namespace) -> Study:
-    """Return a study of a log: repetitions of one simulation with failures and checkpoints."""
+    """Return a study that repeats one simulation of a log.
+
+    The simulation has failures and checkpoints.
+    """
     options = {
         "workload": log,
         "failures": "exponential,smtbf=12h",

@@ -1,6 +1,7 @@
-"""Simulate a log under EASY with the loop of a textbook, without the package; in_process.py compares a run with it.
+"""Simulate a log under EASY with the loop of a textbook, without the package.
 
-Reads an SWF log and writes the id and the start of each job. Units are only counted.
+The benchmark in_process.py compares a run with it. Reads an SWF log and writes the id and the start of each job. Units
+are only counted.
 
     python benchmarks/textbook_easy.py LOG.swf.gz UNITS STARTS.csv
 """
@@ -13,7 +14,10 @@ from typing import NamedTuple
 
 
 class Job(NamedTuple):
-    """A job of the log; times in seconds. It runs for ``runtime``, at most ``walltime``."""
+    """A job of the log; times in seconds.
+
+    It runs for ``runtime``, at most ``walltime``.
+    """
 
     id: str
     submit: float

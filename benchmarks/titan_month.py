@@ -1,9 +1,9 @@
-"""Simulate a month of Titan under a paper's policies, and compare the results with the paper's.
+"""Simulate a month of Titan under a paper's policies.
 
-The paper is Zimmer et al., GPU Age-Aware Scheduling to Improve the Reliability of Leadership Jobs on Titan, 2018; see
-docs/reference/placing.md. Jobs are drawn from the model ``titan-month``, the platform is ``titan``, and the scheduler
-is ``titan-bins`` (the bins of the paper's table I, two reservations). Which GPUs are stable is read from the published
-lifetimes of Titan's GPUs.
+The results are compared with the paper's. The paper is Zimmer et al., GPU Age-Aware Scheduling to Improve the
+Reliability of Leadership Jobs on Titan, 2018; see docs/reference/placing.md. Jobs are drawn from the model
+``titan-month``, the platform is ``titan``, and the scheduler is ``titan-bins`` (the bins of the paper's table I, two
+reservations). Which GPUs are stable is read from the published lifetimes of Titan's GPUs.
 
     python benchmarks/titan_month.py Titan-GPU-lives-2013-2019.csv.xz [--at 2017-05-01] [--seed 1] [--months 1]
 """
@@ -38,7 +38,9 @@ __all__ = ["CASES", "failure_share", "paper_share"]  # used by tests
 
 
 def lines(months: dict[str, list[Month]], machine: int) -> list[str]:
-    """Return a table of the simulated metrics with one line per policy: means over all months.
+    """Return a table of the simulated metrics: means over all months.
+
+    It has one line per policy.
 
     Args:
         months: {policy: its months}.

@@ -214,9 +214,10 @@ def _exchange_peer(peer: socket.socket, frames: list[bytes], notices: list[Notic
 
 
 def exchange(notices: list[Notice], replies: list[bytes], dialect: str, *, with_json: bool = False) -> float:
-    """Return the wall time (s) in which two minimal processes exchange messages over a Unix socket, without ZeroMQ.
+    """Return the wall time (s) of a bare exchange of messages.
 
-    With ``with_json``, both processes also encode and decode the messages.
+    Two minimal processes exchange them over a Unix socket, without ZeroMQ. With ``with_json``, both processes also
+    encode and decode the messages.
     """
     talk = CODECS[dialect]
     mine, other = socket.socketpair()
@@ -257,7 +258,10 @@ def own_work(setup: Setup, scheduler: str) -> tuple[float, float]:
 
 
 def coding(notices: list[Notice], replies: list[bytes], dialect: str) -> float:
-    """Return the processor time (s) of encoding and decoding all messages in one process, without sockets."""
+    """Return the processor time (s) of encoding and decoding all messages.
+
+    This is done in one process, without sockets.
+    """
     talk = CODECS[dialect]
     decoded = [talk.decode_reply(frame, notice) for frame, notice in zip(replies, notices, strict=True)]
     began = time.process_time()
@@ -372,7 +376,7 @@ def command(arguments: argparse.Namespace, endpoint: str | None, folder: Path) -
 
 
 def print_floor(trips: int, loops: list[float], bares: list[float], parsed: list[float], works: list[float]) -> None:
-    """Print the times (s) of the event loop and of the least possible work, and their ratio.
+    """Print the times (s) of the event loop and of the floor, and their ratio.
 
     The least possible work (the floor) has three parts: a bare exchange of messages, the JSON, and the work of both
     sides.
@@ -395,7 +399,10 @@ def print_floor(trips: int, loops: list[float], bares: list[float], parsed: list
 def print_without_sockets(
     trips: int, bares: list[float], codings: list[float], works: list[tuple[float, float]]
 ) -> None:
-    """Print the processor times (s) of a round trip's parts that need no socket, relative to the bare exchange."""
+    """Print the processor times (s) of a round trip's parts that need no socket.
+
+    They are given relative to the bare exchange.
+    """
     engines, deciding = zip(*works, strict=True)
     parts = [statistics.median(part) for part in (codings, engines, deciding)]
     told = ", ".join(

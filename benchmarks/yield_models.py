@@ -106,7 +106,7 @@ def yields(failures: int, seed: int) -> None:
 
 
 def claim(failures: int, seed: int) -> None:
-    """Print the yields of applications with 1 % of spare nodes and a queue wait of a day.
+    """Print yields with 1 % of spare nodes and a queue wait of a day.
 
     Yields under variations of this setting are printed, too.
     """
@@ -144,12 +144,13 @@ def claim(failures: int, seed: int) -> None:
 
 
 def completion_time(work: float, interval: float, dump: float, read: float, mtbf: float) -> float:
-    """Return the expected duration (s) of a job that writes checkpoints (dumps) and restarts after failures.
+    """Return the expected duration (s) of a job with checkpoints and failures.
 
-    The formula differs from `daly_time` (equation 20 of J. T. Daly, "A higher order estimate of the optimum checkpoint
-    interval for restart dumps", 2006) in two ways: the last interval may be shorter and has no dump, and nothing is
-    read before the first dump is complete. Let L be the time of an interval and its dump, and M the mean time between
-    failures. The first interval takes M (e^(L/M) - 1), each later one M e^(R/M) (e^(L/M) - 1).
+    The job writes checkpoints (dumps) and restarts after each failure. The formula differs from `daly_time` (equation
+    20 of J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps", 2006) in two ways:
+    the last interval may be shorter and has no dump, and nothing is read before the first dump is complete. Let L be
+    the time of an interval and its dump, and M the mean time between failures. The first interval takes M (e^(L/M) -
+    1), each later one M e^(R/M) (e^(L/M) - 1).
 
     Args:
                 work: duration of the job without failures and checkpoints (s).

@@ -92,7 +92,7 @@ def first_paragraph(thing: Any) -> str:
 
 
 def members(thing: type) -> list[tuple[str, str]]:
-    """Return (name, first paragraph of the docstring) of the public members of a class.
+    """Return the public members of a class: (name, first paragraph of the docstring).
 
     Only methods and properties that the layer ``api`` defines are listed.
     """

@@ -28,7 +28,10 @@ def head() -> str:
 
 
 def page(traces: Path) -> str:
-    """Return the page: all papers at small size without real logs, then the entries that need real logs."""
+    """Return the page of all papers.
+
+    First come the results at small size without real logs, then the entries that need real logs.
+    """
     size, jobs = SIZES["small"], len(os.sched_getaffinity(0))
     chosen = chosen_entries([get_paper(number) for number in paper_ids()], [])
     with_logs = [(paper, entry) for paper, entry in chosen if entry.needs]

@@ -57,7 +57,7 @@ def pictures() -> list[Picture]:
 
 
 def make(driver: Any, into: Path) -> None:
-    """Run the commands of docs/how-to/pictures.md, and write its pictures into a folder."""
+    """Run the commands of docs/how-to/pictures.md, and write its pictures to a folder."""
     into.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

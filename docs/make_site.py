@@ -41,9 +41,9 @@ def pages() -> list[PurePosixPath]:
 
 
 def write_sources(folder: Path) -> None:
-    """Write the site's sources: docs/, and the files outside docs/ to which pages link.
+    """Write the site's sources.
 
-    Links from those files are followed too.
+    These are docs/, and the files outside docs/ to which pages link. Links from those files are followed too.
     """
     known: set[PurePosixPath] = set()
     todo = [*pages(), PurePosixPath("CONTRIBUTING.md"), PurePosixPath("CHANGELOG.md")]
@@ -85,7 +85,10 @@ def leaves(nav: Any) -> Iterator[str]:
 
 
 def changed(origin: PurePosixPath, text: str) -> str:
-    """Return a page's text with drawn diagrams, and with links changed to pages of the site."""
+    """Return a page's text as the site shows it.
+
+    Diagrams are drawn, and links lead to pages of the site.
+    """
     here = place(origin)
     drawn = 0
 
@@ -107,7 +110,10 @@ def changed(origin: PurePosixPath, text: str) -> str:
 
 
 def outside_fences(text: str, change: Callable[[str], str], fence: Callable[[re.Match[str]], str]) -> str:
-    """Apply ``fence`` to all fenced blocks of a text, and ``change`` to the text between them."""
+    """Change a text outside and inside its fenced blocks.
+
+    ``fence`` is applied to each fenced block, and ``change`` to the text between blocks.
+    """
     parts, end = [], 0
     for block in _FENCED.finditer(text):
         parts += [change(text[end : block.start()]), fence(block)]
@@ -116,7 +122,10 @@ def outside_fences(text: str, change: Callable[[str], str], fence: Callable[[re.
 
 
 def linked(origin: PurePosixPath, text: str) -> Iterator[PurePosixPath]:
-    """Yield the project's files to which a page links, relative to the project's folder."""
+    """Yield the project's files to which a page links.
+
+    Their paths are relative to the project's folder.
+    """
     for found in _LINK.finditer(_FENCED.sub("", text)):
         target = found[0].partition("#")[0]
         if target and "://" not in target:
@@ -144,7 +153,10 @@ def is_picture(path: PurePosixPath) -> bool:
 
 
 def shown(path: PurePosixPath) -> str:
-    """Return a page that shows a file or lists a folder; only Markdown files are searchable."""
+    """Return a page that shows a file or lists a folder.
+
+    The site's search finds only Markdown files.
+    """
     real = ROOT / path
     if path.suffix == ".md":
         return real.read_text(encoding="utf-8")
@@ -170,7 +182,10 @@ def digest(source: str) -> str:
 
 
 def diagram(name: str, source: str) -> str:
-    """Return a drawn diagram; stop the build if its source has changed since it was drawn."""
+    """Return a drawn diagram.
+
+    Stop the build if its source has changed since it was drawn.
+    """
     path = DIAGRAMS / f"{name}.svg"
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     head, _, svg = text.partition("\n")

@@ -1,6 +1,6 @@
-"""Update the tables in docs/reference/slurm.md from the code; keep the rest of the page.
+"""Update the tables in docs/reference/slurm.md from the code.
 
-Run it with: python docs/make_slurm.py
+The rest of the page is kept. Run it with: python docs/make_slurm.py
 """
 
 import re

@@ -1,6 +1,6 @@
-"""Update the table in docs/explanation/slurm-accuracy.md from recordings of the real slurmctld.
+"""Update the table in docs/explanation/slurm-accuracy.md.
 
-Run it with: python docs/make_slurm_accuracy.py
+It is computed from recordings of the real slurmctld. Run it with: python docs/make_slurm_accuracy.py
 """
 
 import os

@@ -162,7 +162,10 @@ def _middles() -> NDArray[np.float64]:
 
 
 def _partitions(sheet: Sheet, blocking: float) -> list[tuple[int, float]]:
-    """Return the number of nodes and the MTTF (h) of each partition, at a blocking probability."""
+    """Return the number of nodes and the MTTF (h) of each partition.
+
+    They depend on the blocking probability.
+    """
     platform = load_platform("intrepid")
     machine = Machine(platform.units, platform.info)
     said = sheet.printed["one_four"].get(f"{blocking:g}", sheet.printed["most"])
@@ -241,7 +244,10 @@ def table_5_1(bench: Bench, sheet: Sheet) -> None:
 
 
 def figure_5_1(bench: Bench, sheet: Sheet) -> None:
-    """Find the largest and smallest number of nodes per MTTF range (figure 5.1 of paper 001)."""
+    """Count the nodes in each range of MTTF (figure 5.1 of paper 001).
+
+    The result has the largest and the smallest of these numbers.
+    """
     counts = [count for _, count, *_ in sheet.printed["ranges"]]
     sheet.row("largest", max(counts))
     sheet.row("smallest", min(counts))

@@ -120,9 +120,10 @@ def _step_seconds(step: str) -> float:
 
 
 def _apart(rows: list[dict[str, Any]], step: str) -> float:
-    """Return the mean absolute change (s) of waits when decisions are made only at fixed time steps.
+    """Return the mean absolute change (s) of waits by fixed time steps.
 
-    Waits are compared with those of the event-driven run. ``step`` is the length of the time step.
+    With such steps, the scheduler decides only at fixed times. Waits are compared with those of the event-driven run.
+    ``step`` is the length of the time step.
     """
     chosen = [row for row in rows if row["step"] == step]
     jobs: int = sum(row["jobs"] for row in chosen)

@@ -36,9 +36,9 @@ def _name(shape: Shape | None) -> str:
 
 
 def _by_wait(shape: Shape | None, of: Callable[[YieldModel, float], float]) -> Series:
-    """Return a chart series: the value ``of(model, wait)`` for each queue wait (s) of paper 003.
+    """Return a chart series with a value for each queue wait of paper 003.
 
-    ``model`` is the yield model for ``shape``.
+    The value is ``of(model, wait)``; waits are in seconds. ``model`` is the yield model for ``shape``.
     """
     model = _model(shape)
     return Series(_name(shape), _WAITS, [of(model, wait * _HOUR) for wait in _WAITS])

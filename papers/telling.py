@@ -77,7 +77,8 @@ def markdown(results: Sequence[EntryResult]) -> str:
         told = ", ".join(f"{verdict} ({counts[verdict]})" for verdict in VERDICTS if counts[verdict])
         name = paper.page.rpartition("/")[2]
         parts.append(f"\n## {paper.id}: {paper.name}\n\n{paper.citation}. See also [{name}](../{paper.page}).\n")
-        parts.append(f"\nWe compare {len(mine)} entries (tables, figures, claims) of this paper. Outcomes: {told}.\n\n")
+        parts.append(f"\nWe compare {len(mine)} entries (tables, figures, claims) of this paper. ")
+        parts.append(f"Outcomes, as explained above: {told}.\n\n")
         parts.append("| entry | what it shows | outcome | agree | why |\n|---|---|---|---|---|\n")
         for one in mine:
             right, every = one.compared

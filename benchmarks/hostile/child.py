@@ -91,7 +91,10 @@ def _be(home: Path, said: int, words: list[str], before: Callable[[], None]) -> 
 
 
 def _script(text: str) -> int:
-    """Execute a script; return the exit code that the command line has for the same error."""
+    """Execute a script and return its exit code.
+
+    After an error, this is the exit code that the command line has for this error.
+    """
     from pipistrelle.cli.terminal.exits import NO_MEMORY, exhausted
     from pipistrelle.protocol.base.errors import PipistrelleError
 

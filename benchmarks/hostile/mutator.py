@@ -296,7 +296,7 @@ class Mutator:
             self._set(where, at, self._get(*self.random.choice(places)))
 
     def _kind(self, root: Any, where: Any, at: int) -> None:
-        """Change the type of an event or decision in the frame, or shuffle one of its lists."""
+        """Change the type of an event or decision, or shuffle a list in the frame."""
         typed: list[tuple[Any, int]] = []
         lists: list[Any] = []
         places: list[tuple[Any, int]] = []
@@ -354,9 +354,10 @@ class Mutator:
 
 
 def _places(tree: Any, found: list[tuple[Any, int]]) -> None:
-    """Append the position of each value in a JSON tree to ``found``, as (list or object, index) pairs.
+    """Append the place of each value in a JSON tree to ``found``.
 
-    Only the first 60 entries of each container count, and collection stops after about 600 positions.
+    A place is a pair: the list or object that holds the value, and the index or key in it. Only the first 60 entries of
+    each container count, and collection stops after about 600 positions.
     """
     stack = [tree]
     while stack and len(found) < 600:

@@ -87,7 +87,10 @@ def _of_run(name: str, *words: str, code: int = 0) -> Reader:
 
 
 def _live(option: str, file: str, *, queue: bool = True, at: str | None = None) -> Reader:
-    """Return a forecast of the example cluster that reads one more file, unless the file itself is the ``queue``."""
+    """Return a `Reader`: a forecast of the example cluster that reads ``file``.
+
+    The file is given with the option ``option``. Without ``queue``, the example's output of squeue is left out.
+    """
     words = (
         {"--squeue": "live/squeue.txt", "--scontrol": "live/nodes.txt"} if queue else {"--scontrol": "live/nodes.txt"}
     )
@@ -334,9 +337,10 @@ def unpacked(name: str, content: bytes) -> bytes:
 
 
 def sealed(content: bytes) -> bytes:
-    """Return a damaged snapshot with its digest corrected, so that the digest does not reveal the damage.
+    """Return a damaged snapshot with its digest corrected.
 
-    The reader then parses the damaged state. If the header itself is damaged, the content is returned unchanged.
+    Otherwise the digest would reveal the damage. The reader then parses the damaged state. If the header itself is
+    damaged, the content is returned unchanged.
     """
     head, _, body = content.partition(b"\n")
     try:
@@ -348,7 +352,10 @@ def sealed(content: bytes) -> bytes:
 
 
 def make(home: Path) -> str:
-    """Create one valid file of each kind in a folder; return an error text, or an empty one."""
+    """Create one valid file of each kind in a folder.
+
+    Return an error text, or an empty one.
+    """
     import_all()
     prepare(home)
     shutil.copytree(_EXAMPLES / "live", home / "live")

@@ -123,7 +123,7 @@ def new_runtime(scheduler: str, *, batsim: bool) -> Runtime:
 
 
 def heard(scheduler: str, setup: Setup, *, taken_over_at: float = inf) -> Talk:
-    """Run a simulation undisturbed and return the messages that its scheduler received.
+    """Run a simulation undisturbed and return the messages to its scheduler.
 
     If ``taken_over_at`` (s) is finite, a second scheduler of the same kind takes over at that time. The messages are
     then those to the second scheduler, which include the past events.
@@ -203,7 +203,10 @@ class Victim:
             self.session.send_reply(reply)
 
     def hear(self, at: int) -> None:
-        """Receive some malformed or unexpected frames, then the genuine notice number ``at`` (from 0)."""
+        """Receive some hostile frames, then a genuine notice.
+
+        Hostile frames are malformed or unexpected. ``at`` is the number of the notice (from 0).
+        """
         frames, pick = self.talk.frames, self.mutator.random
         good, notice = frames[at], self.talk.notices[at]
         self.mutator.words = Words(
@@ -258,10 +261,10 @@ class Victim:
         return [] if view is None else [*view.waiting, *view.running]
 
     def _goes_on(self, told: Notice, at: int) -> None:
-        """Give a malformed or unexpected notice that the session accepted to a copy of this scheduler.
+        """Give a notice that the session accepted to a copy of this scheduler.
 
-        Some genuine notices follow. The copy may report an error of the server; every other exception is recorded as a
-        `Find`.
+        The notice is malformed or unexpected. Some genuine notices follow. The copy may report an error of the server;
+        every other exception is recorded as a `Find`.
         """
         runtime = self._new()
         if not self.batsim and at:

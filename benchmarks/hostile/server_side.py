@@ -46,9 +46,10 @@ _TURN = 6
 
 
 class _HostilePeer(Peer[Any]):
-    """The server's connection to a simulated scheduler that sends malformed or unexpected (hostile) replies.
+    """The server's connection to a simulated scheduler with hostile replies.
 
-    For each notice it tries some hostile replies, then a valid one. The first reply that the session accepts counts.
+    Hostile replies are malformed or unexpected. For each notice it tries some hostile replies, then a valid one. The
+    first reply that the session accepts counts.
     """
 
     def __init__(self, session: Any, tally: Tally, mutator: Mutator) -> None:
@@ -69,9 +70,10 @@ class _HostilePeer(Peer[Any]):
         self._owed_reply = True
 
     def receive(self) -> Reply:
-        """Return the first reply that the session accepts: some are malformed or unexpected, the last is valid.
+        """Return the first reply that the session accepts.
 
-        A few hostile frames go through the real `Peer.receive`, where a refusal ends the run.
+        Some replies are malformed or unexpected; the last is valid. A few hostile frames go through the real
+        `Peer.receive`, where a refusal ends the run.
         """
         self._turns += 1
         good = self._good_reply()
@@ -193,7 +195,10 @@ class NativePeer(_HostilePeer):
         self._features = features
 
     def greet(self, run_id: str, server: str) -> tuple[HelloData, WelcomeData]:
-        """Try some malformed or unexpected HELLOs and first replies, then complete a valid handshake."""
+        """Try some hostile HELLOs and first replies, then complete a valid handshake.
+
+        Hostile messages are malformed or unexpected.
+        """
         frame = json.dumps({"type": "HELLO", "data": {"name": "hostile", "version": "1", "features": self._features}})
         for _ in range(self.pick.choice((0, 0, 1, 2))):
             good = frame.encode() if self.pick.random() < 0.7 else self.pick.choice(vectors("hello"))

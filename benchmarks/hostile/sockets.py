@@ -229,7 +229,10 @@ def _hostile(tally: Tally, mutator: Mutator, good: bytes, share: float) -> bytes
 
 
 def _server(tally: Tally, mutator: Mutator, home: Path, words: list[str], path: str, *, batsim: bool) -> None:
-    """Run `serve`, and act as its scheduler: about a third of the replies are malformed or unexpected."""
+    """Run `serve`, and act as its scheduler.
+
+    About a third of the replies are malformed or unexpected.
+    """
     listening = Listening(path) if batsim else None
     command = Command(home, words)
     peer: Any = listening if listening is not None else connecting(path, command)
@@ -266,7 +269,10 @@ def _server(tally: Tally, mutator: Mutator, home: Path, words: list[str], path: 
 def _scheduler(
     tally: Tally, mutator: Mutator, home: Path, words: list[str], path: str, talk: Talk, *, batsim: bool
 ) -> None:
-    """Run `schedule`, and act as its server: a random share of the notices is malformed or unexpected."""
+    """Run `schedule`, and act as its server.
+
+    A random share of the notices is malformed or unexpected.
+    """
     listening = None if batsim else Listening(path)
     command = Command(home, words)
     peer: Any = connecting(path, command) if listening is None else listening

@@ -71,7 +71,7 @@ def vectors(kind: str) -> tuple[bytes, ...]:
 
 @cache
 def with_kind(frame_kind: str, kind: str) -> tuple[bytes, ...]:
-    """Return the valid example frames that contain an event or decision of type ``kind``.
+    """Return the valid example frames with an event or decision of type ``kind``.
 
     ``frame_kind`` is the kind of frame, such as ``notice``.
     """

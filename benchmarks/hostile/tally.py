@@ -62,7 +62,9 @@ class Find:
 
 @dataclass
 class Tally:
-    """Counts of the frames that one program under test received, and those that it handled badly (finds).
+    """Counts of the frames that one program under test received.
+
+    It also has the frames that the program handled badly (finds).
 
     Attributes:
         side: the program under test, and the dialect.
@@ -142,7 +144,7 @@ class Tally:
         self.find(" | ".join(line.strip() for line in reversed(lines) if "^^" not in line))
 
     def lines(self) -> list[str]:
-        """Return the counts, times and memory use of the program under test as two lines of text."""
+        """Return the counts, times and memory use of a program as two lines of text."""
         grown = resident_kb() - self.warm_kb if self.warm_kb else 0
         ends = ", ".join(f"{count:,} {name}" for name, count in self.ends.most_common())
         return [

@@ -60,7 +60,7 @@ MADE: tuple[tuple[str, ...], ...] = (
 
 
 def prepare(home: Path) -> None:
-    """Write the input files that the commands need and that no command of `MADE` creates."""
+    """Write the input files that no command of `MADE` creates."""
     (home / "study.toml").write_text(_STUDY, encoding="ascii")
     lines = ["; MaxProcs: 4\n"]
     for one in range(1, 60):
@@ -94,7 +94,10 @@ def is_junit(content: bytes) -> bool:
 
 
 def is_recorded(content: bytes) -> bool:
-    """Return whether the content is a complete file of a recording, which varies between recordings."""
+    """Return whether the content is a complete file of a recording.
+
+    Such files vary between recordings, so their bytes cannot be compared.
+    """
     return (content.startswith(b"\xfd7zXZ") and content.endswith(b"YZ")) or content.endswith((b"\n", b"}"))
 
 
@@ -153,7 +156,10 @@ def _one(option: str, *words: str, file: str) -> Writer:
 
 
 def _script(name: str, text: str, *files: str, tables: tuple[str, ...] = ()) -> Writer:
-    """Return a `Writer` for a call of the Python API; ``name`` is the function and the argument that names the file."""
+    """Return a `Writer` for a call of the Python API.
+
+    ``name`` is the function and the argument that names the file.
+    """
     return Writer(f"{PYTHON} {name}", (PYTHON, f"import pipistrelle as pp\n{text}"), files, tables)
 
 

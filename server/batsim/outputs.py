@@ -157,13 +157,19 @@ class _Trace(Written, Observer):
         self._book.switch_begins(now, units, on=on)
 
     def arrived(self, now: float, units: NodeSet, complete: bool) -> None:
-        """Record that units have switched; write the machine's state if a whole request is complete, as in Batsim."""
+        """Record that units have switched.
+
+        As in Batsim, write the machine's state if a whole request is complete.
+        """
         self._book.switch_ends(now, units)
         if complete:
             self._write_states(now)
 
     def availability(self, now: float, units: NodeSet, available: bool) -> None:
-        """Record that units become available or unavailable; like Batsim, write nothing to the output files."""
+        """Record that units become available or unavailable.
+
+        As in Batsim, write nothing to the output files.
+        """
         if available:
             self._book.come_back(now, units)
         else:

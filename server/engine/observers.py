@@ -111,9 +111,10 @@ class Hooks:
 
 
 class Deferred(Observer):
-    """An observer that records calls, and passes them on in order when `flush` is called.
+    """An observer that records calls and passes them on when `flush` is called.
 
-    When a call is passed on, the job may already be in a later ``state``. Its ``start`` and ``alloc`` are still valid.
+    The calls are passed on in order. When a call is passed on, the job may already be in a later ``state``. Its
+    ``start`` and ``alloc`` are still valid.
     """
 
     def __init__(self, observers: Sequence[Observer]) -> None:

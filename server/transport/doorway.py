@@ -48,12 +48,18 @@ class _Passage:
         return self.inner if end is self.outer else self.outer
 
     def wants(self, end: socket.socket) -> int:
-        """Return the selector events (readable, writable) to wait for at ``end``, one of the two sockets."""
+        """Return the selector events (readable, writable) to wait for at ``end``.
+
+        ``end`` is one of the two sockets.
+        """
         reads = end not in self.ended and len(self.unsent[self.other(end)]) < _CHUNK
         return (selectors.EVENT_READ if reads else 0) | (selectors.EVENT_WRITE if self.unsent[end] else 0)
 
     def move(self, end: socket.socket, events: int) -> bool:
-        """Copy the bytes that can be moved now; return False if both connections must be closed."""
+        """Copy the bytes that can be moved now.
+
+        Return False if both connections must be closed.
+        """
         try:
             if events & selectors.EVENT_READ and end not in self.ended:
                 self._read(end)

@@ -155,9 +155,9 @@ class Dispatcher:
 
 
 def observed(dispatcher: Dispatcher, queue: int, mask: NDArray[np.bool_]) -> Observation:
-    """Return an observation of ``queue`` jobs and the machine, with values from 0 to 1.
+    """Return an observation of ``queue`` jobs and the machine.
 
-    The shape is (queue * features + 2,). ``mask`` tells which of these jobs can start now.
+    All values are from 0 to 1. The shape is (queue * features + 2,). ``mask`` tells which of these jobs can start now.
     """
     view, width = dispatcher.view, len(JOB_FEATURES)
     found = np.zeros(queue * width + len(MACHINE_FEATURES), dtype=np.float32)
@@ -178,7 +178,10 @@ def _shown(value: float, largest: float) -> float:
 
 
 class Rewards(Observer):
-    """Sums the rewards of jobs as they end; ``kind`` is ``wait`` or ``bounded_slowdown``."""
+    """Sums the rewards of jobs as they end.
+
+    ``kind`` is ``wait`` or ``bounded_slowdown``.
+    """
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
@@ -192,7 +195,10 @@ class Rewards(Observer):
         self._count, self._sum, self.left = max(jobs, 1), 0.0, jobs
 
     def ended(self, now: float, job: Job) -> None:
-        """Subtract a job's wait or slowdown from the reward; a requeued job counts per attempt."""
+        """Subtract a job's wait or slowdown from the reward.
+
+        Each attempt of a requeued job counts.
+        """
         if job.attempt is None or not job.attempt.retried:
             self.left -= 1
         if job.state in NEVER_RAN:

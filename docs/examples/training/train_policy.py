@@ -11,7 +11,10 @@ WIDTH = len(JOB_FEATURES)
 
 
 def episode(env, weights, **how):
-    """Run an episode that starts jobs with the highest score first; return its reward and summary."""
+    """Run an episode that starts jobs with the highest score first.
+
+    Return the reward and the summary of the episode.
+    """
     observation, info = env.reset(**how)
     paid, over = 0.0, False
     while not over:
@@ -23,7 +26,10 @@ def episode(env, weights, **how):
 
 
 def train(env, rounds=4, tries=8, best=3):
-    """Return weights by the cross-entropy method: draw weights, keep the best, draw near the best."""
+    """Return weights found by the cross-entropy method.
+
+    Each round draws random weights. The next round draws near the best of them.
+    """
     chance = np.random.default_rng(1)
     mean, spread = np.zeros(3), np.ones(3)
     for number in range(rounds):
