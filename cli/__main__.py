@@ -1,10 +1,16 @@
-"""Entry points of ``pipistrelle`` and ``pipistrelle-batsim``; Ctrl-C ends both without a traceback at any time."""
+"""Entry points of ``pipistrelle`` and ``pipistrelle-batsim``.
+
+Ctrl-C ends both without a traceback at any time.
+"""
 
 import signal
 
 
 def _let_interrupts_end() -> None:
-    """Let Ctrl-C end this process without a traceback while modules are still being imported."""
+    """Let Ctrl-C end this process without a traceback.
+
+    This also works while modules are still being imported.
+    """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 

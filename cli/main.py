@@ -1,4 +1,7 @@
-"""The command ``pipistrelle``: its global options; errors and exit codes of all programs."""
+"""The command ``pipistrelle`` and its global options.
+
+Errors and exit codes of all programs are handled here.
+"""
 
 import atexit
 import gc
@@ -97,7 +100,10 @@ def _open_streams() -> None:
 
 
 def _last_words(text: str) -> None:
-    """Write a message to standard error, with as little memory and as few descriptors as possible."""
+    """Write a message to standard error.
+
+    This takes as little memory and as few descriptors as possible.
+    """
     with suppress(OSError):
         os.write(2, f"pipistrelle: {text}\n".encode())
 
@@ -158,16 +164,19 @@ def _run(args: Sequence[str] | None, program: click.Command) -> int:
 
 
 def _without(text: str) -> int:
-    """Report ``text``, which says that memory or descriptors have run out; return the exit code.
+    """Report that memory or descriptors have run out, and return the exit code.
 
-    The report opens no file.
+    ``text`` is the message. The report opens no file.
     """
     _last_words(text)
     return NO_MEMORY
 
 
 def _bug(error: Exception, program: click.Command) -> int:
-    """Report an unexpected exception as a bug, without a traceback; return the exit code."""
+    """Report an unexpected exception as a bug, and return the exit code.
+
+    No traceback is printed.
+    """
     from pipistrelle.cli.terminal.console import print_bug
 
     print_bug(error, f"{program.name} {'-vv' if program is cli else '-v debug'} ...")
@@ -175,7 +184,10 @@ def _bug(error: Exception, program: click.Command) -> int:
 
 
 def _abandon(stream: TextIO) -> None:
-    """Discard a stream's buffered output, because the interpreter would fail to write it at exit."""
+    """Discard a stream's buffered output.
+
+    Otherwise the interpreter would fail to write it at exit.
+    """
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)

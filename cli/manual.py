@@ -12,7 +12,10 @@ from pipistrelle.protocol.base.errors import did_you_mean
 
 
 def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return the completions of TOPIC: pages and commands, or the commands of a group that is already typed."""
+    """Return the completions of TOPIC.
+
+    They are pages and commands, or the commands of a group that is already typed.
+    """
     context = ctx.find_root()
     before = ctx.params.get("topic") or ()
     for word in before:
@@ -75,7 +78,10 @@ def command(ctx: click.Context, topic: tuple[str, ...], man: bool) -> None:
 
 
 def man_page(root: click.Context) -> str:
-    """Return the man page of all commands and of ``pipistrelle-batsim``, in man(7) markup."""
+    """Return the man page of both programs, in man(7) markup.
+
+    It has all commands of ``pipistrelle``, and ``pipistrelle-batsim``.
+    """
     from pipistrelle.cli.run.batsim import command as batsim  # only the man page needs it
 
     group = root.command
@@ -91,7 +97,10 @@ def man_page(root: click.Context) -> str:
 
 
 def _command(context: click.Context) -> list[str]:
-    """Return the man page's lines about a command; for a group, also about its commands."""
+    """Return the man page's lines about a command.
+
+    For a group, they are also about its commands.
+    """
     command = context.command
     pieces = " ".join(command.collect_usage_pieces(context))
     lines = [f".SH {_escaped(context.command_path.upper())}", f".B {_escaped(context.command_path)}", _escaped(pieces)]
@@ -102,7 +111,10 @@ def _command(context: click.Context) -> list[str]:
 
 
 def _inner(context: click.Context) -> Iterator[click.Context]:
-    """Yield the click context of each command in a group; nothing if the command is not a group."""
+    """Yield the click context of each command in a group.
+
+    Yield nothing if the command is not a group.
+    """
     group = context.command
     if isinstance(group, click.Group):
         for name in group.list_commands(context):

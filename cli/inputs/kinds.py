@@ -24,7 +24,10 @@ _KEYS: Final = [
 
 
 def foreign_fault(path: Path) -> InputError | None:
-    """Return an error for TOML or JSON in which no key is known to Pipistrelle; None for other files."""
+    """Return an error for TOML or JSON in which no key is known to Pipistrelle.
+
+    Return None for all other files.
+    """
     try:
         raw: Any = read_raw(read_text(path), str(path), once=False)
     except PipistrelleError:

@@ -29,7 +29,10 @@ def _complete_name(ctx: click.Context, param: click.Parameter, incomplete: str) 
 
 
 def _kind(text: str) -> str:
-    """Return the kind of bundled file that a word names: "platform" for "platform" or "platforms"."""
+    """Return the kind of bundled file that a word names.
+
+    For example, "platform" and "platforms" both name the kind "platform".
+    """
     return text if text in KINDS else text.removesuffix("s")
 
 

@@ -53,7 +53,10 @@ class SlurmReport:
         self.facts.append(("keys", "; ".join(told) or "none"))
 
     def print_table(self) -> None:
-        """Print a row for each key of each line: file and line, key, support, and a reason."""
+        """Print a row for each key of each line.
+
+        A row has the file and line, the key, how it is supported, and the reason.
+        """
         rows: list[tuple[str, str, str, str]] = []
         order = {name: place for place, name in enumerate(dict.fromkeys(map(_file, self.findings)))}
         seen: set[tuple[str, str]] = set()
@@ -80,7 +83,9 @@ def _word(finding: KeyFinding) -> str:
 
 
 def slurm_report(path: Path) -> SlurmReport | None:
-    """Return the report about a file of a Slurm cluster; None if the file is of another kind.
+    """Return the report about a file of a Slurm cluster.
+
+    Return None if the file is of another kind.
 
     Raises:
         PipistrelleError: the file is wrong.

@@ -116,7 +116,10 @@ def _bundled(name: str) -> list[tuple[str, str]]:
 
 
 def _facts(path: Path, *, sort: bool, **reading: Any) -> tuple[list[tuple[str, str]], bool]:
-    """Return (heading, text) pairs that describe a file, and whether it is the log of a batch system."""
+    """Return (heading, text) pairs that describe a file.
+
+    Also return whether the file is the log of a batch system.
+    """
     if is_node_table(str(path)):
         return describe_rows(load_node_rows(str(path))), False
     if (facts := _study_facts(path)) is not None:
@@ -211,7 +214,9 @@ def _run_facts(spec: RunSpec, path: Path) -> list[tuple[str, str]]:
 
 
 def describe_platform(platform: Platform) -> list[tuple[str, str]]:
-    """Return (heading, text) pairs that describe a machine: pools, classes and failures.
+    """Return (heading, text) pairs that describe a machine.
+
+    They describe its pools, classes and failures.
 
     Raises:
         PipistrelleError: if the description of failures is not valid for this machine.

@@ -196,7 +196,10 @@ def _joined(*parts: Text) -> Text:
 
 
 def _apart(left: Text, right: Text, width: int) -> Text:
-    """Return a line with one text at each end; the left text is cut if the line is too short for both."""
+    """Return a line with one text at its left end and one at its right end.
+
+    The left text is cut if the line is too short for both.
+    """
     room = width - right.cell_len - 2
     if room < 8:
         return _joined(right, plain("  "), left)

@@ -105,7 +105,10 @@ class TerminalView:
         live.update(Group(*lines), refresh=True)
 
     def _size(self) -> os.terminal_size:
-        """Return the size of the terminal; if it is unknown, use the variables COLUMNS and LINES."""
+        """Return the size of the terminal.
+
+        If it is unknown, the variables COLUMNS and LINES give the size.
+        """
         with suppress(OSError, ValueError):
             found = os.get_terminal_size(self._terminal.fileno())
             if found.columns > 0 and found.lines > 0:
@@ -172,7 +175,10 @@ def _close(terminal: TextIO) -> None:
 
 
 def _let_out(file: IO[bytes], number: int, before: int) -> None:
-    """Restore file descriptor ``number`` from its copy ``before``, then write the content of ``file`` to it."""
+    """Restore a file descriptor, then write held-back output to it.
+
+    ``number`` is the descriptor, ``before`` its copy, and ``file`` has the output.
+    """
     os.dup2(before, number)
     os.close(before)
     with suppress(OSError), open(number, "wb", closefd=False) as stream:

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 
 class Shown(NamedTuple):
-    """The views of a run: progress observers, a writer of progress lines, and a function that updates views.
+    """The views of a run.
 
-    The writer and the function are None if they are not needed.
+    They are progress observers, a writer of progress lines, and a function that updates views. The writer and the
+    function are None if they are not needed.
     """
 
     observers: "Sequence[Observer]"

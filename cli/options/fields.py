@@ -48,7 +48,10 @@ class PositiveNumber(click.FloatRange):
 
 
 class TimeOfRun(_TimeType):
-    """Type of options whose value is a simulated time, such as 3600 (s), 36h or 12:30:00."""
+    """Type of options whose value is a simulated time.
+
+    Examples are 3600 (s), 36h and 12:30:00.
+    """
 
     name = "time"
 
@@ -61,7 +64,10 @@ class TimeOfRun(_TimeType):
 
 
 class MomentOfRun(_TimeType):
-    """Type of options whose value is a simulated time, as in `TimeOfRun`, or a date in the log's time zone."""
+    """Type of options whose value is a simulated time or a date.
+
+    Times are as in `TimeOfRun`. Dates are in the log's time zone.
+    """
 
     name = "time or date"
 
@@ -224,7 +230,10 @@ def _whole(bound: float | None) -> int | None:
 
 
 def _taken_apart(hint: Any) -> tuple[bool, Any, Meta | None]:
-    """Return whether a type allows None, the type without None, and the limits of its values or None."""
+    """Return whether a type allows None, the type without None, and its limits.
+
+    The limits are those of its values; None if there are none.
+    """
     optional, limits = False, None
     while (origin := get_origin(hint)) is Annotated or NoneType in get_args(hint):
         if origin is Annotated:

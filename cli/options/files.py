@@ -31,7 +31,10 @@ def output_option(text: str, *, required: bool = True, **settings: Any) -> Calla
 
 
 def csv_option(text: str) -> Callable[[_C], _C]:
-    """Return the option ``--csv``, which names a file for a table; ``text`` is its help."""
+    """Return the option ``--csv``, which names a file for a table.
+
+    ``text`` is its help.
+    """
     return click.option("--csv", "as_csv", type=FILE, metavar="FILE.csv", help=text)
 
 

@@ -32,7 +32,10 @@ Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
 def library(kind: str) -> dict[str, Traversable]:
-    """Return {name: file} of all bundled files of one kind, such as "platform", sorted by name."""
+    """Return {name: file} of all bundled files of one kind, sorted by name.
+
+    An example of ``kind`` is "platform".
+    """
     package, suffix = _LIBRARIES[kind]
     entries = [entry for entry in (files(package) / "library").iterdir() if entry.name.endswith(suffix)]
     return {entry.name.removesuffix(suffix): entry for entry in sorted(entries, key=lambda entry: entry.name)}
@@ -49,9 +52,10 @@ def pages() -> dict[str, Path]:
 
 
 def names(kind: str) -> list[str]:
-    """Return all names of one kind, which shells offer as completions of an option or argument.
+    """Return all names of one kind.
 
-    The kind is one in `KINDS` (bundled inputs) or in `PARTS` (parts of schedulers), or ``page`` (documentation pages).
+    Shells offer them as completions of an option or argument. The kind is one in `KINDS` (bundled inputs) or in `PARTS`
+    (parts of schedulers), or ``page`` (documentation pages).
     """
     if kind in PARTS:
         return list(PARTS[kind])

@@ -14,7 +14,7 @@ from pipistrelle.schedulers.catalogue.names import PARTS
 
 
 def _readable(read: Callable[[str], float]) -> Callable[..., str | None]:
-    """Return a click callback that accepts a text if the function ``read`` can parse it."""
+    """Return a click callback that accepts a text if ``read`` can parse it."""
 
     def look(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
         try:
@@ -39,7 +39,10 @@ def _conditions(ctx: click.Context, param: click.Parameter, texts: tuple[str, ..
 
 
 def _changes(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
-    """Parse changes of a configuration, KEY=VALUE; raise a usage error for any other text."""
+    """Parse changes of a configuration, each as KEY=VALUE.
+
+    Raise a usage error for any other text.
+    """
     found: dict[str, str] = {}
     for text in texts:
         key, mark, value = text.partition("=")

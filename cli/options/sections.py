@@ -24,9 +24,9 @@ _ALL: Final = "pipistrelle.help_all"
 
 
 def in_section(title: str, *adders: Callable[[Any], Any]) -> Callable[[_C], _C]:
-    """Return a decorator that adds options to a command; its help lists them under ``title``.
+    """Return a decorator that adds options to a command.
 
-    ``adders`` are decorators, each of which adds some options.
+    The help of the command lists them under ``title``. ``adders`` are decorators, each of which adds some options.
     """
 
     def add(function: _C) -> _C:

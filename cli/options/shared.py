@@ -20,9 +20,10 @@ _C = TypeVar("_C", bound=Callable[..., Any])
 
 
 def timeout_option(what: str, whom: str) -> Callable[[_C], _C]:
-    """Return the option ``--hello-timeout`` (connecting) or ``--decision-timeout`` (replies).
+    """Return the option ``--hello-timeout`` or ``--decision-timeout``.
 
-    ``what`` is "hello" or "decision"; ``whom`` completes the help "Seconds to wait for ...".
+    The first is for connecting, the second for replies. ``what`` is "hello" or "decision"; ``whom`` completes the help
+    "Seconds to wait for ...".
     """
     return click.option(
         f"--{what}-timeout",
@@ -73,7 +74,9 @@ def scheduler_option(text: str, **settings: Any) -> Callable[[_C], _C]:
 
 
 def other_scheduler(what: str, default: str) -> Callable[[_C], _C]:
-    """Return the option ``--scheduler`` of a command, such as ``resume``, that can replace a run's scheduler.
+    """Return the option ``--scheduler`` of a command that can replace a scheduler.
+
+    Such a command, for example ``resume``, repeats or continues a run.
 
     Args:
         what: words for the new scheduler in the help.
@@ -100,7 +103,10 @@ def folder_option(text: str, **settings: Any) -> Callable[[_C], _C]:
 
 
 def overwrite_option(what: str) -> Callable[[_C], _C]:
-    """Return the option ``--overwrite``; its help says that the results of ``what`` are replaced."""
+    """Return the option ``--overwrite``.
+
+    Its help says that the results of ``what`` are replaced.
+    """
     return in_section(
         OUTPUTS, click.option("--overwrite", is_flag=True, help=f"Replace the results of {what} in the output folder.")
     )
@@ -140,7 +146,10 @@ snapshot_options: Final = together(
 
 
 def recorded(connection: "Connection", file: Path | None) -> "Connection":
-    """Return the connection; if a file is given, wrap it so that its messages are recorded there."""
+    """Return the connection to a scheduler, recorded if a file is given.
+
+    All its messages are then written to the file.
+    """
     if file is None:
         return connection
     from pipistrelle.runs.sessions.recording import Recorded  # most runs are not recorded

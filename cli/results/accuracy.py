@@ -125,7 +125,10 @@ def _write_measures(path: Path, found: dict[str, Any]) -> None:
 
 
 def _write_jobs(path: Path, both: "Beside") -> None:
-    """Write a line for each job in both run and log, even if the report leaves the job out."""
+    """Write a line for each job that is both in the run and in the log.
+
+    This includes jobs that the report leaves out.
+    """
     from pipistrelle.server.outputs.csv_file import csv_text
 
     ids = [both.run.ids[place] for place in both.places.tolist()]

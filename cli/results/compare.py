@@ -147,7 +147,10 @@ def _against(against: dict[str, Any]) -> tuple[str, str]:
 
 
 def _number(value: float, *, sign: bool = False) -> str:
-    """Return a number with two decimals, or none from 1,000 on; ``sign``: also show plus signs."""
+    """Return a number with two decimals, or with none from 1,000 on.
+
+    With ``sign``, plus signs are shown, too.
+    """
     decimals = 0 if abs(value) >= 1000 else 2
     return f"{value:{'+' if sign else ''},.{decimals}f}"
 

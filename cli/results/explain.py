@@ -1,4 +1,4 @@
-"""``pipistrelle explain job``, ``pipistrelle explain queue`` and ``pipistrelle explain slurm``."""
+"""``pipistrelle explain job``, ``explain queue`` and ``explain slurm``."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Final

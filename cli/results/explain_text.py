@@ -41,9 +41,10 @@ _T = TypeVar("_T")
 
 
 def print_explanation(explanation: Explanation, at: float | None, look: Look | None) -> None:
-    """Print why a job waited, with details; with ``at`` (s), print only the job's situation at that time.
+    """Print why a job waited, with details.
 
-    ``look`` is that situation as the scheduler last saw it; None: take it from the timeline in ``explanation``.
+    With ``at`` (s), print only the job's situation at that time. ``look`` is that situation as the scheduler last saw
+    it; None: take it from the timeline in ``explanation``.
     """
     show(explanation.answer, "bold")
     walltime = "no walltime" if explanation.requested is None else f"walltime {two_units_text(explanation.requested)}"
@@ -84,7 +85,10 @@ def print_explanation(explanation: Explanation, at: float | None, look: Look | N
 
 
 def print_shares(shares: Shares) -> None:
-    """Print the waits of several jobs: the total, the shares by reason, and the longest waits."""
+    """Print the waits of several jobs.
+
+    This is the total, the shares by reason, and the longest waits.
+    """
     whose = " and ".join(f"{label} {value}" for label, value in shares.of.items())
     jobs = "1 job" if shares.jobs == 1 else f"{shares.jobs:,} jobs"
     show(f"{jobs} of {whose}, {shares.waited:,} of which waited", "bold")
@@ -188,7 +192,7 @@ def _print_priorities(samples: Sequence[Sample]) -> None:
 
 
 def _passed(explanation: Explanation) -> str:
-    """Return a sentence that lists the jobs that the explained job passed in the queue."""
+    """Return a sentence that lists the jobs that the explained job passed."""
     first, *others = (one.job for one in explanation.passed)
     jobs = "1 job" if not others else f"{len(explanation.passed):,} jobs"
     named = ", ".join([first, *others[: _MOST_NAMED - 1], *(["..."] if len(others) >= _MOST_NAMED else [])])
@@ -269,14 +273,20 @@ def _by(time: float, dates: Dates) -> str:
 
 
 def _few(rows: Sequence[_T]) -> list[_T]:
-    """Return at most `_MOST_SAMPLES` rows, evenly spread, including the first and the last row."""
+    """Return at most `_MOST_SAMPLES` rows, evenly spread.
+
+    The first and the last row are among them.
+    """
     if len(rows) <= _MOST_SAMPLES:
         return list(rows)
     return [rows[round(number * (len(rows) - 1) / (_MOST_SAMPLES - 1))] for number in range(_MOST_SAMPLES)]
 
 
 def _ends(rows: Sequence[_T], most: int) -> list[_T | None]:
-    """Return the first and the last rows, ``most`` in all, with None in place of the rows between them."""
+    """Return the first and the last rows, ``most`` in all.
+
+    None stands in place of the rows between them.
+    """
     if len(rows) <= most:
         return list(rows)
     return [*rows[: most // 2], None, *rows[len(rows) - (most - most // 2) :]]

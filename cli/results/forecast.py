@@ -1,4 +1,4 @@
-"""``pipistrelle forecast``: forecast when the pending jobs of a live Slurm cluster start."""
+"""``pipistrelle forecast``: forecast the starts of a live cluster's pending jobs."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""``pipistrelle slurm check``: compare the scheduler ``slurm`` with a recording of slurmctld."""
+"""``pipistrelle slurm check``: compare scheduler ``slurm`` with a recording.
+
+The recording is of the real slurmctld.
+"""
 
 from pathlib import Path
 

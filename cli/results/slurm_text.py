@@ -41,7 +41,10 @@ def print_tables(found: SlurmThen, tables: Sequence[str]) -> None:
 
 
 def _of(table: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the printed cells of a row, by column, for one of Slurm's tables, such as squeue."""
+    """Return the printed cells of a row, by column.
+
+    The row is of one of Slurm's tables, such as squeue.
+    """
     if table == "squeue":
         kept = {key: value for key, value in row.items() if key not in ("NODELIST", "REASON")}
         kept["NODELIST(REASON)"] = f"({row['REASON']})" if row["STATE"] == "PENDING" else row["NODELIST"]

@@ -1,4 +1,7 @@
-"""The program ``pipistrelle-batsim``: Batsim 4's command line, for scripts that call Batsim."""
+"""The program ``pipistrelle-batsim``, for scripts that call Batsim.
+
+It has Batsim 4's command line.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -202,7 +205,10 @@ def command(ctx: click.Context, /, dump_execution_context: bool, quiet: bool, **
 
 
 def _execution_context(options: dict[str, Any]) -> str:
-    """Return socket address and output prefix as the JSON that Batsim's ``--dump-execution-context`` prints."""
+    """Return what Batsim's ``--dump-execution-context`` prints.
+
+    This is the socket address and the output prefix, as JSON.
+    """
     context = {
         "socket_endpoint": options["socket_endpoint"],
         "redis_enabled": False,
@@ -218,7 +224,10 @@ def _execution_context(options: dict[str, Any]) -> str:
 
 
 def _check(ctx: click.Context, options: dict[str, Any]) -> None:
-    """Raise a usage error if an option that needs a scheduler is given with --no-sched."""
+    """Raise a usage error if --no-sched conflicts with another option.
+
+    This is an option that needs a scheduler.
+    """
     if options["no_sched"]:
         for name in _FOR_A_SCHEDULER:
             if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:

@@ -1,4 +1,7 @@
-"""Command-line options that describe a run, and the `RunSpec` that is made from them."""
+"""Command-line options that describe a run.
+
+A `RunSpec` is made from them.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -45,7 +48,10 @@ def _steps(context: click.Context, param: click.Parameter, texts: tuple[str, ...
 
 
 def spec_file(*kinds: str) -> Callable[[_C], _C]:
-    """Return the argument ``[SPEC]``, a run description; shells complete file names and names of these kinds."""
+    """Return the argument ``[SPEC]``, a run description.
+
+    Shells complete file names and names of these kinds.
+    """
     return click.argument(
         "spec_file",
         metavar="[SPEC]",
@@ -171,9 +177,10 @@ simulation_options: Final = together(
 def described(
     context: click.Context, base: Path | RunSpec | None, options: dict[str, Any], *, decides: bool = True
 ) -> RunSpec:
-    """Return the description of a run, with command-line options in place of values of ``base``.
+    """Return the description of a run.
 
-    Options that belong to the description are removed from ``options``.
+    Command-line options replace values of ``base``. Options that belong to the description are removed from
+    ``options``.
 
     Args:
         base: a description or its file; None: all defaults.
@@ -196,9 +203,9 @@ def described(
 
 @contextmanager
 def blamed(path: Path | None, spec: RunSpec, context: click.Context | None = None) -> Iterator[None]:
-    """Add the name of the run's description file, and the key if known, to errors about its scheduler.
+    """Add the name of the run's description file to errors about its scheduler.
 
-    Errors about options of the command line stay as they are.
+    The key in the file is added, too, if it is known. Errors about options of the command line stay as they are.
     """
     try:
         yield

@@ -80,7 +80,9 @@ def read_inputs(spec: "RunSpec", spec_file: Path | None, written: Iterable[Path 
 def simulate(
     spec: "RunSpec", setup: "Setup", connection: "Connection", out: Path, how: Ways, *, awaits: float | None = None
 ) -> None:
-    """Simulate a run and print its results; if an error ended the run early, raise it afterwards.
+    """Simulate a run and print its results.
+
+    If an error ended the run early, it is raised afterwards.
 
     Args:
         awaits: seconds to wait for another scheduler after a disconnection; None: do not wait.

@@ -1,4 +1,7 @@
-"""``pipistrelle check cases``: rerun test cases and compare with their expected (golden) results."""
+"""``pipistrelle check cases``: rerun test cases.
+
+Their results are compared with the expected (golden) results.
+"""
 
 import time
 from contextlib import suppress

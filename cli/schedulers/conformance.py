@@ -215,7 +215,10 @@ def _plain(outcome: "ScriptOutcome") -> dict[str, object]:
 
 
 def _write_log(folder: Path, outcome: "ScriptOutcome") -> None:
-    """Write the messages of a failed test to its log file; if the test passed, remove an old log file."""
+    """Write the messages of a failed test to its log file.
+
+    If the test passed, remove an old log file.
+    """
     from pipistrelle.server.outputs.lock import unwritable_folder
     from pipistrelle.server.outputs.once import write_output
 

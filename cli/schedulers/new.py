@@ -15,9 +15,9 @@ from pipistrelle.protocol.base.whole import whole_file
 
 
 class _Language(NamedTuple):
-    """The file suffix of a language, and the commands that build and run a program in it.
+    """The file suffix of a programming language, and its commands.
 
-    The commands contain ``{source}`` and ``{program}`` in place of the file names.
+    They build and run a program. The commands contain ``{source}`` and ``{program}`` in place of the file names.
     """
 
     suffix: str

@@ -108,7 +108,9 @@ def command(
 
 
 def _print_parting(parting: "Parting", found: str, recorded: str, epoch: float | None) -> None:
-    """Print the first decision that differs from the recording, and the queue at that time.
+    """Print the first decision that differs from the recording.
+
+    The queue at that time is printed, too.
 
     Args:
         found, recorded: names of the tested and of the recorded scheduler.

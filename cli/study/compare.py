@@ -1,4 +1,7 @@
-"""``pipistrelle study compare``: compare and rank the values of a parameter that a study varies."""
+"""``pipistrelle study compare``: compare and rank the values of an axis.
+
+An axis is a parameter that a study varies.
+"""
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations
@@ -148,7 +151,10 @@ def compare_command(
 
 
 def chosen_values(trials: "TrialTable", axis: str, text: str | None) -> "list[Value]":
-    """Return the values of an axis (varied parameter) to compare: all, or those that ``text`` lists."""
+    """Return the values of an axis (varied parameter) to compare.
+
+    These are all values, or those that ``text`` lists.
+    """
     if text is None:
         return trials.values(axis)
     parts = [part.strip() for part in text.split(",")]

@@ -56,7 +56,10 @@ def latex_text(text: str) -> str:
 
 
 def _number(cell: str) -> str:
-    """Return a number as LaTeX text: a real minus sign in "-1", and a dash for "-" (no value)."""
+    """Return a number as LaTeX text.
+
+    The result has a real minus sign in "-1", and is a dash for "-" (no value).
+    """
     if cell == "-":
         return "--"
     return f"\N{MINUS SIGN}{cell[1:]}" if cell.startswith("-") and cell[1:2].isdigit() else cell

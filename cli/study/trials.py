@@ -93,7 +93,10 @@ picture_option: Final = click.option(
 
 
 def read_trials(place: Path, conditions: Sequence[tuple[str, str]]) -> "TrialTable":
-    """Return the trials (simulations) of a study that meet all ``conditions``, pairs (axis, value)."""
+    """Return the trials (simulations) of a study that meet all ``conditions``.
+
+    A condition is a pair (axis, value).
+    """
     from pipistrelle.cli.terminal.console import import_numpy
 
     import_numpy()
@@ -137,10 +140,10 @@ def number_text(value: float | None) -> str:
 
 
 def marked(count: int, missing: int, value: str) -> list[str]:
-    """Return the table cells for a mean over replicas (repetitions): their number, and the mean.
+    """Return the table cells for a mean over replicas (repetitions).
 
-    ``count`` replicas have a value, ``missing`` have none, and ``value`` is the mean as text. If some have none, the
-    number is, for example, "3 of 5", and the mean has a star.
+    They are the number of replicas, and the mean. ``count`` replicas have a value, ``missing`` have none, and ``value``
+    is the mean as text. If some have none, the number is, for example, "3 of 5", and the mean has a star.
     """
     if not missing:
         return [str(count), value]
@@ -161,10 +164,10 @@ def percent_text(share: float | None, sign: str = "") -> str:
 
 
 def grouped(cells: Iterable[tuple[dict[str, "Value"], list[str]]]) -> list[list[str]]:
-    """Return table rows, one per cell (combination of axis values), grouped under headings.
+    """Return table rows, one per cell, grouped under headings.
 
-    A row begins with the value of the last axis. A heading names the values of the other axes, which are equal in all
-    rows of the group.
+    A cell is a combination of axis values. A row begins with the value of the last axis. A heading names the values of
+    the other axes, which are equal in all rows of the group.
     """
     from pipistrelle.studies.inference.trials import label
 
@@ -211,7 +214,10 @@ def print_rows(
 
 
 def _caption(title: str, rows: Sequence[dict[str, Any]]) -> str:
-    """Return a table's title with the metric at its start in words, with its unit: ``mean wait (s)``."""
+    """Return a table's title that begins with the metric in words and its unit.
+
+    An example of this beginning is ``mean wait (s)``.
+    """
     from pipistrelle.studies.inference.words import words_of
 
     metrics = {str(row["metric"]) for row in rows if "metric" in row}

@@ -1,4 +1,7 @@
-"""Worker process of a study: run simulations from the input, and write their results, one per line."""
+"""Worker process of a study.
+
+It reads simulations from its input, runs them, and writes their results, one per line.
+"""
 
 import os
 import signal

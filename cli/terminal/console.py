@@ -27,10 +27,10 @@ _LEAST_TEXT: Final = 12
 
 
 def import_numpy() -> None:
-    """Import numpy without starting threads for linear algebra, unless the user asks for threads.
+    """Import numpy without starting threads for linear algebra.
 
-    Starting the threads would take a third of the import time, and no matrix here is large enough to need them. The
-    setting is not passed on to child processes.
+    Threads are started if the user asks for them. Starting the threads would take a third of the import time, and no
+    matrix here is large enough to need them. The setting is not passed on to child processes.
     """
     wish = "OPENBLAS_NUM_THREADS"
     if wish in os.environ:
@@ -43,9 +43,10 @@ def import_numpy() -> None:
 
 
 def configure_log(verbose: int, *, once: bool = False) -> None:
-    """Log to standard error: warnings (``verbose`` 0), information (1) or debugging messages (2).
+    """Log to standard error.
 
-    With ``once``, equal messages are logged only once.
+    ``verbose`` 0 logs warnings, 1 also information, and 2 also debugging messages. With ``once``, equal messages are
+    logged only once.
     """
     level = _LEVELS[min(verbose, len(_LEVELS) - 1)]
     said: set[str] = set()
@@ -96,9 +97,9 @@ def print_bug(error: Exception, command: str) -> None:
 
 
 def progress_observers(setup: "Setup", wanted: bool | None) -> "list[Observer]":
-    """Return a progress bar if standard error is a terminal and ``wanted`` is not False.
+    """Return a list with a progress bar, or an empty list.
 
-    Otherwise return an empty list.
+    The list is empty if standard error is not a terminal, or if ``wanted`` is False.
     """
     if wanted is False or not sys.stderr.isatty():
         return []
@@ -117,7 +118,10 @@ def print_facts(facts: Sequence[tuple[str, str]], indent: str = "") -> None:
 
 
 def plain(text: str, style: str = "") -> "Text":
-    """Return a text for the terminal, without interpreting markup and without control characters."""
+    """Return a text for the terminal, without control characters.
+
+    Markup in the text is not interpreted.
+    """
     from rich.text import Text  # most errors do not need it
 
     return Text(printable(text), style)
@@ -164,7 +168,10 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
 
 
 def print_below(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print an empty line, then a table with a title; only the first column is left-aligned."""
+    """Print an empty line, then a table with a title.
+
+    Only the first column is left-aligned.
+    """
     click.echo()
     print_table(title, columns, rows, columns[:1])
 

@@ -32,12 +32,17 @@ class Dates:
         return "" if self._epoch is None else date_text(self._epoch + time, self._zone) or ""
 
     def beside(self, time: float) -> str:
-        """Return a simulated time in seconds as text, followed by its date in brackets if dates are known."""
+        """Return a simulated time in seconds as text.
+
+        Its date follows in brackets if dates are known.
+        """
         date = self.at(time)
         return f"{time:.10g} s" + (f" ({date})" if date else "")
 
     def time(self, moment: float | datetime, option: str) -> float:
-        """Return a moment as simulated time (s); a date without a zone is in the zone of this object.
+        """Return a moment as simulated time (s).
+
+        A date without a zone is in the zone of this object.
 
         Raises:
             NoDates: for a date, if the date of time 0 is unknown.
@@ -55,7 +60,10 @@ class Dates:
 
 
 def clock_text(now: float, epoch: float | None) -> str:
-    """Return a simulated time as a UTC date if time 0 has a date, otherwise as days and hours."""
+    """Return a simulated time as a UTC date if time 0 has a date.
+
+    Otherwise return it as days and hours.
+    """
     if epoch is not None and (date := date_text(epoch + now)) is not None:
         return date
     days, rest = divmod(int(now), 86400)

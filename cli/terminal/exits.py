@@ -1,4 +1,7 @@
-"""Exit codes in addition to `PipistrelleError.exit_code`; docs/reference/cli.md lists all."""
+"""Exit codes in addition to `PipistrelleError.exit_code`.
+
+docs/reference/cli.md lists all exit codes.
+"""
 
 import errno
 import os
@@ -26,9 +29,10 @@ _FILES: Final = (errno.EMFILE, errno.ENFILE)
 
 
 def exhausted(error: BaseException) -> str | None:
-    """Return a message if an error was caused by a lack of file descriptors or memory; None otherwise.
+    """Return a message if an error was caused by a lack of descriptors or memory.
 
-    Errors that were raised while handling such an error count too, whatever their own text.
+    Return None for other errors. Errors that were raised while handling such an error count too, whatever their own
+    text.
     """
     one: BaseException | None = error
     while one is not None:

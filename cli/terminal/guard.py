@@ -9,7 +9,10 @@ import click
 
 
 class FilledPath(click.Path):
-    """A path that must not be empty, as it would be if it came from an unset shell variable."""
+    """A path that must not be empty.
+
+    It would be empty if it came from an unset shell variable.
+    """
 
     def convert(
         self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None

@@ -58,5 +58,8 @@ class Heartbeat:
 
 
 def heartbeat_of(setup: "Setup", wanted: bool | None) -> Heartbeat | None:
-    """Return an object that writes progress lines; None on a terminal, or if progress is not wanted."""
+    """Return an object that writes progress lines.
+
+    Return None on a terminal, or if progress is not wanted.
+    """
     return None if wanted is False or sys.stderr.isatty() else Heartbeat(setup, asked=wanted is True)

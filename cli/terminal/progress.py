@@ -18,7 +18,9 @@ _REFRESH_S: Final = 0.1
 
 
 class ProgressBar(Observer):
-    """A bar with the simulated date, the number of ended jobs, the queue length and the events per second.
+    """The progress bar of a run.
+
+    It shows the simulated date, the number of ended jobs, the queue length and the events per second.
 
     Args:
         jobs: number of jobs of the workload.

@@ -59,7 +59,10 @@ def print_summary(result: Result, setup: Setup, out: Path | None) -> None:
 
 
 def _print_end(summary: Summary, setup: Setup, out: Path | None) -> None:
-    """Print the dates of the run, why it ended before its last job, and the output folder."""
+    """Print when and why the run ended, and the output folder.
+
+    The reason is printed only if the run ended before its last job. Dates are printed if they are known.
+    """
     dates = Dates(setup.epoch, setup.timezone)
     end = summary.makespan if summary.horizon is UNSET else summary.horizon
     if end is not None and dates.at(end):

@@ -32,7 +32,10 @@ def page_option(text: str) -> Callable[[_C], _C]:
 
 
 def write_page(page: Path, first: "Workload", second: "Workload") -> dict[str, Any]:
-    """Write an HTML or SVG page that compares two workloads; return the compared statistics."""
+    """Write an HTML or SVG page that compares two workloads.
+
+    Return the compared statistics.
+    """
     from pipistrelle.models.likeness.comparison import compare
 
     found = compare(first, second)

@@ -96,7 +96,10 @@ def _print_tables(figures: dict[str, Any]) -> None:
 
 
 def _accuracy(classes: list[dict[str, Any]]) -> list[list[str]]:
-    """Return table rows with the number of jobs by the share of the requested time that they used."""
+    """Return table rows about how much of the requested time jobs used.
+
+    A row has a share of the requested time, and the number of jobs.
+    """
     total = sum(line["jobs"] for line in classes)
     return [
         [

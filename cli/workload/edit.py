@@ -1,4 +1,7 @@
-"""The steps of ``pipistrelle workload``: filter, scale, merge, shuffle, copy, redraw."""
+"""The steps of ``pipistrelle workload`` that change a workload.
+
+They are filter, scale, merge, shuffle, copy and redraw.
+"""
 
 from typing import Final
 

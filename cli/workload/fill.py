@@ -1,4 +1,4 @@
-"""``pipistrelle workload fill``: fill shared GPU nodes with pods (jobs) from a list."""
+"""``pipistrelle workload fill``: fill shared GPU nodes with pods (jobs)."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 def _serial_option(text: str, default: str) -> Callable[[_C], _C]:
-    """Return the option ``--serial``; ``text`` is its help, and ``default`` says what holds without it."""
+    """Return the option ``--serial``.
+
+    ``text`` is its help, and ``default`` says what holds without it.
+    """
     return click.option("--serial", metavar="SHARE", type=ShareNumber(), show_default=default, help=text)
 
 
@@ -123,9 +126,10 @@ def _by_classes(
 def _like(
     like: str, output: Path, seed: int, machine_size: int | None, *, page: Path | None, **wanted: Any
 ) -> "Workload":
-    """Return random jobs drawn from a model, or from a model fitted to a log (``like``).
+    """Return random jobs drawn from a model.
 
-    ``page`` is a file for the page that compares the jobs with the log; None: not written.
+    ``like`` is the model, or a log to which a model is fitted. ``page`` is a file for the page that compares the jobs
+    with the log; None: not written.
     """
     from pipistrelle.models.likeness.drawing import generate_like
     from pipistrelle.models.likeness.model import is_model
@@ -148,7 +152,10 @@ def _like(
 
 
 def _model(name: str, machine_size: int | None) -> "tuple[WorkloadModel, Workload | None]":
-    """Return a model, and the log to which it was fitted; None for the log if ``name`` is a model."""
+    """Return a model, and the log to which it was fitted.
+
+    The log is None if ``name`` is a model.
+    """
     from pipistrelle.models.likeness.fitting import fit
     from pipistrelle.models.likeness.model import is_model, load_model
     from pipistrelle.runs.inputs.named import load_workload

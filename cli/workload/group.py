@@ -1,4 +1,7 @@
-"""The command group ``pipistrelle workload``; the word ``then`` chains several changes."""
+"""The command group ``pipistrelle workload``.
+
+The word ``then`` chains several changes.
+"""
 
 from typing import Final
 
@@ -15,7 +18,10 @@ class StepGroup(LazyGroup):
     """A command group whose commands can be chained by the word ``then``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the first command, and store the words of the later commands in the click context ``ctx``."""
+        """Parse the first command, and store the words of the later commands.
+
+        They are stored in the click context ``ctx``.
+        """
         first, *later = split_steps(args)
         if later:
             steps = [name for name, door in self.doors.items() if door.place.startswith("workload.edit:")]

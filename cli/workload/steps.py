@@ -75,7 +75,10 @@ class StepCommand(Command):
         return clock_zone(names[0], zone, ctx.params["columns"]) if names else None
 
     def reading_alone(self, ctx: click.Context) -> list[str]:
-        """Return the given options that only affect how the file is read, such as ``--units``."""
+        """Return the given options that only affect how the file is read.
+
+        An example is ``--units``.
+        """
         given = [name for name in _READING if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE]
         return [f"--{name}" for name in given if name not in self._form.__struct_fields__]
 
@@ -171,7 +174,10 @@ def _sources(ctx: click.Context) -> list[str]:
 
 
 def _carry_out(workload: Workload, step: AnyStep, names: Sequence[str]) -> Workload:
-    """Return the workload after one change; for a merge, ``names`` are the workloads to merge with it."""
+    """Return the workload after one change.
+
+    For a merge, ``names`` are the workloads to merge with it.
+    """
     if not isinstance(step, Merge):
         return step.apply(workload)
     everything = [workload, *step.load_others(names)]
