@@ -100,7 +100,10 @@ REQUEST_HINT = (
 
 
 def faults_text(workload: Workload) -> str | None:
-    """Return a message that counts the unreadable records and quotes the first few; None if there are none."""
+    """Return a message that counts the unreadable records and quotes the first few.
+
+    Return None if there are none.
+    """
     if not workload.faults:
         return None
     shown = " ".join(workload.faults[:_MOST_FAULTS])

@@ -58,7 +58,10 @@ def describe(workload: Workload) -> list[tuple[str, str]]:
 
 
 def _count_text(texts: list[str] | None) -> str:
-    """Return the number of distinct non-empty texts, as text; "unknown" if ``texts`` is None."""
+    """Return the number of distinct non-empty texts, as text.
+
+    It is "unknown" if ``texts`` is None.
+    """
     return "unknown" if texts is None else f"{len(set(texts) - {''}):,}"
 
 

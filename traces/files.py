@@ -69,7 +69,10 @@ def open_trace(path: PathText, *, may_be_empty: bool = False, what: str = _TRACE
 
 
 def is_inside(path: str, folder: str) -> bool:
-    """Return whether a path is a regular file in a folder or below, with links resolved."""
+    """Return whether a path is a regular file in a folder or below.
+
+    Links are resolved.
+    """
     real, here = os.path.realpath(path), os.path.realpath(folder or ".")
     return os.path.isfile(real) and os.path.commonpath((real, here)) == here
 
@@ -193,7 +196,10 @@ class Swelling(io.RawIOBase):
 
 
 def write_trace(path: PathText, chunks: Iterable[bytes]) -> None:
-    """Replace a file by chunks of bytes; names with .gz or .xz are compressed reproducibly."""
+    """Replace a file by chunks of bytes.
+
+    Files with the suffix .gz or .xz are compressed reproducibly.
+    """
     where = _checked_name(path)
     try:
         with whole_file(path) as raw, _compressor(raw, where) as stream:
@@ -241,5 +247,8 @@ def read_text(path: PathText) -> str:
 
 
 def text_if_file(name: str) -> str | None:
-    """Return the content of the text file with this name; None if the file does not exist."""
+    """Return the content of the text file with this name.
+
+    Return None if the file does not exist.
+    """
     return read_text(name) if os.path.isfile(name) else None

@@ -180,9 +180,10 @@ def _users(draw: Floats) -> Ints:
 
 
 def _arrivals(draw: Floats, span: float, epoch: float) -> Floats:
-    """Return arrival times (s) from sorted uniform random numbers ``draw``, which have the same shape.
+    """Return arrival times (s) from sorted uniform random numbers.
 
-    The first arrival is at `FIRST`, the last one ``span`` s later. ``epoch`` is the Unix time (s) of time 0.
+    ``draw`` has these numbers; the result has the same shape. The first arrival is at `FIRST`, the last one ``span`` s
+    later. ``epoch`` is the Unix time (s) of time 0.
     """
     if len(draw) == 1:
         return np.full(1, FIRST, dtype=np.float64)

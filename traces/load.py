@@ -134,7 +134,10 @@ def load_parts(paths: Sequence[PathText], **reading: Unpack[LogReading]) -> Work
 
 
 def save(workload: Workload, path: PathText) -> None:
-    """Write a workload in the format of the path's suffix; equal workloads give equal bytes."""
+    """Write a workload in the format of the path's suffix.
+
+    Equal workloads give equal bytes.
+    """
     where = os.fspath(path)
     suffix = _suffix(where)
     if suffix is not None:

@@ -1,4 +1,7 @@
-"""The types of job profiles, and the run times and return codes that do not depend on hosts."""
+"""The types of job profiles.
+
+Also the run times and return codes that do not depend on hosts.
+"""
 
 from collections.abc import Iterator
 from math import nan
@@ -24,7 +27,10 @@ class Delay(_Named, frozen=True, kw_only=True, gc=False):
 
 
 class ParallelHomogeneous(_Named, frozen=True, kw_only=True, gc=False):
-    """A parallel task: `cpu` flops per host, `com` bytes from each host to every other host."""
+    """A parallel task with equal work on each host.
+
+    Each host computes `cpu` flops and sends `com` bytes to every other host.
+    """
 
     cpu: float
     com: float
@@ -88,7 +94,10 @@ def runtime_of(profile: Profile) -> float:
 
 
 def _runtime(profile: Profile, known: dict[int, tuple[float, int]]) -> tuple[float, int]:
-    """Return (seconds or NaN, return code) of a profile; ``known`` caches the results of its parts."""
+    """Return (seconds or NaN, return code) of a profile.
+
+    ``known`` caches the results of its parts.
+    """
     if isinstance(profile, Delay):
         return profile.delay, profile.ret
     if not isinstance(profile, Composed):
@@ -113,7 +122,10 @@ def outcome(profile: Profile) -> tuple[Profile, int]:
 
 
 def _carried_out(profile: Profile, known: dict[int, tuple[Profile, int]]) -> tuple[Profile, int]:
-    """Return the same as `outcome`; ``known`` caches the results of parts, by identity."""
+    """Return the same as `outcome`.
+
+    ``known`` caches the results of parts, by identity.
+    """
     if not isinstance(profile, Composed):
         return profile, profile.ret
     done: list[Profile] = []
@@ -129,9 +141,9 @@ def _carried_out(profile: Profile, known: dict[int, tuple[Profile, int]]) -> tup
 
 
 def leaves(profile: Profile) -> Iterator[Leaf]:
-    """Yield the parts of a profile that have no parts themselves, in the order of first use.
+    """Yield the parts of a profile that have no parts themselves.
 
-    Each part is yielded once. A profile without parts yields itself.
+    They are in the order of first use. Each part is yielded once. A profile without parts yields itself.
     """
     seen: set[int] = set()
     todo: list[Profile] = [profile]
@@ -178,7 +190,7 @@ def require_ranks(profile: Profile, size: int, *, job: str, where: str) -> None:
 
 
 def size_and_depth(profile: Profile, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
-    """Return how many parts a profile executes in all, and how deeply its parts are nested."""
+    """Return how many parts a profile executes, and how deeply they are nested."""
     if not isinstance(profile, Composed):
         return 1, 0
     size = depth = 0

@@ -76,10 +76,10 @@ def with_requests(
 
 
 def processors_request(workload: Workload, row: int) -> Request:
-    """Return a request for one core per processor, for a job that states only its size.
+    """Return a request for one core per processor.
 
-    The cores may be on any number of nodes. The job's units per node, if any, become its tasks per node. A job with
-    whole nodes becomes exclusive.
+    It is for a job that states only its size. The cores may be on any number of nodes. The job's units per node, if
+    any, become its tasks per node. A job with whole nodes becomes exclusive.
     """
     each, whole = (workload.columns.get(name) for name in (PER_NODE, WHOLE))
     size = max(int(workload.size[row]), 1)

@@ -1,4 +1,7 @@
-"""Parse a job's reaction to failures of its nodes, from options or from a workload."""
+"""Parse a job's reaction to failures of its nodes.
+
+It comes from options or from a workload.
+"""
 
 import math
 import re

@@ -41,9 +41,10 @@ def read_usage_trace(name: str, folder: str) -> tuple[Phases, ...]:
 
 
 def _inside(folder: str, beside: str, name: str) -> str:
-    """Return the path of a usage trace's file; raise TraceError if it is outside the workload's folder.
+    """Return the path of a usage trace's file.
 
-    ``name`` is relative to ``beside``, which is relative to ``folder``, the workload's folder.
+    Raise TraceError if it is outside the workload's folder. ``name`` is relative to ``beside``, which is relative to
+    ``folder``, the workload's folder.
     """
     # as in Batsim, a leading slash is ignored
     relative = os.path.normpath(os.path.join(beside, name.lstrip("/")))

@@ -169,7 +169,10 @@ class Workload:
         return (*fixed, self.ids, self.profiles, self.requests, self._work())
 
     def _work(self) -> "dict[str, Profile | None] | None":
-        """Return {profile name: profile} of the profiles that jobs use, None for unusable ones; None for a log."""
+        """Return {profile name: profile} of the profiles that jobs use.
+
+        The profile is None if it is unusable. The result is None for a log.
+        """
         if self.table is None or self.profiles is None:
             return None
         return {name: self.table.get(name) for name in set(self.profiles)}
@@ -178,7 +181,10 @@ class Workload:
         return (self.submit, self.size, self.walltime, self.runtime)
 
     def profile_of(self, index: int) -> str:
-        """Return the profile name of a job; in a log this is the run time, such as ``3477``."""
+        """Return the profile name of a job.
+
+        In a log this is the run time, such as ``3477``.
+        """
         if self.profiles is not None:
             return self.profiles[index]
         return decimal_text(float(self.runtime[index]))

@@ -194,9 +194,9 @@ def _drawn(model: WorkloadModel, seed: int, jobs: int) -> Workload:
 
 
 def _gaps(model: WorkloadModel, length: Ints, draw: Floats) -> Floats:
-    """Return the time (s) between each job's submission and that of the previous job in its campaign.
+    """Return the time (s) from each job's predecessor to its submission.
 
-    ``length`` is the number of jobs in each job's campaign.
+    The predecessor is the previous job in the same campaign. ``length`` is the number of jobs in each job's campaign.
     """
     band = np.searchsorted([one.below for one in model.gaps], length, side="right").clip(max=len(model.gaps) - 1)
     gaps = np.zeros(len(length))

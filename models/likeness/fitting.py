@@ -161,7 +161,10 @@ def _size_class(jobs: Workload, campaigns: Campaigns, inside: NDArray[np.bool_])
 
 
 def _sizes(size: Ints) -> tuple[Piece, ...]:
-    """Return the distribution of job sizes as pieces; each frequent size is a piece of its own."""
+    """Return the distribution of job sizes as pieces.
+
+    Each frequent size is a piece of its own.
+    """
     values, counts = np.unique(size, return_counts=True)
     often = counts >= max(3, _SIZE_SHARE * len(size))
     alone = [
@@ -220,9 +223,9 @@ def _repeat(jobs: Workload, campaigns: Campaigns, place: Ints) -> float:
 
 
 def _gaps(jobs: Workload, campaigns: Campaigns) -> tuple[GapBand, ...]:
-    """Return the times between successive jobs of a campaign, by the campaign's number of jobs.
+    """Return the times between successive jobs of a campaign.
 
-    Bands with few of these times are merged.
+    They are given by the campaign's number of jobs. Bands with few of these times are merged.
     """
     before, after = campaigns.pairs()
     gaps = jobs.submit[after] - jobs.submit[before]
@@ -359,6 +362,9 @@ def _bent(model: WorkloadModel, power: float, serial: float) -> WorkloadModel:
 
 
 def _weighted(model: WorkloadModel, share: Callable[[ModelClass], float]) -> WorkloadModel:
-    """Return the model with new class weights: ``share`` returns the share of jobs that a class gets."""
+    """Return the model with new class weights.
+
+    ``share`` returns the share of jobs that a class gets.
+    """
     classes = tuple(msgspec.structs.replace(one, weight=round(share(one) * _WHOLE)) for one in model.classes)
     return msgspec.structs.replace(model, classes=classes)

@@ -203,7 +203,10 @@ def _blocking(demand: ClassDemand, levels: Sequence[float]) -> list[dict[str, An
 
 
 def _given(one: ResourceClass, blocking: float) -> float:
-    """Return the units that a class of jobs gets at a blocking probability; at least enough for one job."""
+    """Return the units that a class of jobs gets at a blocking probability.
+
+    They are enough for at least one job.
+    """
     return max((1.0 - blocking) * one.sizes.load, float(one.size))
 
 

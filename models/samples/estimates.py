@@ -230,9 +230,10 @@ def _row_ratios(over: Floats, under: Floats, axis: int = -1) -> Floats:
 def _bootstrap(
     samples: tuple[Floats, ...], statistic: Callable[..., Floats], level: float, seed: int
 ) -> tuple[float, float]:
-    """Return the ends of a bootstrap confidence interval of ``statistic`` over ``samples``.
+    """Return the ends of a bootstrap confidence interval.
 
-    If the BCa corrections cannot be computed, the ends are quantiles of the bootstrap distribution.
+    The interval is for ``statistic`` over ``samples``. If the BCa corrections cannot be computed, the ends are
+    quantiles of the bootstrap distribution.
     """
     if all(np.all(sample == sample[0]) for sample in samples):
         value = float(statistic(*samples))

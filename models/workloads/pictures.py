@@ -111,7 +111,10 @@ def drawn_as(suffix: str, draw: Callable[["Figure"], None], width: float, height
 
 
 def _heat(axes: "Axes", rows: list[list[int]], names: list[str], columns: list[str], title: str) -> None:
-    """Draw a table of counts as shaded cells, first row at the bottom, with percentages at its margins."""
+    """Draw a table of counts as shaded cells, with percentages at its margins.
+
+    The first row is at the bottom.
+    """
     counts = np.array(rows, dtype=np.int64)
     depth, share = np.sqrt(counts / max(int(counts.max()), 1)), shares(counts)
     axes.pcolormesh(depth, cmap="Blues", vmin=0, vmax=1, edgecolors="white")

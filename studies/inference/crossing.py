@@ -122,9 +122,9 @@ class Curves:
         self._resample(samples, seed)
 
     def _resample(self, samples: Sequence[dict[int, float]], seed: int) -> None:
-        """Compute the means of all curves, shape (curves, x), and the means of bootstrap samples.
+        """Compute the means of all curves, and the means of bootstrap samples.
 
-        The means of samples have shape (draws, curves, x).
+        The means of all curves have shape (curves, x). The means of samples have shape (draws, curves, x).
         """
         shape = (len(self.names), len(self.x))
         self.means = np.array([math.fsum(one.values()) / len(one) if one else math.nan for one in samples])
@@ -169,7 +169,10 @@ class Curves:
         return means, np.quantile(drawn, [(1 - self.level) / 2, (1 + self.level) / 2], axis=0)
 
     def path(self, curve: int) -> tuple[Floats, Floats]:
-        """Return points of a curve's interpolation, for drawing it: axis numbers and metric values."""
+        """Return points of a curve's interpolation, for drawing it.
+
+        They are axis numbers and metric values.
+        """
         known = ~np.isnan(self.means[curve])
         if known.sum() < 2:
             return self.x[known], self.means[curve][known]
@@ -195,7 +198,9 @@ class Curves:
         return self._reach(curve, target, targets)
 
     def meet(self, curve: int, other: int, place: int) -> Crossing:
-        """Return where a curve reaches the value that another curve has at a given number on the axis.
+        """Return where a curve reaches a value of another curve.
+
+        This value is the one that the other curve has at a given number on the axis.
 
         Args:
             curve, other: indices of the two curves.
@@ -214,7 +219,10 @@ class Curves:
         return Crossing(at=at, low=float(found[low]), high=float(found[high]), target=target)
 
     def _monotone(self, means: Floats) -> Floats:
-        """Return curves (``means``), shape (n, x), made monotone in the common direction of all curves."""
+        """Return curves made monotone in the common direction of all curves.
+
+        ``means`` and the result have shape (n, x).
+        """
         upright = means * self._sign
         above = np.maximum.accumulate(upright, axis=1)
         below = np.minimum.accumulate(upright[:, ::-1], axis=1)[:, ::-1]
@@ -222,7 +230,7 @@ class Curves:
         return middle
 
     def _solve(self, means: Floats, targets: Floats) -> Floats:
-        """Return the number on the axis at which each of n curves reaches its target, shape (n,).
+        """Return where on the axis each of n curves reaches its target, shape (n,).
 
         ``means`` has the shape (n, x), ``targets`` the shape (n,). The result is inf or -inf for a curve that reaches
         its target beyond the axis.
@@ -251,7 +259,7 @@ class Curves:
 def break_even(
     curves: Curves, targets: Sequence[float] = (), place: int = 0
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return where curves reach given values, and where they reach values of other curves.
+    """Return where curves reach given values and values of other curves.
 
     Args:
         targets: values of the metric.

@@ -1,6 +1,7 @@
-"""Find the trials without a value of a metric (called gaps), and write remarks about their causes.
+"""Find the trials without a value of a metric, and write remarks about them.
 
-A cell is one combination of the values of all axes; its trials differ only in their random numbers.
+Such trials are called gaps. The remarks say why the values are missing. A cell is one combination of the values of all
+axes; its trials differ only in their random numbers.
 """
 
 from collections.abc import Iterable
@@ -72,7 +73,10 @@ def _cause(trials: TrialTable, row: int, metric: str) -> str:
 
 
 def once(found: Iterable[Gap]) -> list[Gap]:
-    """Return one gap per trial: if a trial lacks several metrics, drop all its gaps but one."""
+    """Return one gap per trial.
+
+    If a trial lacks several metrics, all its gaps but one are dropped.
+    """
     return list({(*gap.cell.values(), gap.replica): gap for gap in found}.values())
 
 
@@ -85,7 +89,10 @@ def counted_causes(found: Iterable[Gap]) -> dict[str, int]:
 
 
 def causes_text(found: Iterable[Gap]) -> str:
-    """Return the causes of missing values with their numbers of trials, on one line; "" without gaps."""
+    """Return the causes of missing values, with their numbers of trials, on one line.
+
+    The text is empty without gaps.
+    """
     return "; ".join(f"{count:,} {cause}" for cause, count in counted_causes(found).items())
 
 

@@ -226,7 +226,9 @@ def paired_samples(
 
 
 class SizeRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A comparison of a metric between two values of one axis, for one size class of jobs.
+    """A comparison of a metric between two values of one axis.
+
+    It is for one size class of jobs.
 
     Attributes:
         name: the class: ``1``, ``2_15``, ``16_up``; ``all`` for all jobs.
@@ -277,9 +279,9 @@ def by_size(
 
 
 def more_axes(trials: TrialTable, rest: Sequence[str]) -> StatisticsError:
-    """Return the error for a comparison of trials in which further axes (``rest``) vary.
+    """Return the error for a comparison of trials in which further axes vary.
 
-    The user must select trials in which these axes do not vary.
+    These axes are ``rest``. The user must select trials in which these axes do not vary.
     """
     return StatisticsError(
         f"other axes have more than one value: {', '.join(rest)}",

@@ -285,7 +285,10 @@ class TrialTable:
         return found
 
     def metrics(self, names: Sequence[str]) -> list[str]:
-        """Return ``names``, checked to be columns; without names, the default metrics that the table has."""
+        """Return ``names``, checked to be columns.
+
+        Without names, return the default metrics that the table has.
+        """
         for name in names:
             self.column(name)
         found = list(names) or [name for name in USUAL if name in self.columns]

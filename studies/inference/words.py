@@ -58,7 +58,10 @@ _AXES: Final = {"policy": "policy", "repair": "repair time", "reliability_factor
 
 
 def words_of(metric: str) -> MetricWords:
-    """Return a metric's name in words, its unit, and whether less or more of it is better."""
+    """Return a metric's name in words and its unit.
+
+    Also return whether less or more of it is better.
+    """
     for stem in _STEMS:
         rest = metric.removeprefix(f"{stem}_")
         if rest == metric:

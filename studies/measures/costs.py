@@ -39,7 +39,7 @@ class Costs(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, renam
     kwh: Price | None = None
 
     def check(self, where: str) -> None:
-        """Raise StudyError if no price is given, or a price is given for an unknown state of nodes."""
+        """Raise StudyError if no price is given, or one for an unknown state of nodes."""
         for state in self.watts:
             if state not in NODE_STATES:
                 raise StudyError(
@@ -59,11 +59,11 @@ class Costs(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, renam
         return set(self.of(dict.fromkeys(("all", *NODE_STATES), 0.0)))
 
     def of(self, node_seconds: Mapping[str, float]) -> dict[str, float]:
-        """Return the cost metrics of a trial whose nodes spent ``node_seconds`` in each state.
+        """Return the cost metrics of a trial.
 
-        ``cost`` is the money for all node-hours of the trial, and ``cost_busy`` etc. the money for the node-hours in
-        one state. ``energy`` and ``energy_busy`` etc. are in kWh, and ``energy_cost`` is money. A shared node
-        counts as busy in proportion to its units that jobs hold.
+        Its nodes spent ``node_seconds`` in each state. ``cost`` is the money for all node-hours of the trial, and
+        ``cost_busy`` etc. the money for the node-hours in one state. ``energy`` and ``energy_busy`` etc. are in kWh,
+        and ``energy_cost`` is money. A shared node counts as busy in proportion to its units that jobs hold.
 
         Args:
             node_seconds: ``all``, ``busy``, ``idle``, ``down`` and ``maintenance``, in node-seconds.

@@ -15,7 +15,10 @@ from pipistrelle.traces.workload import Workload
 
 
 class Figures(NamedTuple):
-    """The results of a trial: its metrics by name, and quantiles of quantities of its jobs."""
+    """The results of a trial.
+
+    They are its metrics by name, and quantiles of quantities of its jobs.
+    """
 
     figures: dict[str, Metric]
     quantiles: dict[str, list[float]]

@@ -70,9 +70,9 @@ def class_names(by: By, workloads: Mapping[str, Workload], where: str) -> dict[s
 
 
 def job_classes(by: By, workloads: Mapping[str, Workload], table: JobTable) -> dict[str, NDArray[np.bool_]]:
-    """Return {name of a class: whether each job of a table is in the class, shape (jobs,)}.
+    """Return {name of a class: whether each job is in the class}.
 
-    The name of a class is, for example, ``queue_batch``.
+    The jobs are those of a table; the values have shape (jobs,). The name of a class is, for example, ``queue_batch``.
 
     Args:
         table: a table with ids.

@@ -119,12 +119,18 @@ def metrics(
 
 
 def _size(table: JobTable) -> float:
-    """Return the number of units of a trial's machine, or of cores if nodes are shared."""
+    """Return the number of units of a trial's machine.
+
+    If nodes are shared, return the number of cores.
+    """
     return table.units if table.resources is None else table.resources[CORES].total
 
 
 def _of_resources(resources: Mapping[str, ResourceFigures]) -> dict[str, Metric]:
-    """Return the metrics of the resources of shared nodes, such as ``utilisation_gpu``, over the whole run."""
+    """Return the metrics of the resources of shared nodes.
+
+    They cover the whole run. An example is ``utilisation_gpu``.
+    """
     found: dict[str, Metric] = {}
     for name, one in resources.items():
         found |= {f"{figure}_{name}": getattr(one, figure) for figure in _RESOURCE_FIGURES}

@@ -30,7 +30,10 @@ Key = tuple[Value, Value, Value]
 
 
 class _Bar(NamedTuple):
-    """The replicas of a cell, as a bar or box shows them: values, number, mean with interval, and gaps."""
+    """The replicas of a cell, as a bar or box shows them.
+
+    They have values, a number, a mean with an interval, and gaps.
+    """
 
     values: list[float]
     every: int
@@ -115,7 +118,10 @@ def draw_bars(axes: "Axes", trials: TrialTable, *, x: str, by: str | None, metri
 
 
 def _add_legend(axes: "Axes", kind: str, by: str, colours: Sequence[Value]) -> None:
-    """Add a legend with all values of an axis, also with those that have no bar or box."""
+    """Add a legend with all values of an axis.
+
+    It also has values without a bar or box.
+    """
     from matplotlib.patches import Patch
 
     alpha, edge = (None, None) if kind == "bars" else (0.6, "black")
@@ -131,7 +137,10 @@ def _values(trials: TrialTable, axis: str | None) -> list[Value]:
 
 
 def _slant(values: Sequence[Value], parts: int) -> dict[str, Any]:
-    """Return text options that rotate the labels of ``values`` if they would overlap; else {}."""
+    """Return text options that rotate labels if they would overlap.
+
+    The labels are those of ``values``. If they do not overlap, the result is {}.
+    """
     letters = sum(len(text) + 2 for text in short_labels(values))
     return {"rotation": 30, "ha": "right"} if letters * parts > 60 else {}
 
@@ -191,7 +200,10 @@ def _draw_panel(
 
 
 def _draw_bar(axes: "Axes", bar: _Bar, at: float, width: float, colour: str, scale: AxisScale) -> float | None:
-    """Draw the mean of a cell's replicas with its interval; return the height of the top, or None without a mean."""
+    """Draw the mean of a cell's replicas with its interval.
+
+    Return the height of the top, or None without a mean.
+    """
     if bar.mean.value is None:
         return None
     hatch = "////" if len(bar.values) < bar.every else None
@@ -207,7 +219,10 @@ def _draw_bar(axes: "Axes", bar: _Bar, at: float, width: float, colour: str, sca
 
 
 def _draw_box(axes: "Axes", bar: _Bar, at: float, width: float, colour: str, scale: AxisScale) -> float | None:
-    """Draw the quartiles of a cell's replicas as a box; return the greatest value, or None without values."""
+    """Draw the quartiles of a cell's replicas as a box.
+
+    Return the greatest value, or None without values.
+    """
     if not bar.values:
         return None
     values = [value / scale.unit for value in bar.values]

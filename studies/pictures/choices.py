@@ -143,7 +143,10 @@ def _category(free: Sequence[str]) -> str:
 
 
 def _panels(trials: TrialTable, told: str | None, *used: str | None) -> str | None:
-    """Return the axis with a panel per value: the axis ``told``, or else the only axis that is not in ``used``."""
+    """Return the axis with a panel per value.
+
+    It is the axis ``told``, or else the only axis that is not in ``used``.
+    """
     left = [name for name in trials.axes if name not in used]
     return left[0] if told is None and len(left) == 1 else told
 

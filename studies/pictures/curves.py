@@ -165,9 +165,10 @@ def _shares(numbers: Floats) -> Floats:
 
 
 def _is_log(x: Floats) -> bool:
-    """Return whether the logarithms of ascending numbers are more evenly spaced than the numbers.
+    """Return whether a logarithmic axis suits ascending numbers better.
 
-    This is so if their median distance between neighbours is a greater share of their span.
+    It does if their logarithms are more evenly spaced than the numbers. This is so if their median distance between
+    neighbours is a greater share of their span.
     """
     if len(x) < 3 or x[0] <= 0:
         return False

@@ -178,9 +178,9 @@ def _draw_curve(axes: "Axes", curve: _Curve, number: int, told: str, scale: Axis
 
 
 def _scale_of_jobs(axes: "Axes", most: float, *, timed: bool) -> None:
-    """Make the axis of a quantity of jobs logarithmic from 1 on, and label times in words.
+    """Make the axis of a quantity of jobs logarithmic from 1 on.
 
-    Values below 1 are drawn at the start of the axis.
+    Times are labelled in words. Values below 1 are drawn at the start of the axis.
     """
     axes.set_xscale("log")
     axes.set_xlim(1.0, max(most, 10.0) * 1.2)

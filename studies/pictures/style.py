@@ -61,14 +61,17 @@ class PictureLook(Struct, frozen=True, kw_only=True):
 
 
 class AxisScale(Struct, frozen=True):
-    """The unit in which an axis shows values: values are divided by ``unit``; ``text`` labels the axis."""
+    """The unit in which an axis shows values.
+
+    Values are divided by ``unit``; ``text`` labels the axis.
+    """
 
     unit: float
     text: str
 
     @classmethod
     def of(cls, words: MetricWords, values: Iterable[float | None]) -> "AxisScale":
-        """Return the unit, such as hours, that suits the greatest finite value of a metric."""
+        """Return the unit, such as hours, that suits a metric's greatest finite value."""
         most = max((abs(one) for one in values if one is not None and math.isfinite(one)), default=0.0)
         _, unit, name = next(one for one in _SCALES[words.unit] if most >= one[0])
         return cls(unit, f"{words.name} ({name})" if name else words.name)
@@ -85,7 +88,10 @@ def short_labels(values: Sequence[Value]) -> list[str]:
 
 
 def what_varies(metrics: Sequence[str], axes: Iterable[str | None]) -> str:
-    """Return a picture's title from its metrics and axes: ``mean wait by log and policy``."""
+    """Return a picture's title from its metrics and axes.
+
+    An example is ``mean wait by log and policy``.
+    """
     names = [axis_words(axis) for axis in axes if axis is not None]
     by = f"by {', '.join(names[:-1])}{' and ' if len(names) > 1 else ''}{names[-1]}" if names else ""
     what = words_of(metrics[0]).name if len(metrics) == 1 else ""
@@ -93,7 +99,10 @@ def what_varies(metrics: Sequence[str], axes: Iterable[str | None]) -> str:
 
 
 def selection_text(selection: Mapping[str, Sequence[Value]]) -> str:
-    """Return the values of axes to which trials are restricted, in words: ``log kth, policy fcfs or easy``."""
+    """Return the values of axes to which trials are restricted, in words.
+
+    An example is ``log kth, policy fcfs or easy``.
+    """
     parts = []
     for axis, values in selection.items():
         texts = short_labels(values)
@@ -149,9 +158,9 @@ def _note(gaps: Sequence[Gap], mark: str) -> str:
 
 
 def panels_of(figure: "Figure", rows: int, columns: int, *, share: bool = False) -> Iterator[tuple[int, int, "Axes"]]:
-    """Add a panel (axes) for each row and column to a figure; yield (row, column, axes) of each.
+    """Add a panel (axes) for each row and column to a figure.
 
-    A single long row is broken into several rows.
+    Yield (row, column, axes) of each. A single long row is broken into several rows.
 
     Args:
         share: all panels have the same scales.
@@ -168,7 +177,10 @@ def panels_of(figure: "Figure", rows: int, columns: int, *, share: bool = False)
 
 
 def shape_of(rows: int, columns: int) -> tuple[int, int]:
-    """Return how many panels are drawn side by side, and in how many rows; one long row is broken."""
+    """Return how many panels are drawn side by side, and in how many rows.
+
+    One long row of panels is broken into several rows.
+    """
     if rows > 1:
         return columns, rows
     across = min(columns, _MOST_ACROSS)
@@ -224,7 +236,10 @@ def log_scaled(values: Iterable[float]) -> bool:
 
 
 def check_log_scale(look: PictureLook, values: Iterable[float], metric: str, where: str) -> None:
-    """Raise StatisticsError if the look has a logarithmic axis, and a value of the metric is not above 0."""
+    """Raise StatisticsError if a logarithmic axis is not possible.
+
+    It is not possible if a value of the metric is not above 0.
+    """
     least = min(values, default=1.0)
     if look.log_scale and least <= 0:
         raise StatisticsError(

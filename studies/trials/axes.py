@@ -109,7 +109,10 @@ def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def folded(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a run with all options ``slurm.KEY`` moved into one table ``slurm``."""
+    """Return the options of a run with a table ``slurm``.
+
+    All options ``slurm.KEY`` are moved into this table.
+    """
     found = {name: value for name, value in settings.items() if not name.startswith(f"{_SLURM}.")}
     changes = {
         name.removeprefix(f"{_SLURM}."): value for name, value in settings.items() if name.startswith(f"{_SLURM}.")

@@ -220,7 +220,7 @@ def _check_metric(study: Study, known: set[str]) -> None:
 
 
 def _check_names(study: Study, known: Mapping[str, set[str]]) -> None:
-    """Raise StudyError if no job of the study has a label that metrics name, or a named value of the label.
+    """Raise StudyError if metrics name a label, or a value, that no job has.
 
     A label is, for example, the queue.
     """

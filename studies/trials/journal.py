@@ -103,7 +103,7 @@ def _refuse_objects(folder: Path, study: Study) -> None:
 
 
 def _remove_other(folder: Path, identity: Mapping[str, Any], *, all_of_them: bool) -> None:
-    """Remove a study's results from the folder if they are of another study than ``identity``.
+    """Remove the results of another study than ``identity`` from the folder.
 
     With ``all_of_them``, results of the same study are removed, too.
     """
@@ -169,7 +169,10 @@ def _text(identity: Mapping[str, Any]) -> bytes:
 
 
 def read_journal(path: Path) -> tuple[list[Outcome], int]:
-    """Return the outcomes of trials in a journal, and the number of bytes of its complete lines."""
+    """Return the outcomes of trials in a journal.
+
+    Also return the number of bytes of its complete lines.
+    """
     lines, length = read_lines(path, "the journal", StudyError)
     outcomes: list[Outcome] = []
     for number, line in enumerate(lines, 1):

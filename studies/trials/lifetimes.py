@@ -76,9 +76,9 @@ class Lifetimes:
 
 
 class YieldRow(NamedTuple):
-    """The yield of an application for one wait (s) and one number of survived failures.
+    """The yield of an application for one wait and one number of survived failures.
 
-    It has the computed and the simulated yield.
+    The wait is in seconds. It has the computed and the simulated yield.
 
     Attributes:
         shape: how the application uses its nodes; None if each allocation ends with the first failure.
@@ -192,7 +192,9 @@ def resilience_of_shape(shape: Shape, allocation: Allocation, failures: int) -> 
 def live(
     shape: Shape, allocation: Allocation, *, failures: int, lifetimes: int, generator: np.random.Generator
 ) -> Lifetimes:
-    """Simulate allocations of an application; each ends when its nodes have failed F + 1 times.
+    """Simulate allocations of an application.
+
+    Each ends when its nodes have failed F + 1 times.
 
     Args:
         failures: F, less than the number of nodes of an allocation.

@@ -50,7 +50,9 @@ class Objects:
         return any(make is not None for _, _, make in self._found.values())
 
     def named(self, value: Any) -> Any:
-        """Return a part of a study's description with each Python object replaced by its text.
+        """Return a part of a study's description as text.
+
+        Each Python object in it is replaced by its text.
 
         Raises:
             PolicyError: an object is neither a workload, nor a machine, nor a scheduler.
@@ -79,15 +81,19 @@ class Objects:
         return text
 
     def label(self, text: Any) -> Any:
-        """Return the name of the Python object for which ``text`` stands in the study's description.
+        """Return the name of a Python object.
 
-        A value that stands for no object is returned unchanged.
+        ``text`` stands for this object in the study's description. A value that stands for no object is returned
+        unchanged.
         """
         return self._found[text][0] if isinstance(text, str) and text in self._found else text
 
     @property
     def digests(self) -> dict[str, str]:
-        """Return {text: SHA-256 of the contents} of the workloads and machines that are objects."""
+        """Return {text: SHA-256 of the contents} of workloads and machines.
+
+        These are the ones that are Python objects.
+        """
         found = {}
         for text, (_, thing, _) in self._found.items():
             if isinstance(thing, Workload | Platform):

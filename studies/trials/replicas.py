@@ -36,7 +36,10 @@ class Replication(Protocol):
 
     @property
     def imprecise(self) -> int:
-        """Return the number of points whose mean is still too imprecise, but that get no more replicas."""
+        """Return the number of points that stay too imprecise.
+
+        Their means are still too imprecise, but they get no more replicas.
+        """
 
     def next(self) -> Key | None:
         """Return a trial to start; None if no trial can be started now."""
@@ -144,7 +147,7 @@ class Precise:
 
     @property
     def imprecise(self) -> int:
-        """Return the number of points whose mean is too imprecise even with the most replicas."""
+        """Return the number of points that are too imprecise with the most replicas."""
         return sum(
             len(found) >= self._rule.most and not reached([found[replica] for replica in range(wanted)], self._rule)
             for found, wanted in zip(self._found, self._wanted, strict=True)

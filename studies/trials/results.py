@@ -94,9 +94,10 @@ class Results:
         return int(self.table.num_rows)
 
     def _shown(self) -> tuple[list[str], list[list[str]]]:
-        """Return the headings and rows of a short table of the results: means of some metrics per point.
+        """Return the headings and rows of a short table of the results.
 
-        A mean that leaves out trials without the metric ends with an asterisk.
+        It has the means of some metrics per point. A mean that leaves out trials without the metric ends with an
+        asterisk.
         """
         table = self.table
         told = json.loads((table.schema.metadata or {}).get(b"pipistrelle", b"{}"))

@@ -160,7 +160,10 @@ def _is_compiled() -> bool:
 
 
 def _timed(trial: Trial, objects: Objects) -> tuple[float, float]:
-    """Run a trial, twice if it is short; return the wall-clock seconds of imports and compilation, and of the trial."""
+    """Run a trial, and measure how long it takes; a short trial is run twice.
+
+    Return the wall-clock seconds of imports and compilation, and of the trial.
+    """
     took: list[float] = []
     started = process_time()
     while len(took) < 2 and process_time() - started < _SURE_S:

@@ -73,7 +73,10 @@ def asked(trial: Trial) -> bytes:
 
 
 def respond(line: bytes, objects: Objects = NO_OBJECTS) -> bytes:
-    """Run the trial that a line of JSON requests, and return the worker's answer as a line."""
+    """Run the trial that a line of JSON requests.
+
+    Return the worker's answer as a line.
+    """
     trial = _trials.decode(line)
     try:
         answer = TrialAnswer(trial.point, trial.replica, carry_out(trial, objects), version=package_version())

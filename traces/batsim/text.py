@@ -135,7 +135,10 @@ class _Profiles:
                 self._need(part_name, runtime_of(part), row)
 
     def _read(self, name: str, runtime: float) -> Profile | None:
-        """Return the profile from the file, if it still gives the job's run time; else None."""
+        """Return the profile from the file, if it still gives the job's run time.
+
+        Otherwise return None.
+        """
         profile = self._table.get(name)
         return profile if profile is not None and _same(runtime_of(profile), runtime) else None
 

@@ -15,12 +15,13 @@ POD_COLUMNS: Final = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
 
 
 class PodLog(GpuLog):
-    """The pods of a list with the columns of Alibaba's cluster-trace-gpu-v2023 (openb).
+    """The pods of a list in the format openb.
 
-    A pod is a job on one node. ``cpu_milli``, ``memory_mib``, ``num_gpu`` and ``gpu_milli`` (thousandths of each GPU;
-    empty: whole GPUs) say what the pod takes. ``gpu_spec`` names the accepted models, separated by bars. The submit
-    time is ``creation_time``, the run time is from ``scheduled_time`` to ``deletion_time``, all in seconds. The column
-    ``qos`` is the job's QOS. A pod has no time limit.
+    It has the columns of Alibaba's cluster-trace-gpu-v2023. A pod is a job on one node. ``cpu_milli``, ``memory_mib``,
+    ``num_gpu`` and ``gpu_milli`` (thousandths of each GPU; empty: whole GPUs) say what the pod takes. ``gpu_spec``
+    names the accepted models, separated by bars. The submit time is ``creation_time``, the run time is from
+    ``scheduled_time`` to ``deletion_time``, all in seconds. The column ``qos`` is the job's QOS. A pod has no time
+    limit.
     """
 
     format = "list of pods"

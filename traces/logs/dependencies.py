@@ -63,11 +63,11 @@ def renumber(workload: Workload) -> Workload:
 
 
 def preceding_jobs(workload: Workload) -> Ints | None:
-    """Return, for each job, the id of one job for which it waits; -1 if none, shape (n,).
+    """Return, for each job, the id of one job for which it waits, shape (n,).
 
-    If a job waits for several jobs, the last one in the dependency's text counts. Only ids in the workload count; an id
-    that is no number gives -1. ``aftercorr`` dependencies, which concern single array tasks, are ignored. The result is
-    None if it would be -1 for all jobs.
+    The id is -1 if there is no such job. If a job waits for several jobs, the last one in the dependency's text counts.
+    Only ids in the workload count; an id that is no number gives -1. ``aftercorr`` dependencies, which concern single
+    array tasks, are ignored. The result is None if it would be -1 for all jobs.
     """
     if "dependency" not in workload.labels:
         return None

@@ -79,7 +79,10 @@ class HaizeaLog(JobLog):
 
 
 class _Reader(XmlReader):
-    """A parser that reads XML elements in order and builds each lease until its end tag."""
+    """A parser that reads XML elements in order.
+
+    It builds each lease until its end tag.
+    """
 
     error = TraceError
     subject = "a trace"
@@ -146,7 +149,10 @@ class _Reader(XmlReader):
                 self._lines[what] = self.line()
 
     def end(self, name: str) -> None:
-        """Process the end tag of an XML element; the end tag of a lease completes the lease."""
+        """Process the end tag of an XML element.
+
+        The end tag of a lease completes the lease.
+        """
         self._open.pop()
         if name != "lease-request":
             return

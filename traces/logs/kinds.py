@@ -1,4 +1,7 @@
-"""Recognize the formats of workload files, and define the units that job sizes can count."""
+"""Recognize the formats of workload files.
+
+The units that job sizes can count are defined here, too.
+"""
 
 import re
 from typing import Final, Literal
@@ -42,9 +45,9 @@ _LEAST_FIELDS: Final = 30  # recognizes truncated lines of Maui workload traces;
 
 
 def kind_of(head: bytes, *, columns: bool = False) -> Kind:
-    """Return the format of a workload file from its beginning; SWF if nothing else fits.
+    """Return the format of a workload file from its beginning.
 
-    If `columns` are given, lines with bars are sacct output even without a header.
+    If no other format fits, it is SWF. If `columns` are given, lines with bars are sacct output even without a header.
     """
     head = head.removeprefix(_BOM).lstrip()
     if head[:1] in (b"{", b"["):

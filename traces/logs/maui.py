@@ -243,9 +243,9 @@ def _chunks(workload: Workload) -> Iterator[bytes]:
 
 
 def _texts(labels: dict[str, list[str]], label: str, count: int) -> list[str]:
-    """Return each job's text for a label as a field of a Maui trace: one word without separators.
+    """Return each job's text for a label as a field of a Maui trace.
 
-    ``count`` is the number of jobs.
+    Such a field is one word without separators. ``count`` is the number of jobs.
     """
     if label not in labels:
         return [NONE] * count

@@ -98,9 +98,9 @@ def asked_of_nodes(values: Mapping[str, str], place: str) -> Chunks:
 
 
 def _counted(chunk: str, place: str, key: str) -> tuple[int, list[str]]:
-    """Return how many times a chunk such as ``2:ncpus=24`` or ``ncpus=24`` is requested, and its parts.
+    """Return how many times a chunk is requested, and its parts.
 
-    In Torque, the first part may be the name of a node.
+    A chunk is such as ``2:ncpus=24`` or ``ncpus=24``. In Torque, the first part may be the name of a node.
     """
     first, *parts = chunk.split(":")
     if first.isdecimal():
@@ -193,7 +193,10 @@ def requested_units(values: Mapping[str, str], ran: int, units: Units, place: st
 
 
 def _chunks(text: str, place: str, key: str) -> tuple[int, int]:
-    """Return (nodes, processors) that a text requests: ``2:ncpus=24+1:ncpus=12``, ``2:ppn=8``, ``n1+n2``."""
+    """Return (nodes, processors) that a text requests.
+
+    Examples are ``2:ncpus=24+1:ncpus=12``, ``2:ppn=8`` and ``n1+n2``.
+    """
     nodes = processors = 0
     for chunk in text.split("+"):
         count, parts = _counted(chunk, place, key)
@@ -437,7 +440,10 @@ def _sizes(values: Mapping[str, str], got: int, units: Units, place: str) -> _Si
 
 
 class _Maker:
-    """A converter from accounting records to job records; it parses repeated texts once."""
+    """A converter from accounting records to job records.
+
+    It parses repeated texts once.
+    """
 
     def __init__(self, units: Units, names: Callable[[str], str], *, short: bool) -> None:
         self._units = units

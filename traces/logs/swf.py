@@ -74,7 +74,10 @@ def parse_swf(stream: io.BufferedReader, path: PathText, *, sort: bool = False) 
 
 
 class _Reader:
-    """A parser that reads the header and fields of an SWF file, one block of lines at a time."""
+    """A parser that reads the header and fields of an SWF file.
+
+    It reads one block of lines at a time.
+    """
 
     def __init__(self, where: str) -> None:
         self.where = where
@@ -194,7 +197,10 @@ class _Reader:
         )
 
     def _take(self, index: int) -> Floats:
-        """Return all values read for a field, shape (n,), and drop the reader's copy to free its memory."""
+        """Return all values read for a field, shape (n,).
+
+        The reader drops its copy, to free the memory.
+        """
         column = np.concatenate(self.parts[index])
         self.parts[index] = []
         return column
@@ -335,10 +341,11 @@ def _epoch(header: dict[str, str]) -> float | None:
 
 
 def swf_chunks(workload: Workload) -> Iterator[bytes]:
-    """Return a workload as SWF text, in pieces; errors are raised before the first piece.
+    """Return a workload as SWF text, in pieces.
 
-    A job without a time limit gets the requested time -1. Profile names are lost. Names of users, groups, queues and
-    partitions become numbers, which the header explains. Only one preceding job of each job's dependencies is kept.
+    Errors are raised before the first piece. A job without a time limit gets the requested time -1. Profile names are
+    lost. Names of users, groups, queues and partitions become numbers, which the header explains. Only one preceding
+    job of each job's dependencies is kept.
     """
     require_runtimes(workload, "SWF")
     require_ids(workload, "SWF", _is_number, "a whole number without leading zeros")
@@ -370,7 +377,10 @@ def _chunks(workload: Workload) -> Iterator[bytes]:
 
 
 def _header_text(workload: Workload) -> str:
-    """Return the header's lines; machine size, epoch and time zone are the current ones."""
+    """Return the header's lines.
+
+    Machine size, epoch and time zone are the current ones.
+    """
     header = dict(workload.header)
     for key, now, old in (
         ("MaxProcs", workload.machine_size, _machine_size(header)),

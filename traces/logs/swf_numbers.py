@@ -69,9 +69,10 @@ def loses_states(workload: Workload) -> bool:
 
 
 def _numbers(texts: list[str]) -> tuple[Ints, list[str]]:
-    """Return a number for each text, shape (n,), and the names that the numbers stand for.
+    """Return a number for each text, shape (n,).
 
-    The names belong to the numbers 1, 2, ...; the list is empty if the texts are numbers themselves.
+    Also return the names that the numbers stand for. The names belong to the numbers 1, 2, ...; the list is empty if
+    the texts are numbers themselves.
     """
     if all(not text or is_plain_number(text) for text in texts):
         return np.array([int(text) if text else -1 for text in texts], dtype=np.int64), []

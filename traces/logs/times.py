@@ -32,7 +32,10 @@ class Clock:
         return float(text) if _NUMBER.fullmatch(text) else self.date(text)
 
     def date(self, text: str) -> float | None:
-        """Return the Unix time (s) of a date such as ``2024-01-31 08:00``; None for other texts."""
+        """Return the Unix time (s) of a date such as ``2024-01-31 08:00``.
+
+        Return None for other texts.
+        """
         found = _ISO.fullmatch(text)
         return self._time(found, found[4] or "") if found else None
 

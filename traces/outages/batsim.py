@@ -17,11 +17,11 @@ def read_batsim_outages(path: PathText) -> OutageLog:
 
 
 def outages_of_events(events: Iterable[ExternalEvent], path: PathText) -> OutageLog:
-    """Return the outages in events that are sorted by time; `path` gives the log's name.
+    """Return the outages in events that are sorted by time.
 
-    An outage lasts from a machine_unavailable to the next machine_available. Its line number is the position of its
-    machine_unavailable among all events, from 1. Events of other types, repeated events and outages of length 0 are
-    left out.
+    `path` gives the log's name. An outage lasts from a machine_unavailable to the next machine_available. Its line
+    number is the position of its machine_unavailable among all events, from 1. Events of other types, repeated events
+    and outages of length 0 are left out.
     """
     rows: list[Row] = []
     since: dict[int, Row] = {}

@@ -112,7 +112,10 @@ class OutageLog:
         return replace(self, cause=tuple(compress(self.cause, keep.tolist())), **columns)
 
     def only(self, name: str) -> "OutageLog":
-        """Return the part of the log for one class of nodes; TraceError if the class is unknown."""
+        """Return the part of the log for one class of nodes.
+
+        Raise TraceError if the class is unknown.
+        """
         if name not in self.classes:
             raise TraceError(
                 f"unknown class of nodes {quoted(name)}",
@@ -167,10 +170,10 @@ class OutageLog:
         )
 
     def within(self, begin: float | None, end: float | None) -> "OutageLog":
-        """Return the outages that begin at or after `begin` and before `end` (s); None: no bound.
+        """Return the outages that begin from `begin` to before `end` (s).
 
-        The watch of each node is cut to this period. If the log does not say when nodes were watched, they
-        were watched from `begin` to `end`.
+        None means no bound. The watch of each node is cut to this period. If the log does not say when nodes were
+        watched, they were watched from `begin` to `end`.
         """
         first = float(self.begin.min(initial=np.inf)) if begin is None else begin
         last = float(self.end.max(initial=-np.inf)) if end is None else end
@@ -214,7 +217,7 @@ class OutageLog:
         )
 
     def overlaps(self) -> int:
-        """Return how many outages begin before an earlier outage of the same node has ended."""
+        """Return how many outages overlap an earlier outage of the same node."""
         order = np.lexsort((self.down, self.node))
         node, down, up = self.node[order], self.down[order], self.up[order]
         count = 0
@@ -227,10 +230,11 @@ class OutageLog:
         return count
 
     def watched(self) -> Lives:
-        """Return the periods in which nodes were up and observed; each period starts at age 0.
+        """Return the periods in which nodes were up and observed.
 
-        The first period of a node begins with its observation. Each later period begins at the end of an outage, or at
-        the outage's start if its end is unknown. Announced outages end a period without a failure.
+        Each period starts at age 0. The first period of a node begins with its observation. Each later period begins at
+        the end of an outage, or at the outage's start if its end is unknown. Announced outages end a period without a
+        failure.
         """
         if self.lives is not None:
             return self.lives

@@ -69,7 +69,10 @@ def parse_pbs(stream: io.BufferedReader, path: PathText) -> OutageLog:
 
 
 def _change(states: set[str], text: str) -> str:
-    """Update a node's bad ``states`` from the text of a log record; return the states that the text names."""
+    """Update a node's bad ``states`` from the text of a log record.
+
+    Return the states that the text names.
+    """
     if found := _STATE.search(text):
         named = {state for state in re.split(r"[,|+]", found[2]) if state in _BAD}
         if found[1] == "=":

@@ -154,9 +154,9 @@ def names_of(text: str, most: int) -> list[str] | None:
 
 
 def _numbered(text: str, most: int) -> list[str]:
-    """Return the numbers that a text such as "001-016,20" stands for, with leading zeros.
+    """Return the numbers that a text such as "001-016,20" stands for.
 
-    Return [] if the text is invalid or one of its ranges has more than ``most`` numbers.
+    Leading zeros are kept. Return [] if the text is invalid or one of its ranges has more than ``most`` numbers.
     """
     numbers: list[str] = []
     for part in text.split(","):

@@ -101,5 +101,8 @@ def _event(row: Cells) -> Row:
 
 
 def _numbered(stream: io.BufferedReader) -> Iterator[tuple[int, str]]:
-    """Yield (line number from 1, text without line end) of each line that is not blank."""
+    """Yield the lines that are not blank.
+
+    Each is given as (line number from 1, text without line end).
+    """
     return ((number, text.rstrip("\r\n")) for number, text in text_lines(stream) if text.strip())

@@ -1,8 +1,9 @@
-"""Read files of events in the format of the University at Buffalo's Slurm simulator.
+"""Read files of events.
 
-One line is one event: ``-dt SECONDS -e submit_batch_job | OPTIONS pseudo.job``. OPTIONS are options of sbatch, and
-``-sim-walltime SECONDS``, the time that the job takes. ``-cancel-in SECONDS`` cancels the job so long after its
-submission. Times count from the start of the controller.
+Their format is that of the University at Buffalo's Slurm simulator. One line is one event: ``-dt SECONDS -e
+submit_batch_job | OPTIONS pseudo.job``. OPTIONS are options of sbatch, and ``-sim-walltime SECONDS``, the time that the
+job takes. ``-cancel-in SECONDS`` cancels the job so long after its submission. Times count from the start of the
+controller.
 """
 
 import io
@@ -50,7 +51,10 @@ _TASKS: Final = re.compile(r"(\d{1,15})(?:_(\d{1,7}|\[[0-9,:%-]+\]))?")
 
 @dataclass(slots=True)
 class EventLine:
-    """A line of the file: its time (s after the controller's start), kind and arguments."""
+    """A line of the file: its time, kind and arguments.
+
+    The time is in seconds after the controller's start.
+    """
 
     place: str
     time: float
@@ -225,7 +229,10 @@ class EventsLog(JobLog):
         return passed | rest
 
     def _delay(self, text: str, event: EventLine) -> int:
-        """Return the time (s) from submission to the date of ``--begin``, in whole seconds."""
+        """Return the time from submission to the date of ``--begin``.
+
+        It is in whole seconds.
+        """
         found = _BEGIN.fullmatch(text)
         if found is not None:
             return int(found[1] or 0) * _UNITS[(found[2] or "second").lower()]

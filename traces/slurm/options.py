@@ -1,6 +1,7 @@
-"""Convert sbatch's options that only the scheduler uses to a label of a job, and back.
+"""Convert options of sbatch to a label of a job, and back.
 
-The label is a text of sbatch's long options: ``--begin=now+90 --array=0-7%2 --nice=50``.
+These are the options that only the scheduler uses. The label is a text of sbatch's long options: ``--begin=now+90
+--array=0-7%2 --nice=50``.
 """
 
 import re
@@ -82,10 +83,10 @@ def parse_options(text: str, where: str) -> dict[str, str]:
 
 
 def options_of(workload: Workload) -> list[dict[str, str] | None] | None:
-    """Return the options of each job, including its dependency; None if no job has any.
+    """Return the options of each job, including its dependency.
 
-    If any dependency is ``singleton``, which concerns jobs with equal names, the options of all jobs include their
-    names.
+    Return None if no job has any. If any dependency is ``singleton``, which concerns jobs with equal names, the options
+    of all jobs include their names.
 
     Raises:
         TraceError: a label is malformed.
@@ -106,6 +107,9 @@ def options_of(workload: Workload) -> list[dict[str, str] | None] | None:
 
 
 def begin_delay(options: Mapping[str, str]) -> float:
-    """Return how long (s) after its submission a job may start, by the option ``begin``; 0 without it."""
+    """Return how long (s) after its submission a job may start.
+
+    The option ``begin`` gives this time; it is 0 without the option.
+    """
     text = options.get(BEGIN, "")
     return float(text.removeprefix(_NOW)) if text.startswith(_NOW) and is_number(text.removeprefix(_NOW)) else 0.0

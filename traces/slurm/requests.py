@@ -33,7 +33,10 @@ _DEPENDENCY: Final = re.compile(r"\s(?:--dependency[= ]|-d ?)['\"]?((?:after|sin
 
 
 def dependency_of_line(line: str) -> str:
-    """Return the dependency that the options in a SubmitLine ask for; "" if there is none."""
+    """Return the dependency that the options in a SubmitLine ask for.
+
+    The text is empty if there is none.
+    """
     found = _DEPENDENCY.search(line)
     return "" if found is None else found[1]
 
@@ -68,7 +71,10 @@ def scaled_number(text: str, place: str, column: str) -> int:
 
 
 class SacctRequests:
-    """A converter from rows of sacct to requests; jobs with equal requests share one object."""
+    """A converter from rows of sacct to requests.
+
+    Jobs with equal requests share one object.
+    """
 
     def __init__(self) -> None:
         self._known: dict[Request, Request] = {}
@@ -76,10 +82,11 @@ class SacctRequests:
         self.mixed = 0
 
     def of(self, cell: Cell, nodes: int, processors: int, place: str) -> Request | None:
-        """Return what a job requested of its nodes; None if the row has neither TRES nor memory.
+        """Return what a job requested of its nodes.
 
-        If ReqTRES is empty, AllocTRES replaces it. If ReqMem is empty, the memory is that of the TRES. A total of
-        memory becomes memory per node if the job has one node or SubmitLine has ``--mem``, otherwise memory per core.
+        Return None if the row has neither TRES nor memory. If ReqTRES is empty, AllocTRES replaces it. If ReqMem is
+        empty, the memory is that of the TRES. A total of memory becomes memory per node if the job has one node or
+        SubmitLine has ``--mem``, otherwise memory per core.
 
         Args:
             nodes, processors: requested numbers according to other columns, -1 if missing.
@@ -135,7 +142,10 @@ class SacctRequests:
 
     @staticmethod
     def _memory(memory: str, tres: dict[str, str], nodes: int, cores: int, line: str, place: str) -> dict[str, int]:
-        """Return the field of `Request` that holds the memory; empty if none was requested."""
+        """Return the field of `Request` that holds the memory.
+
+        It is empty if no memory was requested.
+        """
         found = None if memory in _NO_MEMORY else _REQMEM.fullmatch(memory)
         if found is None and memory not in _NO_MEMORY:
             raise fault(place, "ReqMem", "is not an amount of memory", "such as 4000Mn, 2Gc or 16G", memory)
@@ -157,7 +167,7 @@ class SacctRequests:
     def _gpus(
         self, tres: dict[str, str], nodes: int, fields: dict[str, Any], place: str, column: str
     ) -> dict[str, Any]:
-        """Return the fields of `Request` that hold the job's number of GPUs and their model.
+        """Return the fields of `Request` for the job's number of GPUs and their model.
 
         ``gpus_per_task`` is removed from ``fields`` unless it gives the same number as TRES.
         """

@@ -294,7 +294,10 @@ class SacctLog(JobLog):
         return end - start
 
     def _count(self, names: tuple[str, ...], cell: Callable[[str], str], place: str) -> int:
-        """Return a row's first number above 0 in the columns ``names``, or -1 if there is none; ``2K`` is 2000."""
+        """Return a row's first number above 0 in the columns ``names``.
+
+        Return -1 if there is none. ``2K`` is 2000.
+        """
         for name in names:
             text = cell(name)
             if text in _NO_TIME:

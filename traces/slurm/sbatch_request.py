@@ -68,7 +68,9 @@ def request_of_options(values: Mapping[str, str], where: str) -> tuple[Request, 
 
 
 def most_nodes(options: Mapping[str, str], where: str) -> int:
-    """Return the most whole nodes that sbatch options allow a job; 0 if they say nothing of nodes and tasks.
+    """Return the most whole nodes that sbatch options allow a job.
+
+    Return 0 if they say nothing of nodes and tasks.
 
     Raises:
         TraceError: an option is malformed.
@@ -145,7 +147,10 @@ def _gpus_in_all(gpus: Mapping[str, int], nodes: int | None, tasks: int | None) 
 
 
 def _typed(text: str, name: str, where: str) -> list[tuple[str, int]]:
-    """Parse a list such as ``4`` or ``a100:4,v100:2``; return (type, count) of each entry."""
+    """Parse a list such as ``4`` or ``a100:4,v100:2``.
+
+    Return (type, count) of each entry.
+    """
     found = []
     for part in filter(None, text.split(",")):
         model, _, count = part.rpartition(":")

@@ -1,4 +1,7 @@
-"""Select jobs of workloads, and update everything that depends on them. Pure functions."""
+"""Select jobs of workloads.
+
+Everything that depends on the jobs is updated. The functions are pure.
+"""
 
 import re
 from collections.abc import Set
@@ -71,7 +74,10 @@ def from_zero(workload: Workload) -> Workload:
 
 
 def resubmitted(workload: Workload, submit: Floats) -> Workload:
-    """Return the workload with new submit times (s), shape (n,); its jobs are sorted by them."""
+    """Return the workload with new submit times (s), shape (n,).
+
+    Its jobs are sorted by them.
+    """
     moved = changed(workload, submit=submit)
     return recounted(moved.select(np.argsort(submit, kind="stable")), moved=True)
 

@@ -179,7 +179,10 @@ def _aligned(workloads: list[Workload], align: Align) -> tuple[list[Workload], f
 
 
 def _named(workloads: list[Workload], apart: bool) -> list[Workload]:
-    """Replace numbers by names if the headers of workloads explain the numbers differently."""
+    """Replace numbers by names if workloads explain the numbers differently.
+
+    Headers of workloads explain the numbers.
+    """
     result = workloads
     for name, directive in DIRECTIVES.items():
         lines = {workload.header.get(directive) for workload in workloads}

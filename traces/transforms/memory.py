@@ -1,4 +1,7 @@
-"""Make requests from the memory per processor in a log, and scale requested memory."""
+"""Make requests from the memory per processor in a log.
+
+Requested memory can also be scaled.
+"""
 
 from dataclasses import replace
 from typing import Final

@@ -181,12 +181,18 @@ def walltimes_of_runtimes(workload: Workload, low: float, high: float, rng: np.r
 
 
 def _whole(low: int, high: int, count: int, rng: np.random.Generator) -> Floats:
-    """Return ``count`` random whole numbers from ``low`` to ``high``, both included, from uniform doubles."""
+    """Return ``count`` random whole numbers from ``low`` to ``high``.
+
+    Both bounds are included. The numbers come from uniform doubles.
+    """
     return np.floor(rng.random(count) * (high - low + 1)) + low
 
 
 def _longer(profile: Profile, factor: float, known: dict[int, Profile]) -> Profile:
-    """Return the profile with its delays multiplied by ``factor``; ``known`` caches the results of parts."""
+    """Return the profile with its delays multiplied by ``factor``.
+
+    ``known`` caches the results of parts.
+    """
     if id(profile) not in known:
         if isinstance(profile, Delay):
             known[id(profile)] = msgspec.structs.replace(profile, delay=profile.delay * factor)

@@ -14,7 +14,9 @@ AFTERWARDS: Final = 2.0**-10
 
 
 def begun_at(workload: Workload, time: float, *, warm: bool) -> Workload:
-    """Return the workload from a time on, which becomes its time 0; dates do not change.
+    """Return the workload from a time on, which becomes its time 0.
+
+    Dates do not change.
 
     Args:
         time: the time (s).

@@ -42,7 +42,10 @@ class JobTexts:
         self._clock = clock
 
     def text(self, name: str) -> str:
-        """Return the text of a field; "" if the field is missing or states that it has no value."""
+        """Return the text of a field.
+
+        It is empty if the field is missing or states that it has no value.
+        """
         found = self._texts.get(name, "").strip()
         return "" if found in NOTHING else found
 
@@ -249,7 +252,10 @@ def _gres(text: str) -> dict[str, int]:
 
 
 def _shares(texts: JobTexts) -> list[NodeShare]:
-    """Return what the job holds of its nodes, from the lines that ``scontrol -d`` adds."""
+    """Return what the job holds of its nodes.
+
+    The lines that ``scontrol -d`` adds say so.
+    """
     found = []
     for line in texts.text("detail").splitlines():
         match = _DETAIL.match(line)

@@ -1,4 +1,7 @@
-"""Make nodes, reservations and shares from the output of scontrol, sinfo and sshare."""
+"""Make nodes, reservations and shares from outputs of Slurm's commands.
+
+The commands are scontrol, sinfo and sshare.
+"""
 
 import re
 from collections.abc import Mapping

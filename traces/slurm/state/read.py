@@ -58,7 +58,10 @@ def read_state(files: Sequence[PathText], timezone: str | None = None) -> Cluste
 
 
 def _date_of(line: str) -> str:
-    """Return the date of a line that has nothing else, in ISO form; "" if the line is another one."""
+    """Return the date of a line that has nothing else, in ISO form.
+
+    The text is empty for any other line.
+    """
     if (found := _MADE.fullmatch(line)) is not None:
         return found[1]
     found = _LONG_MADE.fullmatch(line)

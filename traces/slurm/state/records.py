@@ -25,7 +25,9 @@ class NodeShare(Struct, frozen=True):
 
 
 class LiveJob(Struct, kw_only=True):
-    """A job of the queue. Dates are in seconds since 1970, durations in s, memory in MiB.
+    """A job of the queue of a live cluster.
+
+    Dates are in seconds since 1970, durations in seconds, memory in MiB.
 
     Attributes:
         place: file and line, for messages.
@@ -98,7 +100,10 @@ class LiveJob(Struct, kw_only=True):
 
     @property
     def key(self) -> tuple[int, tuple[int, ...], int]:
-        """What identifies the job's record in all files: number, tasks of the array, component."""
+        """What identifies the job's record in all files.
+
+        It is the number, the tasks of the array, and the component.
+        """
         return self.number, tuple(self.tasks_of_array or ()), self.component
 
 

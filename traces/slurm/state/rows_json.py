@@ -1,7 +1,7 @@
-"""Convert the JSON of squeue, scontrol, sinfo and sshare to rows, as tables have them.
+"""Convert the JSON of Slurm's commands to rows, as tables have them.
 
-Source: output of ``--json`` of Slurm 22.05. Newer releases print numbers as objects ``{"set", "infinite", "number"}``
-and states as lists. Both forms are read.
+The commands are squeue, scontrol, sinfo and sshare. Source: output of ``--json`` of Slurm 22.05. Newer releases print
+numbers as objects ``{"set", "infinite", "number"}`` and states as lists. Both forms are read.
 """
 
 import json
@@ -51,7 +51,10 @@ def json_rows(data: bytes, where: str) -> tuple[float | None, list[tuple[str, Li
 
 
 def text_of(value: Any) -> str:
-    """Return a value as text: numbers as digits, lists joined by commas, unset and null as ""."""
+    """Return a value as text.
+
+    Numbers become digits, lists are joined by commas, and unset and null become "".
+    """
     if isinstance(value, dict) and "number" in value:
         if value.get("infinite"):
             return "UNLIMITED"

@@ -1,6 +1,7 @@
-"""Split the output of ``scontrol show job``, ``node`` and ``reservation`` into records.
+"""Split the output of ``scontrol show`` into records.
 
-A record is KEY=VALUE pairs on one line (``-o``), or on several lines that end with a blank line.
+They are jobs, nodes or reservations. A record is KEY=VALUE pairs on one line (``-o``), or on several lines that end
+with a blank line.
 """
 
 import re
@@ -51,7 +52,10 @@ def records_of(lines: Iterable[tuple[str, str]]) -> Iterator[tuple[str, LiveRow]
 
 
 def _add(cells: dict[str, str], line: str, kind: str) -> None:
-    """Add the pairs of a line to ``cells``; if a key is repeated, its first value counts."""
+    """Add the pairs of a line to ``cells``.
+
+    If a key is repeated, its first value counts.
+    """
     text = line.strip()
     single = kind == "job" and " JobState=" in text
     at = 0

@@ -46,9 +46,9 @@ class LiveTable:
         self._ends = [one.end() for one in found]
 
     def underlined(self, line: str) -> bool:
-        """Return whether a line underlines the column names with dashes, as in sshare's table.
+        """Return whether a line underlines the column names with dashes.
 
-        If so, the columns' widths are taken from the line.
+        sshare's table has such a line. If so, the columns' widths are taken from the line.
         """
         if self.bars or _DASHES.fullmatch(line) is None:
             return False
@@ -103,7 +103,10 @@ class LiveTable:
 
 
 def _distinct(names: list[str]) -> list[str]:
-    """Return the names with repeated names numbered: the second "PRIORITY" is "PRIORITY 2"."""
+    """Return the names with repeated names numbered.
+
+    The second "PRIORITY" becomes "PRIORITY 2".
+    """
     seen: dict[str, int] = {}
     found = []
     for name in names:
