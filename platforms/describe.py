@@ -21,7 +21,10 @@ _MOST_VALUES: Final = 6
 
 
 def describe(platform: Platform) -> list[tuple[str, str]]:
-    """Return a platform's facts as (heading, text) pairs for people; pools and licences come last."""
+    """Return a platform's facts as (heading, text) pairs for people.
+
+    Pools and licences come last.
+    """
     facts = [("platform", platform.name)]
     facts += [(key, text) for key, text in (("description", platform.description), ("source", platform.source)) if text]
     kinds: dict[str, int] = {}
@@ -53,7 +56,9 @@ def describe(platform: Platform) -> list[tuple[str, str]]:
 
 
 def describe_rows(rows: Sequence[NodeRow]) -> list[tuple[str, str]]:
-    """Return the facts of a table of nodes, whose machine is unknown, as (heading, text) pairs.
+    """Return the facts of a table of nodes as (heading, text) pairs.
+
+    The machine of the nodes is unknown.
 
     Raises:
         PlatformError: naming the row, if two rows have the same node or a value is invalid for any machine.

@@ -81,10 +81,10 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class NodeGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Values of some nodes, which override the values of their pool and of earlier groups.
+    """Values of some nodes.
 
-    Each value, and each property, is overridden separately. All fields but `nodes` are like a pool's. The `Platform`
-    checks its groups.
+    They override the values of the nodes' pool and of earlier groups. Each value, and each property, is overridden
+    separately. All fields but `nodes` are like a pool's. The `Platform` checks its groups.
 
     Args:
         nodes: node numbers, such as "0-3 8", or a pattern of names, such as "n[001-003],n008".
@@ -325,7 +325,10 @@ def _check_pool(pool: Pool, where: str) -> None:
 
 
 def _check_shared(pools: tuple[Pool, ...], licenses: dict[str, int]) -> None:
-    """Raise PlatformError if resources or licences are invalid, or only some pools have resources."""
+    """Raise PlatformError if resources or licences are invalid.
+
+    It is also an error if only some pools have resources.
+    """
     shared = [index for index, pool in enumerate(pools) if pool.resources is not UNSET]
     for index in shared:
         pool, where = pools[index], f"pools[{index}]"

@@ -4,7 +4,10 @@ from pipistrelle.protocol.base.errors import PipistrelleError
 
 
 class PlatformError(PipistrelleError):
-    """The description of a machine is invalid, or a named machine or pool does not exist."""
+    """The description of a machine is invalid.
+
+    Also raised if a named machine or pool does not exist.
+    """
 
 
 class OutageError(PlatformError):

@@ -64,7 +64,10 @@ def with_node_rows(platform: Platform, rows: Sequence[NodeRow]) -> Platform:
 
 
 def _facts(row: NodeRow) -> list[tuple[str, Property, NodeGroup]]:
-    """Return each value that a table row sets for its node, as (key, value, node group with only this value)."""
+    """Return each value that a table row sets for its node.
+
+    A value is given as (key, value, node group with only this value).
+    """
     found: list[tuple[str, Property, NodeGroup]] = []
     if row.node_class:
         found.append(("class", row.node_class, NodeGroup(nodes="", node_class=row.node_class)))

@@ -23,7 +23,10 @@ describe: Final = _MODELS.describe
 
 
 def specs() -> dict[str, Callable[[], FailureSpec]]:
-    """Return {name of a failure model: function that returns its spec}; see ``library`` of `parse_failures`."""
+    """Return {name of a failure model: function that returns its spec}.
+
+    This is the argument ``library`` of `parse_failures`.
+    """
 
     def opener(name: str) -> Callable[[], FailureSpec]:
         return lambda: get(name).spec()

@@ -1,7 +1,7 @@
-"""Formulas for checkpoints, as pure functions: the optimal interval, progress and duration.
+"""Formulas for checkpoints: the optimal interval, progress and duration.
 
-A dump writes a checkpoint; a read loads it at a restart. The compiled kernel must compute the same bits, so the order
-of all additions is fixed.
+They are pure functions. A dump writes a checkpoint; a read loads it at a restart. The compiled kernel must compute the
+same bits, so the order of all additions is fixed.
 """
 
 import math
@@ -36,10 +36,11 @@ def mtbf_of(rate: float) -> float:
 
 
 def young_interval(dump: float, mtbf: float) -> float:
-    """Return Young's optimal time of work (s) between two checkpoints: sqrt(2 dump mtbf).
+    """Return Young's optimal time of work (s) between two checkpoints.
 
-    ``dump`` is the time to write a checkpoint (s), ``mtbf`` the mean time between failures (s). The interval is
-    infinite if ``mtbf`` is. J. W. Young, "A first order approximation to the optimum checkpoint interval", 1974.
+    It is sqrt(2 dump mtbf). ``dump`` is the time to write a checkpoint (s), ``mtbf`` the mean time between failures
+    (s). The interval is infinite if ``mtbf`` is. J. W. Young, "A first order approximation to the optimum checkpoint
+    interval", 1974.
     """
     return math.inf if math.isinf(mtbf) else math.sqrt(2.0 * dump * mtbf)
 
@@ -60,18 +61,26 @@ def daly_interval(dump: float, mtbf: float) -> float:
 
 
 def dump_interval(formula: str, dump: float, mtbf: float) -> float:
-    """Return the time of work (s) between two checkpoints, at least 1, by the formula "young" or "daly"."""
+    """Return the optimal time of work (s) between two checkpoints, at least 1.
+
+    The formula is "young" or "daly".
+    """
     wanted = young_interval(dump, mtbf) if formula == "young" else daly_interval(dump, mtbf)
     return max(wanted, SHORTEST)
 
 
 def dumps_until_done(work: float, interval: float) -> int:
-    """Return the number of checkpoints written during ``work`` (s): one per ``interval`` (s), none at the end."""
+    """Return the number of checkpoints written during ``work`` (s).
+
+    There is one per ``interval`` (s) of work, and none at the end.
+    """
     return 0 if math.isinf(interval) else max(math.ceil(work / interval * NEARLY) - 1, 0)
 
 
 def done_at(start: float, read: float, work: float, dumps: int, dump: float) -> float:
-    """Return the time (s) at which a job with checkpoints is done, if nothing interrupts it.
+    """Return the time (s) at which a job with checkpoints is done.
+
+    This assumes that nothing interrupts the job.
 
     Args:
         start: when the job begins to read a checkpoint (s).

@@ -11,7 +11,10 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """A named group of nodes that fail together; the causes of their outages begin with its name."""
+    """A named group of nodes that fail together.
+
+    The causes of their outages begin with the name of the group.
+    """
 
     name: str
     nodes: NodeSet

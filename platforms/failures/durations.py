@@ -25,17 +25,17 @@ class Durations(Protocol):
         """The mean of the distribution (s)."""
 
     def draw(self, uniform: Floats, age: float = 0.0) -> Floats:
-        """Draw the remaining lifetimes (s), shape (...), of components that are `age` s old.
+        """Draw the remaining lifetimes (s) of components that are `age` s old.
 
-        `uniform` has independent uniform numbers in (0, 1), shape (..., 2).
+        The result has shape (...). `uniform` has independent uniform numbers in (0, 1), shape (..., 2).
         """
 
     def hazard(self, length: float) -> float:
-        """Return a lower bound of -log P(a component survives ``length`` s more); 0 if no bound is known.
+        """Return a lower bound of -log P(a component survives ``length`` s more).
 
-        The component was put into use long ago at an unknown time, so its age is random. With S the survival function
-        and M the mean, it survives with probability 1 - (integral of S from 0 to `length`) / M (renewal theory). This
-        is at most 1 - length S(length) / M, because S falls.
+        It is 0 if no bound is known. The component was put into use long ago at an unknown time, so its age is random.
+        With S the survival function and M the mean, it survives with probability 1 - (integral of S from 0 to `length`)
+        / M (renewal theory). This is at most 1 - length S(length) / M, because S falls.
         """
 
     def scaled(self, factor: float) -> "Durations":
@@ -47,7 +47,10 @@ class Durations(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Law:
-    """Base of the distributions: each has a parameter in seconds and at most one other number."""
+    """Base of the distributions.
+
+    Each has a parameter in seconds and at most one other number.
+    """
 
     def scaled(self, factor: float) -> Self:
         first = fields(self)[0].name
@@ -79,7 +82,10 @@ class Fixed(_OfMean):
     _what: ClassVar[str] = "length of time"
 
     def draw(self, uniform: Floats, age: float = 0.0) -> Floats:
-        """Return the remaining lifetime (s) of a component `age` s old: until the next multiple of the mean."""
+        """Return the remaining lifetime (s) of a component that is `age` s old.
+
+        It lasts until the next multiple of the mean.
+        """
         return np.full(uniform.shape[:-1], self.mean - math.fmod(age, self.mean))
 
 
@@ -88,11 +94,17 @@ class Exponential(_OfMean):
     """The exponential distribution; OutageError if its `mean` (s) is out of range."""
 
     def draw(self, uniform: Floats, age: float = 0.0) -> Floats:
-        """Draw remaining lifetimes (s), shape (...), which do not depend on `age`; see `Durations.draw`."""
+        """Draw remaining lifetimes (s), which do not depend on `age`.
+
+        They have shape (...); see `Durations.draw`.
+        """
         return self.mean * -log(uniform[..., 0])
 
     def hazard(self, length: float) -> float:
-        """Return -log P(a component of any age survives `length` s more), which is `length` / mean."""
+        """Return -log P(a component of any age survives `length` s more).
+
+        This is `length` / mean.
+        """
         return length / self.mean
 
 
@@ -131,7 +143,7 @@ class Weibull(_Law):
         return self.scale * math.gamma(1.0 + 1.0 / self.shape)
 
     def draw(self, uniform: Floats, age: float = 0.0) -> Floats:
-        """Draw the remaining lifetimes (s), shape (...), of components that are `age` s old.
+        """Draw the remaining lifetimes (s) of components that are `age` s old.
 
         From `age` to the end of the life, the cumulative hazard (t / scale)**shape grows by an exponentially
         distributed number with mean 1.
@@ -204,5 +216,8 @@ def _check_time(what: str, seconds: float) -> None:
 
 
 def _settled(parameter: float) -> float:
-    """Round a parameter of a distribution to 12 digits, because last bits of gamma and exp differ between machines."""
+    """Round a parameter of a distribution to 12 digits.
+
+    The last bits of gamma and exp differ between machines.
+    """
     return float(f"{parameter:.12g}")

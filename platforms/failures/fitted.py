@@ -48,7 +48,10 @@ class Fitted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     log_likelihood: float | None = None
 
     def durations(self) -> Durations:
-        """Return the fitted distribution; OutageError if a parameter is missing or out of range."""
+        """Return the fitted distribution.
+
+        Raise OutageError if a parameter is missing or out of range.
+        """
         values = []
         for key in _NEEDED[self.distribution]:
             value = getattr(self, key)
@@ -81,7 +84,10 @@ class FittedModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     repair: Fitted | None = None
 
     def spec(self) -> FailureSpec:
-        """Return the model as `parse_failures` would; OutageError if a parameter is missing or out of range."""
+        """Return the model as `parse_failures` would.
+
+        Raise OutageError if a parameter is missing or out of range.
+        """
         return FailureSpec(
             uptime=self.failures.durations(),
             age=self.failures.age,

@@ -1,7 +1,8 @@
-"""Draw random bits from many numpy PCG64 generators at once, each with its own spawn key.
+"""Draw random bits from many numpy PCG64 generators at once.
 
-Simulating a machine for a year takes a few numbers from each of a thousand or more streams. Creating a numpy generator
-for each stream costs far more than drawing the numbers. The numbers here equal numpy's, bit for bit.
+Each generator has a spawn key of its own. Simulating a machine for a year takes a few numbers from each of a thousand
+or more streams. Creating a numpy generator for each stream costs far more than drawing the numbers. The numbers here
+equal numpy's, bit for bit.
 
 Sources: M. O'Neill, "PCG: A Family of Simple Fast Space-Efficient Statistically Good Algorithms for Random Number
 Generation", 2014 (PCG XSL RR 128/64); F. Brown, "Random number generation with arbitrary strides", 1994, for several
@@ -54,9 +55,10 @@ class Generators:
         self._state = _advanced(_sum(self._step, (high, low)), self._step, 1)
 
     def random_raw(self, rows: NDArray[np.intp], count: int) -> Words:
-        """Return the next `count` random 64-bit numbers of each chosen stream, shape (streams, count).
+        """Return the next `count` random 64-bit numbers of each chosen stream.
 
-        ``rows`` are the indices of the chosen streams in `numbers`, each at most once.
+        The result has shape (streams, count). ``rows`` are the indices of the chosen streams in `numbers`, each at most
+        once.
         """
         high, low = _advanced(_column(self._state, rows), _column(self._step, rows), count)
         for column, last in zip(self._state, (high, low), strict=True):
@@ -72,16 +74,19 @@ def _column(numbers: Wide, rows: NDArray[np.intp]) -> Wide:
 
 
 def _advanced(state: Wide, step: Wide, count: int) -> Wide:
-    """Return the generators' states (``state``) after 1, 2, ..., `count` steps, along a new last axis."""
+    """Return the generators' states after 1, 2, ..., `count` steps.
+
+    The steps are along a new last axis of ``state``.
+    """
     factors, shares = _strides(count)
     return _sum(_product(state, factors), _product(step, shares))
 
 
 @cache
 def _strides(count: int) -> tuple[Wide, Wide]:
-    """Return (a, b) for 1, 2, ..., `count` steps of a random generator, shape (count,) each.
+    """Return (a, b) for 1, 2, ..., `count` steps of a random generator.
 
-    The state after the steps is a x state + b x increment, modulo 2**128.
+    Each has shape (count,). The state after the steps is a x state + b x increment, modulo 2**128.
     """
     factors, shares = [_MULTIPLIER], [1]
     for _ in range(count - 1):
@@ -103,7 +108,10 @@ def _sum(one: Wide, other: Wide) -> Wide:
 
 
 def _product(one: Wide, other: Wide) -> Wide:
-    """Return the products of two arrays of 128-bit numbers modulo 2**128, computed from 32-bit parts."""
+    """Return the products of two arrays of 128-bit numbers modulo 2**128.
+
+    They are computed from 32-bit parts.
+    """
     low, others = one[1] & _LOW, other[1] & _LOW
     high, upper = one[1] >> _HALF, other[1] >> _HALF
     middle = high * others + (low * others >> _HALF)
@@ -113,7 +121,10 @@ def _product(one: Wide, other: Wide) -> Wide:
 
 
 def _seeds(seed: int, key: tuple[int, ...], numbers: Ints) -> tuple[Words, Words, Words, Words]:
-    """Return the initial state that numpy's ``SeedSequence.generate_state(4, uint64)`` gives each random stream."""
+    """Return the initial state that numpy gives each random stream.
+
+    numpy computes it by ``SeedSequence.generate_state(4, uint64)``.
+    """
     # Let numpy mix all but the last word of the spawn key. Each mixed word changes the constant once per pool entry.
     pool = np.random.SeedSequence(seed, spawn_key=key).pool
     mixed = _POOL * (max(_words(seed), _POOL) + sum(map(_words, key)))
@@ -138,7 +149,10 @@ def _words(number: int) -> int:
 
 
 def _scattered(words: "NDArray[np.uint32]", constant: int, factor: int) -> "tuple[NDArray[np.uint32], int]":
-    """Mix the bits of 32-bit numbers with a constant; return them, and the next constant (constant x factor)."""
+    """Mix the bits of 32-bit numbers with a constant.
+
+    Return the mixed numbers, and the next constant (constant x factor).
+    """
     following = constant * factor % (1 << 32)
     mixed = (words ^ np.uint32(constant % (1 << 32))) * np.uint32(following)
     return mixed ^ (mixed >> _SHIFT), following

@@ -84,12 +84,18 @@ class FailureModel:
         return _NodeStream(self, nodes, seed, key) if self.scope == "node" else _SystemStream(self, nodes, seed, key)
 
     def outages(self, nodes: range, seed: int, horizon: float, key: tuple[int, ...] = ()) -> Outages:
-        """Return the outages that begin before `horizon` (s); raise the errors of `stream` and `check`."""
+        """Return the outages that begin before `horizon` (s).
+
+        Raise the errors of `stream` and `check`.
+        """
         self.check(len(nodes), horizon)
         return self.stream(nodes, seed, key).extend(horizon)
 
     def check(self, nodes: int, horizon: float) -> None:
-        """Raise OutageError if repairs are too long for the horizon (s), or if there would be too many outages."""
+        """Raise OutageError if repairs or outages do not suit the horizon (s).
+
+        Repairs may be too long for it, or there would be too many outages.
+        """
         check_horizon(horizon, self.repair)
         cycle = self.uptime.mean + (self.repair.mean if self.scope == "node" else 0.0)
         expected = horizon / cycle * (nodes if self.scope == "node" else 1)
@@ -135,9 +141,9 @@ def check_horizon(horizon: float, repair: Durations | None = None) -> None:
 
 
 def draw_lengths(durations: Durations, count: int, seed: int) -> Floats:
-    """Draw `count` times (s) from a distribution, rounded to milliseconds, shape (count,).
+    """Draw `count` times (s) from a distribution, shape (count,).
 
-    A larger `count` gives the same times, followed by more.
+    They are rounded to milliseconds. A larger `count` gives the same times, followed by more.
 
     Raises:
         OutageError: if the seed is negative.
@@ -147,9 +153,9 @@ def draw_lengths(durations: Durations, count: int, seed: int) -> Floats:
 
 
 class _NodeStream:
-    """The stream of outages of nodes that fail independently; each node has its own random generator.
+    """The stream of outages of nodes that fail independently.
 
-    An outage takes four random numbers.
+    Each node has its own random generator. An outage takes four random numbers.
     """
 
     def __init__(self, model: FailureModel, nodes: range, seed: int, key: tuple[int, ...]) -> None:
@@ -196,7 +202,10 @@ class _NodeStream:
 
 
 class _SystemStream:
-    """The stream of failures of the machine; each failure hits one random node and takes five random numbers."""
+    """The stream of failures of the machine.
+
+    Each failure hits one random node and takes five random numbers.
+    """
 
     def __init__(self, model: FailureModel, nodes: range, seed: int, key: tuple[int, ...]) -> None:
         self._model = model

@@ -260,7 +260,10 @@ def seconds_text(seconds: float) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return ``text`` as a CSV cell, quoted if necessary. It has no line breaks, because causes have none."""
+    """Return ``text`` as a CSV cell, quoted if necessary.
+
+    It has no line breaks, because causes have none.
+    """
     if "," not in text and '"' not in text:
         return text
     return '"' + text.replace('"', '""') + '"'

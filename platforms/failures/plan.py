@@ -1,4 +1,7 @@
-"""Failure plans: several failure models that act on pools, nodes and failure domains of one machine."""
+"""Failure plans: several failure models for one machine.
+
+Each model acts on a pool, on nodes or on failure domains.
+"""
 
 from dataclasses import dataclass
 

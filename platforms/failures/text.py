@@ -86,7 +86,9 @@ class FailureSpec:
 
 
 def parse_durations(text: str, where: str = "--repair", what: str = "repair time") -> Durations:
-    """Parse a distribution of times such as ``5d`` or ``lognormal,median=1h,sigma=1.2``.
+    """Parse a distribution of times.
+
+    Examples are ``5d`` and ``lognormal,median=1h,sigma=1.2``.
 
     Args:
         where: the text's name in messages.
@@ -256,5 +258,8 @@ def _nodes(platform: Platform, pool: str | None, numbers: tuple[int, int] | None
 
 
 def _placed(error: PipistrelleError, where: str) -> OutageError:
-    """Return `error` as an OutageError whose location begins with `where`, the name of the parsed text."""
+    """Return `error` as an OutageError whose location begins with `where`.
+
+    `where` is the name of the parsed text.
+    """
     return error.at(where if error.where is None else f"{where} {error.where}", OutageError)

@@ -44,7 +44,9 @@ class YieldError(PlatformError):
 
 @dataclass(frozen=True)
 class Allocation:
-    """The nodes of an application's allocation, their MTBF and the times for checkpoints.
+    """The nodes of an application's allocation.
+
+    Their MTBF and the times for checkpoints are known, too.
 
     Args:
         nodes: N.
@@ -111,7 +113,10 @@ SLIDES: Final = Allocation(nodes=150 * 150, mtbf=20 * 365.25 * 86400.0, dump=120
 
 
 class Optimum(NamedTuple):
-    """The number F of survived failures with the greatest yield, this yield (0 to 1), and the wait (s)."""
+    """The number F of survived failures with the greatest yield.
+
+    The yield (0 to 1) and the wait (s) belong to it.
+    """
 
     failures: int
     share: float
@@ -177,9 +182,9 @@ class YieldModel:
         return working * (one.exact_period if self.form == "exact" else one.paper_period)
 
     def between_restarts(self, wait: float) -> Floats:
-        """Return the mean time (s) between the starts of two consecutive allocations, for each F, shape (most + 1,).
+        """Return the mean time (s) between the starts of consecutive allocations.
 
-        The slides call it T_R for rigid and T_M for moldable applications.
+        It is given for each F, shape (most + 1,). The slides call it T_R for rigid and T_M for moldable applications.
 
         Args:
             wait: D, the queue wait before an allocation (s).
@@ -188,23 +193,27 @@ class YieldModel:
         return self.life + wait
 
     def yields(self, wait: float) -> Floats:
-        """Return the yield (useful share of the node time, 0 to 1) for each F, shape (most + 1,).
+        """Return the yield for each F, shape (most + 1,).
 
-        The yield is W / (N T): the work of one allocation, divided by its N nodes times the mean time T from one
-        allocation to the next. ``wait`` is the queue wait D (s).
+        The yield is the useful share of the node time, 0 to 1. The yield is W / (N T): the work of one allocation,
+        divided by its N nodes times the mean time T from one allocation to the next. ``wait`` is the queue wait D (s).
         """
         return self.work / (self.allocation.nodes * self.between_restarts(wait))
 
     def optimum(self, wait: float) -> Optimum:
-        """Return the number F with the greatest yield for a queue wait (s); the smallest if several are equal."""
+        """Return the number F with the greatest yield for a queue wait (s).
+
+        If several F have the same yield, the smallest counts.
+        """
         yields = self.yields(wait)
         best = int(np.argmax(yields))
         return Optimum(best, float(yields[best]), wait)
 
     def largest_wait(self, target: float, failures: int | None = None) -> Optimum | None:
-        """Return the longest wait that still allows a yield (0 to 1), with its F; None if no wait allows it.
+        """Return the longest wait that still allows a yield (0 to 1), with its F.
 
-        It solves W / (N (T + D)) = y for D: the maximum of W / (N y) - T over all F, or its value for the given F.
+        Return None if no wait allows it. It solves W / (N (T + D)) = y for D: the maximum of W / (N y) - T over all F,
+        or its value for the given F.
 
         Raises:
             YieldError: if the target is not between 0 and 1, or F not from 0 to ``most``.
@@ -219,15 +228,19 @@ class YieldModel:
 
     @property
     def _up(self) -> Floats:
-        """The number of nodes in service before each failure of an allocation, shape (most + 1,)."""
+        """The number of nodes in service before each failure of an allocation.
+
+        It has shape (most + 1,).
+        """
         return self.allocation.nodes - np.arange(self.most + 1, dtype=np.float64)
 
 
 def grid_teams(nodes: int, most: int) -> Floats:
-    """Return the number of nodes that a grid-shaped application uses after 0 to ``most`` failures, shape (most + 1,).
+    """Return how many nodes a grid-shaped application uses after each failure.
 
-    The grid is the largest square p x p at first. When too few nodes are left for it, it loses a row, then a column,
-    and so on; its other nodes become spares (slides "Applications Models: GridShaped").
+    The result is for 0 to ``most`` failures, shape (most + 1,). The grid is the largest square p x p at first. When too
+    few nodes are left for it, it loses a row, then a column, and so on; its other nodes become spares (slides
+    "Applications Models: GridShaped").
     """
     rows = columns = math.isqrt(nodes)
     teams = np.empty(most + 1)

@@ -60,9 +60,10 @@ class Calendar:
     timezone: str | None
 
     def read(self, words: list[str], what: str, *, last: bool = False) -> tuple[Moment, int]:
-        """Return the time at the beginning of ``words``, and the number of words that it consists of.
+        """Return the time at the beginning of ``words``.
 
-        A date without a time of day means the start of that day, or its end if `last` is true.
+        Also return the number of words that it consists of. A date without a time of day means the start of that day,
+        or its end if `last` is true.
 
         Args:
             what: the name of the time in error messages, such as ``begin``.
@@ -140,5 +141,8 @@ class Calendar:
 
 
 def refuse(what: str, expected: str, found: str, hint: str | None = None) -> NoReturn:
-    """Raise MomentError for a word or time in a maintenance rule; show an empty `found` as "nothing"."""
+    """Raise MomentError for a word or time in a maintenance rule.
+
+    An empty `found` is shown as "nothing".
+    """
     raise MomentError(what, expected=expected, found=shown(found) if found else "nothing", hint=hint)

@@ -112,6 +112,9 @@ class MaintenancePlan:
         return [rule.name or f"m{number}" for number, rule in enumerate(self.rules, start=1)]
 
     def occurrences(self) -> Iterator[Maintenance]:
-        """Yield all occurrences of maintenance, ordered by announcement, begin and number of the rule."""
+        """Yield all occurrences of maintenance.
+
+        They are ordered by announcement, begin and number of the rule.
+        """
         streams = [rule.occurrences(name) for rule, name in zip(self.rules, self._names(), strict=True)]
         return heapq.merge(*streams, key=lambda maintenance: (maintenance.announced, maintenance.begin))

@@ -201,7 +201,10 @@ class _Reader:
         return NodeSet.of(numbers)
 
     def _unknown(self, name: str | None) -> None:
-        """Raise an error that says that `name` is neither a pool nor a node's name; do nothing if it is None."""
+        """Raise an error: `name` is neither a pool nor a node's name.
+
+        Do nothing if `name` is None.
+        """
         if name is None:
             return
         if name in ("until", "times"):

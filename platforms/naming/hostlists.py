@@ -44,19 +44,28 @@ def expanded(text: str, where: str, what: str = "names of nodes") -> list[str]:
 
 
 class NameLists:
-    """The lists of names in one file, which together have at most `MOST_IN_FILE` names."""
+    """The lists of names in one file.
+
+    Together they have at most `MOST_IN_FILE` names.
+    """
 
     def __init__(self) -> None:
         self._left = MOST_IN_FILE
 
     def expanded(self, text: str, where: str, what: str = "names of nodes") -> list[str]:
-        """Return the names in a list and count them; PlatformError also if the file has too many names."""
+        """Return the names in a list and count them.
+
+        Raise PlatformError if the list is malformed, or if the file has too many names.
+        """
         names = expanded(text, where, what)
         self.count(len(names), where)
         return names
 
     def count(self, names: int, where: str) -> None:
-        """Add ``names`` names to the file's count, for a word such as ALL; PlatformError if there are too many."""
+        """Add ``names`` names to the file's count, for a word such as ALL.
+
+        Raise PlatformError if there are too many.
+        """
         self._left -= names
         if self._left < 0:
             most = f"at most {MOST_IN_FILE:,}"
@@ -64,7 +73,10 @@ class NameLists:
 
 
 def compressed(names: Iterable[str]) -> str:
-    """Return names as a sorted list in Slurm's form: n05, n01, n02 give ``n[01-02,05]``."""
+    """Return names as a sorted list in Slurm's form.
+
+    For example, n05, n01, n02 give ``n[01-02,05]``.
+    """
     groups: dict[str, list[tuple[int, str]]] = {}
     for name in set(names):
         found = _NUMBERED.fullmatch(name)
@@ -88,7 +100,10 @@ def _items(text: str, where: str, what: str) -> list[str]:
 
 
 def _numbers(inside: str, item: str, where: str, what: str) -> list[str]:
-    """Return the numbers in the brackets of a host list as texts: ``01-02,05`` gives 01, 02 and 05."""
+    """Return the numbers in the brackets of a host list as texts.
+
+    For example, ``01-02,05`` gives 01, 02 and 05.
+    """
     numbers: list[str] = []
     for piece in inside.split(","):
         found = _RANGE.fullmatch(piece)
@@ -102,9 +117,10 @@ def _numbers(inside: str, item: str, where: str, what: str) -> list[str]:
 
 
 def _group(head: str, numbers: list[tuple[int, str]]) -> str:
-    """Return the names that begin with ``head`` and end in the given numbers, in Slurm's form.
+    """Return names in Slurm's form.
 
-    The name without a number comes first, then the ranges in the order of their numbers.
+    They begin with ``head`` and end in the given numbers. The name without a number comes first, then the ranges in the
+    order of their numbers.
     """
     alone = [head] if any(not digits for _, digits in numbers) else []
     counted = sorted((number, len(digits), digits) for number, digits in numbers if digits)
@@ -125,5 +141,8 @@ def _group(head: str, numbers: list[tuple[int, str]]) -> str:
 
 
 def _joins(one: str, other: str) -> bool:
-    """Return whether two consecutive numbers are written so that one range such as ``09-10`` can hold both."""
+    """Return whether one range can hold two consecutive numbers.
+
+    The range is such as ``09-10``; it depends on how the numbers are written.
+    """
     return len(one) == len(other) or (one[0] != "0" and other[0] != "0")

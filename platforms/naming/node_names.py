@@ -23,7 +23,10 @@ _NUMBERED: Final = re.compile(r"([A-Za-z0-9._-]*?)([0-9]{1,9})([A-Za-z._-]*)")
 
 
 class _Numbers(NamedTuple):
-    """A range of ``many`` zero-padded numbers from ``first`` on in a pattern, and the text that follows the range."""
+    """A range of zero-padded numbers in a pattern, and the text that follows it.
+
+    The range has ``many`` numbers from ``first`` on.
+    """
 
     first: int
     many: int
@@ -40,7 +43,10 @@ class _Numbers(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """One pattern of names: the text before its first range of numbers, and the ranges, if any."""
+    """One pattern of names.
+
+    It has the text before its first range of numbers, and the ranges, if any.
+    """
 
     before: str
     numbers: tuple[_Numbers, ...] = ()
@@ -64,7 +70,10 @@ class _Run(NamedTuple):
 
     @property
     def names(self) -> Iterator[str]:
-        """The names of the pattern, one by one, because a long list might not fit into memory."""
+        """The names of the pattern, one by one.
+
+        A long list of them might not fit into memory.
+        """
         return _with_numbers(self.before, self.numbers)
 
     def __str__(self) -> str:
@@ -135,7 +144,9 @@ class NodeNames(Struct, frozen=True):
 
 
 def names_in_order(pools: Iterable[tuple[str, str, int]], places: Sequence[str]) -> tuple[str, ...]:
-    """Return each node's name: from its pool's pattern, or its position in the topology, or its number.
+    """Return each node's name.
+
+    It is from the pattern of the node's pool, or the node's position in the topology, or its number.
 
     Args:
         pools: (name, pattern or "", number of nodes) of each pool.
@@ -155,7 +166,10 @@ def names_in_order(pools: Iterable[tuple[str, str, int]], places: Sequence[str])
 
 
 def numbers_called(text: str, numbers: Mapping[str, int], where: str, what: str = "node") -> NodeSet:
-    """Return the numbers of the nodes that the patterns in ``text`` name; PlatformError if a node does not exist."""
+    """Return the numbers of the nodes that the patterns in ``text`` name.
+
+    Raise PlatformError if a node does not exist.
+    """
     names = NodeNames.read("".join(text.split()))
     if names is None:
         raise PlatformError(f"names of {what}s are not valid", where=where, found=shown(text))

@@ -25,7 +25,9 @@ class NodeUnits:
 
     @classmethod
     def told(cls, pools: Sequence[PoolInfo]) -> "NodeUnits":
-        """Return the mapping between nodes and units of the pools that the server sent to a scheduler.
+        """Return the mapping between nodes and units for the pools of a machine.
+
+        The server sent these pools to a scheduler.
 
         Raises:
             PlatformError: if a pool's nodes or units are not consecutive, or their numbers do not match.
@@ -45,7 +47,10 @@ class NodeUnits:
         return cls(tuple(found), same)
 
     def units_per_node(self, nodes: int) -> NDArray[np.int64]:
-        """Return the number of units of each node of a machine with `nodes` nodes, shape (nodes,)."""
+        """Return the number of units of each node, shape (nodes,).
+
+        The machine has `nodes` nodes.
+        """
         found = np.ones(nodes, dtype=np.int64)
         for first, count, _, each in self.pools:
             found[first : first + count] = each

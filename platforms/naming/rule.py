@@ -16,14 +16,17 @@ _MOST_DIMENSIONS: Final = 8
 
 
 class TopologyRule(TopologyInfo, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """The topology in a platform's TOML; positions without a node may be given by name.
+    """The topology in a platform's TOML.
 
-    The `Platform` checks it.
+    Positions without a node may be given by name. The `Platform` checks it.
     """
 
     @property
     def told(self) -> TopologyInfo:
-        """The topology as sent to schedulers; PlatformError if a position named as absent does not exist."""
+        """The topology as sent to schedulers.
+
+        Raise PlatformError if a position named as absent does not exist.
+        """
         fields = {key: getattr(self, key) for key in TopologyInfo.__struct_fields__}
         info = TopologyInfo(**fields | {"absent": " ".join(self.absent.split())})
         if not any(character.isalpha() for character in self.absent):
@@ -34,7 +37,10 @@ class TopologyRule(TopologyInfo, frozen=True, omit_defaults=True, forbid_unknown
 
 
 def place_names(info: TopologyInfo) -> tuple[str, ...]:
-    """Return the names of the topology's positions that have a node, in order; empty if positions have no names."""
+    """Return the names of the topology's positions that have a node, in order.
+
+    The result is empty if positions have no names.
+    """
     if not info.names:
         return ()
     names = [*NodeNames.parse(info.names, prod(info.shape) * info.nodes_per_router, "topology.names")]
@@ -44,7 +50,10 @@ def place_names(info: TopologyInfo) -> tuple[str, ...]:
 
 
 def check_topology(info: TopologyInfo, nodes: int, where: str = "topology") -> None:
-    """Raise PlatformError if a topology is invalid or does not have exactly one position per node."""
+    """Raise PlatformError if a topology is invalid.
+
+    It must have exactly one position per node.
+    """
     if info.kind == "flat":
         given = [key for key in info.__struct_fields__[1:] if getattr(info, key) != getattr(TopologyInfo("flat"), key)]
         if given:

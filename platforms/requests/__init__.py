@@ -1,1 +1,4 @@
-"""The requirements of a job on its nodes: constraints, units per node, whole nodes."""
+"""The requirements of a job on its nodes.
+
+They are constraints, units per node, and whole nodes.
+"""

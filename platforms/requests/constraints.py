@@ -23,7 +23,10 @@ _FORM: Final = "words, KEY=VALUE, '&', '|' and parentheses, as gpu_model=a100&(n
 
 
 class Word(Struct, frozen=True):
-    """One condition on a node: ``KEY=VALUE``, or the name of a feature, with an empty key."""
+    """One condition on a node.
+
+    It is ``KEY=VALUE``, or the name of a feature, with an empty key.
+    """
 
     key: str
     value: str
@@ -55,13 +58,19 @@ class Word(Struct, frozen=True):
 
 
 class Several(Struct, frozen=True):
-    """Several conditions, of which a node must meet all if ``every`` is true, otherwise at least one."""
+    """Several conditions on a node.
+
+    The node must meet all of them if ``every`` is true, otherwise at least one.
+    """
 
     parts: "tuple[Word | Several, ...]"
     every: bool
 
     def met_by(self, pool: PoolInfo) -> bool:
-        """Return whether a pool's nodes meet all conditions if ``every`` is true, otherwise at least one."""
+        """Return whether a pool's nodes meet the conditions.
+
+        They must meet all if ``every`` is true, otherwise at least one.
+        """
         return (all if self.every else any)(part.met_by(pool) for part in self.parts)
 
     def words(self) -> Iterator[Word]:

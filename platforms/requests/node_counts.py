@@ -42,8 +42,8 @@ class NodeCounts:
     ) -> NodeSet | None:
         """Choose units for a job, with the same number on each node; None if that is impossible.
 
-        The lowest units of each node are chosen. If ``each`` does not divide ``size``, one more node has the remaining
-        units.
+        Return None if that is impossible. The lowest units of each node are chosen. If ``each`` does not divide
+        ``size``, one more node has the remaining units.
 
         Args:
             units: the free units.
@@ -93,7 +93,10 @@ def lowest_nodes(count: int, able: Ints, free: Ints) -> Ints:
 
 
 def _with_one_less(free: Ints, count: int, each: int, rest: int, choose: ChooseNodes) -> Ints | None:
-    """Choose ``count`` nodes with ``each`` free units; one of them may have only ``rest``. None if impossible."""
+    """Choose ``count`` nodes with ``each`` free units.
+
+    One of them may have only ``rest``. Return None if impossible.
+    """
     able, short = free >= each, np.flatnonzero((free >= rest) & (free < each))
     nodes = choose(count, np.flatnonzero(able), free) if int(able.sum()) >= count else None
     if nodes is None and len(short):

@@ -56,7 +56,10 @@ ANYTHING: Final = NodeRequest()
 
 
 class RequestBook:
-    """An index of the nodes and units of one machine that satisfy the node requests of jobs."""
+    """An index of nodes and units by node request.
+
+    It says which nodes and units of one machine satisfy the node requests of jobs.
+    """
 
     def __init__(self, pools: Sequence[PoolInfo], groups: Sequence[NodeGroupInfo] = ()) -> None:
         self._pools = tuple(pools)
@@ -69,7 +72,7 @@ class RequestBook:
 
     @cached_property
     def counts(self) -> NodeCounts:
-        """The number of units of each node of the machine, and the node of each unit, as arrays."""
+        """The number of units of each node, and the node of each unit, as arrays."""
         return NodeCounts(self._pools)
 
     @cached_property
@@ -94,7 +97,10 @@ class RequestBook:
         return replace(request, constraint=plain_constraint(request.constraint, nodes, able))
 
     def pools(self, request: NodeRequest) -> tuple[PoolInfo, ...]:
-        """Return the pools (or parts of them) whose nodes meet a request; PlatformError if the request is invalid."""
+        """Return the pools (or parts of them) whose nodes meet a request.
+
+        Raise PlatformError if the request is invalid.
+        """
         found = self._able.get(request)
         if found is None:
             each = request.units_per_node or 1
@@ -112,7 +118,10 @@ class RequestBook:
         return tuple(kind for kind in self._kinds if constraint.met_by(kind))
 
     def allowed(self, request: NodeRequest) -> NodeSet:
-        """Return the units of all nodes that meet a job's request; raise the errors of `pools`."""
+        """Return the units of all nodes that meet a job's request.
+
+        Raise the errors of `pools`.
+        """
         found = self._allowed.get(request)
         if found is None:
             found = NodeSet.EMPTY
@@ -131,7 +140,10 @@ class RequestBook:
         return found
 
     def refusal(self, request: NodeRequest, size: int) -> str | None:
-        """Return why a job's request cannot be satisfied even if all units are free; None if it can."""
+        """Return why a job's request cannot be satisfied even if all units are free.
+
+        Return None if it can.
+        """
         try:
             pools = self.pools(request)
         except PlatformError as error:
@@ -154,7 +166,10 @@ class RequestBook:
         return f"it asks for {nodes} nodes with {each} units, {which} has {there}" if nodes > there else None
 
     def fault(self, request: NodeRequest, size: int, alloc: NodeSet) -> str | None:
-        """Return why the units ``alloc`` do not satisfy the request of a job of ``size`` units; None if they do."""
+        """Return why the units ``alloc`` do not satisfy a job's request.
+
+        The job has ``size`` units. Return None if they satisfy it.
+        """
         if not alloc.isdisjoint(barred := self._not_allowed(request)):
             return f"units of nodes that will not do, {alloc & barred}: it asks for {request}"
         each = request.units_per_node

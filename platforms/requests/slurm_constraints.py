@@ -48,9 +48,10 @@ class _Plain:
         return self._counted(part) if isinstance(part, FeatureCount) else self._one_of(part)
 
     def _counted(self, part: FeatureCount) -> Constraint:
-        """Return the plain feature ``a`` in place of ``a*2``, which wants two nodes with the feature.
+        """Return the plain feature ``a`` in place of ``a*2``.
 
-        The two mean the same if the job has two nodes, or if all nodes have the feature. Raise PlatformError otherwise.
+        ``a*2`` wants two nodes with the feature. The two mean the same if the job has two nodes, or if all nodes have
+        the feature. Raise PlatformError otherwise.
         """
         if part.count == self._nodes or (part.count <= (self._nodes or 0) and all(map(part.word.met_by, self._kinds))):
             return part.word
@@ -59,10 +60,11 @@ class _Plain:
         raise self._fault(f"counts {part.count} nodes of {self._nodes} ({part}), which is not supported")
 
     def _one_of(self, part: OneOf) -> Constraint:
-        """Return an equivalent of ``[a|b]``, which wants all nodes of a job to meet the same alternative.
+        """Return an equivalent of ``[a
 
-        For a job on one node, the equivalent is ``a|b``. Otherwise it is the alternative that includes all others with
-        enough nodes. Raise PlatformError if there is no such alternative.
+        b]``.|``[a|b]`` wants all nodes of a job to meet the same alternative. For a job on one node, the equivalent is
+        ``a|b``. Otherwise it is the alternative that includes all others with enough nodes. Raise PlatformError if
+        there is no such alternative.
         """
         several = [self.of(one, under_or=False) for one in part.parts]
         if len(several) == 1:

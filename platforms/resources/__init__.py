@@ -1,1 +1,4 @@
-"""The resources of shared nodes (cores, memory, GPUs), and how much of them is free."""
+"""The resources of shared nodes (cores, memory, GPUs).
+
+Also how much of them is free.
+"""

@@ -1,4 +1,7 @@
-"""Read the resources of a pool's nodes, and a machine's licences, from a platform file."""
+"""Read the resources of a pool's nodes from a platform file.
+
+A machine's licences are read, too.
+"""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -60,7 +63,10 @@ def read_resources(written: Mapping[str, Any], where: str) -> NodeResources:
 
 
 def written_resources(has: NodeResources) -> dict[str, Any]:
-    """Return a node's resources as a table of a platform file; the inverse of `read_resources`."""
+    """Return a node's resources as a table of a platform file.
+
+    This is the inverse of `read_resources`.
+    """
     written: dict[str, Any] = {}
     for name, amount in has.amounts.items():
         text = amount_text(name, amount)
@@ -73,7 +79,10 @@ def written_resources(has: NodeResources) -> dict[str, Any]:
 
 
 def resources_text(has: NodeResources) -> str:
-    """Return a text that describes a node's resources: ``64 cores, 1 TiB, 4 GPUs a100``."""
+    """Return a text that describes a node's resources.
+
+    An example is ``64 cores, 1 TiB, 4 GPUs a100``.
+    """
     parts = [f"{amount_text(CORES, has.amounts.get(CORES, 0))} cores"]
     if MEMORY in has.amounts:
         parts.append(amount_text(MEMORY, has.amounts[MEMORY]))
@@ -85,7 +94,10 @@ def resources_text(has: NodeResources) -> str:
 
 
 def check_licenses(licenses: Mapping[str, int], where: str) -> None:
-    """Raise PlatformError if a licence's name is invalid or its number is negative or too large."""
+    """Raise PlatformError if a licence is invalid.
+
+    Its name may be invalid, or its number negative or too large.
+    """
     for name, count in licenses.items():
         if NAME.fullmatch(name) is None:
             raise PlatformError("a licence's name is not valid", where=where, found=shown(name))

@@ -1,4 +1,7 @@
-"""Record the free resources of shared nodes; requests take them and give them back."""
+"""Record the free resources of shared nodes.
+
+Requests take them and give them back.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -83,7 +86,9 @@ class FreeResources:
         self._change(node, request, numbers, 1)
 
     def take_rows(self, nodes: Amounts, amounts: Amounts, gpus: Amounts) -> bool:
-        """Take amounts of resources from several nodes if all have enough free; return whether they were taken.
+        """Take amounts of resources from several nodes if all have enough free.
+
+        Return whether the amounts were taken.
 
         Args:
             nodes: shape (n,), each node once.
@@ -110,7 +115,10 @@ class FreeResources:
             self.holders[nodes[counts > 0], kinds[counts > 0]] -= sign
 
     def missing_license(self, licenses: Mapping[str, int]) -> str | None:
-        """Return the first requested licence of which too few are free; None if all suffice."""
+        """Return the first requested licence of which too few are free.
+
+        Return None if all suffice.
+        """
         return next((name for name, count in licenses.items() if count > self.licenses.get(name, 0)), None)
 
     def take_licenses(self, licenses: Mapping[str, int]) -> None:
@@ -150,7 +158,10 @@ class FreeResources:
         return {**arrays, "licenses": dict(self.licenses)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Set the free amounts to those in ``state``, a value that `FreeResources.state` returned."""
+        """Set the free amounts to those in ``state``.
+
+        `FreeResources.state` returned this value.
+        """
         for name in ("amounts", "gpus", "holders"):
             array: Amounts = getattr(self, name)
             array[...] = np.array(state[name], dtype=np.int64).reshape(array.shape)
@@ -162,7 +173,10 @@ class FreeResources:
         return 0 if request.is_share else request.gpus
 
     def _numbers(self, node: int, request: OneNodeRequest, gpus: Sequence[int]) -> list[int]:
-        """Return ``gpus`` as a list; PlatformError if the node lacks one, or their number is not the requested one."""
+        """Return ``gpus`` as a list.
+
+        Raise PlatformError if the node lacks one, or their number is not the requested one.
+        """
         numbers = list(gpus)
         count = int((self.nodes.gpus[node] > 0).sum())
         if len(set(numbers)) != request.gpus or len(numbers) != request.gpus:
@@ -194,7 +208,10 @@ class FreeResources:
 
 
 def _text(resource: str, amount: int) -> str:
-    """Return an amount of a resource as text; of a resource such as ``GPU 3``, as a fraction of a GPU."""
+    """Return an amount of a resource as text.
+
+    For a resource such as ``GPU 3``, the amount is a fraction of a GPU.
+    """
     return f"{amount / MILLI:g}" if resource.startswith("GPU ") else amount_text(resource, amount)
 
 

@@ -1,4 +1,7 @@
-"""Choose the nodes of a job, given how many of its tasks and GPUs fit on each node."""
+"""Choose the nodes of a job.
+
+How many of its tasks and GPUs fit on each node is given.
+"""
 
 from typing import Final
 
@@ -13,7 +16,9 @@ _IMPOSSIBLE: Final = -1
 def places_for(
     tasks_on: Amounts, low: int, high: int, tasks: int | None, gpus_on: Amounts, gpus: int
 ) -> Amounts | None:
-    """Return the indices of the candidates on which to place a job; None if it does not fit on them.
+    """Return the indices of the candidates on which to place a job.
+
+    Return None if it does not fit on them.
 
     Args:
         tasks_on: how many of the tasks fit on each candidate, at least one, shape (candidates,). Candidates are sorted
@@ -35,11 +40,11 @@ def places_for(
 
 
 def _by_tasks(able: Amounts, low: int, high: int, tasks: int) -> Amounts | None:
-    """Return the indices of ``low`` to ``high`` nodes that hold all ``tasks``; None if there are none.
+    """Return the indices of ``low`` to ``high`` nodes that hold all ``tasks``.
 
-    ``able`` is how many tasks fit on each node. If ``low`` equals ``high``, the first nodes that hold an equal share of
-    the tasks are chosen; otherwise the first nodes, if all tasks fit on them. If that is impossible, the nodes that
-    hold the most tasks are chosen.
+    Return None if there are none. ``able`` is how many tasks fit on each node. If ``low`` equals ``high``, the first
+    nodes that hold an equal share of the tasks are chosen; otherwise the first nodes, if all tasks fit on them. If that
+    is impossible, the nodes that hold the most tasks are chosen.
     """
     if low == high:
         equal = np.flatnonzero(able >= -(-tasks // low))
@@ -55,10 +60,10 @@ def _by_tasks(able: Amounts, low: int, high: int, tasks: int) -> Amounts | None:
 
 
 def _by_both(tasks_on: Amounts, low: int, high: int, tasks: int, gpus_on: Amounts, gpus: int) -> Amounts | None:
-    """Return the indices of ``low`` to ``high`` nodes that hold all tasks and GPUs; None if there are none.
+    """Return the indices of ``low`` to ``high`` nodes for all tasks and GPUs.
 
-    The first nodes are chosen if all tasks and GPUs fit on them. Otherwise dynamic programming over the candidate nodes
-    finds the most tasks for each number of nodes and of GPUs.
+    Return None if there are none. The first nodes are chosen if all tasks and GPUs fit on them. Otherwise dynamic
+    programming over the candidate nodes finds the most tasks for each number of nodes and of GPUs.
     """
     high = min(high, len(tasks_on))
     if any(int(np.sort(able)[-high:].sum()) < asked for able, asked in ((tasks_on, tasks), (gpus_on, gpus))):
@@ -87,9 +92,10 @@ def _by_both(tasks_on: Amounts, low: int, high: int, tasks: int, gpus_on: Amount
 
 
 def _not_alike(tasks_on: Amounts, gpus_on: Amounts, high: int) -> Amounts:
-    """Return the indices of the nodes that suffice as candidates in a search for the nodes of one job.
+    """Return the indices of nodes that suffice as candidates for one job.
 
-    Of the nodes with equal numbers of tasks and of GPUs, only the first ``high`` are kept, because a job gets no more.
+    A search for the nodes of the job may be limited to them. Of the nodes with equal numbers of tasks and of GPUs, only
+    the first ``high`` are kept, because a job gets no more.
     """
     seen: dict[tuple[int, int], int] = {}
     found = []

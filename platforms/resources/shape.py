@@ -26,7 +26,10 @@ _MOST_SEEN: Final = 4096
 
 
 class Take(NamedTuple):
-    """What a job takes on one node: the number of its tasks there, and the numbers of its GPUs there."""
+    """What a job takes on one node.
+
+    This is the number of its tasks there, and the numbers of its GPUs there.
+    """
 
     node: int
     tasks: int
@@ -125,24 +128,28 @@ class Shape:
 
     @cached_property
     def least(self) -> Amounts:
-        """The least amounts that the job takes on one node, shape (resources,); 0 if the job is exclusive."""
+        """The least amounts that the job takes on one node, shape (resources,).
+
+        They are 0 if the job is exclusive.
+        """
         if self.request.exclusive:
             return np.zeros(len(self._nodes.resources), dtype=np.int64)
         return self._per_node + self.fewest * self._per_task + self._gpus_at_least * self._per_gpu
 
     @property
     def parts(self) -> tuple[Amounts, Amounts, int]:
-        """The amounts that the job takes per node, those it takes in addition per task, and its most tasks per node.
+        """What the job takes on a node, as three values.
 
-        The amounts have the shape (resources,).
+        They are the amounts per node, the additional amounts per task, and the largest number of tasks per node. The
+        amounts have the shape (resources,).
         """
         return self._per_node + self._gpus_at_least * self._per_gpu, self._per_task, self._cap
 
     @cached_property
     def total(self) -> Amounts:
-        """The least amounts that the job takes on all its nodes together, shape (resources + 1,).
+        """The least amounts that the job takes on all its nodes together.
 
-        GPUs come last, in thousandths. All amounts are 0 if the job is exclusive.
+        They have shape (resources + 1,). GPUs come last, in thousandths. All amounts are 0 if the job is exclusive.
         """
         request, found = self.request, np.zeros(len(self._nodes.resources) + 1, dtype=np.int64)
         if request.exclusive:
@@ -155,7 +162,10 @@ class Shape:
 
     @cached_property
     def single(self) -> OneNodeRequest | None:
-        """What the job takes on its node, if it has only one; None if it may have more nodes, or is exclusive."""
+        """What the job takes on its node, if it has only one.
+
+        None if it may have more nodes, or is exclusive.
+        """
         if self.high > 1 or self.request.exclusive:
             return None
         tasks = self.exact if self.tasks is None else self.tasks
@@ -163,7 +173,10 @@ class Shape:
 
     @cached_property
     def least_gpus(self) -> int:
-        """The least number of GPUs that the job takes on one node; 0 if the job is exclusive."""
+        """The least number of GPUs that the job takes on one node.
+
+        It is 0 if the job is exclusive.
+        """
         request = self.request
         if request.exclusive:
             return 0
@@ -177,7 +190,10 @@ class Shape:
         return np.isin(self._nodes.model_of, self._models)
 
     def on_node(self, node: int, tasks: int, gpus: int) -> OneNodeRequest:
-        """Return the resources that the job takes on a node on which it has ``tasks`` tasks and ``gpus`` GPUs."""
+        """Return the resources that the job takes on a node.
+
+        The job has ``tasks`` tasks and ``gpus`` GPUs on this node.
+        """
         if self.request.exclusive:
             has = self._nodes.gpus[node]
             return OneNodeRequest(tuple(self._nodes.amounts[node].tolist()), int((has > 0).sum()), MILLI, None)
@@ -187,7 +203,9 @@ class Shape:
         return OneNodeRequest(tuple(amounts.tolist()), gpus, self.share, self._models)
 
     def amounts_on(self, nodes: Amounts, takes: Sequence[Take]) -> Amounts:
-        """Return the amount of each resource that a job holds on each of its nodes, shape (nodes, resources).
+        """Return the amount of each resource that a job holds on each of its nodes.
+
+        The result has shape (nodes, resources).
 
         Args:
             nodes: the node numbers.
@@ -223,7 +241,9 @@ class Shape:
         return nodes, self.amounts_on(nodes, takes), gpus
 
     def fitting(self, request: OneNodeRequest, allowed: Bools, amounts: Amounts, gpus: Amounts) -> Bools:
-        """Return which of the ``allowed`` nodes have enough free resources for a request, shape (nodes,).
+        """Return which ``allowed`` nodes have enough free resources for a request.
+
+        The result has shape (nodes,).
 
         Args:
             request: the result of `single`.
@@ -284,17 +304,20 @@ class Shape:
 
     @cached_property
     def _gpus_at_least(self) -> int:
-        """The least number of GPUs that each node of the job gets; 0 unless the request gives a total of GPUs."""
+        """The least number of GPUs that each node of the job gets.
+
+        It is 0 unless the request gives a total of GPUs.
+        """
         return max(1, self.request.gpus // self.high) if self.request.gpus else 0
 
     def choose(self, order: Sequence[int] | Amounts, most: Amounts, amounts: Amounts, gpus: Amounts) -> Takes | None:
-        """Choose nodes in an order of preference, and divide tasks and GPUs among them; None if too few fit.
+        """Choose nodes in an order of preference.
 
-        A request with a fixed number of nodes prefers nodes that can take an equal part of the tasks. If there are too
-        few of these, the nodes that can take most tasks are chosen. If the chosen nodes have too few GPUs for the job,
-        other nodes with enough GPUs are chosen. The chosen nodes are filled with tasks and GPUs in the order of their
-        numbers, but each gets at least the minimum per node. On each node the job gets the GPUs with the least free
-        capacity that suffices.
+        Tasks and GPUs are divided among them. Return None if too few fit. A request with a fixed number of nodes
+        prefers nodes that can take an equal part of the tasks. If there are too few of these, the nodes that can take
+        most tasks are chosen. If the chosen nodes have too few GPUs for the job, other nodes with enough GPUs are
+        chosen. The chosen nodes are filled with tasks and GPUs in the order of their numbers, but each gets at least
+        the minimum per node. On each node the job gets the GPUs with the least free capacity that suffices.
 
         Args:
             order: nodes, the preferred first; others are not used.
@@ -348,7 +371,10 @@ class Shape:
         return parts
 
     def _gpu_counts(self, chosen: Amounts, tasks: list[int], room: Amounts) -> list[int]:
-        """Return how many GPUs the job gets on each chosen node; ``room`` is how many it can get there at most."""
+        """Return how many GPUs the job gets on each chosen node.
+
+        ``room`` is how many it can get there at most.
+        """
         request = self.request
         if request.exclusive:
             return [int((self._nodes.gpus[node] > 0).sum()) for node in chosen.tolist()]
@@ -363,14 +389,17 @@ class Shape:
         return counts
 
     def gpus_on_node(self, tasks: int, nodes: int) -> int:
-        """Return how many GPUs the job gets on each node if it has ``nodes`` nodes with ``tasks`` tasks each."""
+        """Return how many GPUs the job gets on each node.
+
+        The job has ``nodes`` nodes with ``tasks`` tasks each.
+        """
         request = self.request
         return request.gpus // nodes if request.gpus else request.gpus_per_node + request.gpus_per_task * tasks
 
     def numbers(self, free: Amounts, count: int) -> tuple[int, ...]:
-        """Return the numbers of up to ``count`` GPUs with enough free capacity for the job, ascending.
+        """Return the numbers of up to ``count`` GPUs, ascending.
 
-        GPUs with the least free capacity are preferred.
+        They have enough free capacity for the job. GPUs with the least free capacity are preferred.
 
         Args:
             free: free thousandths of each GPU of the node, shape (GPUs,).
@@ -414,9 +443,10 @@ class Shape:
         return None
 
     def _all_right(self, takes: Sequence[Take]) -> bool:
-        """Return True if a quick test shows that each node has the requested number of tasks.
+        """Return True if a quick test shows that each node has enough tasks.
 
-        The result is False for a job that takes GPUs or whole nodes; `fault` then checks everything.
+        This is the number of tasks that the job requests. The result is False for a job that takes GPUs or whole nodes;
+        `fault` then checks everything.
         """
         if self.wants_gpus or self.request.exclusive or self._models is not None:
             return False
@@ -424,7 +454,9 @@ class Shape:
         return all(1 <= tasks <= self._cap and tasks == (self.exact or tasks) and not gpus for tasks, gpus in counts)
 
     def refusal(self, allowed: Bools) -> str | None:
-        """Return why the job does not fit on the allowed nodes even if all are empty; None if it fits.
+        """Return why the job does not fit on the allowed nodes even if all are empty.
+
+        Return None if it fits.
 
         Args:
             allowed: which nodes the job may use, shape (nodes,).
@@ -450,7 +482,10 @@ class Shape:
         return self._shortage(allowed)
 
     def _shortage_in_all(self, allowed: Bools) -> str:
-        """Return a text that names the resource of which all allowed nodes together have too little for the job."""
+        """Return a text that names the resource that is short on all nodes together.
+
+        The allowed nodes together have too little of it for the job.
+        """
         nodes, where = self._nodes, np.flatnonzero(allowed)
         for column, name in enumerate(nodes.resources):
             asked, has = int(self.total[column]), int(nodes.amounts[where, column].sum())
@@ -462,9 +497,10 @@ class Shape:
         return self._shortage_of_tasks(where)
 
     def _shortage_of_tasks(self, where: NDArray[np.intp]) -> str:
-        """Return a text that says how many of the job's tasks the best nodes hold, and which resource is short there.
+        """Return a text that says how many of the job's tasks the best nodes hold.
 
-        ``where`` are the numbers of the allowed nodes, of which at least one holds a task.
+        It also says which resource is short there. ``where`` are the numbers of the allowed nodes, of which at least
+        one holds a task.
         """
         nodes, wanted = self._nodes, self.exact * self.low if self.tasks is None else self.tasks
         most = self.most_tasks(nodes.amounts, nodes.gpus)[where]
@@ -480,7 +516,10 @@ class Shape:
         return f"{text} (GPUs: {int((nodes.gpus[node] > 0).sum())} on a node)" if self.wants_gpus else text
 
     def _shortage(self, allowed: Bools) -> str:
-        """Return a text that names the resource of which every allowed node has too little for one task of the job."""
+        """Return a text that names the resource that is short on every allowed node.
+
+        Each of these nodes has too little of it for one task of the job.
+        """
         nodes, tasks = self._nodes, max(1, self.exact)
         need = self._per_node + tasks * self._per_task
         for column, name in enumerate(nodes.resources):
@@ -497,7 +536,10 @@ class Shape:
 
 
 class Shapes:
-    """The `Shape` of each request on one machine; equal requests have the same `Shape` object."""
+    """The `Shape` of each request on one machine.
+
+    Equal requests have the same `Shape` object.
+    """
 
     def __init__(self, nodes: SharedNodes) -> None:
         self._nodes = nodes
@@ -506,7 +548,10 @@ class Shapes:
         self._seen: dict[int, tuple[Request, Shape]] = {}
 
     def of(self, request: Request) -> Shape:
-        """Return the shape of a request; PlatformError if no node has a resource or GPU model that it names."""
+        """Return the shape of a request.
+
+        Raise PlatformError if no node has a resource or GPU model that it names.
+        """
         seen = self._seen.get(id(request))
         if seen is not None and seen[0] is request:
             return seen[1]

@@ -1,4 +1,7 @@
-"""The resources of each shared node: amounts of cores, memory and others, and GPUs."""
+"""The resources of each shared node.
+
+They are amounts of cores, memory and others, and GPUs.
+"""
 
 from collections.abc import Mapping
 from typing import Final
@@ -126,7 +129,10 @@ class SharedNodes:
         )
 
     def accepted(self, request: OneNodeRequest) -> NDArray[np.bool_]:
-        """Return which nodes have GPUs of a model that the request accepts, shape (nodes,)."""
+        """Return which nodes have GPUs that the request accepts, shape (nodes,).
+
+        The request accepts certain models of GPUs.
+        """
         if request.models is None or not request.gpus:
             return np.ones(len(self), dtype=np.bool_)
         return np.isin(self.model_of, request.models)

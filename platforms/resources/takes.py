@@ -10,7 +10,10 @@ from pipistrelle.protocol.units.nodesets import NodeSet
 
 
 def told_takes(takes: Iterable[Take]) -> tuple[NodeTake, ...]:
-    """Convert a job's tasks and GPUs on each node to their protocol form, which groups nodes with equal numbers."""
+    """Convert a job's tasks and GPUs on each node to their protocol form.
+
+    This form groups nodes with equal numbers.
+    """
     alike: dict[tuple[int, tuple[int, ...]], list[int]] = {}
     for take in takes:
         alike.setdefault((take.tasks, take.gpus), []).append(take.node)
@@ -20,7 +23,10 @@ def told_takes(takes: Iterable[Take]) -> tuple[NodeTake, ...]:
 
 
 def takes_told(told: Iterable[NodeTake]) -> tuple[Take, ...]:
-    """Parse the protocol form of a job's tasks and GPUs (the inverse of `told_takes`); NodeSetError if malformed."""
+    """Parse the protocol form of a job's tasks and GPUs.
+
+    This is the inverse of `told_takes`. Raise NodeSetError if the form is malformed.
+    """
     found: list[Take] = []
     for entry in told:
         gpus = tuple(NodeSet.parse(entry.gpus))
@@ -29,7 +35,10 @@ def takes_told(told: Iterable[NodeTake]) -> tuple[Take, ...]:
 
 
 def takes_text(takes: Iterable[Take]) -> str:
-    """Return a job's tasks and GPUs on each node as a short text: ``0-3:2 4:1:0-1`` (NODES:TASKS[:GPUS])."""
+    """Return a job's tasks and GPUs on each node as a short text.
+
+    The text is NODES:TASKS[:GPUS] for each kind of node, such as ``0-3:2 4:1:0-1``.
+    """
     return " ".join(
         f"{entry.nodes.replace(' ', '+')}:{entry.tasks}" + (f":{entry.gpus.replace(' ', '+')}" if entry.gpus else "")
         for entry in told_takes(takes)
@@ -46,12 +55,18 @@ def takes_written(text: str) -> tuple[Take, ...]:
 
 
 def plain_takes(takes: Iterable[Take]) -> list[list[Any]]:
-    """Return [node, number of tasks, GPUs] for each node of a job, as stored in snapshots."""
+    """Return [node, number of tasks, GPUs] for each node of a job.
+
+    Snapshots store this form.
+    """
     return [[take.node, take.tasks, list(take.gpus)] for take in takes]
 
 
 def parsed_takes(told: Iterable[Sequence[Any]]) -> tuple[Take, ...]:
-    """Return a job's tasks and GPUs on each node from the form stored in snapshots; the inverse of `plain_takes`."""
+    """Return a job's tasks and GPUs on each node from the form in snapshots.
+
+    This is the inverse of `plain_takes`.
+    """
     return tuple(Take(node, tasks, tuple(gpus)) for node, tasks, gpus in told)
 
 

@@ -1,4 +1,7 @@
-"""Count how many of a set of requests fit on each shared node, and update the counts at every change."""
+"""Count how many of a set of requests fit on each shared node.
+
+The counts are updated at every change.
+"""
 
 from collections.abc import Hashable
 from typing import Final
@@ -14,9 +17,10 @@ _ROOM: Final = 16
 
 
 class WantedShapes:
-    """How many of the requests in a changing set fit on each node now; `add` and `remove` change the set.
+    """How many of the requests in a changing set fit on each node now.
 
-    A request fits on a node that has room for the least number of tasks that the request allows on a node.
+    `add` and `remove` change the set. A request fits on a node that has room for the least number of tasks that the
+    request allows on a node.
 
     Attributes:
         fitting: number of added requests that fit on each node, shape (nodes,).
@@ -67,7 +71,10 @@ class WantedShapes:
         self._unused.append(row)
 
     def changed(self, nodes: Amounts) -> None:
-        """Update the counts of ``nodes``, the numbers of nodes whose free resources have changed, shape (n,)."""
+        """Update the counts of nodes whose free resources have changed.
+
+        ``nodes`` has the numbers of these nodes, shape (n,).
+        """
         free, wanted = self._free, np.flatnonzero(self._wanted[: self._top])
         if not len(wanted):
             self.fitting[nodes] = 0

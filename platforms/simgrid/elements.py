@@ -149,7 +149,10 @@ class _Reader(XmlReader):
             self._fail("zones are nested too deep", expected=f"at most {_DEEPEST} nested elements")
 
     def _enter(self, parent: _Element) -> None:
-        """Record that ``parent`` now has a child other than ``prop``; no ``prop`` may follow such a child."""
+        """Record that ``parent`` now has a child other than ``prop``.
+
+        No ``prop`` may follow such a child.
+        """
         if not parent.has_content:
             parent.has_content = True
             outer = self._open[-2].zone_properties if len(self._open) > 1 else {}
@@ -307,7 +310,10 @@ class _Reader(XmlReader):
         )
 
     def _parsed(self, element: _Element, parse: Callable[[str], _T], text: str) -> _T:
-        """Return ``parse(text)``; name the XML ``element`` and its line in the errors of ``parse``."""
+        """Return ``parse(text)``.
+
+        Errors of ``parse`` name the XML ``element`` and its line.
+        """
         try:
             return parse(text)
         except PlatformError as error:

@@ -1,4 +1,7 @@
-"""SimGrid's platform files as Batsim reads them: hosts, their roles and their numbers."""
+"""SimGrid's platform files as Batsim reads them.
+
+They give hosts, their roles and their numbers.
+"""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -57,7 +60,9 @@ class SimGridPlatform(msgspec.Struct, frozen=True, kw_only=True):
     unused: tuple[tuple[str, int], ...]
 
     def limited(self, count: int) -> "SimGridPlatform":
-        """Return the platform with its first `count` compute hosts only; the storages stay and are renumbered.
+        """Return the platform with only its first `count` compute hosts.
+
+        The storages stay and are renumbered.
 
         Raises:
             PlatformError: if there are fewer compute hosts, or `count` is less than 1.
@@ -73,11 +78,12 @@ class SimGridPlatform(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, hosts=self.hosts[:count], storages=storages)
 
     def to_platform(self) -> Platform:
-        """Return the machine for native runs: each compute host becomes a node of one unit.
+        """Return the machine for native runs.
 
-        Nodes have the numbers of hosts, and their names if all are valid names of nodes. Consecutive hosts that differ
-        only in name form a pool. The pool's properties are ``speed`` (initial, flop/s), ``cores``, ``first_host``,
-        ``last_host``, and the props of its hosts and zones whose keys are valid in a platform.
+        Each compute host becomes a node of one unit. Nodes have the numbers of hosts, and their names if all are valid
+        names of nodes. Consecutive hosts that differ only in name form a pool. The pool's properties are ``speed``
+        (initial, flop/s), ``cores``, ``first_host``, ``last_host``, and the props of its hosts and zones whose keys are
+        valid in a platform.
         """
         groups = [tuple(group) for _, group in groupby(self.hosts, key=_likeness)]
         names = [NodeNames.of([host.name for host in group]) for group in groups]

@@ -31,7 +31,9 @@ _TOPOLOGIES: Final = ("FLAT", "TORUS", "FAT_TREE", "DRAGONFLY")
 
 
 class Watts(msgspec.Struct, frozen=True):
-    """The power of a host in one pstate (W); it is linear in the load unless the host is idle.
+    """The power of a host in one pstate (W).
+
+    It is linear in the load unless the host is idle.
 
     Args:
         idle: the power without any work.
@@ -69,7 +71,10 @@ def parse_speeds(text: str) -> tuple[float, ...]:
 
 
 def _each(text: str, between: str, read: Callable[[str], _T | None], what: str, expected: str) -> tuple[_T, ...]:
-    """Parse each part of a text, separated by ``between``, with `read`; PlatformError if `read` returns None."""
+    """Parse each part of a text with `read`.
+
+    The parts are separated by ``between``. Raise PlatformError if `read` returns None.
+    """
     values = [read(part.strip()) for part in text.split(between)]
     known = tuple(value for value in values if value is not None)
     if len(known) != len(values):
@@ -86,7 +91,10 @@ def _speed(text: str) -> float | None:
 
 
 def parse_count(text: str, *, least: int) -> int:
-    """Parse a 32-bit whole number of at least `least`, such as "8" or "8.0"; PlatformError if it is not one."""
+    """Parse a 32-bit whole number of at least `least`, such as "8" or "8.0".
+
+    Raise PlatformError for any other text.
+    """
     digits = re.fullmatch(r"([0-9]{1,10})(?:\.0*)?", text.strip())
     count = int(digits[1]) if digits else -1
     if not least <= count <= _LARGEST:

@@ -1,1 +1,4 @@
-"""Files of Slurm: slurm.conf, gres.conf, topology.conf, and the machine that they describe."""
+"""Files of Slurm, and the machine that they describe.
+
+The files are slurm.conf, gres.conf and topology.conf.
+"""

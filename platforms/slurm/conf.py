@@ -22,7 +22,9 @@ class SlurmConfigError(PlatformError):
 
 
 class KeyFinding(NamedTuple):
-    """How Pipistrelle treats one key of a file: the key, its file and line, whether it is supported, and why.
+    """How Pipistrelle treats one key of a file.
+
+    It has the key, its file and line, whether it is supported, and why.
 
     Attributes:
         support: None for a key that Slurm 22.05 does not have.
@@ -39,7 +41,10 @@ class KeyFinding(NamedTuple):
 
 
 class ConfSetting(NamedTuple):
-    """The value of a key: as text, as a parsed value, and the file and line where it is set."""
+    """The value of a key.
+
+    It is given as text and as a parsed value, with the file and line where it is set.
+    """
 
     text: str
     value: Value
@@ -48,7 +53,9 @@ class ConfSetting(NamedTuple):
 
 @dataclass(frozen=True)
 class ConfEntry:
-    """A line that describes nodes, a partition or another object, with the defaults of earlier lines.
+    """A line that describes nodes, a partition or another object.
+
+    It includes the defaults of earlier lines.
 
     Attributes:
         name: the value of the line's first key, such as ``n[01-16]``.
@@ -96,7 +103,10 @@ class SlurmConf:
         return default if found is None else found.text
 
     def where(self, key: str) -> str:
-        """Return the file and line of a parameter; only the file if the parameter is not set."""
+        """Return the file and line of a parameter.
+
+        Return only the file if the parameter is not set.
+        """
         found = self.parameters.get(key.lower())
         return self.name if found is None else found.where
 
@@ -106,7 +116,10 @@ class SlurmConf:
 
 
 def is_slurm_conf(text: str) -> bool:
-    """Return whether a text begins as a slurm.conf does: with a key that exists only in slurm.conf."""
+    """Return whether a text begins as a slurm.conf does.
+
+    It must begin with a key that exists only in slurm.conf.
+    """
     for raw in text.splitlines():
         line = raw.partition("#")[0].strip()
         if not line:
@@ -202,7 +215,10 @@ class _Hints:
 
 
 def _setting(section: str, pair: ConfPair, line: ConfLine, conf: SlurmConf, hints: _Hints) -> ConfSetting | None:
-    """Return the setting of a key, or None if Pipistrelle ignores the key; add to the findings how it is treated."""
+    """Return the setting of a key, or None if Pipistrelle ignores the key.
+
+    How the key is treated is added to the findings.
+    """
     key = KEYS[section].get(pair.key.lower())
     named = legible(pair.key, WORD)
     if key is None:

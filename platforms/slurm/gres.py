@@ -17,9 +17,9 @@ _IGNORED: Final = "no_consume"
 
 
 def read_gres(text: str, where: str) -> dict[str, int]:
-    """Parse a list such as ``gpu:a100:4,nvme:1``; return {``name`` or ``name:type``: number}.
+    """Parse a list such as ``gpu:a100:4,nvme:1``.
 
-    Sockets in parentheses, as in ``gpu:4(S:0-1)``, are ignored.
+    Return {``name`` or ``name:type``: number}. Sockets in parentheses, as in ``gpu:4(S:0-1)``, are ignored.
 
     Raises:
         SlurmConfigError: if the list is malformed.
@@ -52,7 +52,10 @@ class GresLine:
 
 
 def read_gres_conf(text: str, name: str, fetch: Fetch | None = None) -> tuple[list[GresLine], list[KeyFinding]]:
-    """Return the lines of a gres.conf and how each key is treated; SlurmConfigError if it is malformed."""
+    """Return the lines of a gres.conf, and how each key is treated.
+
+    Raise SlurmConfigError if the file is malformed.
+    """
     lines: list[GresLine] = []
     findings: list[KeyFinding] = []
     lists = NameLists()

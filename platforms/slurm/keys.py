@@ -1,4 +1,7 @@
-"""The keys of Slurm's files, read from `library/keys.toml`, and what Pipistrelle does with each."""
+"""The keys of Slurm's files, and what Pipistrelle does with each.
+
+They are read from `library/keys.toml`.
+"""
 
 import tomllib
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
-"""Lines of Slurm's configuration files: keys and values, comments, continuations and included files.
+"""Lines of Slurm's configuration files.
 
-The files are slurm.conf, gres.conf and topology.conf. A line is one or more ``Key=Value``; a value with blanks is
-quoted. ``#`` begins a comment, unless a backslash precedes it. A line that ends in a backslash continues on the next
-one. Keys are case-insensitive.
+They have keys and values, comments, continuations and included files. The files are slurm.conf, gres.conf and
+topology.conf. A line is one or more ``Key=Value``; a value with blanks is quoted. ``#`` begins a comment, unless a
+backslash precedes it. A line that ends in a backslash continues on the next one. Keys are case-insensitive.
 """
 
 import re
@@ -36,7 +36,10 @@ class ConfPair(NamedTuple):
 
 
 class ConfLine(NamedTuple):
-    """A line of key-value pairs; ``where`` is its file and line number, such as ``slurm.conf:12``."""
+    """A line of key-value pairs.
+
+    ``where`` is its file and line number, such as ``slurm.conf:12``.
+    """
 
     where: str
     pairs: tuple[ConfPair, ...]
@@ -45,7 +48,9 @@ class ConfLine(NamedTuple):
 def read_lines(
     text: str, name: str, fetch: Fetch | None = None, fault: type[PlatformError] = PlatformError
 ) -> list[ConfLine]:
-    """Return the lines with ``Key=Value`` of a configuration file and of the files that it includes.
+    """Return the lines with ``Key=Value`` of a configuration file.
+
+    Lines of files that it includes are among them.
 
     Args:
         name: the file's name in messages.
@@ -92,9 +97,9 @@ def _lines(
 
 
 def _joined(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the number and the text of each line, without comments, and joined with the lines that continue it.
+    """Yield the number and the text of each line, without comments.
 
-    Joined lines have the number of the first of them.
+    Lines that continue it are joined to it. Joined lines have the number of the first of them.
     """
     held, first = "", 0
     for number, raw in enumerate(text.splitlines(), start=1):

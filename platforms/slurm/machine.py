@@ -1,4 +1,7 @@
-"""Make a platform from a slurm.conf: pools of equal nodes, partitions as job classes."""
+"""Make a platform from a slurm.conf.
+
+It has pools of equal nodes, and its partitions become job classes.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -74,13 +77,19 @@ def select_type(conf: SlurmConf) -> str:
 
 
 def select_parameters(conf: SlurmConf) -> tuple[str, ...]:
-    """Return the names in ``SelectTypeParameters``, or the default: none with select/linear, else CR_Core_Memory."""
+    """Return the names in ``SelectTypeParameters``, or the default.
+
+    The default is none with select/linear, else CR_Core_Memory.
+    """
     names = cast("tuple[str, ...]", conf.value("SelectTypeParameters", ()))
     return names or (() if is_linear(conf) else ("CR_Core_Memory",))
 
 
 def counts_memory(conf: SlurmConf) -> bool:
-    """Return whether jobs are allocated memory, as ``SelectTypeParameters`` of slurm.conf says."""
+    """Return whether jobs are allocated memory.
+
+    ``SelectTypeParameters`` of slurm.conf says so.
+    """
     return any("MEMORY" in name.upper() for name in select_parameters(conf))
 
 
@@ -99,7 +108,10 @@ def licenses_of(conf: SlurmConf) -> dict[str, int]:
 
 
 def default_partition(conf: SlurmConf) -> str:
-    """Return the partition of jobs that name none: the last with ``Default=YES``, or "" without one."""
+    """Return the partition of jobs that name none.
+
+    It is the last one with ``Default=YES``, or "" without one.
+    """
     partitions = reversed(conf.entries.get("partitions", []))
     return next((entry.name for entry in partitions if entry.value("Default") is True), "")
 

@@ -1,6 +1,6 @@
-"""Parse values in Slurm's configuration: numbers, times, lists and amounts of resources.
+"""Parse values in Slurm's configuration.
 
-Source: manuals of slurm.conf and sacctmgr, Slurm 22.05.
+They are numbers, times, lists and amounts of resources. Source: manuals of slurm.conf and sacctmgr, Slurm 22.05.
 """
 
 import re
@@ -107,7 +107,9 @@ def read_megabytes(text: str) -> int | None:
 
 
 def read_value(kind: str, text: str) -> Value:
-    """Parse a value of the given kind (see `pipistrelle.platforms.slurm.keys.ConfKey`).
+    """Parse a value of the given kind.
+
+    Kinds are those of `pipistrelle.platforms.slurm.keys.ConfKey`.
 
     Raises:
         SlurmValueError: if the text is malformed.
@@ -147,16 +149,20 @@ _READERS: Final[dict[str, Callable[[str], Value]]] = {
 
 
 def check_tres_names(text: str) -> None:
-    """Raise SlurmValueError if a list such as ``cpu=32,mem=256G`` names an unknown TRES."""
+    """Raise SlurmValueError if a list names an unknown TRES.
+
+    The list is such as ``cpu=32,mem=256G``.
+    """
     for name in (part.partition("=")[0].strip().lower() for part in read_names(text)):
         if name not in _TRES_NAMES and not name.startswith(_TRES_HEADS):
             raise SlurmValueError("TRES=NUMBER,... with cpu, mem, node, billing, energy, gres/NAME or license/NAME")
 
 
 def read_tres(text: str, *, memory: bool = True) -> dict[str, float]:
-    """Parse a list such as ``cpu=32,gres/gpu=4,mem=256G``; return {TRES in lower case: amount}.
+    """Parse a list such as ``cpu=32,gres/gpu=4,mem=256G``.
 
-    Without a unit, ``mem`` counts MiB. An amount of -1 means no limit and is left out.
+    Return {TRES in lower case: amount}. Without a unit, ``mem`` counts MiB. An amount of -1 means no limit and is left
+    out.
 
     Args:
         memory: whether values are amounts, so that ``mem`` is converted to MiB. If False, values are weights:

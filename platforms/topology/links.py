@@ -74,12 +74,15 @@ class LinkLoads:
 
     @property
     def counts(self) -> list[int]:
-        """The number of links along each dimension; two neighbouring routers have one link in each direction."""
+        """The number of links along each dimension.
+
+        Two neighbouring routers have one link in each direction.
+        """
         open_ended = self._topology.kind == "mesh"
         return [2 * (prod(self.shape) // size) * (size - (open_ended or size <= 2)) for size in self.shape]
 
     def all_to_all(self, nodes: Ints) -> list[LinkLines]:
-        """Return the link loads if each of these nodes sends a message of size 1 to every other.
+        """Return the link loads if each node sends a message of size 1 to every other.
 
         The loads are computed from the numbers of nodes per coordinate, without a loop over pairs of nodes. This is
         possible because, on its way along a dimension, a message has reached its target's coordinates in all earlier
@@ -102,7 +105,10 @@ class LinkLoads:
         return found
 
     def of_messages(self, sources: Ints, targets: Ints, sizes: Floats) -> list[LinkLines]:
-        """Return the link loads of messages from ``sources`` to ``targets``; each argument has shape (messages,)."""
+        """Return the link loads of messages from ``sources`` to ``targets``.
+
+        Each argument has shape (messages,).
+        """
         here, there = self._topology.place[sources].copy(), self._topology.place[targets]
         found = []
         for axis, size in enumerate(self.shape):
@@ -120,7 +126,10 @@ class LinkLoads:
         return found
 
     def full(self, lines: list[LinkLines]) -> Loads:
-        """Return the loads of all links of the machine from ``lines``; links that ``lines`` leaves out have load 0."""
+        """Return the loads of all links of the machine from ``lines``.
+
+        Links that ``lines`` leaves out have load 0.
+        """
         found = []
         for axis, (size, (first, loads)) in enumerate(zip(self.shape, lines, strict=True)):
             every = np.zeros((2, prod(self.shape)))
@@ -129,10 +138,11 @@ class LinkLoads:
         return found
 
     def busiest(self, lines: list[LinkLines]) -> tuple[float, float | None]:
-        """Return the greatest link load in ``lines``, and the largest rate at which traffic can be sent.
+        """Return the greatest link load in ``lines``.
 
-        At this rate the first link is full. The rate is in bytes/s for a message of size 1, the unit of the loads. It
-        is None if bandwidths are unknown or no link has a load.
+        Also return the largest rate at which traffic can be sent. At this rate the first link is full. The rate is in
+        bytes/s for a message of size 1, the unit of the loads. It is None if bandwidths are unknown or no link has a
+        load.
         """
         peaks = [loads.max(axis=(0, 1), initial=0.0) for _, loads in lines]
         rates = [
@@ -150,9 +160,10 @@ def _table(rows: Ints, columns: Ints, counts: Ints, shape: tuple[int, int]) -> F
 
 
 def _paths(size: int, *, around: bool) -> Floats:
-    """Return which share (0, 1/2 or 1) of a message between two coordinates of a dimension each link carries.
+    """Return which share of a message each link of a dimension carries.
 
-    The shape is (directions, from, to, link). Link i joins coordinates i and i + 1; the last link leads back to 0.
+    The message is between two coordinates; the share is 0, 1/2 or 1. The shape is (directions, from, to, link). Link i
+    joins coordinates i and i + 1; the last link leads back to 0.
     """
     found = np.zeros((2, size, size, size))
     for start in range(size):

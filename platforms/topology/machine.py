@@ -61,7 +61,10 @@ class Machine:
 
     @cached_property
     def requests(self) -> RequestBook:
-        """The index of the nodes and units of the machine that satisfy jobs' node requests."""
+        """The index of nodes and units of the machine by node request.
+
+        It says which of them satisfy jobs' node requests.
+        """
         return RequestBook(self._platform.pools, self._platform.groups)
 
     @cached_property

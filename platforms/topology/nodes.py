@@ -86,7 +86,10 @@ class NodeTable:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Each node's name: from its pool's pattern, its position in the topology, or its number."""
+        """Each node's name.
+
+        It is from the pattern of the node's pool, its position in the topology, or its number.
+        """
         counts = np.bincount(self.pool, minlength=len(self.pools)).tolist()
         pools = [(pool.name, pool.names, count) for pool, count in zip(self._pools, counts, strict=True)]
         return names_in_order(pools, self.topology.names)
@@ -139,9 +142,9 @@ class NodeTable:
 
 
 def _column(rows: int, default: float, said: Iterable[tuple[NodeSet, float]]) -> NDArray[Any]:
-    """Return one value per node: the last value that ``said`` gives for the node, or ``default``.
+    """Return one value per node.
 
-    A constant column takes no memory.
+    It is the last value that ``said`` gives for the node, or ``default``. A constant column takes no memory.
     """
     column = np.broadcast_to(np.asarray(default), rows)
     for nodes, value in said:

@@ -42,7 +42,10 @@ def _by_number(topology: Topology) -> Ints:
 
 
 def _snake(topology: Topology) -> Ints:
-    """Return each node's rank on a path that winds to and fro, fastest along the first dimension."""
+    """Return each node's rank on a path that winds to and fro.
+
+    The first dimension varies fastest.
+    """
     rank = np.zeros(len(topology.place), dtype=np.intp)
     for dimension in reversed(range(len(topology.shape))):
         size, along = topology.shape[dimension], topology.place[:, dimension]
@@ -76,7 +79,10 @@ def _hilbert(topology: Topology) -> Ints:
 
 
 def _alps(topology: Topology) -> Ints:
-    """Return each node's rank in ALPS order: by blocks of 4x2x4 routers, fastest along z, then y, then x."""
+    """Return each node's rank in ALPS order.
+
+    This is by blocks of 4x2x4 routers, fastest along z, then y, then x.
+    """
     if len(topology.shape) != 3:
         raise PlatformError(
             "the order alps needs three dimensions",
@@ -103,7 +109,9 @@ NODE_ORDERS: Final = tuple(_ORDERS)
 
 
 def node_order(name: str, machine: Machine) -> Ints:
-    """Return the numbers of all nodes in the named order; nodes of one router are ordered by number.
+    """Return the numbers of all nodes in the named order.
+
+    Nodes of one router are ordered by number.
 
     Raises:
         PlatformError: if the order is unknown or does not support the machine's topology.

@@ -65,12 +65,18 @@ class Sized(NamedTuple):
 
 
 def ranks(classes: Sequence[RankedClass]) -> list[int]:
-    """Return the indices of job classes by falling `cost`; classes of equal cost by falling size."""
+    """Return the indices of job classes by falling `cost`.
+
+    Classes of equal cost are ordered by falling size.
+    """
     return sorted(range(len(classes)), key=lambda at: (-classes[at].cost, -classes[at].size))
 
 
 def needed(one: RankedClass, blocking: float) -> int:
-    """Return the number of units that a class of jobs needs: (1 - ``blocking``) times its `load`."""
+    """Return the number of units that a class of jobs needs.
+
+    It is (1 - ``blocking``) times the `load` of the class.
+    """
     return math.floor((1.0 - blocking) * one.load + 0.5)
 
 
@@ -124,7 +130,10 @@ class Partition(NamedTuple):
 
 
 def by_mttf(mttf: Floats) -> NDArray[np.intp]:
-    """Return node numbers by falling MTTF, nodes of unknown MTTF last; nodes of equal MTTF by number."""
+    """Return node numbers by falling MTTF.
+
+    Nodes of unknown MTTF come last. Nodes of equal MTTF are ordered by number.
+    """
     return np.argsort(-np.nan_to_num(mttf, nan=-np.inf), kind="stable").astype(np.intp)
 
 
@@ -170,7 +179,10 @@ def partition(sized: Sequence[Sized], mttf: Floats, machine: Machine) -> tuple[l
 
 
 def level_of(text: str) -> int | None:
-    """Return the number in the name of a node class or QOS, 3 for ``reliability-3``; None for other names."""
+    """Return the number in the name of a node class or QOS.
+
+    It is 3 for ``reliability-3``, and None for names of another form.
+    """
     number = text.removeprefix(LEVEL)
     return int(number) if number != text and _LEVEL_NUMBER.fullmatch(number) else None
 

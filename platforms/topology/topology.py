@@ -46,7 +46,10 @@ class Topology:
         return place_names(self.info)
 
     def _coordinates(self, places: Ints) -> Ints:
-        """Return the coordinates of the router at each position in ``places``, shape (dimensions, places)."""
+        """Return the coordinates of the router at each position in ``places``.
+
+        The result has shape (dimensions, places).
+        """
         if len(self.shape) == 1 and self.nodes_per_router == 1 and not self.info.numbering:
             return places[np.newaxis]
         rest = places // self.nodes_per_router
@@ -59,7 +62,10 @@ class Topology:
         return found
 
     def distance(self, nodes_a: Ints, nodes_b: Ints) -> Ints:
-        """Return the hops between nodes; the arrays of node numbers are broadcast as in NumPy."""
+        """Return the hops between nodes.
+
+        The arrays of node numbers are broadcast as in NumPy.
+        """
         return np.zeros(np.broadcast_shapes(np.shape(nodes_a), np.shape(nodes_b)), dtype=np.intp)
 
     def total_hops(self, nodes: Ints) -> int:
@@ -100,7 +106,10 @@ class NestedGroups(Topology):
 
     @property
     def hops(self) -> tuple[int, ...]:
-        """Hops between two routers, indexed by the outermost coordinate in which they differ."""
+        """Hops between two routers.
+
+        The index is the outermost coordinate in which the routers differ.
+        """
         return tuple(reversed(self.info.hops)) or tuple(range(2 * len(self.shape), 0, -2))
 
     def distance(self, nodes_a: Ints, nodes_b: Ints) -> Ints:
@@ -110,7 +119,10 @@ class NestedGroups(Topology):
         return np.array([*self.hops, 0], dtype=np.intp)[first]
 
     def total_hops(self, nodes: Ints) -> int:
-        """Return the sum of hops over all unordered pairs of nodes, computed from the sizes of groups."""
+        """Return the sum of hops over all unordered pairs of nodes.
+
+        It is computed from the sizes of groups.
+        """
         total, within = 0, comb(len(nodes), 2)
         group = np.zeros(len(nodes), dtype=np.intp)
         for coordinates, size, hops in zip(self._along, self.shape, self.hops, strict=True):
@@ -123,20 +135,20 @@ class NestedGroups(Topology):
 
 
 def _along_line(counts: Ints) -> int:
-    """Return the sum of distances over pairs of nodes on a line: for each gap, the number of pairs across it.
+    """Return the sum of distances over pairs of nodes on a line.
 
-    ``counts`` is the number of nodes at each position.
+    For each gap, this adds the number of pairs across it. ``counts`` is the number of nodes at each position.
     """
     below = np.cumsum(counts)
     return int((below * (below[-1] - below)).sum())
 
 
 def _around_ring(counts: Ints) -> int:
-    """Return the sum of distances over all pairs of nodes on a ring; ``counts`` has the number at each position.
+    """Return the sum of distances over all pairs of nodes on a ring.
 
-    A ring of 2 m positions has m cuts into two opposite halves. The distance of two positions is the number of cuts
-    that separate them. A ring of odd size is treated as one of twice the size, with empty odd positions and doubled
-    distances.
+    ``counts`` has the number of nodes at each position. A ring of 2 m positions has m cuts into two opposite halves.
+    The distance of two positions is the number of cuts that separate them. A ring of odd size is treated as one of
+    twice the size, with empty odd positions and doubled distances.
     """
     size = len(counts)
     if size % 2:
@@ -159,9 +171,9 @@ _KINDS: Final[dict[str, Callable[[TopologyInfo, int], Topology]]] = {
 
 
 def topology_of(info: TopologyInfo | None, nodes: int) -> Topology:
-    """Return the network of `nodes` nodes that ``info`` describes; without ``info`` a flat network.
+    """Return the network of `nodes` nodes that ``info`` describes.
 
-    The errors are those of `Topology`.
+    Without ``info`` it is a flat network. The errors are those of `Topology`.
     """
     if info is None:
         info = TopologyInfo("flat")
