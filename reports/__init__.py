@@ -1,1 +1,4 @@
-"""Output from finished runs: reports, pages, explanations, estimates, golden results."""
+"""Output from finished runs.
+
+This is reports, pages, explanations, estimates and golden results.
+"""

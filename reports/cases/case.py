@@ -1,4 +1,7 @@
-"""A case: a folder with a run in ``case.toml``, its input files and golden results."""
+"""A case: a folder that describes a run and its golden (approved) results.
+
+It has the run in ``case.toml``, its input files, and the golden results.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

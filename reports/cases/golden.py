@@ -31,19 +31,28 @@ _SAME: Final = 1e-9
 
 
 def golden_in(folder: Path) -> Path:
-    """Return the folder that holds golden results: a subfolder if ``folder`` is a case, else ``folder`` itself."""
+    """Return the folder that holds golden results.
+
+    It is a subfolder if ``folder`` is a case, else ``folder`` itself.
+    """
     inner = folder / GOLDEN_FOLDER
     return inner if not (folder / SUMMARY_FILE).is_file() and (inner / SUMMARY_FILE).is_file() else folder
 
 
 def is_complete(golden: Path) -> bool:
-    """Return whether a folder has golden results with their rows, as tables or in one compressed file."""
+    """Return whether a folder has golden results with their rows.
+
+    The rows are in tables or in one compressed file.
+    """
     tables = all((golden / f"{OUTPUT_PREFIX}{name}").is_file() for name in _ROWS)
     return (golden / SUMMARY_FILE).is_file() and (tables or (golden / PACKED_FILE).is_file())
 
 
 def write_golden(run: Path, golden: Path) -> None:
-    """Store a run's results as golden results; if they cannot be written, raise OutputFailed and change nothing."""
+    """Store a run's results as golden results.
+
+    If they cannot be written, raise OutputFailed and change nothing.
+    """
     try:
         golden.mkdir(exist_ok=True)
     except OSError as error:
@@ -104,7 +113,10 @@ def golden_difference(golden: Path, run: Path) -> dict[str, Any] | None:
 
 
 def summary_in(folder: Path) -> dict[str, Any]:
-    """Return the summary of a run or of golden results; CaseError if it is missing or too old."""
+    """Return the summary of a run or of golden results.
+
+    Raise CaseError if it is missing or too old.
+    """
     summary = output_json(folder / SUMMARY_FILE)
     if summary is None:
         hint = "'pipistrelle check cases FOLDER --update' writes golden results."
@@ -115,7 +127,10 @@ def summary_in(folder: Path) -> dict[str, Any]:
 
 
 def _pairs(kept: Mapping[str, Any], told: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Yield (name, golden value, value of the run) of each metric in both summaries and in tables in them."""
+    """Yield (name, golden value, value of the run) of each metric.
+
+    These are the metrics in both summaries, also in tables in them.
+    """
     for name, one in kept.items():
         if name not in told:
             continue
@@ -133,7 +148,10 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _inputs(kept: Mapping[str, Any], told: Mapping[str, Any]) -> list[str]:
-    """Return the names of the inputs and settings that differ between the configurations of two runs."""
+    """Return the names of the inputs and settings in which two runs differ.
+
+    They are taken from the configurations of the runs.
+    """
     found = []
     for prefix in sorted({*kept["workloads"], *told["workloads"]}):
         one, other = (config["workloads"].get(prefix, {}).get("sha256") for config in (kept, told))

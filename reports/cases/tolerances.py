@@ -1,7 +1,7 @@
-"""Tolerances of a case: how far metrics of the run may be from their golden values.
+"""Tolerances of a case.
 
-A case with tolerances checks only these metrics, not every decision. So the scheduler's decisions may differ as long as
-the metrics stay within their tolerances.
+They say how far metrics of the run may be from their golden values. A case with tolerances checks only these metrics,
+not every decision. So the scheduler's decisions may differ as long as the metrics stay within their tolerances.
 """
 
 import re
@@ -59,7 +59,10 @@ class AllowedChange(Struct, frozen=True):
         return cls(printable(text.strip()), less, more, bool(match[3]))
 
     def holds(self, golden: float, now: float) -> bool:
-        """Return whether the value ``now`` of a metric is within the tolerance of its golden value."""
+        """Return whether the value ``now`` of a metric is within the tolerance.
+
+        The tolerance is around the metric's golden value.
+        """
         scale = abs(golden) if self.relative else 1.0
         slack = _SAME * max(abs(golden), abs(now))
         change = now - golden
@@ -82,7 +85,10 @@ class ToleratedFigure(Struct, frozen=True):
 
     @property
     def holds(self) -> bool:
-        """Return whether the run's value is within the tolerance of the golden value; two missing values are equal."""
+        """Return whether the run's value is within the tolerance of the golden value.
+
+        Two missing values are equal.
+        """
         if self.golden is None or self.now is None:
             return self.golden is self.now
         return self.tolerance.holds(self.golden, self.now)
@@ -124,7 +130,10 @@ def tolerated_figures(
 
 
 def _numbers(summary: Mapping[str, Any], prefix: str = "") -> list[tuple[str, float | None]]:
-    """Return (name, number) of each metric of a summary, also of metrics in its tables."""
+    """Return (name, number) of each metric of a summary.
+
+    Metrics in its tables are included.
+    """
     found: list[tuple[str, float | None]] = []
     for name, value in summary.items():
         if isinstance(value, dict):

@@ -66,7 +66,9 @@ class EstimateError(PipistrelleError):
 
 
 class Standstill(NamedTuple):
-    """The state of a run at ``time`` (s), from which the starts of queued jobs are estimated.
+    """The state of a run at ``time`` (s).
+
+    The starts of queued jobs are estimated from it.
 
     - ``untold``: events that the scheduler has not received yet.
     - ``wake``: the types of events for which the scheduler wants a notice; None means all.
@@ -96,7 +98,10 @@ class Foreseen(NamedTuple):
 
 
 def waiting_in(view: View, untold: Sequence[Event]) -> list[str]:
-    """Return the ids of the queued jobs in ``view``, and of jobs whose submission is in ``untold``."""
+    """Return the ids of the queued jobs.
+
+    These are the queued jobs in ``view``, and jobs whose submission is in ``untold``.
+    """
     told = [job.id for job in (*view.waiting.each(), *view.set_aside)]
     return told + [event.data.job_id for event in untold if isinstance(event, JobSubmitted)]
 
@@ -229,7 +234,10 @@ class _Ahead:
         return self._wake is None or name is None or name in self._wake
 
     def _ask(self) -> bool:
-        """Send the scheduler a notice and apply its decisions; return whether the simulation continues."""
+        """Send the scheduler a notice and apply its decisions.
+
+        Return whether the simulation continues.
+        """
         self._seq += 1
         self._fruitless += not self._certain or self._agenda[0][0] <= self._now
         events, self._outbox = self._outbox, []

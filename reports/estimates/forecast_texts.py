@@ -35,7 +35,10 @@ class ForecastTexts:
         return NEVER if time is None else datetime.fromtimestamp(time, self._zone).strftime("%Y-%m-%dT%H:%M:%S")
 
     def columns(self) -> Mapping[str, Callable[[JobForecast], str]]:
-        """Return {heading of a column: function that returns the text of a job in this column}."""
+        """Return {heading of a column: function}.
+
+        The function returns the text of a job in this column.
+        """
         found: dict[str, Callable[[JobForecast], str]] = {
             "job": lambda one: one.id,
             "user": lambda one: one.user,
@@ -59,7 +62,10 @@ class ForecastTexts:
         return found
 
     def summary(self) -> list[str]:
-        """Return lines of text that describe the state of the cluster from which the forecast starts."""
+        """Return lines of text that describe the state of the cluster.
+
+        The forecast starts from this state.
+        """
         found = self.forecast
         waiting = sum(one.tasks for one in found.jobs)
         lines = [
@@ -93,7 +99,10 @@ class ForecastTexts:
         return f"{value:.10g}" if isinstance(value, float) else str(value)
 
     def json(self) -> dict[str, Any]:
-        """Return the forecast as values that JSON can hold; times are dates with an offset."""
+        """Return the forecast as values that JSON can hold.
+
+        Times are dates with an offset.
+        """
         made: dict[str, Any] = to_builtins(self.forecast)
         for row in (made, *made["jobs"]):
             for name in (*_TIMES, "now", "until"):

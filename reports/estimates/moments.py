@@ -1,4 +1,7 @@
-"""Simulate a run again in this process, and estimate the starts of the queued jobs at some times."""
+"""Simulate a run again, and estimate the starts of the queued jobs at some times.
+
+The simulation is in this process.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -65,7 +68,9 @@ class Glimpse:
 def glimpses(
     spec: RunSpec, setup: Setup, files: RunFiles, times: Sequence[float], *, looks: bool = False
 ) -> list[Glimpse]:
-    """Simulate a run again; return its queued jobs with expected starts at each of the given times.
+    """Simulate a run again, and return its queued jobs with expected starts.
+
+    They are returned for each of the given times.
 
     Args:
         spec, setup: the run's description and inputs.
@@ -91,7 +96,10 @@ def glimpses(
 
 
 class WatchedScheduler(ABC):
-    """The scheduler of a repeated run, and the connection to it; subclasses watch its replies."""
+    """The scheduler of a repeated run, and the connection to it.
+
+    Subclasses watch its replies.
+    """
 
     _runtime: Runtime
 
@@ -122,7 +130,10 @@ class WatchedScheduler(ABC):
 
 
 class _WatchedRuntime(WatchedScheduler):
-    """The scheduler of a repeated run, which also makes estimates at the requested times."""
+    """The scheduler of a repeated run.
+
+    It also makes estimates at the requested times.
+    """
 
     def __init__(self, spec: RunSpec, setup: Setup, files: RunFiles, times: Sequence[float], *, looks: bool) -> None:
         self._spec = spec
@@ -187,7 +198,10 @@ class _WatchedRuntime(WatchedScheduler):
         return reply
 
     def check(self) -> None:
-        """Raise ExplainError if the starts differ from the original run, or the error of an estimate."""
+        """Raise ExplainError if the starts differ from the original run.
+
+        If an estimate failed, raise its error.
+        """
         self._expected.check(self._files)
         if self._failure is not None:
             raise self._failure
@@ -220,7 +234,10 @@ class _WatchedRuntime(WatchedScheduler):
         return found
 
     def _look(self, time: float, notice: Notice) -> Glimpse:
-        """Return the jobs that are queued at ``time`` (s) with their expected starts, before ``notice`` is answered."""
+        """Return the queued jobs at ``time`` (s) with their expected starts.
+
+        This is done before ``notice`` is answered.
+        """
         view = self._runtime.view
         assert view is not None
         untold = [event for event in notice.events if event.timestamp <= time and type(event) is not SimulationEnds]

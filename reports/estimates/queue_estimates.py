@@ -54,10 +54,10 @@ class QueueEstimate(Struct):
 
 
 class ErrorFigures(Struct):
-    """Statistics of the errors of start estimates, in seconds; the statistics are None if no job started.
+    """Statistics of the errors of start estimates, in seconds.
 
-    ``later`` counts the jobs that started more than a minute after their estimate; ``earlier`` counts those that
-    started more than a minute before it.
+    The statistics are None if no job started. ``later`` counts the jobs that started more than a minute after their
+    estimate; ``earlier`` counts those that started more than a minute before it.
     """
 
     jobs: int
@@ -71,7 +71,10 @@ class ErrorFigures(Struct):
 
 
 class QueueThen(Struct):
-    """The queue of a run at the time ``at`` (s), after the scheduler's decisions at ``as_of`` (s)."""
+    """The queue of a run at the time ``at`` (s).
+
+    It is the queue after the scheduler's decisions at ``as_of`` (s).
+    """
 
     run: str
     scheduler: str
@@ -139,7 +142,10 @@ def queue_then(folder: Path, at: float, of: Mapping[str, str], *, trust: bool = 
 
 
 def repeatable(folder: Path, *, trust: bool = False) -> tuple[RunSpec, RunFiles]:
-    """Return the description and outputs of a run; EstimateError if the run cannot be simulated again."""
+    """Return the description and outputs of a run.
+
+    Raise EstimateError if the run cannot be simulated again.
+    """
     index = kept_index(folder)
     files = read_run(folder) if index is None else index.files
     spec = described(files)
@@ -177,7 +183,10 @@ def as_json(found: QueueThen) -> dict[str, Any]:
 
 
 def _estimates(files: RunFiles, setup: Setup, glimpse: Glimpse) -> list[QueueEstimate]:
-    """Return the queued jobs sorted by expected start; jobs without an expected start come last."""
+    """Return the queued jobs sorted by expected start.
+
+    Jobs without an expected start come last.
+    """
     labels = _labels(setup)
     found = []
     for name, job in glimpse.jobs.items():
@@ -223,7 +232,10 @@ def _estimate(files: RunFiles, name: str, size: int, walltime: float, submit: fl
 
 
 def outcome_of(files: RunFiles, name: str) -> tuple[Outcome, float | None]:
-    """Return what happened to a queued job, and when (s); both are read from the outputs."""
+    """Return what happened to a queued job, and when (s).
+
+    Both are read from the outputs.
+    """
     start = files.starts.get(name)
     if start is not None:
         return "started", start
@@ -236,7 +248,10 @@ def outcome_of(files: RunFiles, name: str) -> tuple[Outcome, float | None]:
 
 
 def _held_back(files: RunFiles, setup: Setup, glimpse: Glimpse) -> dict[str, JobLine]:
-    """Return {id: job} of the jobs that wait for dependencies; the scheduler does not know these jobs yet."""
+    """Return {id: job} of the jobs that wait for dependencies.
+
+    The scheduler does not know these jobs yet.
+    """
     if not setup.conditions:
         return {}
     return {

@@ -1,4 +1,7 @@
-"""The tables of Slurm's commands at one time of a run: squeue, sprio, sshare and sdiag."""
+"""The tables of Slurm's commands at one time of a run.
+
+The commands are squeue, sprio, sshare and sdiag.
+"""
 
 from math import inf
 from pathlib import Path
@@ -25,7 +28,9 @@ from pipistrelle.server.setup.setup import Setup
 
 
 class SlurmThen(Struct, frozen=True):
-    """The tables at ``at`` (s), after the controller's decisions at ``as_of`` (s); each row is {column: value}.
+    """The tables at ``at`` (s), after the controller's decisions at ``as_of`` (s).
+
+    Each row of a table is {column: value}.
 
     Attributes:
         sdiag: {section: {name: value}}.
@@ -66,7 +71,10 @@ def slurm_then(folder: Path, at: float) -> SlurmThen:
 
 
 def _finite(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row with ``inf``, as ``sshare`` prints it, in place of an infinite number, which JSON lacks."""
+    """Return a row with ``inf``, as ``sshare`` prints it, for an infinite number.
+
+    JSON has no infinite numbers.
+    """
     return {name: "inf" if value == inf else value for name, value in row.items()}
 
 

@@ -29,7 +29,10 @@ _MOST_HOLDERS: Final = 100
 
 
 class Sample(Struct):
-    """A job's position in the queue at a time (s), and the terms of the priority that gave it this position."""
+    """A job's position in the queue at a time (s).
+
+    It also has the terms of the priority that gave the job this position.
+    """
 
     time: float
     place: int | None
@@ -137,13 +140,19 @@ def _lacking(timeline: Sequence[Stretch]) -> list[tuple[float, float]]:
 
 
 def look_at(seen: Seen, time: float) -> Look | None:
-    """Return the last observation of a job at or before ``time`` (s); None if there is none."""
+    """Return the last observation of a job at or before ``time`` (s).
+
+    Return None if there is none.
+    """
     at = bisect_right([look.time for look in seen.looks], time)
     return seen.looks[at - 1] if at else None
 
 
 def _samples(looks: Sequence[Look]) -> list[Sample]:
-    """Return a job's queue positions and priority terms over time, at most `_MOST_SAMPLES` of them."""
+    """Return a job's queue positions and priority terms over time.
+
+    There are at most `_MOST_SAMPLES` of them.
+    """
     found = [Sample(look.time, look.place, look.terms) for look in looks if look.terms is not None]
     if len(found) <= _MOST_SAMPLES:
         return found
@@ -199,7 +208,9 @@ def account(index: RunIndex, job: str, at: float | None) -> tuple[Explanation, L
 
 
 def unfinished(files: RunFiles, name: str, seen: Seen | None) -> JobLine:
-    """Return what is known of the job ``name``, which was still queued or running at the end of the run.
+    """Return what is known of a job that was queued or running at the run's end.
+
+    ``name`` is the name of the job.
 
     Raises:
         ExplainError: if the run was not repeated (``seen`` is None), or the job never joined the queue.

@@ -60,7 +60,10 @@ def open_index(folder: Path, *, repeat: bool, wanted: Wanted, trust: bool = Fals
 
 
 def kept_index(folder: Path) -> RunIndex | None:
-    """Return the index of a run that is saved in its folder; None if there is none for the present outputs."""
+    """Return the index of a run that is saved in its folder.
+
+    Return None if the folder has no index that was made from its present outputs.
+    """
     if not (folder / INDEX_FILE).is_file():
         return None
     found = _kept(folder / INDEX_FILE, _key(folder))
@@ -70,7 +73,10 @@ def kept_index(folder: Path) -> RunIndex | None:
 
 
 def _key(folder: Path) -> str:
-    """Return a digest of the outputs in a folder and of this program's version, which makes the index from them."""
+    """Return a digest of the outputs in a folder and of this program's version.
+
+    The program makes the index from these outputs.
+    """
     digest = hashlib.sha256(package_version().encode())
     for name in _SOURCES:
         digest.update(f"\n{name}\n".encode())
@@ -81,7 +87,10 @@ def _key(folder: Path) -> str:
 
 
 def _kept(path: Path, key: str) -> RunIndex | None:
-    """Return a run's index saved in the file ``path``; None if it is unreadable or was saved with another ``key``."""
+    """Return a run's index saved in the file ``path``.
+
+    Return None if it is unreadable or was saved with another ``key``.
+    """
     with suppress(OSError, ValueError, RecursionError):
         content = read_whole(path)
         if _key_of.decode(content).key == key:
@@ -90,7 +99,10 @@ def _kept(path: Path, key: str) -> RunIndex | None:
 
 
 def _keep(path: Path, index: RunIndex) -> None:
-    """Save a run's index in the file ``path``; do nothing if the file cannot be written, or is a pipe."""
+    """Save a run's index in the file ``path``.
+
+    Do nothing if the file cannot be written, or is a pipe.
+    """
     if path.exists() and not path.is_file():  # a pipe without a reader would never accept the index
         return
     files = replace(index.files, folder=Path())  # the same wherever the folder is

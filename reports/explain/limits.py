@@ -37,9 +37,9 @@ class Stretch(Struct):
 def timeline_of(
     files: RunFiles, line: JobLine, seen: Seen | None, begin: float, end: float, depends_on: str, polls: bool
 ) -> list[Stretch]:
-    """Return the limits that kept the job ``line`` waiting from ``begin`` to ``end`` (s).
+    """Return the limits that kept the job ``line`` waiting.
 
-    The other arguments are those of `explain`.
+    Its wait is from ``begin`` to ``end`` (s). The other arguments are those of `explain`.
     """
     found: list[Stretch] = []
     if seen is None:
@@ -74,9 +74,9 @@ def timeline_of(
 
 
 def _fill(found: list[Stretch], files: RunFiles, line: JobLine, begin: float, end: float, otherwise: Limit) -> None:
-    """Append the limits of a job's wait from ``begin`` to ``end`` (s), as the number of free units shows them.
+    """Append the limits of a job's wait from ``begin`` to ``end`` (s).
 
-    While enough units were free for the job, the limit is ``otherwise``.
+    They are found from the number of free units. While enough units were free for the job, the limit is ``otherwise``.
     """
     states = files.states
     if end <= begin or not len(states.times):
@@ -104,7 +104,10 @@ def _fill(found: list[Stretch], files: RunFiles, line: JobLine, begin: float, en
 
 
 def _join(found: list[Stretch], fresh: Stretch) -> None:
-    """Append ``fresh`` to ``found``; if the last stretch of time has the same reason, extend that one instead."""
+    """Append ``fresh`` to ``found``.
+
+    If the last stretch of time has the same reason, it is extended instead.
+    """
     if fresh.end <= fresh.begin:
         return
     if not found or found[-1].limit != fresh.limit or _reason(found[-1]) != _reason(fresh):
@@ -125,9 +128,10 @@ def _join(found: list[Stretch], fresh: Stretch) -> None:
 
 
 def _reason(one: Stretch) -> str:
-    """Return the resource that the job lacked, or the scheduler's reason; "" if the limit is of another kind.
+    """Return the resource that the job lacked, or the scheduler's reason.
 
-    Numbers are left out of a reason, because they may change all the time.
+    The text is empty if the limit is of another kind. Numbers are left out of a reason, because they may change all the
+    time.
     """
     if one.limit == "limit":
         return "".join(letter for letter in one.detail if not letter.isdigit())

@@ -52,7 +52,10 @@ class Look(Struct, frozen=True, array_like=True):
 
 
 class Happening(Struct, frozen=True):
-    """A change of the machine at ``time`` (s): which nodes went down or came up, and their number of units."""
+    """A change of the machine at ``time`` (s).
+
+    It says which nodes went down or came up, and their number of units.
+    """
 
     time: float
     what: Literal["failed", "maintenance", "repaired"]

@@ -50,9 +50,9 @@ def make_index(folder: Path, key: str, only: Wanted | None = None, *, trust: boo
 def repeated(
     key: str, files: RunFiles, spec: RunSpec, setup: Setup, policy: Policy, only: Wanted | None = None
 ) -> RunIndex:
-    """Repeat a run and return its index, for the jobs that ``only`` selects or for all jobs.
+    """Repeat a run and return its index.
 
-    ``key`` is the digest of the outputs.
+    The index is for the jobs that ``only`` selects, or for all jobs. ``key`` is the digest of the outputs.
 
     Raises:
         TooMuch: if all jobs would take too much memory.
@@ -76,7 +76,10 @@ def repeated(
 
 
 def described(files: RunFiles) -> RunSpec | None:
-    """Return a run's description, or None if the folder has none; ExplainError if it is invalid."""
+    """Return a run's description, or None if the folder has none.
+
+    Raise ExplainError if the description is invalid.
+    """
     raw = read_command(files.folder)
     if raw is None:
         return None
@@ -108,7 +111,10 @@ def why_not_repeated(spec: RunSpec | None, *, trust: bool) -> str | None:
 
 
 def setup_again(spec: RunSpec, files: RunFiles) -> Setup:
-    """Load the setup of a finished run; PipistrelleError if an input file is missing or changed."""
+    """Load the setup of a finished run.
+
+    Raise PipistrelleError if an input file is missing or changed.
+    """
     try:
         with_digests(spec)
     except InputChanged as error:

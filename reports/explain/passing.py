@@ -28,7 +28,9 @@ _ROUNDING: Final = 1e-6
 
 
 class Passing(Struct):
-    """A job that passed the explained job: it was submitted later and started earlier; times in seconds.
+    """A job that passed the explained job; times in seconds.
+
+    It was submitted later and started earlier.
 
     Attributes:
         reservation: the start reserved for the explained job when the passing job started; None: no reservation.
@@ -47,9 +49,9 @@ class Passing(Struct):
 
 
 class Passed(Struct):
-    """A job that was submitted before the explained job and still waited when the explained job started.
+    """A job that the explained job passed.
 
-    Times are in seconds.
+    It was submitted earlier, and still waited when the explained job started. Times are in seconds.
     """
 
     job: str
@@ -75,14 +77,20 @@ class Holder(Struct):
 
 
 class Promise(Struct):
-    """A reservation for the explained job: made at ``time`` (s), for a start at ``start`` (s; None: unknown)."""
+    """A reservation for the explained job, made at ``time`` (s).
+
+    The reserved start is ``start`` (s); None: unknown.
+    """
 
     time: float
     start: float | None
 
 
 def known(time: float | None) -> float | None:
-    """Return ``time`` (s), or None if it is infinite, which stands for an unknown time."""
+    """Return ``time`` (s), or None if it is infinite.
+
+    An infinite time stands for an unknown time.
+    """
     return None if time == inf else time
 
 
@@ -102,7 +110,10 @@ def promises_of(looks: Sequence[Look]) -> list[Promise]:
 def passed_by(
     files: RunFiles, line: JobLine, seen: Seen | None, begin: float, end: float, promises: Sequence[Promise]
 ) -> list[Passing]:
-    """Return the jobs that passed the job ``line`` during its wait, ``begin`` to ``end`` (s)."""
+    """Return the jobs that passed the job ``line`` during its wait.
+
+    The wait is from ``begin`` to ``end`` (s).
+    """
     times = [promise.time for promise in promises]
     # Jobs submitted at the same instant queue in the workload's order, but the outputs do not have this order.
     order = {} if seen is None else {name: number for number, name in enumerate(seen.submitted)}
@@ -197,7 +208,7 @@ def holders_of(
 
 
 def _ask_of_the_first(time: float, line: JobLine, seen: Seen, passing: Sequence[Passing]) -> None:
-    """Correct ``may_delay`` of the jobs that started when the explained job got its first reservation.
+    """Correct ``may_delay`` of some jobs.
 
     This reservation already takes the started jobs into account. Without them, the explained job could perhaps have
     started at once.
@@ -214,7 +225,10 @@ def _ask_of_the_first(time: float, line: JobLine, seen: Seen, passing: Sequence[
 
 
 def _others(files: RunFiles, seen: Seen | None, *, waiting: bool = False) -> list[JobLine]:
-    """Return all jobs of a run that started; with ``waiting``, also all that never started."""
+    """Return all jobs of a run that started.
+
+    With ``waiting``, also return all that never started.
+    """
     found = [other for other in files.jobs.values() if waiting or other.start is not None]
     if seen is not None:
         for name, job in seen.submitted.items():
@@ -225,9 +239,10 @@ def _others(files: RunFiles, seen: Seen | None, *, waiting: bool = False) -> lis
 
 
 def _lacking(files: RunFiles, line: JobLine, seen: Seen | None, begin: float) -> tuple[Floats, Floats]:
-    """Return times (s) of the wait of the job ``line``, and the number of free units from each time on.
+    """Return how many units were free during the wait of the job ``line``.
 
-    The number is infinite at times when more free units would not help the job.
+    The result has times (s), and the number of free units from each time on. The number is infinite at times when more
+    free units would not help the job.
     """
     states = files.states
     if seen is None or not len(states.times):
@@ -310,7 +325,10 @@ def _held_back(seen: Seen, end: float) -> list[_Held]:
 
 
 def _took_room(passing: Passing, line: JobLine, seen: Seen, held: Sequence[_Held]) -> bool:
-    """Return whether a passing job may have used up a limit that kept the explained job from starting."""
+    """Return whether a passing job may have used up a limit.
+
+    The limit kept the explained job from starting.
+    """
     mine, its = (seen.submitted[name].labels if name in seen.submitted else None for name in (line.id, passing.job))
     if mine is None or its is None:
         return False

@@ -80,7 +80,10 @@ class Witness:
         return self._policy.order
 
     def decide(self, view: View) -> None:
-        """Let the policy decide, then observe the queued jobs; end the simulation after ``until`` (s)."""
+        """Let the policy decide, then observe the queued jobs.
+
+        End the simulation after ``until`` (s).
+        """
         if view.now > self._until:
             view.stop(_DONE)
             return
@@ -159,7 +162,10 @@ class Witness:
         return Look(view.now, limit, detail, count, place, waiting, first, reservation, terms)
 
     def _reserved_before(self, view: View, job: SchedulerJob, begin: float) -> str:
-        """Return a text that names another queued job whose reservation begins before ``begin`` (s); "" if none."""
+        """Return a text that names a queued job with an earlier reservation.
+
+        The reservation begins before ``begin`` (s). The text is empty if there is none.
+        """
         found = [
             (theirs, other.number, other.id)
             for other in view.waiting
@@ -191,7 +197,10 @@ class Witness:
 
 
 def _limit(view: View, job: SchedulerJob, free: NodeSet, held_back: str | None) -> tuple[Limit, str, int]:
-    """Return what keeps a queued job waiting: kind of limit, its name, and the free units that the job may use."""
+    """Return what keeps a queued job waiting.
+
+    The result is the kind of limit, its name, and the free units that the job may use.
+    """
     now = view.now
     windows = list(view.windows.against(job, now, end_of(now, job.occupies)))
     for window in windows:
@@ -221,14 +230,18 @@ def _limit(view: View, job: SchedulerJob, free: NodeSet, held_back: str | None) 
 
 
 def _suffice(view: View, job: SchedulerJob, units: NodeSet) -> bool:
-    """Return whether ``units`` has enough units for the job on nodes that meet the job's node request."""
+    """Return whether ``units`` has enough units for the job.
+
+    Only units on nodes that meet the job's node request count.
+    """
     return not job.by_nodes or picked(LowestIds(), job, units, view.machine) is not None
 
 
 class ExpectedStarts:
-    """A check that a repeated run starts the same jobs, at the same times, as the original run.
+    """A check that a repeated run starts jobs as the original run did.
 
-    ``starts`` are the starts of the original run, in order: {job id: start (s)}.
+    It must start the same jobs at the same times. ``starts`` are the starts of the original run, in order: {job id:
+    start (s)}.
     """
 
     def __init__(self, starts: Mapping[str, float]) -> None:
@@ -237,7 +250,10 @@ class ExpectedStarts:
         self._astray: str | None = None
 
     def started(self, job_id: str, now: float) -> None:
-        """Compare a start of the repeated run with the next start of the original run: job and time (s)."""
+        """Compare a start of the repeated run with the next start of the original run.
+
+        The job and the time (s) must be the same.
+        """
         if self._astray is None:
             found = (job_id, now)
             expected = next(self._expected, found)
@@ -245,13 +261,19 @@ class ExpectedStarts:
                 self._astray = f"{found[0]} at {found[1]:.10g} s, in the run {expected[0]} at {expected[1]:.10g} s"
 
     def miss(self) -> None:
-        """Record a difference if the original run has a further start, because the repeated run does not have it."""
+        """Record a difference if the original run has a further start.
+
+        The repeated run does not have this start.
+        """
         missed = next(self._expected, None)
         if self._astray is None and missed is not None:
             self._astray = f"no start of {missed[0]}, in the run at {missed[1]:.10g} s"
 
     def check(self, files: RunFiles) -> None:
-        """Raise ExplainError if a difference from the original run's starts has been recorded."""
+        """Raise ExplainError if a difference has been recorded.
+
+        The difference is between the starts of this run and of the original run.
+        """
         if self._astray is None:
             return
         made = files.config.get("versions")
@@ -266,7 +288,10 @@ class ExpectedStarts:
 
 
 class _Book(Observer):
-    """An observer that records submissions, rejections and node failures, and compares starts with the original run."""
+    """An observer that records submissions, rejections and node failures.
+
+    It also compares starts with the original run.
+    """
 
     def __init__(self, setup: Setup, starts: Mapping[str, float]) -> None:
         # A scheduler may not need labels; then the jobs of a run have none.
@@ -291,7 +316,10 @@ class _Book(Observer):
         self.queued[job.id] = now
 
     def ended(self, now: float, job: Job) -> None:
-        """Record the end of a job that never ran: it was rejected, or cancelled while queued."""
+        """Record the end of a job that never ran.
+
+        It was rejected, or cancelled while queued.
+        """
         if job.state in NEVER_RAN:
             self.rejected[job.id] = now
 
@@ -323,7 +351,9 @@ def replay(
     until: float,
     only: Wanted | None = None,
 ) -> Replayed:
-    """Simulate a run again, at most until ``until`` (s), and return the observations of its jobs.
+    """Simulate a run again, and return the observations of its jobs.
+
+    The simulation ends at ``until`` (s) at the latest.
 
     Args:
         spec, setup: the run's description and inputs.

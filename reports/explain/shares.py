@@ -18,7 +18,10 @@ _MOST_LONGEST: Final = 10
 
 
 class Share(Struct):
-    """A limit that kept jobs waiting: total time (s), this time as a share of all waits, and number of jobs."""
+    """A limit that kept jobs waiting.
+
+    It has the total time (s), this time as a share of all waits, and the number of jobs.
+    """
 
     limit: Limit
     seconds: float

@@ -84,7 +84,10 @@ def _passed_words(passed_by: Sequence[Passing]) -> str:
 
 
 def remarks(files: RunFiles, line: JobLine) -> list[str]:
-    """Return notes on other attempts and preemptions of the job ``line``, and on incomplete outputs."""
+    """Return notes on the job ``line``.
+
+    They are about other attempts, preemptions and incomplete outputs.
+    """
     found = []
     root, mark, number = line.id.rpartition("#")
     if mark and number.isdecimal() and len(number) < 16 and root in files.jobs:

@@ -40,7 +40,10 @@ STREAM: Final = (
 
 
 class Asked(Struct, frozen=True):
-    """What to do with an HTTP request: serve ``path``, or refuse the request with ``answer``."""
+    """What to do with an HTTP request.
+
+    Serve ``path``, or refuse the request with ``answer``.
+    """
 
     path: str = ""
     answer: bytes = b""

@@ -46,7 +46,10 @@ class MapLayout:
 
 
 def _blocks(topology: Topology) -> tuple[Ints, ...]:
-    """Return the blocks of nodes of a network that has at least two dimensions; see `MapLayout`."""
+    """Return the blocks of nodes of a network with at least two dimensions.
+
+    See `MapLayout`.
+    """
     place, shape, seats = topology.place, topology.shape, topology.nodes_per_router
     router = np.ravel_multi_index(tuple(place.T), shape)
     seat = topology.places % seats
@@ -80,9 +83,10 @@ class FittedMap:
 
     @classmethod
     def of(cls, layout: MapLayout, width: int, height: int) -> "FittedMap":
-        """Return the most detailed map that fits into ``width`` columns and ``height`` rows.
+        """Return the most detailed map that fits.
 
-        If the network's blocks do not fit, the nodes are placed in order of number.
+        It has at most ``width`` columns and ``height`` rows. If the network's blocks do not fit, the nodes are placed
+        in order of number.
         """
         return _in_blocks(layout, width, height) or _in_line(layout.nodes, width, height)
 
@@ -120,7 +124,10 @@ class CellStates:
 
 
 def _in_line(nodes: int, width: int, height: int) -> FittedMap:
-    """Return a map with the nodes in order of number, from left to right and row by row."""
+    """Return a map with the nodes in order of number.
+
+    They are drawn from left to right and row by row.
+    """
     if width > 20:
         width -= width % 8
     each = max(1, ceil(nodes / (width * height)))
@@ -132,7 +139,10 @@ def _in_line(nodes: int, width: int, height: int) -> FittedMap:
 
 
 def _in_blocks(layout: MapLayout, width: int, height: int) -> FittedMap | None:
-    """Return a map with the network's blocks in a grid; None if they do not fit or there are none."""
+    """Return a map with the network's blocks in a grid.
+
+    Return None if they do not fit or there are none.
+    """
     count = len(layout.blocks)
     if not count:
         return None

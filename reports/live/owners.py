@@ -1,4 +1,7 @@
-"""Look up the user and the queue of a job by its id, using only 16 bytes of memory per job."""
+"""Look up the user and the queue of a job by its id.
+
+This takes only 16 bytes of memory per job.
+"""
 
 from collections.abc import Mapping
 
@@ -10,7 +13,10 @@ from pipistrelle.traces.workload import Workload
 
 
 class JobOwners:
-    """The users and queues of the jobs of all workloads; the prefix of a job's id tells its workload."""
+    """The users and queues of the jobs of all workloads.
+
+    The prefix of a job's id says which workload it belongs to.
+    """
 
     def __init__(self, workloads: Mapping[str, Workload]) -> None:
         self._books = {prefix: _OwnersBook(workload) for prefix, workload in workloads.items()}
@@ -23,7 +29,10 @@ class JobOwners:
 
 
 class _OwnersBook:
-    """The users and queues of the jobs of one workload, sorted by the hash of the job's id."""
+    """The users and queues of the jobs of one workload.
+
+    They are sorted by the hash of the job's id.
+    """
 
     def __init__(self, workload: Workload) -> None:
         self._ids = workload.ids

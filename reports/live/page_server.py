@@ -54,7 +54,10 @@ class PageError(PipistrelleError):
 
 
 class _RestingSelector(selectors.DefaultSelector):
-    """An event-loop selector that pauses before it waits for events, to save processor time."""
+    """An event-loop selector that pauses before it waits for events.
+
+    The pauses save processor time.
+    """
 
     _begun = 0.0
 
@@ -121,7 +124,10 @@ class PageServer:
         self._thread.start()
 
     def publish(self, state: bytes) -> None:
-        """Make ``state`` (JSON on one line) the newest state, which viewers receive when they can; return at once."""
+        """Make ``state`` (JSON on one line) the newest state, and return at once.
+
+        Viewers receive it when they can.
+        """
         self._newest = (self._newest[0] + 1, b"data: %b\n\n" % state)
         self._wake()
 
@@ -180,7 +186,10 @@ class PageServer:
             await asyncio.sleep(0)
 
     def _has_room(self) -> bool:
-        """Return whether another viewer may connect; close a connection that does not follow the run if necessary."""
+        """Return whether another viewer may connect.
+
+        If necessary, close a connection that does not follow the run.
+        """
         if len(self._visitors) < MOST_VISITORS:
             return True
         first = next((one for one in self._visitors if one not in self._following), None)
@@ -248,7 +257,10 @@ class PageServer:
             self._loop.remove_reader(connection)
 
     def _overhear(self, connection: socket.socket, visitor: asyncio.Task[None]) -> None:
-        """Discard data that a viewer sends; if the viewer has disconnected, cancel the task that serves it."""
+        """Discard data that a viewer sends.
+
+        If the viewer has disconnected, cancel the task that serves it.
+        """
         try:
             gone = not connection.recv(_READ)
         except BlockingIOError:

@@ -29,7 +29,9 @@ _WAITING: Final = b'{"phase":"waiting"}'
 
 
 class PageView:
-    """A view that shows a run as a live page; use it as a context manager, which serves the page.
+    """A view that shows a run as a live page.
+
+    Use it as a context manager, which serves the page.
 
     Args:
         port: port on the loopback interface, as for `PageServer`.
@@ -81,7 +83,10 @@ class PageView:
         self._server.publish(self._event(state, "over"))
 
     def _remember(self, state: LiveState) -> None:
-        """Add the values of a state to the points of the page's curves, whose number is limited."""
+        """Add the values of a state to the points of the page's curves.
+
+        The number of points is limited.
+        """
         self._met += 1
         if self._met % self._stride == 0:
             shares = [one.share for one in state.resources]
@@ -106,9 +111,10 @@ class PageView:
 
 
 def _runs(machine: MachineNow) -> dict[str, Any]:
-    """Return the nodes run-length encoded: number of equal neighbours, the job on them, percentage in use.
+    """Return the nodes run-length encoded.
 
-    On a machine with more than `_MOST_NODES` nodes, only one node of each group of ``each`` nodes is shown.
+    A run is the number of equal neighbours, the job on them, and the percentage in use. On a machine with more than
+    `_MOST_NODES` nodes, only one node of each group of ``each`` nodes is shown.
     """
     each = -(-len(machine.on) // _MOST_NODES)
     on, used, down = machine.on[::each], machine.used[::each], machine.down[::each]

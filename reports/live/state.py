@@ -43,7 +43,10 @@ Decided = tuple[float, Decision, DecisionRejectedData | None]
 
 
 class SeenWaiting(Struct, frozen=True):
-    """A queued job as live views show it: size in units, submit time and walltime in s (None: no limit)."""
+    """A queued job as live views show it.
+
+    The size is in units, submit time and walltime in seconds (None: no limit).
+    """
 
     id: str
     size: int
@@ -67,9 +70,10 @@ class SeenRunning(Struct, frozen=True, array_like=True):
 
 
 class SeenDecision(Struct, frozen=True):
-    """A decision as live views show it, with the time (s) when the server applied or rejected it.
+    """A decision as live views show it.
 
-    ``why`` is the scheduler's reason. ``refused`` is the reason for the rejection, or "". ``size`` is None if unknown.
+    It has the time (s) when the server applied or rejected it. ``why`` is the scheduler's reason. ``refused`` is the
+    reason for the rejection, or "". ``size`` is None if unknown.
     """
 
     time: float
@@ -165,7 +169,10 @@ class LiveState(Struct, frozen=True, kw_only=True):
 
 
 class Onlooker:
-    """Makes the `LiveState` of a run; call it only between two notices to the scheduler."""
+    """Makes the `LiveState` of a run.
+
+    Call it only between two notices to the scheduler.
+    """
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
@@ -238,7 +245,10 @@ class Onlooker:
         )
 
     def _work(self, job: Job) -> float:
-        """Return the work of a job in unit-seconds, or 0.0 if neither its run time nor its walltime is known."""
+        """Return the work of a job in unit-seconds.
+
+        It is 0.0 if neither the job's run time nor its walltime is known.
+        """
         length = job.runtime if job.runtime <= job.walltime else job.walltime
         if not isfinite(length):
             return 0.0
@@ -276,7 +286,10 @@ class Onlooker:
     def _of_nodes(
         self, on: NDArray[np.int64], used: NDArray[np.float64], down: NDArray[np.bool_]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
-        """Combine values per unit to values per node: highest job index, mean use, and whether all units are down."""
+        """Combine values per unit to values per node.
+
+        They are the highest job index, the mean use, and whether all units are down.
+        """
         jobs, shares, out = np.empty(self._nodes, np.int64), np.empty(self._nodes), np.empty(self._nodes, np.bool_)
         for node, count, unit, each in self._node_units.pools:
             here, there = slice(node, node + count), slice(unit, unit + count * each)
@@ -340,7 +353,10 @@ def _taken(
 
 
 def _count(alloc: str) -> int | None:
-    """Return the number of units in a unit set such as ``0-3 8``; None if the text is invalid or too long."""
+    """Return the number of units in a unit set such as ``0-3 8``.
+
+    Return None if the text is invalid or too long.
+    """
     try:
         return len(NodeSet.parse(alloc)) if len(alloc) <= _LONGEST_ALLOC else None
     except NodeSetError:

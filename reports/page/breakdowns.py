@@ -16,7 +16,9 @@ _NODE: Final = ("failures", "maintenances", "time_up", "time_down", "time_in_mai
 
 
 def breakdowns(tables: OutputTables, pack: ColumnPack, names: TextColumn, until: float) -> dict[str, Any] | None:
-    """Pack the data about failures and their cost for the page; None if no node could fail.
+    """Pack the data about failures and their cost for the page.
+
+    Return None if no node could fail.
 
     Args:
         names: the run's attempts. Metrics of attempts are packed in this order, 0 for an attempt without values.

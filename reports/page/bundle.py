@@ -39,7 +39,10 @@ def bundle(entry: str, read: Callable[[str], str]) -> str:
 def _bundle(
     path: str, read: Callable[[str], str], bundled: dict[str, tuple[str, ...]], within: tuple[str, ...]
 ) -> Iterator[str]:
-    """Yield the script lines of the module ``path``, after those of imported modules that are not in ``bundled``."""
+    """Yield the script lines of a module, after those of modules that it imports.
+
+    ``path`` is the module; imported modules in ``bundled`` are left out.
+    """
     if path in within:
         raise ValueError(f"{path} imports itself: {' -> '.join([*within, path])}")
     taken, given, exported = [], [], []
@@ -70,7 +73,10 @@ def _bundle(
 
 
 def _code(path: str, source: str) -> Iterator[tuple[int, str]]:
-    """Yield (number, text) of each line of a JavaScript module, without empty lines and comment lines."""
+    """Yield (number, text) of each line of a JavaScript module.
+
+    Empty lines and comment lines are left out.
+    """
     inside = False
     for number, line in enumerate(source.splitlines(), 1):
         text = line.strip()

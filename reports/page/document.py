@@ -57,12 +57,18 @@ def in_script(value: Any) -> str:
 
 
 def read_web(path: str) -> str:
-    """Return the text of a file in a folder ``web``, given its path relative to ``reports``."""
+    """Return the text of a file in a folder ``web``.
+
+    Its path is relative to ``reports``.
+    """
     return (resources.files("pipistrelle.reports") / path).read_text(encoding="utf-8")
 
 
 def _filled(title: str, facts: Mapping[str, Any], scripts: Sequence[str], styles: Sequence[str], **parts: str) -> str:
-    """Return the page's HTML: the template, with each name in double braces replaced by its text."""
+    """Return the page's HTML from its template.
+
+    Each name in double braces is replaced by its text.
+    """
     parts |= {
         "title": html.escape(title),
         "styles": "\n".join(f"<style>{style}</style>" for style in styles),
@@ -89,5 +95,8 @@ def _policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
 
 
 def digest(text: str) -> str:
-    """Return the hash with which a Content-Security-Policy allows a script or style of this text."""
+    """Return the hash of a script or style for a Content-Security-Policy.
+
+    With this hash, the policy allows the script or style.
+    """
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"

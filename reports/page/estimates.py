@@ -14,7 +14,9 @@ from pipistrelle.runs.folders.cells import TextColumn
 def estimates(
     folder: Path, rows: AttemptRows, pack: ColumnPack, moments: int, *, trust: bool = False
 ) -> dict[str, Any]:
-    """Pack the expected and the actual starts of queued jobs, at regularly spaced times of the run.
+    """Pack the expected and the actual starts of queued jobs.
+
+    They are given at regularly spaced times of the run.
 
     Returns:
         The packed columns. ``times`` are these times (s), the middles of equal parts of the run. All other columns have
@@ -61,6 +63,9 @@ def _after(time: float | None, moment: float) -> float:
 
 
 def _jobs(names: Sequence[str], rows: AttemptRows) -> Any:
-    """Return, for each attempt in ``names``, the index of its job in ``rows.jobs``; -1 if it is not in ``rows``."""
+    """Return, for each attempt in ``names``, the index of its job in ``rows.jobs``.
+
+    The index is -1 if the job is not in ``rows``.
+    """
     at = TextColumn.of(names).places_in(rows.names)
     return np.where(at < 0, -1, rows.job[np.maximum(at, 0)] if len(rows.job) else -1)

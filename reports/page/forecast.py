@@ -9,7 +9,10 @@ _TEXTS = frozenset(("job", "user", "account", "partition", "reason", "expected n
 
 
 def forecast_page(texts: ForecastTexts, title: str) -> str:
-    """Return a forecast of job starts as an HTML page with a table; ``title`` is plain text."""
+    """Return a forecast of job starts as an HTML page with a table.
+
+    ``title`` is plain text.
+    """
     columns = texts.columns()
     kinds = {name: "text" if name in _TEXTS else "number" for name in columns}
     head = "".join(f'<th scope="col" class="{kinds[name]}">{html.escape(name)}</th>' for name in columns)

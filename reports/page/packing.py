@@ -28,9 +28,10 @@ _END: Final = b"\n"
 
 
 class ColumnPack:
-    """Packed columns of numbers and texts, one after another; equal columns are stored once.
+    """Packed columns of numbers and texts, one after another.
 
-    `numbers`, `names` and `texts` return the position and format of the packed column, for the page to read.
+    Equal columns are stored once. `numbers`, `names` and `texts` return the position and format of the packed column,
+    for the page to read.
     """
 
     def __init__(self) -> None:
@@ -128,7 +129,10 @@ def intervals(texts: Iterable[str]) -> tuple[Ints, Ints, Ints]:
 
 
 def _intervals(cells: TextColumn) -> tuple[Ints, Ints, Ints]:
-    """Parse the intervals in texts such as ``0-3 8-19``; the result is that of `intervals`."""
+    """Parse the intervals in texts such as ``0-3 8-19``.
+
+    The result is that of `intervals`.
+    """
     whole, begins = cells.flat(b" ")
     blanks = np.concatenate([[0], np.cumsum(whole == ord(" "))])
     counts = np.where(cells.lengths > 0, blanks[begins + cells.lengths] - blanks[begins] + 1, 0)

@@ -69,7 +69,10 @@ def page_of(folders: Sequence[Path], *, repeat: bool = False, trust: bool = Fals
 def _run(
     folder: Path, pack: ColumnPack, *, repeat: bool, trust: bool, estimates_at: int
 ) -> tuple[dict[str, Any], AttemptRows, dict[str, TextColumn]]:
-    """Return the page's data about a run, the run's attempts, and labels of the attempts."""
+    """Return the page's data about a run.
+
+    Also return the run's attempts, and labels of the attempts.
+    """
     config = read_config(folder)
     summary = output_json(folder / SUMMARY_FILE)
     tables = OutputTables(folder)
@@ -129,7 +132,10 @@ def _machine(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _names(runs: Sequence[Mapping[str, Any]], folders: Sequence[Path]) -> list[str]:
-    """Return a name per run: the names of the schedulers if all differ, otherwise the names of the folders."""
+    """Return a name per run.
+
+    These are the names of the schedulers if all differ, otherwise the names of the folders.
+    """
     names = [run["scheduler"] for run in runs]
     if len(set(names)) == len(names) > 1:
         return names
@@ -161,7 +167,9 @@ def _places(config: Mapping[str, Any], pack: ColumnPack) -> dict[str, Any] | Non
 
 
 def _paired(runs: Sequence[RunJobs], places: Sequence[NDArray[np.intp]], pack: ColumnPack) -> dict[str, Any]:
-    """Compare the runs by the jobs that all of them have; ``jobs`` in the result is the number of these jobs.
+    """Compare the runs by the jobs that all of them have.
+
+    ``jobs`` in the result is the number of these jobs.
 
     Args:
         runs: at least two runs; all others are compared with the first.

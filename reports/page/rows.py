@@ -120,7 +120,10 @@ class AttemptRows:
         summary: Mapping[str, Any] | None,
         labels: Mapping[str, TextColumn],
     ) -> RunJobs:
-        """Return the jobs of the run for a comparison with other runs; ``labels`` is {label: a name per attempt}."""
+        """Return the jobs of the run for a comparison with other runs.
+
+        ``labels`` is {label: a name per attempt}.
+        """
         jobs = self.ended_jobs
         chosen = self.last[jobs]
         first = np.searchsorted(self.job, jobs)
@@ -179,7 +182,10 @@ class AttemptRows:
 
 
 def _apart(later: Floats, earlier: Floats) -> Floats:
-    """Return the times ``later`` minus ``earlier`` (s), rounded to six decimals as in the output files."""
+    """Return the times ``later`` minus ``earlier`` (s).
+
+    They are rounded to six decimals as in the output files.
+    """
     found: Floats = np.rint((later - earlier) * 1e6) / 1e6
     return found
 
@@ -278,7 +284,10 @@ def _by_job(names: TextColumn, submit: Floats) -> tuple[TextColumn, Ints, NDArra
 
 
 def _ranks(names: TextColumn) -> Ints:
-    """Return a sort key for each job with equal submit times: its id as a number, or its rank as a text."""
+    """Return a sort key for each job with equal submit times.
+
+    It is the job's id as a number, or its rank as a text.
+    """
     flat, begins = names.flat()
     marks = np.flatnonzero(flat == ord("!"))
     if len(marks) == len(names) and (names.counted("!") == 1).all():
@@ -296,12 +305,18 @@ def _ranks(names: TextColumn) -> Ints:
 
 
 def _shown(texts: TextColumn) -> TextColumn:
-    """Return texts of a log or scheduler for the page: cut to a limit, with unprintable characters replaced."""
+    """Return texts of a log or scheduler for the page.
+
+    They are cut to a limit, with unprintable characters replaced.
+    """
     return texts if texts.plain(_LONGEST) else texts.mapped(lambda text: legible(text, _LONGEST))
 
 
 def labels_of(tables: OutputTables, rows: AttemptRows) -> dict[str, TextColumn]:
-    """Return {label: its value for each attempt, "" if unknown} for the labels in the log."""
+    """Return {label: its value for each attempt} for the labels in the log.
+
+    Unknown values are "".
+    """
     table: Columns = tables.perhaps("labels", "job_id", "workload_name", *LABEL_NAMES) or {}
     if not table or not len(table["job_id"]):
         return {}

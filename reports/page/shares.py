@@ -63,7 +63,10 @@ def _maui(command: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _as_it_was(name: str, digest: str | None) -> bool:
-    """Return whether the file ``name`` exists and has the SHA-256 ``digest``; with None, any content will do."""
+    """Return whether the file ``name`` exists and has the SHA-256 ``digest``.
+
+    If ``digest`` is None, any content will do.
+    """
     try:
         with open(name, "rb", opener=only_regular) as file:
             return digest is None or hashlib.file_digest(file, "sha256").hexdigest() == digest

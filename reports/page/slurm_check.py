@@ -1,4 +1,7 @@
-"""A comparison of the scheduler ``slurm`` with slurmctld as one self-contained HTML page."""
+"""A comparison of the scheduler ``slurm`` with slurmctld as an HTML page.
+
+The page needs no other files.
+"""
 
 import html
 from collections.abc import Sequence
@@ -10,7 +13,10 @@ _MOST = 50
 
 
 def slurm_check_page(texts: SlurmCheckTexts) -> str:
-    """Return the page: numbers of equal results, mean waits, and the first differences."""
+    """Return the page.
+
+    It has numbers of equal results, mean waits, and the first differences.
+    """
     said = "".join(f"<li>{html.escape(line)}</li>" for line in texts.differences(_MOST))
     body = (
         f"<h1>{html.escape(texts.title)}</h1>"

@@ -63,9 +63,10 @@ def takes(
 
 
 def resources_of(config: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-    """Return {resource: what each node has}, shape (nodes,): cores and GPUs as numbers, memory in MiB.
+    """Return {resource: what each node has}, shape (nodes,).
 
-    The result is empty if nodes have no resources, or if another version wrote the platform and it cannot be read.
+    Cores and GPUs are numbers, memory is in MiB. The result is empty if nodes have no resources, or if another version
+    wrote the platform and it cannot be read.
 
     Args:
         config: the run's configuration, with the machine.

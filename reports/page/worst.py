@@ -84,7 +84,10 @@ def worst_served(
 
 
 def _told(one: Explanation) -> dict[str, Any]:
-    """Return the parts of an explanation of a job's wait that the page shows, as JSON values."""
+    """Return the parts of an explanation of a job's wait that the page shows.
+
+    They are JSON values.
+    """
     return {
         "job": one.job,
         "answer": legible(one.answer, _LONGEST),
@@ -105,7 +108,10 @@ def _states(tables: OutputTables) -> MachineStates:
 
 
 class _Outputs:
-    """The outputs of a run, from which `explain` derives why a job waited, without repeating the run."""
+    """The outputs of a run.
+
+    `explain` derives from them why a job waited, without repeating the run.
+    """
 
     def __init__(self, files: RunFiles, rows: AttemptRows, decided: Decided) -> None:
         self._rows = rows
@@ -121,7 +127,10 @@ class _Outputs:
         self._files = replace(files, until=max(decided.until, float(times[-1]) if len(times) else 0.0))
 
     def explain(self, job: int) -> Explanation:
-        """Explain a job's wait from the outputs alone; ``job`` is the job's index in the run."""
+        """Explain a job's wait from the outputs alone.
+
+        ``job`` is the job's index in the run.
+        """
         rows = self._rows
         place = int(np.searchsorted(rows.job, job))
         begin, end = float(rows.submit[place]), float(rows.start[place])

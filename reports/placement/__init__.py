@@ -1,1 +1,4 @@
-"""Measure where jobs ran: hops, stable nodes and failures, also for other node orders."""
+"""Measure where jobs ran: hops, stable nodes and failures.
+
+This is also done for other node orders.
+"""

@@ -15,7 +15,9 @@ TRAFFICS: Final = ("all_to_all", "neighbours")
 
 
 class JobTraffic:
-    """The messages that a run's jobs would send, if each node sent 1 unit of data in total.
+    """The messages that a run's jobs would send.
+
+    Each node sends 1 unit of data in total.
 
     Args:
         run: machine, jobs and nodes.
@@ -69,7 +71,9 @@ def job_links(run: PlacedRun, order: Ints) -> dict[str, Any]:
 
 
 def link_report(run: PlacedRun, order: Ints, jobs: dict[str, Any], time: float) -> dict[str, Any]:
-    """Return link loads by job size, and the link loads of all jobs together at ``time`` (s).
+    """Return link loads by job size.
+
+    Also return the link loads of all jobs together at ``time`` (s).
 
     Args:
         jobs: columns from `job_links`.
@@ -98,7 +102,10 @@ def link_report(run: PlacedRun, order: Ints, jobs: dict[str, Any], time: float) 
 
 
 def _together(traffic: JobTraffic, running: list[int], kind: str) -> dict[str, Any]:
-    """Return figures of the summed link loads of ``running``, the jobs that run at the same time."""
+    """Return figures of summed link loads.
+
+    They are summed over ``running``, the jobs that run at the same time.
+    """
     links = traffic.links
     total = [np.zeros((2, *links.shape)) for _ in links.shape]
     shared = [np.zeros((2, *links.shape), dtype=np.intp) for _ in links.shape]
@@ -150,7 +157,10 @@ def _neighbours(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def _grid(count: int) -> tuple[int, int, int]:
-    """Return the sides of a 3-D grid with ``count`` nodes, as equal as possible, descending."""
+    """Return the sides of a 3-D grid with ``count`` nodes, descending.
+
+    They are as equal as possible.
+    """
     best = (count, 1, 1)
     for low in range(1, round(count ** (1 / 3)) + 1):
         if count % low:

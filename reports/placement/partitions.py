@@ -1,4 +1,7 @@
-"""Compare job failures with and without partitions by reliability, as in Umamaheshwaran's thesis, chapter 5."""
+"""Compare job failures with and without partitions by reliability.
+
+This follows Umamaheshwaran's thesis, chapter 5.
+"""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -74,10 +77,10 @@ def drawn_outages(mttf: NDArray[np.float64], hours: float, seed: int, every: flo
 
 
 def closed_change(part: Partition, mttf: NDArray[np.float64]) -> float:
-    """Return the expected relative change in a class's job failures if it gets its own partition.
+    """Return the expected relative change in a class's job failures.
 
-    It is the mean of 1 / MTTF over the partition's nodes, divided by the mean over all nodes, minus 1. All nodes are
-    assumed to be equally busy.
+    The class gets its own partition. It is the mean of 1 / MTTF over the partition's nodes, divided by the mean over
+    all nodes, minus 1. All nodes are assumed to be equally busy.
 
     Args:
         part: the partition.
@@ -88,7 +91,10 @@ def closed_change(part: Partition, mttf: NDArray[np.float64]) -> float:
 
 
 class _Tally(NamedTuple):
-    """The numbers of submitted, refused and failed jobs of a size class, and the unit-hours of its jobs."""
+    """Counts for a size class of jobs.
+
+    They are its submitted, refused and failed jobs, and its unit-hours.
+    """
 
     came: int = 0
     refused: int = 0
@@ -125,7 +131,10 @@ class _Book(Observer):
         self._running[job.id] = self._of(job), job.alloc, now
 
     def ended(self, now: float, job: Job) -> None:
-        """Count the unit-hours of a job that ran; if the job was rejected, count the rejection."""
+        """Count the unit-hours of a job that ran.
+
+        If the job was rejected, count the rejection.
+        """
         known = self._running.pop(job.id, None)
         if known is None:
             self._add(self._of(job), refused=1)
@@ -135,7 +144,10 @@ class _Book(Observer):
             self._add(at, held=len(alloc) * (now - start) / HOUR)
 
     def went_down(self, now: float, nodes: NodeSet, units: NodeSet, planned: bool, why: Reasons) -> None:
-        """Count as failed the jobs on the units that went down; without such jobs, count an idle failure."""
+        """Count as failed the jobs on the units that went down.
+
+        Without such jobs, count an idle failure.
+        """
         hit = [at for at, alloc, start in self._running.values() if start < now and not alloc.isdisjoint(units)]
         for at in hit:
             self._add(at, failed=1)
@@ -235,14 +247,20 @@ def _sum(tallies: Iterable[_Tally]) -> _Tally:
 
 
 def _changes(both: list[_Tally]) -> dict[str, Any]:
-    """Return a class's counts in both simulations (random nodes, partitions), and the change in its failed jobs."""
+    """Return a class's counts in both simulations (random nodes, partitions).
+
+    Also return the change in its failed jobs.
+    """
     counts = {name: [getattr(one, name) for one in both] for name in _Tally._fields}
     found = change_of_rates(counts["failed"], counts["held"])
     return {**counts, "change": found.value, "low": found.low, "high": found.high}
 
 
 class SimulatedLoss(NamedTuple):
-    """Blocking probability of each job class, half width of its 95 % confidence interval, and utilisation."""
+    """The blocking probability of each job class, and the utilisation.
+
+    Each probability has half the width of its 95 % confidence interval.
+    """
 
     blocking: NDArray[np.float64]
     width: NDArray[np.float64]

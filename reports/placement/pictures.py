@@ -1,4 +1,7 @@
-"""Draw the jobs, ages and failures of a machine as a picture with one cell per node."""
+"""Draw the jobs, ages and failures of a machine as a picture.
+
+It has one cell per node.
+"""
 
 from math import ceil, sqrt
 from pathlib import Path
@@ -29,11 +32,12 @@ def busiest_time(run: PlacedRun) -> float:
 
 
 def picture(run: PlacedRun, time: float, suffix: str) -> bytes:
-    """Draw a machine as a picture with three panels: jobs at a time, ages of nodes, failures.
+    """Draw a machine as a picture with three panels.
 
-    In a torus or mesh, each plane of the first two dimensions is a tile. The tiles stand side by side, and so do the
-    nodes of one router. Other networks are drawn in rows of nodes. Grey means idle or unknown. If no ages are known,
-    the classes of nodes are shown instead. Equal runs give equal bytes with one version of matplotlib.
+    They show the jobs at a time, the ages of nodes, and failures. In a torus or mesh, each plane of the first two
+    dimensions is a tile. The tiles stand side by side, and so do the nodes of one router. Other networks are drawn in
+    rows of nodes. Grey means idle or unknown. If no ages are known, the classes of nodes are shown instead. Equal runs
+    give equal bytes with one version of matplotlib.
 
     Args:
         time: seconds after time 0.
@@ -63,9 +67,9 @@ def picture(run: PlacedRun, time: float, suffix: str) -> bytes:
 
 
 def cells(machine: Machine, values: Floats) -> Floats:
-    """Arrange ``values``, one per node, as the cells of the picture, shape (rows, columns).
+    """Arrange values as the cells of the picture, shape (rows, columns).
 
-    Cells without a node are NaN.
+    ``values`` has one value per node. Cells without a node are NaN.
     """
     topology = machine.topology
     if len(topology.shape) == 1:

@@ -80,14 +80,18 @@ def report(run: PlacedRun, jobs: dict[str, Any], order: str, age_aware: bool) ->
 
 
 def leadership(run: PlacedRun) -> NDArray[np.bool_]:
-    """Return which jobs have over a fifth of the machine's nodes (leadership jobs), shape (jobs,)."""
+    """Return which jobs are leadership jobs, shape (jobs,).
+
+    They have over a fifth of the machine's nodes.
+    """
     return run.sizes > LEADERSHIP * len(run.machine.nodes)
 
 
 def months(run: PlacedRun, struck: Ints) -> list[dict[str, Any]]:
-    """Return the failures per month: all failures, those that hit a job, and those that hit a large job.
+    """Return the failures per month.
 
-    A large job is one for which `leadership` is true.
+    They are all failures, those that hit a job, and those that hit a large job. A large job is one for which
+    `leadership` is true.
 
     If the date of time 0 is unknown, months have 30 days from time 0 on.
 
@@ -114,7 +118,10 @@ def months(run: PlacedRun, struck: Ints) -> list[dict[str, Any]]:
 
 
 def node_hours(run: PlacedRun) -> Floats:
-    """Return the hours of jobs on each node, shape (nodes,); hours of jobs that share a node add up."""
+    """Return the hours of jobs on each node, shape (nodes,).
+
+    Hours of jobs that share a node add up.
+    """
     hours = np.zeros(len(run.machine.nodes))
     for nodes, time in zip(run.nodes, run.hours.tolist(), strict=True):
         hours[nodes] += time
@@ -147,7 +154,10 @@ def _of_sizes(run: PlacedRun, jobs: dict[str, Any], name: str, weeks: float) -> 
 
 
 def _positions(run: PlacedRun, order: Ints) -> list[dict[str, Any]]:
-    """Return the mean hours that jobs held a node, for each of twenty parts of the node list."""
+    """Return the mean hours that jobs held a node.
+
+    They are given for each of twenty parts of the node list.
+    """
     hours, stable = node_hours(run), run.machine.nodes.stable
     rows, first = [], 0
     for part in np.array_split(order, min(_PARTS, len(order))):
@@ -180,7 +190,7 @@ def _month_names(run: PlacedRun) -> list[str]:
 
 
 def whatif(run: PlacedRun, order: str, age_aware: bool, *, own: tuple[str, bool]) -> dict[str, Any]:
-    """Estimate how many jobs per month the same failures would have hit under another node order.
+    """Estimate how many jobs per month failures would hit under another node order.
 
     The method is from Zimmer et al. (SC 2018), section IV-B. Let a failed node be at position p of the other node list.
     The failure is then assumed to strike the job that ran on the node at position p of the run's own list. All jobs

@@ -69,7 +69,10 @@ class PlacedRun:
 
     @cached_property
     def struck(self) -> Ints:
-        """Return the index of the job that each failure struck, -1 for none, shape (failures,)."""
+        """Return the index of the job that each failure struck, shape (failures,).
+
+        The index is -1 if it struck none.
+        """
         return self.running_on(self.failed, self.failed_at)
 
     def running_on(self, nodes: Ints, times: Floats) -> Ints:

@@ -23,7 +23,10 @@ TABLE_II_RATIO: Final = (_OLD[1] / _OLD[0]) / (_NEW[1] / _NEW[0])
 
 
 class Rates(NamedTuple):
-    """The number of failures, and the GPU-days in service, of old GPUs and of new GPUs in a period."""
+    """The failures of old and of new GPUs in a period.
+
+    They are given with the GPU-days in service.
+    """
 
     old_failures: int
     old_days: float
@@ -37,9 +40,10 @@ class Rates(NamedTuple):
 
 
 def series_mtbf(new: int, old: int) -> float:
-    """Return the MTBF (h) of a job on ``new`` nodes with new GPUs and ``old`` nodes with old GPUs.
+    """Return the MTBF (h) of a job on nodes with new and with old GPUs.
 
-    The failure rates are those of Table II. A failure of any node ends the job, so the rates of its nodes add up.
+    The job has ``new`` nodes of the first kind and ``old`` nodes of the second. The failure rates are those of Table
+    II. A failure of any node ends the job, so the rates of its nodes add up.
     """
     rate = new * _NEW[1] / (24.0 * _NEW[0]) + old * _OLD[1] / (24.0 * _OLD[0])
     return 1.0 / rate
@@ -51,7 +55,9 @@ def table_ii() -> dict[int, float]:
 
 
 def failure_share(hours: float, stable: float, more: float, ratio: float) -> float:
-    """Return the share of failures that strike leadership jobs, by a formula of Zimmer et al.
+    """Return the share of failures that strike leadership jobs.
+
+    It is computed by a formula of Zimmer et al.
 
     Leadership jobs have the share `hours` of all node-hours. Under random placement, all jobs spend the share `stable`
     of their node-hours on stable nodes. A better placement multiplies the stable hours of leadership jobs by `more`. A

@@ -1,8 +1,8 @@
-"""Simulate a month of Titan under the policies of Zimmer et al., 2018 (docs/reference/placing.md).
+"""Simulate a month of Titan under the policies of Zimmer et al., 2018.
 
-The paper is "GPU Age-Aware Scheduling to Improve the Reliability of Leadership Jobs on Titan". The jobs are
-``titan-month``, the scheduler is ``titan-bins`` (bins of table I, two reservations), the machine is ``titan``. Stable
-GPUs come from the lifetimes of Titan's GPUs, or are drawn.
+See docs/reference/placing.md. The paper is "GPU Age-Aware Scheduling to Improve the Reliability of Leadership Jobs on
+Titan". The jobs are ``titan-month``, the scheduler is ``titan-bins`` (bins of table I, two reservations), the machine
+is ``titan``. Stable GPUs come from the lifetimes of Titan's GPUs, or are drawn.
 """
 
 import math
@@ -69,7 +69,10 @@ _OPTIONS: Final[dict[str, dict[str, Any]]] = {**CASES, FIRST_FIT: {}}
 
 @dataclass
 class Month:
-    """The metrics of a simulated month; hours are node-hours until the end of the month."""
+    """The metrics of a simulated month.
+
+    Hours are node-hours until the end of the month.
+    """
 
     utilisation: float
     #: per leadership job that ran: nodes, stable nodes, hours, mean hops, and whether it uses GPUs
@@ -152,7 +155,9 @@ def failure_share(leadership: Sequence[float], delivered: Sequence[float], rates
 
 
 def paper_share(stable_nodes: float, rates: Sequence[float], *, hours: float = 0.55, more: float = 1 / 3) -> float:
-    """Return the leadership jobs' share of the failures, computed from the paper's numbers.
+    """Return the leadership jobs' share of the failures.
+
+    It is computed from the paper's numbers.
 
     Args:
         stable_nodes: the share of stable nodes in the machine.
@@ -171,7 +176,10 @@ def interval(share: float, count: int) -> tuple[float, float]:
 
 
 def machine_of(lives: str, date: str) -> Platform:
-    """Return Titan with the GPUs that were in service on a date; ``lives`` is the path of the log of GPUs."""
+    """Return Titan with the GPUs that were in service on a date.
+
+    ``lives`` is the path of the log of GPUs.
+    """
     return with_node_rows(load_platform("titan"), load_node_rows(f"{lives},at={date}"))
 
 
@@ -207,7 +215,10 @@ def drawn_outages(stable: Bools, rates: tuple[float, float], seed: int, horizon:
 
 
 def month(platform: Platform, jobs: Workload, case: str, outages: Outages | None = None) -> Month:
-    """Simulate the month under the policy ``case``; jobs on failed nodes resume from a checkpoint."""
+    """Simulate the month under the policy ``case``.
+
+    Jobs on failed nodes resume from a checkpoint.
+    """
     policy = make_policy("titan-bins", placement_options={"node-order": "alps", **_OPTIONS[case]})
     watch = Watch()
     happens = None if outages is None else Reliability(outages=outages, resilience=CHECKPOINT)
@@ -219,7 +230,10 @@ def month(platform: Platform, jobs: Workload, case: str, outages: Outages | None
 
 
 def _number(job: Job) -> str:
-    """Return the workload's id of a job, which is the same for all attempts of the job."""
+    """Return the workload's id of a job.
+
+    It is the same for all attempts of the job.
+    """
     return job.id.partition("!")[2].partition("#")[0]
 
 
@@ -263,7 +277,9 @@ def measured(attempts: list[Attempt], machine: Machine, jobs: Workload, outages:
 def failures(
     platform: Platform, jobs: Workload, case: str, stable: Bools, draws: Sequence[int] = DRAWS
 ) -> tuple[float, int, float]:
-    """Simulate the month under the policy ``case``, once with each of several seeds of the failures.
+    """Simulate the month under the policy ``case`` several times.
+
+    Each simulation has a seed of the failures of its own.
 
     Args:
         stable: whether each node is stable, shape (nodes,).

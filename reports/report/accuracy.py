@@ -67,9 +67,10 @@ def accuracy(
 
 
 def counted_jobs(both: Beside, warm_up: float, until: float | None = None) -> NDArray[np.intp]:
-    """Return the indices of the jobs submitted from ``warm_up`` to before ``until`` (s after the first job).
+    """Return the indices of the jobs submitted from ``warm_up`` to before ``until``.
 
-    Jobs that ran before time 0 (negative real wait) are left out. Raise ReportError if no job is left.
+    Both are in seconds after the first job. Jobs that ran before time 0 (negative real wait) are left out. Raise
+    ReportError if no job is left.
     """
     since = both.submit - both.submit[0]
     chosen = np.flatnonzero((since >= warm_up) & (since < (np.inf if until is None else until)) & (both.real >= 0))
@@ -109,9 +110,10 @@ def measures(real: Floats, simulated: Floats) -> dict[str, Any]:
 
 
 def distributions(real: Floats, simulated: Floats) -> Floats:
-    """Return the cumulative distributions of real and simulated waits, shape (waits, 3).
+    """Return the cumulative distributions of real and simulated waits.
 
-    Each row has a wait (s), and the shares of real and of simulated waits that are at most as long.
+    The result has shape (waits, 3). Each row has a wait (s), and the shares of real and of simulated waits that are at
+    most as long.
     """
     waits = np.unique(np.concatenate([real, simulated]))
     shares = [np.searchsorted(np.sort(one), waits, "right") / len(one) for one in (real, simulated)]
@@ -144,7 +146,10 @@ def curves(both: Beside, step: float = 3600.0) -> Floats:
 
 
 def _states(both: Beside) -> Floats:
-    """Return how many units were in each state (busy, idle, ...) from each time (s) on, one row per time."""
+    """Return how many units were in each state from each time (s) on.
+
+    States are busy, idle and so on. There is one row per time.
+    """
     columns = ("nb_sleeping", "nb_switching_on", "nb_switching_off", "nb_idle", "nb_down", "nb_computing")
     rows = [
         [number_in(row["time"]), *(number_in(row.get(name, "0")) for name in columns)]
@@ -156,9 +161,9 @@ def _states(both: Beside) -> Floats:
 
 
 def _held(edges: Floats, begin: Floats, end: Floats, weight: Floats | Ints) -> Floats:
-    """Return, for each interval between two ``edges`` (s), the sum of the running jobs' ``weight``, averaged over time.
+    """Return the sum of the running jobs' ``weight``, averaged over time.
 
-    A job runs from ``begin`` to ``end`` (s).
+    It is given for each interval between two ``edges`` (s). A job runs from ``begin`` to ``end`` (s).
     """
     times = np.concatenate([begin, end])
     changes = np.concatenate([weight, -weight]).astype(np.float64)
@@ -167,7 +172,10 @@ def _held(edges: Floats, begin: Floats, end: Floats, weight: Floats | Ints) -> F
 
 
 def _integral(at: Floats, times: Floats, changes: Floats) -> Floats:
-    """Return the integral, up to each time in ``at``, of a function that changes by ``changes`` at ``times``."""
+    """Return the integral of a step function up to each time in ``at``.
+
+    The function changes by ``changes`` at ``times``.
+    """
     level = np.cumsum(changes)
     past = np.concatenate([[0.0], np.cumsum(level[:-1] * np.diff(times))])
     place = np.searchsorted(times, at, "right") - 1
@@ -177,7 +185,10 @@ def _integral(at: Floats, times: Floats, changes: Floats) -> Floats:
 
 
 def _apart(real: Floats, simulated: Floats) -> dict[str, float | None]:
-    """Return the means of a real and a simulated curve, and the mean and greatest difference between them."""
+    """Return the means of a real and a simulated curve, and their difference.
+
+    The difference is given as its mean and its greatest value.
+    """
     if not len(real):
         return dict.fromkeys(("real", "simulated", "mean_absolute", "most"))
     far = np.abs(simulated - real)
@@ -196,7 +207,10 @@ def _waits(waits: Floats) -> dict[str, Any]:
 
 
 def _classes(both: Beside, chosen: NDArray[np.intp], name: str, first: float) -> list[dict[str, Any]]:
-    """Return the statistics of the errors of waits for each class of the jobs ``chosen``."""
+    """Return the statistics of the errors of waits for each class of jobs.
+
+    The jobs are ``chosen``.
+    """
     if name == "week":
         weeks = np.floor((both.submit[chosen] - first) / WEEK).astype(np.intp)
         names, numbers = [f"{number + 1}" for number in range(int(weeks.max()) + 1)], weeks

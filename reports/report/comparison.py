@@ -34,7 +34,9 @@ _RUNTIMES: Final = {"< 1 min": 60.0, "< 10 min": 600.0, "< 1 h": 3600.0, "< 6 h"
 
 @dataclass(frozen=True, eq=False)
 class Together:
-    """The jobs that several runs have in common: ended in all of them, with equal submit time and size.
+    """The jobs that several runs have in common.
+
+    They ended in all of the runs, with equal submit time and size.
 
     Attributes:
         runs: two or more runs; all others are compared with the first.
@@ -84,7 +86,10 @@ class Together:
 
     @cached_property
     def _columns(self) -> dict[tuple[int, str], Floats]:
-        """Return the cache of the metrics, {(run, metric): values per job}, which is empty at first."""
+        """Return the cache of the metrics, which is empty at first.
+
+        It is {(run, metric): values per job}.
+        """
         return {}
 
 
@@ -146,7 +151,10 @@ def _figures(values: Floats) -> dict[str, Any]:
 
 
 def _paired(both: Together, number: int, metric: str, jobs: NDArray[np.intp] | None = None) -> dict[str, Any]:
-    """Compare a metric of common jobs (all, or ``jobs``) between run ``number`` and the first run."""
+    """Compare a metric of common jobs between run ``number`` and the first run.
+
+    The jobs are all common jobs, or ``jobs``.
+    """
     before, after = both.column(0, metric), both.column(number, metric)
     if jobs is not None:
         before, after = before[jobs], after[jobs]
@@ -165,11 +173,11 @@ def _paired(both: Together, number: int, metric: str, jobs: NDArray[np.intp] | N
 
 
 def half_width(apart: Floats, level: float = LEVEL) -> float | None:
-    """Return half the width of the confidence interval of a mean; None if there are too few jobs, or without scipy.
+    """Return half the width of the confidence interval of a mean.
 
-    Waits of jobs queued together depend on each other, so an interval over single jobs would be far too narrow. The
-    interval is therefore computed from the means of batches of consecutive jobs (Law, Simulation Modeling and Analysis,
-    9.5.3).
+    Return None if there are too few jobs, or without scipy. Waits of jobs queued together depend on each other, so an
+    interval over single jobs would be far too narrow. The interval is therefore computed from the means of batches of
+    consecutive jobs (Law, Simulation Modeling and Analysis, 9.5.3).
 
     Args:
         apart: the difference between two runs for each job, in order of submission.
@@ -185,7 +193,10 @@ def half_width(apart: Floats, level: float = LEVEL) -> float | None:
 
 
 def _classes(both: Together, name: str) -> list[dict[str, Any]]:
-    """Compare the waits of each class of common jobs between every other run and the first run."""
+    """Compare the waits of each class of common jobs.
+
+    Every other run is compared with the first run.
+    """
     names, chosen = sorted_into(both.runs[0], both.places[0], name)
     found = []
     for number, one in enumerate(names):

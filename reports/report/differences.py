@@ -52,7 +52,10 @@ def _same(one: dict[str, str], other: dict[str, str]) -> bool:
 
 
 def _key(row: dict[str, str]) -> tuple[str, ...]:
-    """Return the columns of a decision that are compared between runs; equal sets of units give equal texts."""
+    """Return the columns of a decision that are compared between runs.
+
+    Equal sets of units give equal texts.
+    """
     alloc = row["alloc"]
     with suppress(NodeSetError):
         alloc = str(NodeSet.parse(alloc))
@@ -60,7 +63,10 @@ def _key(row: dict[str, str]) -> tuple[str, ...]:
 
 
 def decision_keys(folder: Path) -> Iterator[tuple[str, ...]]:
-    """Yield the compared columns of a run's decisions; raise errors as `decision_rows`."""
+    """Yield the compared columns of a run's decisions.
+
+    Raise errors as `decision_rows`.
+    """
     yield from map(_key, output_rows(folder, "decisions.csv", *_COUNTS))
 
 
@@ -74,7 +80,10 @@ def _decision(row: dict[str, str]) -> DecisionRow:
 
 
 def changed_waits(first: RunJobs, second: RunJobs) -> list[tuple[str, float, float]]:
-    """Return (job, first wait, second wait) in s of waits that differ, largest change first."""
+    """Return (job, first wait, second wait) in s of waits that differ.
+
+    The largest change comes first.
+    """
     pairs = ((name, place, second.places.get(name)) for name, place in first.places.items())
     waits = [(name, float(first.wait[a]), float(second.wait[b])) for name, a, b in pairs if b is not None]
     return sorted((one for one in waits if one[1] != one[2]), key=lambda one: -abs(one[2] - one[1]))
@@ -99,7 +108,10 @@ def first_difference(first: RunJobs, second: RunJobs) -> dict[str, Any] | None:
 
 
 def first_decision(first: Path, second: Path) -> dict[str, Any] | None:
-    """Return the first decision that differs between two output folders; None if all are equal."""
+    """Return the first decision that differs between two output folders.
+
+    Return None if all are equal.
+    """
     number, *rows = _first_decision(first, second)
     if number is None:
         return None
@@ -125,7 +137,10 @@ def _jobs(first: RunJobs, second: RunJobs) -> list[dict[str, Any]]:
 
 
 def fate_of(run: RunJobs, place: int) -> dict[str, Any]:
-    """Return how the job at index ``place`` started and ended, as JSON values; times in s."""
+    """Return how the job at index ``place`` started and ended.
+
+    The result has JSON values; times are in seconds.
+    """
     return {
         "submit": float(run.submit[place]),
         "size": int(run.size[place]),

@@ -25,7 +25,10 @@ _SPENT: Final = {
 
 
 def figure_text(value: float | None, form: str, unit: str = "") -> str:
-    """Format a metric with Python's format specification ``form``, and add its unit; "-" for None."""
+    """Format a metric and add its unit.
+
+    ``form`` is one of Python's format specifications. None becomes "-".
+    """
     return "-" if value is None else f"{value:{form}}{unit}"
 
 
@@ -74,7 +77,10 @@ def figure_rows(summary: Summary) -> list[tuple[str, str]]:
 
 
 def _ways(summary: Summary, row: Callable[..., None]) -> None:
-    """Add rows to a table: number of jobs, and for each reason the number of jobs that did not complete."""
+    """Add rows to a table about how jobs ended.
+
+    They are the number of jobs, and for each reason the number of jobs that did not complete.
+    """
     row("jobs", summary.jobs, ",")
     row("rejected", summary.rejected, ",")
     for reason, count in summary.dropped.items():

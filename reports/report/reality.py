@@ -17,7 +17,9 @@ SAME: Final = 2e-6
 
 @dataclass(frozen=True, eq=False)
 class Beside:
-    """The jobs of a run whose real starts are in its log; times in s after the run's time 0.
+    """The jobs of a run whose real starts are in its log.
+
+    Times are in seconds after the run's time 0.
 
     Attributes:
         places: the jobs' indices in the run's columns, shape (jobs,), by submission.

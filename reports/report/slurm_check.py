@@ -1,4 +1,7 @@
-"""Texts and tables of a comparison of the scheduler ``slurm`` with a recording of slurmctld."""
+"""Texts and tables of a comparison of the scheduler ``slurm``.
+
+It is compared with a recording of slurmctld.
+"""
 
 from typing import Any, Final
 
@@ -44,9 +47,9 @@ class SlurmCheckTexts:
         return rows
 
     def differences(self, most: int) -> list[str]:
-        """Return a line for each differing pass (at most ``most``), and for each run's first differing start.
+        """Return a line for each differing pass, and for each run's first differing start.
 
-        The line of a start gives the cause of the difference.
+        There are at most ``most`` lines for passes. The line of a start gives the cause of the difference.
         """
         passes = self.check.differences
         lines = [f"pass at {one.time:,.2f} s: {one.text} ({one.where})" for one in passes[:most]]
@@ -60,7 +63,10 @@ class SlurmCheckTexts:
         return lines
 
     def csv(self) -> str:
-        """Return the comparison as CSV: one line for each recorded start, with the simulated starts of the same job."""
+        """Return the comparison as CSV, one line for each recorded start.
+
+        A line also has the simulated starts of the same job.
+        """
         lines = [_CSV]
         for number, start in enumerate(self.check.starts):
             cells = _cells(start)

@@ -26,7 +26,10 @@ STEPS: Final = ("60s", "30s", "10s", "5s", "1s")
 
 
 class FirstWaits(Observer):
-    """An observer that records each job's wait for its first start (s), by the job's name in the workload."""
+    """An observer that records each job's wait for its first start (s).
+
+    It is recorded by the job's name in the workload.
+    """
 
     def __init__(self) -> None:
         self.of: dict[str, float] = {}
@@ -38,7 +41,9 @@ class FirstWaits(Observer):
 
 
 def week_of(workload: Workload, week: int, warm_up: float) -> Workload:
-    """Return the jobs submitted in week number ``week`` (from 1), or at most ``warm_up`` s before it.
+    """Return the jobs submitted in week number ``week`` (from 1).
+
+    Jobs submitted at most ``warm_up`` s before the week are included.
 
     Raises:
         PipistrelleError: if the log has no job in that week.
@@ -102,15 +107,18 @@ def time_steps(
 
 
 def _begin(whole: Workload, part: Workload, week: int) -> float:
-    """Return when a week begins (s), counted from time 0 of the selected part of the log."""
+    """Return when a week begins (s).
+
+    The time counts from time 0 of the selected part of the log.
+    """
     moved = whole.submit[whole.ids.index(part.ids[0])] - part.submit[0]
     return float(whole.submit[0] + (week - 1) * WEEK - moved)
 
 
 def _apart(before: dict[str, float], after: dict[str, float], names: list[str]) -> dict[str, Any] | None:
-    """Return statistics of how the waits ``after`` differ from ``before``, for the jobs ``names`` that have both.
+    """Return statistics of how the waits ``after`` differ from ``before``.
 
-    Return None if there are none.
+    They are for the jobs ``names`` that have both. Return None if there are none.
     """
     both = [name for name in names if name in after and not np.isnan(before.get(name, np.nan))]
     if not both:
