@@ -4,10 +4,7 @@ from pipistrelle.protocol.base.errors import PipistrelleError
 
 
 class PlatformError(PipistrelleError):
-    """The description of a machine is invalid.
-
-    Also raised if a named machine or pool does not exist.
-    """
+    """A machine is described wrongly, or a named machine or pool does not exist."""
 
 
 class OutageError(PlatformError):

@@ -1,6 +1,6 @@
-"""The types of job profiles.
+"""The types of job profiles, and what follows from them without hosts.
 
-Also the run times and return codes that do not depend on hosts.
+Run times and return codes of some profiles do not depend on hosts. They are computed here.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,1 @@
-"""The resources of shared nodes (cores, memory, GPUs).
-
-Also how much of them is free.
-"""
+"""The resources of shared nodes (cores, memory, GPUs), and their free amounts."""

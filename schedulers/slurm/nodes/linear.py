@@ -152,7 +152,10 @@ class Linear:
         return idle.bit_count() < asked.min_nodes
 
     def soonest(self, asked: NodesAsked, usable: int, running: Sequence[SlurmJob]) -> float:
-        """Return -inf: `starts_later` is fast enough."""
+        """Return -inf: no time is known before which the job cannot start.
+
+        The method `starts_later` is fast enough to be asked each time.
+        """
         return -inf
 
     def ever(self, asked: NodesAsked) -> Alloc | None:
