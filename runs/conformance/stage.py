@@ -134,7 +134,10 @@ class _StagedNative(_Noted, NativeTransport):
         return hello, welcome
 
     def _refused(self, code: RefusalCode, message: str) -> None:
-        """Log no warning, because the test expects the refusal; raise LacksFeature if the test does not apply."""
+        """Log no warning, because the test expects the refusal.
+
+        Raise LacksFeature if the test does not apply.
+        """
         if code == "feature":
             raise LacksFeature(message)
 

@@ -1,4 +1,7 @@
-"""Warnings about users, groups, queues and hosts in a maui.cfg that the run does not have."""
+"""Warnings about names in a maui.cfg that the run does not have.
+
+They are names of users, groups, queues and hosts.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,10 +23,11 @@ _NAMED: Final = 5
 
 
 def maui_remarks(spec: RunSpec, platform: Platform, workload: Workload) -> list[str]:
-    """Return warnings about names in a maui.cfg that the run's machine or workload does not have.
+    """Return warnings about names in a maui.cfg.
 
-    Return [] if the scheduler reads no maui.cfg. If a scheduler's preset names the maui.cfg, and not the option
-    ``config``, include the warnings of the maui.cfg parser, because they are shown nowhere else.
+    The run's machine or workload does not have these names. Return [] if the scheduler reads no maui.cfg. If a
+    scheduler's preset names the maui.cfg, and not the option ``config``, include the warnings of the maui.cfg parser,
+    because they are shown nowhere else.
 
     Raises:
         PipistrelleError: the file is unreadable, or a standing reservation needs hosts that the machine does not have.

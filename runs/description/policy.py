@@ -151,7 +151,10 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         return self.scheduler if isinstance(self.scheduler, str) and is_foreign(self.scheduler) else None
 
     def _slurmctld(self) -> tuple[str, ...]:
-        """Return the command of ``slurmctld``; raise PolicyError if other schedulers' options are given."""
+        """Return the command of ``slurmctld``.
+
+        Raise PolicyError if other schedulers' options are given.
+        """
         from pipistrelle.schedulers.policy.errors import PolicyError
 
         others = self._options_besides({"scheduler", "config", "accounting", "slurm_prefix"})
@@ -202,7 +205,10 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     @property
     def options(self) -> list[str]:
-        """Return the scheduler's parts and options that the user gave, as command-line arguments."""
+        """Return the scheduler's parts and options that the user gave.
+
+        They are command-line arguments.
+        """
         words: list[str] = []
         for one in fields(PolicySpec)[1:]:
             value, option = getattr(self, one.name), f"--{one.encode_name}"
@@ -221,7 +227,10 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     @property
     def may_preempt(self) -> bool:
-        """Return whether the scheduler may preempt; True for every program and for Python code."""
+        """Return whether the scheduler may preempt.
+
+        It is True for every program and for Python code.
+        """
         if self.preempt_type is not None or self.program is not None or self.code is not None:
             return True
         if self.scheduler == MAUI and self.config is not None:
@@ -237,7 +246,10 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     @property
     def slurm_changes(self) -> dict[str, str]:
-        """Return {key: value as text} of the settings that override the files of ``slurm``."""
+        """Return {key: value as text} of the settings that override files.
+
+        They override the files of the scheduler ``slurm``.
+        """
         from pipistrelle.schedulers.slurm.files.overrides import text_of
 
         return {key: text_of(value) for key, value in self.slurm.items()}
@@ -282,7 +294,9 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         return tuple(one.sizes for one in described(load_classes(str(self.reliability))).classes)
 
     def make_policy(self, *, warn: bool = True, polls: bool = True) -> "Policy":
-        """Return the policy object of this description; the scheduler must not be a program.
+        """Return the policy object of this description.
+
+        The scheduler must not be a program.
 
         Args:
             warn: log warnings about the scheduler's configuration files.
@@ -350,7 +364,10 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         return Polling(policy, step)
 
     def _slurm(self, parts: dict[str, str], *, warn: bool) -> "Policy":
-        """Return the policy of the scheduler ``slurm``; raise PolicyError if other schedulers' options are given."""
+        """Return the policy of the scheduler ``slurm``.
+
+        Raise PolicyError if other schedulers' options are given.
+        """
         from pipistrelle.schedulers.policy.errors import PolicyError
 
         others = self._options_besides({"scheduler", "config", "strict_config", "accounting", "reservations", "slurm"})

@@ -100,7 +100,10 @@ def load_reliability(spec: RunSpec, machine: "Platform | SimGridPlatform", workl
 
 
 def has_coming_back(spec: RunSpec) -> bool:
-    """Return whether the description has options for requeued jobs, such as ``--max-attempts``."""
+    """Return whether the description has options for requeued jobs.
+
+    An example is ``--max-attempts``.
+    """
     return any(getattr(spec, name) != getattr(RunSpec(), name) for name in _COMING_BACK)
 
 
@@ -236,7 +239,9 @@ def _refuse_idle_options(
 def platform_failures(
     platform: Platform, repair: "Durations | None" = None, factor: float = 1.0
 ) -> "FailurePlan | None":
-    """Return the failure plan of a platform; None if the platform file has no failures.
+    """Return the failure plan of a platform.
+
+    Return None if the platform file has no failures.
 
     Args:
         repair: the repair time, which replaces that of each failure model; None: keep these.
@@ -261,7 +266,10 @@ def platform_failures(
 
 
 def _digest(text: str) -> dict[str, str]:
-    """Return {"sha256": digest} of the file that the failure model ``text`` names; {} if it names no file."""
+    """Return {"sha256": digest} of the file that a failure model names.
+
+    ``text`` is the failure model. The result is {} if it names no file.
+    """
     name = text.partition(",")[0].strip()
     if not name.endswith(".toml"):
         return {}

@@ -24,7 +24,10 @@ _NEVER: Final = 4.0
 
 
 def remarks_on(reliability: Reliability, platform: Platform, workload: Workload) -> list[str]:
-    """Return warnings, to be shown before the run, about failures, outages and maintenance."""
+    """Return warnings about failures, outages and maintenance.
+
+    They are shown before the run.
+    """
     return [
         *(() if reliability.failures is None else _failures(reliability.failures, platform, workload)),
         *(() if reliability.failures is None else _endless(reliability, reliability.failures, platform, workload)),
@@ -39,7 +42,10 @@ def have_own_ways(workload: Workload) -> bool:
 
 
 def _failures(plan: "FailurePlan", platform: Platform, workload: Workload) -> list[str]:
-    """Return warnings about long repairs, and about jobs that rarely find enough units in service."""
+    """Return warnings about long repairs.
+
+    There are also warnings about jobs that rarely find enough units in service.
+    """
     if not len(workload):
         return []
     remarks = []

@@ -50,7 +50,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """Objects that replace inputs of a run's description; None: read the input from its file.
+    """Objects that replace inputs of a run's description.
+
+    None means that the input is read from its file.
 
     Attributes:
         workload: the jobs, already read and transformed.
@@ -199,7 +201,10 @@ def _limited(spec: RunSpec, setup: Setup) -> Setup:
 
 
 def _checks(spec: RunSpec) -> LimitChecks | None:
-    """Return when the schedulers slurm and slurmctld check running jobs against their walltimes; None for others."""
+    """Return when slurm and slurmctld check running jobs against walltimes.
+
+    Return None for other schedulers.
+    """
     if spec.scheduler not in (SLURM, SLURMCTLD):
         return None
     config = spec.slurm_cluster().config
@@ -237,7 +242,10 @@ def _horizon(text: str, setup: Setup) -> float:
 
 
 def _scaled(machine: "Platform | SimGridPlatform", text: str) -> Platform:
-    """Return a machine with its number of nodes scaled by a factor; log a warning if host names are lost."""
+    """Return a machine with its number of nodes scaled by a factor.
+
+    Log a warning if host names are lost.
+    """
     from pipistrelle.models.workloads.options import parse_factor  # most runs take the machine as it is
 
     with said_of("--scale-platform"):
@@ -271,7 +279,10 @@ def _with_table(machine: "Platform | SimGridPlatform", text: str) -> Platform:
 
 
 def load_inputs(spec: RunSpec, given: Inputs | None = None) -> "tuple[Workload, Platform | SimGridPlatform]":
-    """Return a run's workload and machine; the inputs that are not given are read from files."""
+    """Return a run's workload and machine.
+
+    Inputs that are not given are read from files.
+    """
     if spec.resumed is not None:
         raise InputError(
             "this run continued another run's snapshot under another policy, so it cannot be started again",
@@ -328,7 +339,10 @@ def _steady_setup(spec: RunSpec, trace: Workload, machine: "Platform | SimGridPl
 
 
 def _is_slurm(platform: str) -> bool:
-    """Return whether a platform is a slurm.conf; the readers are imported only for files."""
+    """Return whether a platform is a slurm.conf.
+
+    The readers are imported only for files.
+    """
     if not os.path.isfile(platform):
         return False
     from pipistrelle.runs.slurm.files import is_slurm_file
@@ -337,7 +351,10 @@ def _is_slurm(platform: str) -> bool:
 
 
 def _is_resource_trace(platform: str) -> bool:
-    """Return whether a platform is a Maui resource trace; the readers are imported only for files."""
+    """Return whether a platform is a Maui resource trace.
+
+    The readers are imported only for files.
+    """
     if not os.path.isfile(platform):
         return False
     from pipistrelle.traces.logs.maui_nodes import is_resource_trace
@@ -351,9 +368,10 @@ def _check_placement(spec: RunSpec, platform: Platform) -> None:
 
 
 def places_units(spec: RunSpec) -> bool:
-    """Return whether the scheduler decides the same if one-core nodes are simulated as plain units.
+    """Return whether one-core nodes can be simulated as plain units.
 
-    This is true of Pipistrelle's own schedulers, except Slurm's, if they place jobs on the lowest free nodes.
+    They can if the scheduler then decides the same. This is true of Pipistrelle's own schedulers, except Slurm's, if
+    they place jobs on the lowest free nodes.
     """
     if not isinstance(spec.scheduler, str) or spec.scheduler in (SLURM, SLURMCTLD) or not is_ours(spec.scheduler):
         return False

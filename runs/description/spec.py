@@ -1,4 +1,7 @@
-"""The description of a run: one frozen object with everything that affects its result."""
+"""The description of a run.
+
+It is one frozen object with everything that affects the result of the run.
+"""
 
 import os.path
 from collections.abc import Mapping
@@ -206,9 +209,9 @@ class RunSpec(PolicySpec, frozen=True, kw_only=True, forbid_unknown_fields=True,
         return replace(self, **{**asdict(PolicySpec()), "scheduler": ()})
 
     def part(self, *kinds: Decides) -> "RunSpec":
-        """Return a copy in which only fields that affect one of ``kinds`` keep their values.
+        """Return a copy in which only some fields keep their values.
 
-        All other fields get their defaults.
+        These are the fields that affect one of ``kinds``. All other fields get their defaults.
 
         Args:
             kinds: what a field affects, such as the inputs or the policy.

@@ -61,7 +61,10 @@ def read_spec(path: str | Path) -> RunSpec:
 
 
 def _other_kind(name: str) -> str:
-    """Return a hint for the error about a file that is no run description, such as the command that reads it."""
+    """Return a hint for the error about a file that is no run description.
+
+    The hint says, for example, which command reads the file.
+    """
     for kind, known, option in (("workload", workloads.names(), "-w"), ("platform", platforms.names(), "-p")):
         if name in known:
             return f"'{name}' is a {kind}: use {option} {name}."
@@ -119,7 +122,10 @@ def find_spec(path: Path) -> RunSpec | None:
 
 
 def convert_spec(raw: Any, where: str) -> RunSpec:
-    """Convert plain values to a run description; raise SpecError with the path of a bad value."""
+    """Convert plain values to a run description.
+
+    Raise SpecError with the path of a bad value.
+    """
     if isinstance(raw, dict):
         raw = {key: [value] if key in _LISTS and isinstance(value, str) else value for key, value in raw.items()}
     for path, number in _numbers(raw, ""):
@@ -132,7 +138,10 @@ def convert_spec(raw: Any, where: str) -> RunSpec:
 
 
 def checked(spec: RunSpec) -> RunSpec:
-    """Validate a description made in Python as if read from a file, or raise SpecError."""
+    """Validate a description made in Python as if read from a file.
+
+    Raise SpecError if it is not valid.
+    """
     return convert_spec(msgspec.to_builtins(spec), "the run")
 
 
@@ -172,9 +181,9 @@ def with_digests(spec: RunSpec) -> RunSpec:
 
 
 def recorded_spec(raw: Any, where: str) -> RunSpec:
-    """Read the run description in a session or snapshot, and check its inputs' digests.
+    """Read the run description in a session or snapshot.
 
-    The file may come from an untrusted source, so each input needs a digest.
+    The digests of its inputs are checked. The file may come from an untrusted source, so each input needs a digest.
 
     Raises:
         PipistrelleError: the description is wrong, or an input file has changed or has no digest. The message quotes no

@@ -37,7 +37,10 @@ Interrupted = Callable[[], bool]
 
 
 class Connection(Protocol):
-    """A way to connect server and scheduler; the choice does not change a run's result."""
+    """A way to connect server and scheduler.
+
+    The choice does not change a run's result.
+    """
 
     def open(self, spec: RunSpec, setup: Setup, interrupted: Interrupted) -> AbstractContextManager[Transport]:
         """Connect to the scheduler and yield the transport, or raise PipistrelleError."""
@@ -248,7 +251,10 @@ def check_scheduler(spec: RunSpec) -> None:
 
 
 def _said_by(error: SchedulerFailed, printed: IO[bytes]) -> SchedulerFailed:
-    """Return ``error`` with the error message that the bundled scheduler's process printed, if it printed one."""
+    """Return ``error`` with the error message of the scheduler's process.
+
+    This is the message that the bundled scheduler printed, if it printed one.
+    """
     said = [line for line in _lines(printed) if line.startswith(_ERROR)]
     return SchedulerFailed(said[-1].removeprefix(_ERROR).rstrip("."), reason=error.reason) if said else error
 
@@ -290,7 +296,10 @@ def private_endpoint() -> Iterator[str]:
 
 
 def _with_port(endpoint: str) -> str:
-    """Replace ``*`` in an endpoint by the number of a free port, so that server and scheduler both know the port."""
+    """Replace ``*`` in an endpoint by the number of a free port.
+
+    Server and scheduler then both know the port.
+    """
     if not endpoint.endswith(":*"):
         return endpoint
     host = endpoint.removeprefix("tcp://").removesuffix(":*")

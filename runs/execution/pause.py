@@ -1,4 +1,7 @@
-"""Save, restore and check the state of a run, between two messages to the scheduler."""
+"""Save, restore and check the state of a run.
+
+This is done between two messages to the scheduler.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -62,9 +65,10 @@ class Saving(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A run between two messages (notices) to the scheduler, when its state can be saved.
+    """A run between two messages (notices) to the scheduler.
 
-    All decisions of the last reply are carried out, and simulated time has not advanced since then.
+    At this moment its state can be saved. All decisions of the last reply are carried out, and simulated time has not
+    advanced since then.
     """
 
     spec: RunSpec
@@ -181,7 +185,10 @@ class Pause:
                 )
 
     def check_invariants(self) -> None:
-        """Assert that the engine and the scheduler's view agree on jobs and units; used by tests."""
+        """Assert that the engine and the scheduler's view agree on jobs and units.
+
+        Tests use this method.
+        """
         runtime = self.transport.scheduler if isinstance(self.transport, InProcessTransport) else None
         view = runtime.view if isinstance(runtime, Runtime) else None
         check_invariants(self.simulation.engine, view)
@@ -232,7 +239,10 @@ def check_invariants(engine: Engine, view: View | None) -> None:
 
 
 def _check_units(view: View) -> None:
-    """Assert that each unit is in exactly one state: free, held by a job, or out of service."""
+    """Assert that each unit is in exactly one state.
+
+    The states are: free, held by a job, and out of service.
+    """
     held = NodeSet.EMPTY
     for job in view.running:
         assert held.isdisjoint(job.alloc), f"{job.id} holds units of other jobs: {job.alloc}"

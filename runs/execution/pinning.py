@@ -1,4 +1,7 @@
-"""Run server and scheduler on one core: they take turns, and waking a process on the same core is faster."""
+"""Run server and scheduler on one core.
+
+They take turns, and waking a process on the same core is faster.
+"""
 
 import os
 import socket
@@ -12,7 +15,9 @@ _ADDRESS: Final = "\0pipistrelle core "
 
 @contextmanager
 def one_core() -> Iterator[int | None]:
-    """Run this thread on one core within the ``with`` block, and also the processes that it starts there.
+    """Run this thread on one core within the ``with`` block.
+
+    Processes that it starts there also run on this core.
 
     Yields:
         The number of the core. None if the thread was not restricted: the operating system cannot do so, this process
@@ -39,7 +44,10 @@ def one_core() -> Iterator[int | None]:
 
 
 def _free_core(cores: set[int]) -> tuple[int, socket.socket] | None:
-    """Return a core that no other run has, and the socket that claims it; None if there is none."""
+    """Return a core that no other run has, and the socket that claims it.
+
+    Return None if there is none.
+    """
     for core in sorted(cores):
         try:
             claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)

@@ -197,10 +197,11 @@ def run_in_process(
 
 
 class _Regularly:
-    """A function that regularly writes output rows and calls ``beat`` and ``look`` of `RunOptions`.
+    """A function that regularly writes output rows.
 
-    The run calls this object between messages, several times per second while it waits for the scheduler, and while
-    simulated time passes without messages. The wall clock affects when rows are written, but not which rows.
+    It also calls ``beat`` and ``look`` of `RunOptions`. The run calls this object between messages, several times per
+    second while it waits for the scheduler, and while simulated time passes without messages. The wall clock affects
+    when rows are written, but not which rows.
     """
 
     def __init__(self, options: RunOptions) -> None:
@@ -235,7 +236,10 @@ class _Regularly:
 
     @contextmanager
     def while_thinking(self, transport: InProcessTransport) -> Iterator[None]:
-        """Write rows and call ``look`` in a thread while the in-process scheduler is deciding."""
+        """Write rows and call ``look`` in a thread.
+
+        This is done while the in-process scheduler is deciding.
+        """
         over, busy = threading.Event(), threading.Lock()
 
         def keep() -> None:
@@ -262,7 +266,10 @@ class _Regularly:
             thread.join()
 
     def __call__(self) -> bool:
-        """Write rows and make the calls that are due; return whether the user has interrupted the run."""
+        """Write rows and make the calls that are due.
+
+        Return whether the user has interrupted the run.
+        """
         if self._failure is not None:
             raise self._failure
         if time.monotonic() >= self._due and self._simulation is not None:

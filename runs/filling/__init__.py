@@ -1,1 +1,4 @@
-"""Fill shared GPU nodes with pods from a list, and measure how many GPUs are allocated."""
+"""Fill shared GPU nodes with pods from a list.
+
+Measure how many GPUs are allocated.
+"""

@@ -1,6 +1,6 @@
-"""Fill a cluster of shared GPU nodes with pods that arrive one by one and never end.
+"""Fill a cluster of shared GPU nodes with pods.
 
-Each pod is placed, or dropped if it does not fit.
+The pods arrive one by one and never end. Each pod is placed, or dropped if it does not fit.
 """
 
 import math
@@ -44,13 +44,19 @@ class Filled(NamedTuple):
 
     @property
     def metrics(self) -> dict[str, float]:
-        """{metric: value}; ``allocated_80`` is the % of the GPUs allocated when pods have requested 80 %."""
+        """The metrics of the fill, {metric: value}.
+
+        ``allocated_80`` is the percentage of the GPUs that are allocated when pods have requested 80 %.
+        """
         found = {f"{name}_{point}": value for name in FIGURES for point, value in getattr(self, name)}
         return {**found, "placed": self.placed, "dropped": self.dropped}
 
 
 def parse_until(text: str) -> float:
-    """Return the share of the GPUs at which a fill ends: 1.3 for ``130%`` or ``1.3``; ValueError if invalid."""
+    """Return the share of the GPUs at which a fill ends.
+
+    It is 1.3 for ``130%`` or ``1.3``. Raise ValueError for an invalid text.
+    """
     number = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
     if not (math.isfinite(number) and 0 < number <= _MOST):
         raise ValueError(f"'{text}' is not a percentage above 0% and up to {100 * _MOST:g}%, such as 130%.")
@@ -64,10 +70,11 @@ def metric_names(until: float) -> set[str]:
 
 
 def fill(nodes: SharedNodes, pods: PodList, placement: str, *, until: float, seed: int) -> Filled:
-    """Fill the nodes with pods until these have requested a share of the cluster's GPUs.
+    """Fill the nodes with pods.
 
-    Pods arrive in random order. When the list is used up, further pods are drawn from it at random. Among nodes of
-    equal score, a pod gets the first in a random order of the nodes, as in the published experiment.
+    This ends when the pods have requested a share of the cluster's GPUs. Pods arrive in random order. When the list is
+    used up, further pods are drawn from it at random. Among nodes of equal score, a pod gets the first in a random
+    order of the nodes, as in the published experiment.
 
     Args:
         placement: name of the rule that chooses a pod's node.

@@ -1,4 +1,7 @@
-"""Read lists of nodes and pods in the columns of Alibaba's cluster-trace-gpu-v2023 (openb)."""
+"""Read lists of nodes and pods in the format openb.
+
+They have the columns of Alibaba's cluster-trace-gpu-v2023.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -65,10 +68,11 @@ def read_nodes(path: str) -> SharedNodes:
 
 
 def read_pods(path: str, nodes: SharedNodes) -> PodList:
-    """Read a list of pods: name, cpu_milli, memory_mib, num_gpu, gpu_milli, perhaps gpu_spec.
+    """Read a list of pods.
 
-    An empty number is 0; an empty ``gpu_milli`` of a pod with GPUs is 1000. ``gpu_spec`` lists the accepted GPU
-    models, separated by ``|``; empty: any model.
+    Its columns are name, cpu_milli, memory_mib, num_gpu, gpu_milli, and perhaps gpu_spec. An empty number is 0; an
+    empty ``gpu_milli`` of a pod with GPUs is 1000. ``gpu_spec`` lists the accepted GPU models, separated by ``|``;
+    empty: any model.
 
     Raises:
         PipistrelleError: a column is missing, a number is malformed, no pod has a GPU, or no pod fits an empty node.

@@ -1,4 +1,7 @@
-"""Means and pictures of experiments that fill a cluster with pods, over several seeds."""
+"""Means and pictures of fills over several seeds.
+
+A fill is an experiment that fills a cluster with pods.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -32,7 +35,10 @@ def summarise_fills(placement: str, seed: int, fills: Sequence[Filled]) -> dict[
 
 
 def fills_svg(fills: Sequence[Mapping[str, Any]]) -> str:
-    """Return a picture of allocated and fragmented GPUs, one line per placement, as SVG text."""
+    """Return a picture of allocated and fragmented GPUs, as SVG text.
+
+    It has one line per placement.
+    """
 
     def draw(figure: "Figure") -> None:
         for place, name in enumerate(FIGURES, 1):

@@ -1,4 +1,7 @@
-"""Columns of table cells, kept as bytes to read, compare and sort many cells at once."""
+"""Columns of table cells.
+
+They are kept as bytes, to read, compare and sort many cells at once.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
@@ -77,7 +80,10 @@ class TextColumn(Sequence[str]):
         return iter([octets[begin:end].decode("utf-8", "surrogatepass") for begin, end in spans])
 
     def take(self, rows: NDArray[np.integer[Any]]) -> "TextColumn":
-        """Return a column of this column's cells at the indices ``rows``, in that order; index -1 gives ""."""
+        """Return a column of this column's cells at the indices ``rows``.
+
+        The cells are in this order. The index -1 gives "".
+        """
         if not len(self):
             return TextColumn(self.octets, np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64))
         return TextColumn(self.octets, self.begins[rows], np.where(rows < 0, 0, self.lengths[rows]))
@@ -111,7 +117,10 @@ class TextColumn(Sequence[str]):
         return found, begins
 
     def joined(self, other: "TextColumn", mark: str) -> "TextColumn":
-        """Join each cell with the cell of another column in its row, with ``mark`` in between."""
+        """Join each cell with the cell of another column in its row.
+
+        The text ``mark`` is in between.
+        """
         mine, mark_octets = self.lengths, np.frombuffer(mark.encode(), dtype=np.uint8)
         lengths = mine + len(mark_octets) + other.lengths
         begins = np.cumsum(lengths) - lengths
@@ -155,7 +164,10 @@ class TextColumn(Sequence[str]):
         return int(self.equal(value).sum()) if isinstance(value, str) else 0
 
     def counted(self, octet: str) -> Ints:
-        """Return how often the character ``octet`` (one byte) occurs in each cell, shape (cells,)."""
+        """Return how often a character occurs in each cell, shape (cells,).
+
+        ``octet`` is the character, one byte.
+        """
         flat, begins = self.flat()
         before = np.concatenate([[0], np.cumsum(flat == ord(octet))])
         found: Ints = before[begins + self.lengths] - before[begins]
@@ -218,7 +230,10 @@ class TextColumn(Sequence[str]):
         return found, empty
 
     def _aligned(self, minus: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_]] | None:
-        """Return the result of `numbers` if all cells have the same number of decimal places; otherwise None."""
+        """Return the result of `numbers` for cells with equally many decimal places.
+
+        Return None if their numbers of decimal places differ.
+        """
         last = self[int(np.argmax(self.lengths > 0))]
         point = len(last) - last.index(".") if "." in last else 0
         decimals = max(point - 1, 0)
@@ -261,7 +276,10 @@ class TextColumn(Sequence[str]):
         return list(numbered), np.array(places, dtype=np.int64)
 
     def places_in(self, others: "TextColumn") -> Ints:
-        """Return, for each cell, the highest index of an equal text in ``others``; -1 if there is none."""
+        """Return, for each cell, the highest index of an equal text in ``others``.
+
+        The index is -1 if there is none.
+        """
         width = max(self.longest, others.longest)
         mine, theirs = self._keys(width), others._keys(width)
         if mine is not None and theirs is not None:
@@ -284,7 +302,10 @@ class TextColumn(Sequence[str]):
     def _same(
         self, rows: NDArray[np.integer[Any]], others: "TextColumn", their: NDArray[np.integer[Any]]
     ) -> NDArray[np.bool_]:
-        """Return, for each i, whether cell ``rows[i]`` equals cell ``their[i]`` of ``others``."""
+        """Return, for each i, whether two cells are equal.
+
+        They are the cell ``rows[i]`` of this column and the cell ``their[i]`` of ``others``.
+        """
         wide = max(self.longest, others.longest)
         same: NDArray[np.bool_] = self.lengths[rows] == others.lengths[their]
         for begin in range(0, len(rows), _ROWS):

@@ -55,7 +55,10 @@ class JobLine(Struct, array_like=True):
 
 
 class MachineStates(Struct):
-    """How many units are free (``idle[i]``) and down (``down[i]``) from time ``times[i]`` (s) on."""
+    """How many units are free and down over time.
+
+    From ``times[i]`` (s) on, ``idle[i]`` units are free and ``down[i]`` are down.
+    """
 
     times: Floats
     idle: Floats
@@ -105,7 +108,10 @@ class RunFiles(Struct):
 
     @property
     def left_out(self) -> str | None:
-        """Return a sentence about jobs dropped before the run began; None if there are none."""
+        """Return a sentence about jobs dropped before the run began.
+
+        Return None if there are none.
+        """
         dropped = self.config.get("dropped")
         if not isinstance(dropped, dict) or not dropped:
             return None
@@ -186,7 +192,10 @@ def check_folder(folder: Path) -> None:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """Return the configuration of a run from its outputs; raise errors as `read_run` does."""
+    """Return the configuration of a run from its outputs.
+
+    Raise errors as `read_run` does.
+    """
     check_folder(folder)
     config = output_json(folder / CONFIG_FILE)
     if config is None:

@@ -21,7 +21,9 @@ class FolderOccupied(PipistrelleError):
 
 
 def check_prefix(prefix: str, option: str) -> None:
-    """Raise FolderOccupied if files with a prefix, such as ``DIR/out``, would replace those of a finished run.
+    """Raise FolderOccupied if files would replace those of a finished run.
+
+    The files have a prefix such as ``DIR/out``.
 
     Args:
         option: command-line option that chooses the prefix.

@@ -76,7 +76,10 @@ def words_of(octets: Octets, begins: NDArray[np.integer[Any]], lengths: Ints, wi
 
 
 def keys_of(octets: Octets, begins: Ints, lengths: Ints, width: int) -> Keys:
-    """Return a hash of each text in ``octets``; with the same ``width``, equal texts have equal hashes."""
+    """Return a hash of each text in ``octets``.
+
+    With the same ``width``, equal texts have equal hashes.
+    """
     found = lengths.astype(np.uint64)
     for begin in range(0, len(begins), _ROWS):
         rows = slice(begin, begin + _ROWS)
@@ -90,7 +93,9 @@ def keys_of(octets: Octets, begins: Ints, lengths: Ints, width: int) -> Keys:
 
 
 def digits_before(octets: Octets, ends: Ints, counts: Ints) -> Ints | None:
-    """Parse numbers, each with ``counts`` digits (at most 16) before the offset in ``ends``.
+    """Parse numbers of ``counts`` digits each (at most 16).
+
+    The digits are before the offset in ``ends``.
 
     Returns:
         The numbers, or None if one of these bytes is not a digit.
@@ -110,7 +115,10 @@ def digits_before(octets: Octets, ends: Ints, counts: Ints) -> Ints | None:
 
 
 def last_places(mine: Keys, theirs: Keys) -> Ints:
-    """Return, for each of ``mine``, the highest index of an equal value in ``theirs``; -1 if there is none."""
+    """Return, for each of ``mine``, the highest index of an equal value in ``theirs``.
+
+    The index is -1 if there is none.
+    """
     found = np.full(len(mine), -1, dtype=np.int64)
     looking, left = np.arange(len(mine)), np.arange(len(theirs))
     my, their = mine, theirs

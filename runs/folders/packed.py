@@ -58,7 +58,9 @@ def pack_rows(run: Path, target: Path) -> None:
 
 
 def packed_table(folder: Path, name: str) -> Table | None:
-    """Return the packed table ``name``, such as ``jobs``, as {column: cells}; None if absent.
+    """Return the packed table ``name``, such as ``jobs``, as {column: cells}.
+
+    Return None if absent.
 
     Raises:
         PipistrelleError: the file is damaged.

@@ -86,7 +86,10 @@ def read_table(path: Path) -> "pyarrow.Table":
 
 
 def _opened(source: Path, arrow: Any) -> Any:
-    """Open a CSV file with pyarrow (``arrow``); return a reader that gives its rows in batches of typed columns."""
+    """Open a CSV file with pyarrow (``arrow``).
+
+    Return a reader that gives its rows in batches of typed columns.
+    """
     with source.open(encoding="utf-8") as file:
         names = file.readline().rstrip("\n").split(",")
     return arrow.csv.open_csv(

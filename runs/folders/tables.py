@@ -46,9 +46,10 @@ class OutputTables:
         return found
 
     def perhaps(self, name: str, *needed: str) -> Columns | None:
-        """Return {column: cells} of ``out_NAME.csv``; None if the folder has no such table.
+        """Return {column: cells} of ``out_NAME.csv``.
 
-        Older versions did not write some tables. Raise ExplainError if a needed column is missing.
+        Return None if the folder has no such table. Older versions did not write some tables. Raise ExplainError if a
+        needed column is missing.
         """
         path = self.folder / f"{OUTPUT_PREFIX}{name}.csv"
         if name not in self._read:
@@ -163,7 +164,10 @@ class _PlainColumns(Columns):
         return len(self._places)
 
     def _ends(self, place: int) -> NDArray[np.int64]:
-        """Return the end (byte offset) of each cell of column ``place``, header included, shape (lines + 1,)."""
+        """Return the end (byte offset) of each cell of column ``place``.
+
+        The header is included: the shape is (lines + 1,).
+        """
         found = np.empty(sum(block.shape[1] for _, block in self._blocks), dtype=np.int64)
         row = 0
         for begin, block in self._blocks:

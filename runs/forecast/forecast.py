@@ -188,7 +188,10 @@ class Forecaster:
     def _live_config(
         self, config: SlurmConfig, state: ClusterState, zero: float, now: int, known: dict[str, int]
     ) -> SlurmConfig:
-        """Return ``config`` with the reservations and partition states of the live cluster (``state``)."""
+        """Return ``config`` with the state of the live cluster.
+
+        These are its reservations and partition states, from ``state``.
+        """
         unknown = [name for name in state.partitions if name not in {one.name for one in config.partitions}]
         if unknown:
             self._ignored["partitions that slurm.conf does not have"] += len(unknown)
@@ -230,7 +233,10 @@ class Forecaster:
         )
 
     def _unused(self) -> Primed:
-        """Return a controller in the cluster's present state that no forecast has used yet."""
+        """Return a controller in the cluster's present state.
+
+        No forecast has used it yet.
+        """
         found, self._primed = self._primed or primed(self.situation), None
         return found
 
@@ -319,7 +325,10 @@ class Forecaster:
 
     @staticmethod
     def _hopeful(start: Primed, entries: Sequence[QueuedJob]) -> set[str]:
-        """Return the ids of the queued jobs that the controller knows and that are not held."""
+        """Return the ids of the queued jobs that are not held.
+
+        Only jobs that the controller knows count.
+        """
         found: set[str] = set()
         for entry in entries:
             record = start.records.get(entry.shown)

@@ -112,7 +112,10 @@ def entry_of(job: LiveJob, zero: float, now: float, known: Mapping[str, int], ig
 
 
 def _array(job: LiveJob) -> str:
-    """Return the id by which squeue shows an array's waiting tasks, such as ``34_[1-5%2]``."""
+    """Return the id by which squeue shows an array's waiting tasks.
+
+    An example is ``34_[1-5%2]``.
+    """
     tasks = job.tasks_of_array or []
     text = str(NodeSet.of(tasks)).replace(" ", ",")
     return f"{job.number}_[{text}{f'%{job.array_limit}' if job.array_limit else ''}]"
@@ -142,9 +145,9 @@ def _buffered(text: str) -> io.BufferedReader:
 def tried_jobs(
     texts: list[str], zero: float, now: float, first: int, timezone: str | None
 ) -> tuple[list[QueuedJob], list[str]]:
-    """Return the jobs that commands such as ``sbatch -N 4 -t 2:00:00`` would submit, and warnings.
+    """Return the jobs that some sbatch commands would submit, and warnings.
 
-    The warnings are about options that are ignored.
+    A command is such as ``sbatch -N 4 -t 2:00:00``. The warnings are about options that are ignored.
 
     Args:
         first: Slurm's id for the first of these jobs.

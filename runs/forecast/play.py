@@ -1,4 +1,7 @@
-"""Run a Slurm controller from a live cluster's state until its pending jobs have started."""
+"""Run a Slurm controller from a live cluster's state.
+
+The run ends when the cluster's pending jobs have started.
+"""
 
 import heapq
 from collections.abc import Callable, Collection
@@ -28,7 +31,10 @@ class Start(Struct, frozen=True):
 
 
 class ForecastRun(Struct):
-    """The result of a run: the first start of each pending job or task, by id, and why jobs had to wait."""
+    """The result of a run.
+
+    It has the first start of each pending job or task, by id, and why jobs had to wait.
+    """
 
     starts: dict[str, Start]
     reasons: dict[str, str]
@@ -96,7 +102,10 @@ def _may_start(job: SlurmJob) -> bool:
 
 
 def _last_gate(start: Primed) -> float:
-    """Return the latest begin time of a pending job or end of a reservation (s); 0 if none."""
+    """Return the last time (s) that may hold back a pending job; 0 if there is none.
+
+    It is the begin time of a pending job or the end of a reservation.
+    """
     gates = [float(job.begin) for job in start.controller.pending.values()]
     gates += [float(one.end) for one in start.controller.reservations.all]
     return max(gates, default=0.0)

@@ -15,7 +15,9 @@ _KINDS: Final = ("user", "partition", "all")
 
 
 class Ratios:
-    """How much of their time limits past jobs used, by user, by partition and for all jobs.
+    """How much of their time limits past jobs used.
+
+    This is known by user, by partition and for all jobs.
 
     Args:
         history: ended jobs; jobs that never ran, or had no limit, are left out.
@@ -55,7 +57,9 @@ class Ratios:
 
 
 def drawn(ratios: NDArray[np.float64], share: float, used: float) -> float:
-    """Return a past ratio of used time to limit that is above ``used``; 1 if there is none.
+    """Return a past ratio of used time to limit that is above ``used``.
+
+    Return 1 if there is none.
 
     Args:
         ratios: sorted.

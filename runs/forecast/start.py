@@ -19,7 +19,9 @@ from pipistrelle.traces.slurm.state.records import LiveJob, LiveShare
 
 
 class Situation(Struct, kw_only=True):
-    """The state of a live cluster from which a forecast starts; times are in simulated seconds.
+    """The state of a live cluster from which a forecast starts.
+
+    Times are in simulated seconds.
 
     Attributes:
         running, waiting: in the order of submission.
@@ -85,7 +87,10 @@ def primed(situation: Situation) -> Primed:
 
 
 def _priorities(found: Primed, situation: Situation) -> None:
-    """Compute fairshare from the usage in the files, and the priorities of jobs whose priority the files lack."""
+    """Compute fairshare from the usage in the files.
+
+    Also compute the priorities of jobs whose priority the files lack.
+    """
     controller = found.controller
     told = {shown: job.priority for shown, job in found.records.items()}
     controller.share_out()
@@ -98,7 +103,10 @@ def _priorities(found: Primed, situation: Situation) -> None:
 
 
 def _shares(found: Primed, shares: Sequence[LiveShare] | None) -> None:
-    """Set the recorded usage of each user and account to the value that sshare printed."""
+    """Set the recorded usage of each user and account.
+
+    The value is the one that sshare printed.
+    """
     accounts = found.controller.accounts
     for one in shares or ():
         at = accounts.by_user.get((one.user, one.account, one.partition), -1) if one.user else -1
@@ -111,7 +119,10 @@ def _shares(found: Primed, shares: Sequence[LiveShare] | None) -> None:
 
 
 def _ended(controller: Controller, situation: Situation) -> None:
-    """Tell the controller which jobs have ended, because queued jobs may depend on them."""
+    """Tell the controller which jobs have ended.
+
+    Queued jobs may depend on them.
+    """
     for (number, task), state in situation.ended.items():
         job = SlurmJob(0, Submission(number=number, submit=0.0))
         job.state, job.array_task, job.start = state, task, 1
@@ -119,7 +130,10 @@ def _ended(controller: Controller, situation: Situation) -> None:
 
 
 def _run(found: Primed, entry: QueuedJob, situation: Situation) -> None:
-    """Start a running job in the controller, on the nodes that it holds in the cluster."""
+    """Start a running job in the controller.
+
+    It gets the nodes that it holds in the cluster.
+    """
     controller, now = found.controller, situation.now
     live = entry.live
     assert live is not None
@@ -171,9 +185,9 @@ def _pinned(found: Primed, job: SlurmJob, live: LiveJob) -> Alloc:
 
 
 def _told(found: Primed, live: LiveJob, mask: int) -> Alloc:
-    """Return what a running job holds on each of its nodes, as ``scontrol -d`` printed it.
+    """Return what a running job holds on each of its nodes.
 
-    Return {} if the output lacks one of the job's nodes (``mask``).
+    ``scontrol -d`` printed it. Return {} if the output lacks one of the job's nodes (``mask``).
     """
     alloc: Alloc = {}
     index = found.controller.machine.index
@@ -185,7 +199,10 @@ def _told(found: Primed, live: LiveJob, mask: int) -> Alloc:
 
 
 def _fitting(found: Primed, alloc: Alloc) -> Alloc:
-    """Return an allocation, reduced to the CPUs, memory and gres that are free on its nodes."""
+    """Return an allocation, reduced to what is free on its nodes.
+
+    This concerns CPUs, memory and gres (generic resources).
+    """
     machine = found.controller.machine
     fitted: Alloc = {}
     for at, (cpus, memory, gres) in alloc.items():
@@ -201,9 +218,9 @@ def _fitting(found: Primed, alloc: Alloc) -> Alloc:
 
 
 def _taken(gres: Mapping[str, int], free: Mapping[str, int]) -> dict[str, int]:
-    """Return how much of a job's gres (generic resources) a node can give from what is ``free`` on it.
+    """Return how much of a job's gres (generic resources) a node can give.
 
-    The result uses the node's names, such as ``gpu:a100`` for a job's ``gpu``.
+    ``free`` is what is free on the node. The result uses the node's names, such as ``gpu:a100`` for a job's ``gpu``.
     """
     taken: dict[str, int] = {}
     for name, count in gres.items():
@@ -218,7 +235,10 @@ def _taken(gres: Mapping[str, int], free: Mapping[str, int]) -> dict[str, int]:
 
 
 def _wait(found: Primed, entry: QueuedJob, situation: Situation) -> None:
-    """Queue a waiting job with its priority, and set the time from which its age counts."""
+    """Queue a waiting job with its priority.
+
+    The time from which its age counts is set, too.
+    """
     controller, now, zero = found.controller, situation.now, situation.zero
     live = entry.live
     assert live is not None

@@ -120,7 +120,10 @@ def read_private(path: Path) -> KeyPair:
 
 
 def read_public(path: Path) -> bytes:
-    """Read the key in a public key file; raise KeyFileError if unreadable or malformed."""
+    """Read the key in a public key file.
+
+    Raise KeyFileError if unreadable or malformed.
+    """
     return _read(_text(path)[0], path, PublicKeyFile).public.encode()
 
 

@@ -1,4 +1,7 @@
-"""Recognise text files that are not workloads, so that the error can say what they are."""
+"""Recognise text files that are not workloads.
+
+The error can then say what they are.
+"""
 
 from pathlib import Path
 from typing import Final

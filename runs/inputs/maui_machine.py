@@ -1,4 +1,7 @@
-"""Make a platform from a Maui resource trace: nodes, pools of equal nodes, classes."""
+"""Make a platform from a Maui resource trace.
+
+It has nodes, pools of equal nodes, and classes.
+"""
 
 import re
 from collections.abc import Sequence

@@ -45,9 +45,10 @@ def load_platform(name: str) -> Platform:
 
 
 def load_machine(name: str, *, units: Units = "nodes") -> "Platform | SimGridPlatform":
-    """Return a machine as `load_platform` does; SimGrid XML gives individual hosts, not pools.
+    """Return a machine as `load_platform` does.
 
-    Jobs whose run time depends on their hosts can only run on such a machine.
+    SimGrid XML gives individual hosts, not pools. Jobs whose run time depends on their hosts can only run on such a
+    machine.
 
     Args:
         units: schedulable units of a Maui resource trace.
@@ -116,9 +117,9 @@ def read_platform(name: str) -> "Platform | SimGridPlatform":
 
 
 def _table_beside(platform: str, text: str) -> "list[NodeRow]":
-    """Read the node table that a platform file (path ``platform``, content ``text``) names.
+    """Read the node table that a platform file names.
 
-    The table must be in the platform file's folder.
+    ``platform`` is the path of the file, and ``text`` its content. The table must be in the platform file's folder.
     """
     from pipistrelle.runs.inputs.node_table import file_of, load_node_rows  # rarely needed
 
@@ -191,7 +192,10 @@ def clock_zone(name: str, timezone: str | None, columns: str | None) -> str | No
 
 
 def begins_as_log(name: str, columns: str | None) -> bool:
-    """Return whether a file begins like a log; ``columns`` are the columns of sacct, if given."""
+    """Return whether a file begins like a log.
+
+    ``columns`` are the columns of sacct, if given.
+    """
     if name in workloads.names() or not os.path.exists(name):
         return False
     return kind_of(beginning(name), columns=columns is not None) not in ("swf", "batsim")
@@ -203,7 +207,10 @@ def is_log(workload: Workload) -> bool:
 
 
 def _refuse_idle_options(workload: Workload, options: LogOptions) -> None:
-    """Raise InputError if reading options for logs are given but the workload is not a log."""
+    """Raise InputError if options for reading logs have no effect.
+
+    They are given, but the workload is not a log.
+    """
     names = ("units", "timezone", "columns")
     said = [f"--{name}" for name in names if getattr(options, name) != LogOptions._field_defaults[name]]
     if options.columns is not None and not _is_sacct(workload):
@@ -235,7 +242,10 @@ def _is_haizea(workload: Workload) -> bool:
 
 
 def units_remark(workload: Workload, platform: Platform, units: Units) -> str | None:
-    """Return a warning if a log's job sizes, read as ``units``, do not match the machine; None if they match."""
+    """Return a warning if a log's job sizes do not match the machine.
+
+    The sizes are read as ``units``. Return None if they match.
+    """
     if platform.shares_nodes:
         if units == "nodes" or workload.requests is None:
             return None
@@ -262,7 +272,10 @@ def units_remark(workload: Workload, platform: Platform, units: Units) -> str | 
 
 
 def require_text(name: str) -> None:
-    """Raise InputError if a file name is not valid Unicode; the outputs require Unicode."""
+    """Raise InputError if a file name is not valid Unicode.
+
+    The outputs require Unicode.
+    """
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -305,7 +318,10 @@ def platform_for(workload: Workload, name: str = "") -> Platform:
 
 
 def _size_text(workload: Workload) -> str | None:
-    """Return a text that says where the workload's format gives the machine's size; None if nowhere."""
+    """Return a text that says where the workload's format gives the machine's size.
+
+    Return None if nowhere.
+    """
     if not is_log(workload):
         return f"MaxProcs or MaxNodes in its header (SWF), nb_res (JSON), 1 to {MOST_UNITS:,}"
     return f"a site of 1 to {MOST_UNITS:,} nodes" if _is_haizea(workload) else None

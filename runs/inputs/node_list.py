@@ -56,7 +56,9 @@ def read_node_list(path: str) -> tuple[list[str], list[NodeKind]]:
 
 
 def platform_of_list(path: str) -> Platform:
-    """Return a platform with a pool per kind of node; jobs share the resources of a node.
+    """Return a platform with a pool per kind of node.
+
+    Jobs share the resources of a node.
 
     Raises:
         PipistrelleError: as in `read_node_list`; or a name is invalid or occurs twice.

@@ -132,7 +132,10 @@ def _row(cells: Mapping[str, Any], where: str, at: float | None, read: Callable[
 
 
 def _time(value: Any, where: str) -> float | str:
-    """Return a time as a number of seconds, or as a text with a unit to be parsed later."""
+    """Return a time as a number of seconds, or as a text with a unit.
+
+    Such a text is parsed later.
+    """
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     if not isinstance(value, str):

@@ -61,7 +61,10 @@ def failure_plan(
 
 
 def _known(text: str) -> dict[str, Callable[[], FailureSpec]]:
-    """Return {name: function that loads the failure model} of the library's models and the file in ``text``."""
+    """Return {name: function that loads the failure model}.
+
+    The models are those of the library, and the file in ``text``.
+    """
     known = failure_catalogue.specs()
     name = text.partition(",")[0].strip()
     if name.endswith(".toml") and os.path.isfile(name):
@@ -78,10 +81,11 @@ def on_machine(
     seed: int = 0,
     hosts: Sequence[str] = (),
 ) -> Outages:
-    """Convert a log's outages to outages of the machine's nodes, in seconds after time 0.
+    """Convert a log's outages to outages of the machine's nodes.
 
-    A name in the log means the machine's node of that name, and a number means the node of that number. LANL's and
-    Titan's tables have their own names of nodes. If the machine has none of these names:
+    Their times are in seconds after time 0. A name in the log means the machine's node of that name, and a number means
+    the node of that number. LANL's and Titan's tables have their own names of nodes. If the machine has none of these
+    names:
 
     - In a log of a single LANL system, only the text after the slash counts as the name.
     - If all names are numbers, they are the numbers of the machine's nodes.
@@ -135,7 +139,10 @@ def on_machine(
 
 
 def _merged(rows: Iterable[tuple[Outage, int]]) -> Outages:
-    """Merge the overlapping outages of each node into one outage; ``rows`` are (outage, number of the node)."""
+    """Merge the overlapping outages of each node into one outage.
+
+    ``rows`` are (outage, number of the node).
+    """
     streams: list[list[Outage]] = []
     ends: list[dict[int, float]] = []
     for row, _ in rows:
@@ -161,7 +168,10 @@ def _refuse_overlaps(rows: list[tuple[Outage, int]], log: OutageLog) -> None:
 
 
 def _numbers(log: OutageLog, platform: Platform, hosts: Sequence[str]) -> list[int]:
-    """Return, for each node in the log, its number on the machine, or raise OutageError."""
+    """Return, for each node in the log, its number on the machine.
+
+    Raise OutageError if it has none.
+    """
     names = log.nodes
     known = {name: number for number, name in enumerate(hosts)} or numbers_by_name(platform)
     if log.format in _OWN_NAMES and not any(name in known for name in names):

@@ -1,4 +1,7 @@
-"""Steps that change a workload, as texts such as ``scale --load 0.9 then filter --first 100``."""
+"""Steps that change a workload, as texts.
+
+An example is ``scale --load 0.9 then filter --first 100``.
+"""
 
 import shlex
 from collections.abc import Iterator
@@ -20,7 +23,10 @@ _EXPECTED: Final = f"a text such as '{_EXAMPLE}'"
 
 
 def split_steps(words: list[str]) -> list[list[str]]:
-    """Split the words of a command line at each ``then``; return the words of each step."""
+    """Split the words of a command line at each ``then``.
+
+    Return the words of each step.
+    """
     steps: list[list[str]] = [[]]
     for word in words:
         if word == THEN:

@@ -32,7 +32,10 @@ class Step(
     tag=str.lower,
     omit_defaults=True,
 ):
-    """A step that changes a workload; each field is an option of ``pipistrelle workload``."""
+    """A step that changes a workload.
+
+    Each field is an option of ``pipistrelle workload``.
+    """
 
     #: fields that name or describe input files; `words` omits them
     _places: ClassVar[tuple[str, ...]] = ()

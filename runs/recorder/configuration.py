@@ -70,7 +70,9 @@ _DEEPEST: Final = 10
 
 
 class PrivateConfiguration(Struct, frozen=True):
-    """The files of Slurm's configuration for a private run, and how they differ from the centre's.
+    """The files of Slurm's configuration for a private run.
+
+    It also says how they differ from the centre's.
 
     Attributes:
         files: {name: text}; ``@STATE@`` stands for the private folder.
@@ -168,7 +170,10 @@ def _kept_lines(conf: Path, *, with_associations: bool) -> tuple[list[str], Coun
 
 
 def _without(line: str, left_out: frozenset[str], dropped: Counter[str]) -> list[str]:
-    """Return the words KEY=VALUE of a line of slurm.conf, without the keys ``left_out``; count these in ``dropped``."""
+    """Return the words KEY=VALUE of a line of slurm.conf without some keys.
+
+    The keys ``left_out`` are left out, and counted in ``dropped``.
+    """
     words = []
     for word in re.findall(r'(?:[^\s"]|"[^"]*")+', line):
         key = word.partition("=")[0]
@@ -180,9 +185,10 @@ def _without(line: str, left_out: frozenset[str], dropped: Counter[str]) -> list
 
 
 def _gres(path: Path, dropped: Counter[str]) -> tuple[str, list[str]]:
-    """Return the text of gres.conf for a private run, and the device files that it names.
+    """Return the text of gres.conf for a private run.
 
-    The device files of the centre are replaced by files in the private folder.
+    Also return the device files that it names. The device files of the centre are replaced by files in the private
+    folder.
     """
     if not path.is_file():
         return "", []
@@ -209,7 +215,10 @@ def _gres(path: Path, dropped: Counter[str]) -> tuple[str, list[str]]:
 
 
 def _lines(path: Path, folder: Path, depth: int = 0) -> Iterator[tuple[str, str]]:
-    """Yield each line of slurm.conf and of included files, joined if continued, without comment; and its location."""
+    """Yield each line of slurm.conf and of included files, and its location.
+
+    Lines are joined if continued, and have no comments.
+    """
     text, first = "", 0
     for number, raw in enumerate(read_text(path).splitlines(), start=1):
         line = raw.partition("#")[0].rstrip()

@@ -1,4 +1,7 @@
-"""Run an unmodified slurmctld and its slurmds in virtual time, and submit jobs to them."""
+"""Run an unmodified slurmctld and its slurmds in virtual time.
+
+Jobs are submitted to them.
+"""
 
 import os
 import shutil
@@ -45,9 +48,10 @@ class RecorderError(PipistrelleError):
 
 
 def require_programs(prefix: str | None) -> Installation:
-    """Return Slurm as it is installed in a folder, or in the PATH if ``prefix`` is None.
+    """Return Slurm as it is installed in a folder.
 
-    Raise InputError if a command is missing, or this process does not run as root.
+    If ``prefix`` is None, look for it in the PATH. Raise InputError if a command is missing, or this process does not
+    run as root.
     """
     names = (*PACKAGES, "squeue", "scontrol", "sdiag")
     found = look_for(prefix, names)
@@ -200,7 +204,10 @@ class Daemons:
         return (self.time.now - _START) / NANOSECONDS
 
     def command(self, name: str, *words: str) -> str:
-        """Run a command of Slurm and return what it prints; raise CommandFailed if it fails."""
+        """Run a command of Slurm and return what it prints.
+
+        Raise CommandFailed if it fails.
+        """
         code, text = self.time.finish([self._programs[name], *words], self._env, within=_COMMAND * NANOSECONDS)
         if self._controller.poll() is not None:
             raise RecorderError("slurmctld ended", found=self.last_error(), hint="It was killed, or it crashed.")
@@ -211,9 +218,9 @@ class Daemons:
     def submit_all(
         self, jobs: Sequence[PlannedJob], commands: Sequence[TimedCommand], progress: Callable[[int, float], None]
     ) -> list[str]:
-        """Submit the jobs at their times; return a text about each job that slurmctld refused.
+        """Submit the jobs at their times.
 
-        Sets ``cells["id"]`` of each job that was accepted.
+        Return a text about each job that slurmctld refused. Sets ``cells["id"]`` of each job that was accepted.
 
         Args:
             commands: commands of scontrol, in the order of time.
@@ -267,7 +274,10 @@ class Daemons:
 
 
 def _translated(text: str, ids: dict[str, str]) -> str:
-    """Replace the workload's job names in a dependency by Slurm's job ids; 1 if the job was not submitted."""
+    """Replace the workload's job names in a dependency by Slurm's job ids.
+
+    The id is 1 if the job was not submitted.
+    """
     parts = []
     for mark, part in _parts(text):
         kind, *names = part.split(":")

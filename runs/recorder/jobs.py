@@ -40,7 +40,9 @@ class TimedCommand(Struct, frozen=True):
 
 
 def timed_commands(path: Path) -> list[TimedCommand]:
-    """Return the commands of a CSV file with the columns ``t`` (s) and ``command``, by time.
+    """Return the commands of a CSV file, by time.
+
+    The file has the columns ``t`` (s) and ``command``.
 
     Raises:
         InputError: the file cannot be read, or a line is not such a command.
@@ -75,10 +77,11 @@ class PlannedJob(Struct):
 
 
 def planned_jobs(workload: Workload, default_partition: str) -> tuple[list[PlannedJob], list[str]]:
-    """Return the jobs in the order of submission, and warnings about what a recording cannot include.
+    """Return the jobs in the order of submission, and warnings.
 
-    All tasks of an array are one job. Submit times are shifted so that the first is 121 s, the earliest possible time.
-    If the workload is a file of Slurm events with no earlier submission, its times are kept.
+    The warnings are about what a recording cannot include. All tasks of an array are one job. Submit times are shifted
+    so that the first is 121 s, the earliest possible time. If the workload is a file of Slurm events with no earlier
+    submission, its times are kept.
 
     Raises:
         InputError: no job has a runtime.

@@ -136,7 +136,10 @@ class Packing:
             self.passes[-1][3].append(job)
 
     def _add_requests(self) -> None:
-        """Add an event for each ended job: the first answer of one of its nodes, which requests a scheduling pass."""
+        """Add an event for each ended job: the first answer of one of its nodes.
+
+        This answer requests a scheduling pass.
+        """
         held: dict[str, set[str]] = {}
         starts = iter([*self.starts, ("", float("inf"), "", "", "")])
         following = next(starts)

@@ -55,7 +55,9 @@ def record(
     commands: Sequence[TimedCommand] = (),
     progress: Callable[[int, float], None] = lambda jobs, now: None,
 ) -> RecordingSummary:
-    """Run slurmctld and its slurmds in virtual time, and write a recording to a new folder.
+    """Run slurmctld and its slurmds in virtual time, and record them.
+
+    The recording is written to a new folder.
 
     Args:
         config: the folder of slurm.conf.
@@ -127,7 +129,10 @@ def _recorded(
 
 
 def _made(out: Path) -> bool:
-    """Create the output folder, before hours are spent on the recording; return whether it did not exist."""
+    """Create the output folder, before hours are spent on the recording.
+
+    Return whether it did not exist.
+    """
     made = not out.exists()
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -139,5 +144,8 @@ def _made(out: Path) -> bool:
 
 
 def _last(files: dict[str, str]) -> Iterable[tuple[str, str]]:
-    """Return the files, slurm.conf last, because a folder without slurm.conf does not count as a recording."""
+    """Return the files, slurm.conf last.
+
+    A folder without slurm.conf does not count as a recording.
+    """
     return sorted(files.items(), key=lambda item: item[0] == "slurm.conf")

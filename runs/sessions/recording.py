@@ -1,4 +1,7 @@
-"""Recording of the messages between server and scheduler, and replay of recorded replies."""
+"""Recording of the messages between server and scheduler.
+
+Recorded replies can be replayed.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -132,7 +135,10 @@ class ServerDiffers(RunError):
 
 
 class ReplayTransport:
-    """The stand-in for a scheduler that sends recorded replies and checks the server's notices."""
+    """The stand-in for a scheduler that sends recorded replies.
+
+    It checks the server's notices.
+    """
 
     apart = False
 

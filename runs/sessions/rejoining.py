@@ -1,4 +1,7 @@
-"""Continue a run with a new scheduler process if its scheduler has died or disconnected."""
+"""Continue a run with a new scheduler process.
+
+This happens if the scheduler has died or disconnected.
+"""
 
 from contextlib import closing
 from pathlib import Path
@@ -23,10 +26,10 @@ _SHOWN: Final = 100
 
 
 class Rejoining(RecordingTransport):
-    """A recording transport that waits for a new scheduler process if the scheduler is lost.
+    """A recording transport that waits for a new scheduler process.
 
-    The new process must send an equal HELLO. It receives the last saved state, if there is one, and all notices since
-    then. It must make the same decisions as the first process.
+    It waits if the scheduler is lost. The new process must send an equal HELLO. It receives the last saved state, if
+    there is one, and all notices since then. It must make the same decisions as the first process.
 
     Args:
         path: the session file.
@@ -71,7 +74,10 @@ class Rejoining(RecordingTransport):
                 self._wait(failure)
 
     def save(self) -> str | None:
-        """Return the scheduler's saved state; None if it saves no state, or was just replaced."""
+        """Return the scheduler's saved state.
+
+        Return None if it saves no state, or was just replaced.
+        """
         try:
             saved = super().save()
         except SchedulerFailed as failure:
@@ -88,7 +94,10 @@ class Rejoining(RecordingTransport):
             raise failure
 
     def _wait(self, failure: SchedulerFailed) -> None:
-        """Wait until a new scheduler has caught up; raise SchedulerFailed if none connects."""
+        """Wait until a new scheduler has caught up.
+
+        Raise SchedulerFailed if none connects.
+        """
         while True:
             logger().warning("{} Waiting for another scheduler for {:g} s.", failure, self._patience)
             try:
@@ -132,7 +141,10 @@ class Rejoining(RecordingTransport):
 
 
 def apart_from_state(hello: HelloData) -> HelloData:
-    """Return a HELLO without the feature for saving state, so that two HELLOs can be compared."""
+    """Return a HELLO without the feature for saving state.
+
+    Two HELLOs can then be compared.
+    """
     return replace(hello, features=tuple(name for name in hello.features if name != STATE))
 
 

@@ -40,7 +40,10 @@ _counted: Final = msgspec.json.Decoder(_Counted)
 
 @dataclass(frozen=True, slots=True)
 class WaitingJob:
-    """A job in the queue when a replayed scheduler decides differently; times in seconds."""
+    """A job in the queue when a replayed scheduler decides differently.
+
+    Times are in seconds.
+    """
 
     id: str
     units: int
@@ -50,7 +53,9 @@ class WaitingJob:
 
 @dataclass(frozen=True, slots=True)
 class Parting:
-    """The first notice to which the replayed scheduler replies differently than recorded.
+    """The first notice whose reply differs from the recorded reply.
+
+    The reply is that of the replayed scheduler.
 
     Attributes:
         place: index of the first different decision; the number of decisions if only other fields differ.
@@ -169,10 +174,10 @@ def _untold(what: str) -> SessionError:
 
 
 def parting(recorded: Reply, found: Reply) -> int | None:
-    """Return the index of the first decision that differs between two replies; None if the replies match.
+    """Return the index of the first decision that differs between two replies.
 
-    If one reply only has more decisions, or only the requests for wake-ups differ, return the number of decisions that
-    are equal. A reply still matches if it requests fewer wake-ups than recorded.
+    Return None if the replies match. If one reply only has more decisions, or only the requests for wake-ups differ,
+    return the number of decisions that are equal. A reply still matches if it requests fewer wake-ups than recorded.
 
     Args:
         recorded: the reply in the session.
@@ -194,10 +199,11 @@ def _plain(decision: Decision) -> object:
 
 
 def _misses(recorded: Reply, found: Reply) -> bool:
-    """Return whether the reply ``found`` requests wake-ups that the recorded reply did not request.
+    """Return whether a reply requests wake-ups that are not in the recorded reply.
 
-    The recording then lacks the notices for these wake-ups. Wake conditions are not compared: if the scheduler would
-    have decided something at an event that was held back, it decides it at the next notice, and differs there.
+    ``found`` is the reply. The recording then lacks the notices for these wake-ups. Wake conditions are not compared:
+    if the scheduler would have decided something at an event that was held back, it decides it at the next notice, and
+    differs there.
     """
     if recorded.wake is None or recorded.wake_when is not None:
         return False
@@ -205,7 +211,10 @@ def _misses(recorded: Reply, found: Reply) -> bool:
 
 
 def waiting_at(reader: SessionReader, seq: int) -> list[WaitingJob]:
-    """Return the jobs that are in the queue after notice ``seq``, in order of submission."""
+    """Return the jobs that are in the queue after notice ``seq``.
+
+    They are in order of submission.
+    """
     waiting: dict[str, WaitingJob] = {}
     started: dict[tuple[int, int], WaitingJob] = {}
     with closing(reader.exchanges()) as exchanges:

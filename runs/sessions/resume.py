@@ -1,4 +1,7 @@
-"""Simulate runs that save snapshots, and continue them with the results of an uninterrupted run."""
+"""Simulate runs that save snapshots, and continue them.
+
+The results are those of an uninterrupted run.
+"""
 
 import dataclasses
 from collections.abc import Callable, Iterator
@@ -102,7 +105,9 @@ class Journaled:
 
 
 class BroughtUp(RecordingTransport):
-    """A recording transport that restores a scheduler's earlier state when it connects.
+    """A recording transport that restores a scheduler's earlier state.
+
+    It does so when the scheduler connects.
 
     Args:
         journal: the connection, with the number of past notices and the saved state.
@@ -173,16 +178,20 @@ class BroughtUp(RecordingTransport):
 
 
 def _pass_over(exchange: Exchange) -> None:
-    """Do nothing with a recorded notice and reply, because the saved state already includes them."""
+    """Do nothing with a recorded notice and reply.
+
+    The saved state already includes them.
+    """
 
 
 def run_kept(
     spec: RunSpec, options: RunOptions, keeping: Keeping, last: tuple[SnapshotHeader, dict[str, Any]] | None = None
 ) -> Result:
-    """Simulate a run and save snapshots of it, or continue a run from its snapshot ``last``.
+    """Simulate a run and save snapshots of it, or continue a run.
 
-    Snapshots and session are written to the folder ``options.out``. If ``options.outputs`` is given, `run` does not
-    lock this folder, so the caller must. If the run ends early, the result has the error; it is not raised.
+    The run continues from its snapshot ``last``. Snapshots and session are written to the folder ``options.out``. If
+    ``options.outputs`` is given, `run` does not lock this folder, so the caller must. If the run ends early, the result
+    has the error; it is not raised.
     """
     folder, connection, journal = options.out, options.connection, None
     assert folder is not None, "a run is kept in a folder"
@@ -218,7 +227,10 @@ def run_kept(
 
 
 class KeptRun(NamedTuple):
-    """A run with snapshots: its description, one snapshot, the output folder and prefix."""
+    """A run with snapshots.
+
+    It has its description, one snapshot, the output folder and the prefix.
+    """
 
     spec: RunSpec
     header: SnapshotHeader
@@ -227,7 +239,10 @@ class KeptRun(NamedTuple):
     prefix: str
 
     def setup(self, spec: RunSpec | None = None) -> Setup:
-        """Load the simulation setup of the run, or of ``spec``: the same run under another policy."""
+        """Load the simulation setup of the run, or of ``spec``.
+
+        ``spec`` is the same run under another policy.
+        """
         return load_setup(replace(spec or self.spec, resumed=None))
 
 
@@ -326,7 +341,10 @@ def check_takeover(spec: RunSpec) -> None:
 
 
 def made_apart(folder: Path, out: Path) -> None:
-    """Create the folder ``out`` for the new run; raise SnapshotError if it is ``folder``."""
+    """Create the folder ``out`` for the new run.
+
+    Raise SnapshotError if it is ``folder``.
+    """
     if out.resolve() == folder.resolve():
         what = "the outputs of the continued run need a folder of their own"
         raise SnapshotError(what, where="--out", found=str(out))

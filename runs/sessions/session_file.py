@@ -96,7 +96,10 @@ class _Chain(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Exchange(NamedTuple):
-    """A recorded notice and the reply to it (None: no reply); notices are numbered from 1."""
+    """A recorded notice and the reply to it (None: no reply).
+
+    Notices are numbered from 1.
+    """
 
     seq: int
     notice: bytes
@@ -156,7 +159,10 @@ class SessionWriter:
         self.flush()
 
     def notice(self, frame: bytes) -> None:
-        """Write a notice, and flush if a flush is due; called while the scheduler is deciding."""
+        """Write a notice, and flush if a flush is due.
+
+        This is called while the scheduler is deciding.
+        """
         self._add(_NOTICE, frame)
         if len(self._lines) >= _LINES or self._held >= _MANY or monotonic() >= self._due:
             self.flush()
@@ -194,7 +200,10 @@ class SessionWriter:
         self._held, self._due = 0, monotonic() + _LATE_S
 
     def close(self) -> None:
-        """Write everything recorded so far, close the file, and replace an earlier session."""
+        """Write everything recorded so far, and close the file.
+
+        An earlier session is then replaced.
+        """
         try:
             self.flush()
             if self._file is not self._raw:
@@ -214,7 +223,10 @@ class SessionWriter:
 
 
 class SessionReader:
-    """The reader of a session file; each iteration starts at the beginning of the file."""
+    """The reader of a session file.
+
+    Each iteration starts at the beginning of the file.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -282,7 +294,10 @@ class SessionReader:
 
 
 def _checked(lines: Iterator[bytes], where: str) -> Iterator[tuple[int, bytes]]:
-    """Yield each message with its line number, once a digest of the file has verified it."""
+    """Yield each message with its line number.
+
+    A message is yielded once a digest of the file has verified it.
+    """
     digest = hashlib.sha256(next(lines, b""))
     together: list[bytes] = []
     first = 2

@@ -1,7 +1,8 @@
-"""Save snapshots of a run's state: regularly, on a signal, and before an interrupt.
+"""Save snapshots of a run's state.
 
-Each snapshot is a file ``out_snapshot-N.gz`` next to the outputs, where N is the number of notices so far. It is
-written completely or not at all. It has two lines of JSON: the header (`SnapshotHeader`) and the state.
+They are saved regularly, on a signal, and before an interrupt. Each snapshot is a file ``out_snapshot-N.gz`` next to
+the outputs, where N is the number of notices so far. It is written completely or not at all. It has two lines of JSON:
+the header (`SnapshotHeader`) and the state.
 """
 
 import gzip
@@ -54,7 +55,10 @@ _LITTLE: Final = 512 << 20
 
 
 class SnapshotError(PipistrelleError):
-    """A snapshot is missing, damaged or of another version, or the run cannot continue from it."""
+    """A snapshot cannot be used.
+
+    It is missing, damaged or of another version, or the run cannot continue from it.
+    """
 
 
 class SnapshotHeader(Struct, frozen=True, kw_only=True):
@@ -71,7 +75,10 @@ class SnapshotHeader(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """The time between two snapshots, in wall-clock and in simulated seconds; inf: never."""
+    """The time between two snapshots; inf: never.
+
+    It is given in wall-clock and in simulated seconds.
+    """
 
     wall: float = inf
     simulated: float = inf
@@ -184,7 +191,10 @@ def snapshot_name(notices: int, prefix: str = OUTPUT_PREFIX) -> str:
 
 
 def last_snapshot(folder: Path, prefix: str = OUTPUT_PREFIX) -> tuple[SnapshotHeader, dict[str, Any]]:
-    """Read the latest intact snapshot, or raise SnapshotError; warn about damaged ones."""
+    """Read the latest intact snapshot, or raise SnapshotError.
+
+    Warn about damaged ones.
+    """
     for path in reversed(snapshots_in(folder, prefix)):
         try:
             return read_snapshot(path)

@@ -63,7 +63,9 @@ def resumed_from(path: Path, header: SnapshotHeader, state: Mapping[str, Any]) -
 
 
 def copy_outputs(source: Path, target: Path, *, whole: bool) -> None:
-    """Copy a run's outputs to the folder ``target``, and remove all older outputs in it.
+    """Copy a run's outputs to the folder ``target``.
+
+    All older outputs in this folder are removed.
 
     Args:
         whole: copy the description and the session too, because the same run continues in the other folder.
@@ -115,7 +117,10 @@ class TakenOver:
             raise
 
     def _describe(self, pause: Pause) -> None:
-        """Write the new scheduler, and the snapshot from which it continues, to the new run's configuration files."""
+        """Write the new scheduler to the new run's configuration files.
+
+        The snapshot from which it continues is written, too.
+        """
         welcome, hello = pause.simulation.welcome, pause.simulation.hello
         scheduler = {"name": hello.name, "version": hello.version, "features": list(welcome.features)}
         write_output(self._target / CONFIG_FILE, to_json({**read_config(self._source), "scheduler": scheduler}))
