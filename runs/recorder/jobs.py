@@ -27,7 +27,7 @@ _RECORDED: Final = frozenset(
         *("number", "submit", "name", "user", "account", "partitions", "qos", "time_limit", "nodes", "tasks"),
         *("cpus_per_task", "mem_per_cpu", "mem_per_node", "gres", "exclusive", "constraint", "begin", "dependency"),
         *("array_task", "array_limit", "groups", "max_nodes", "switches", "switch_wait"),
-        *("tasks_per_node", "licenses", "reservation", "required", "excluded", "nice", "hold"),
+        *("tasks_per_node", "licenses", "reservation", "required", "excluded", "nice", "hold", "oversubscribe"),
     }
 )
 
@@ -202,7 +202,10 @@ def _further(sub: Submission) -> list[str]:
         "exclude": ",".join(sub.excluded),
         "nice": sub.nice,
     }
-    return [f"--{name}={value}" for name, value in values.items() if value] + ["--hold"] * sub.hold
+    return [f"--{name}={value}" for name, value in values.items() if value] + [
+        *["--hold"] * sub.hold,
+        *["--oversubscribe"] * sub.oversubscribe,
+    ]
 
 
 def _switches(sub: Submission) -> str:

@@ -290,11 +290,15 @@ class Player:
         part = controller.machine.partitions[job.part]
         controller.machine.give(job.alloc)
         controller.limits.end(job)
+        if controller.rows is not None:
+            controller.rows.remove(job)
         job.alloc = alloc
         job.cpus = sum(cpus for cpus, _, _ in alloc.values())
         job.tres = controller.requests.tres(job, part, alloc)
         controller.machine.take(alloc, whole=job.whole or part.exclusive)
         controller.limits.begin(job)
+        if controller.rows is not None:
+            controller.rows.add(job)
 
     def note(self, step: LogStep, text: str) -> None:
         """Append to `differences` that our controller differs at this step; ``text`` says how."""

@@ -39,7 +39,7 @@ _JOB: Final = (
 )
 _MOST_TASKS: Final = 250_000
 #: fields of a submission that come from the column ``options``
-_FURTHER: Final = ("tasks_per_node", "licenses", "reservation", "required", "excluded", "nice", "hold")
+_FURTHER: Final = ("tasks_per_node", "licenses", "reservation", "required", "excluded", "nice", "hold", "oversubscribe")
 
 #: CPUs, memory (MB) and {kind: number} of other resources
 Amounts = tuple[int, int, dict[str, int]]
@@ -105,7 +105,7 @@ class Recording:
     @cached_property
     def config(self) -> SlurmConfig:
         """The scheduler's settings, including the reservations that were made while recording."""
-        made = load_cluster(self.conf, self.accounting).config
+        made = load_cluster(self.conf, self.accounting, sharing=True).config
         text, name = self.reservations, "commands.csv"
         reservations = read_reservations(text, name, dates_of(ZERO, text, name), self.nodes) if text else ()
         start = WITH_DATABASE if made.accounting_storage else 0.0

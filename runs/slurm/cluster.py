@@ -56,6 +56,7 @@ def load_cluster(
     changes: Mapping[str, str] | None = None,
     *,
     strict: bool = True,
+    sharing: bool = False,
 ) -> SlurmCluster:
     """Read the files of a cluster; return the scheduler's settings.
 
@@ -65,6 +66,7 @@ def load_cluster(
         reservations: files of commands ``scontrol create reservation``, as ``FILE`` or ``FILE,zero=DATE``.
         changes: {key: value} that override the files.
         strict: whether a key that Slurm does not have is an error; if not, the result lists the key as unknown.
+        sharing: whether jobs share CPUs where ``OverSubscribe`` lets them; not supported on a simulated machine.
 
     Raises:
         PipistrelleError: a file is unreadable, a value is wrong or not supported, or a name is unknown.
@@ -106,9 +108,11 @@ def load_cluster(
             where=unknown.where,
             hint="With --lenient-config, unknown keys are warnings.",
         )
-    parts, more = _without_sharing(conf, made.partitions)
-    findings += more
-    return SlurmCluster(changed.timed(replace(made, partitions=parts)), tuple(findings))
+    if not sharing:
+        parts, more = _without_sharing(conf, made.partitions)
+        made = replace(made, partitions=parts)
+        findings += more
+    return SlurmCluster(changed.timed(made), tuple(findings))
 
 
 def _without_sharing(

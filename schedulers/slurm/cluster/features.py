@@ -75,7 +75,9 @@ class _Reader:
         while self._peek() == "|":
             self.at += 1
             more = self._all_of()
-            if matching or len(ways) > 1 or len(more) > 1 or ways[0].counts or more[0].counts:
+            if ways[0].counts or more[0].counts:
+                raise ValueError("constraint: counts of features are combined with '&', not with '|'")
+            if matching or len(ways) > 1 or len(more) > 1:
                 ways = ways + more
             else:
                 ways = [Wanted(ways[0].allowed | more[0].allowed)]
@@ -105,14 +107,22 @@ class _Reader:
             if self._peek() != {"(": ")", "[": "]"}[word]:
                 raise ValueError(f"constraint: {word!r} is not closed")
             self.at += 1
+            if self._peek().startswith("*"):  # (a&b)*N
+                if len(ways) > 1 or ways[0].counts:
+                    raise ValueError(f"constraint: a count may not follow {word!r} with counts or several ways")
+                found = ways[0].allowed
+                ways = [Wanted(found, ((found, _count(self._peek()[1:])),))]
+                self.at += 1
             return ways
         if not word or word in _MARKS:
             raise ValueError(f"constraint: a feature is missing before {word!r}")
         self.at += 1
         name, star, count = word.partition("*")
         nodes = self.features.get(name, 0)
-        if star:
-            if not count.isdecimal() or len(count) > _DIGITS:
-                raise ValueError(f"constraint: {count!r} is not a number of nodes")
-            return [Wanted(nodes, ((nodes, int(count)),))]
-        return [Wanted(nodes)]
+        return [Wanted(nodes, ((nodes, _count(count)),) if star else ())]
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or len(text) > _DIGITS:
+        raise ValueError(f"constraint: {text!r} is not a number of nodes")
+    return int(text)

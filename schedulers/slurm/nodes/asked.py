@@ -30,7 +30,7 @@ class NodesAsked(Struct, eq=False, weakref=True):
         whole: whether nodes are taken as a whole.
         fixed_cpus: CPUs used per node with gres; 0: any number.
         max_cpus_per_node: limit of the partition; 0: none.
-        share: most jobs per resource if the job may share, else 1.
+        share: most jobs per resource if the job may share, else 0.
         part: the partition's index.
         counts: ((set of nodes, number needed), ...) of ``feature*N``.
     """
@@ -50,7 +50,7 @@ class NodesAsked(Struct, eq=False, weakref=True):
     max_cpus_per_node: int = 0
     required: int = 0
     contiguous: bool = False
-    share: int = 1
+    share: int = 0
     part: int = 0
     lln: bool = False
     counts: tuple[tuple[int, int], ...] = ()

@@ -1,6 +1,6 @@
 """Choose cores, memory and GPUs of shared nodes, as select/cons_tres does."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from math import inf
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -15,6 +15,7 @@ from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
 from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine
 from pipistrelle.schedulers.slurm.nodes.asked import Alloc, Chosen, NodesAsked
 from pipistrelle.schedulers.slurm.nodes.gpu_weights import Counts, GpuWeights
+from pipistrelle.schedulers.slurm.nodes.rows import CoreRows
 from pipistrelle.schedulers.slurm.nodes.runs import Able, EqualRuns, NodeRun, Runs, WeightedRuns, make_runs
 from pipistrelle.schedulers.slurm.nodes.shares import Free, holding, take_gres
 from pipistrelle.schedulers.slurm.nodes.timeline import Timeline
@@ -41,14 +42,14 @@ class ConsTres:
         self,
         machine: SlurmMachine,
         parameters: frozenset[str],
-        shared: Mapping[int, Sequence[int]],
+        rows: CoreRows | None,
         margin: float,
         *,
         tree: Tree | None = None,
         busy_nodes: bool = False,
     ) -> None:
         self.machine = machine
-        self.shared = shared
+        self.rows = rows
         self.margin = margin
         self.tree = tree
         self.busy_nodes = busy_nodes
@@ -61,6 +62,8 @@ class ConsTres:
         self.gpus = GpuWeights(machine)
         #: {request: what `ever` returns}
         self._ever: WeakKeyDictionary[NodesAsked, Alloc | None] = WeakKeyDictionary()
+        #: {request: the same request without sharing}
+        self._alone: WeakKeyDictionary[NodesAsked, NodesAsked] = WeakKeyDictionary()
         #: the running jobs that `expected` was last called with
         self._timeline = Timeline(machine, ())
 
@@ -75,7 +78,7 @@ class ConsTres:
     def _now(self, known: "_Fits", asked: NodesAsked, usable: int) -> Alloc | None:
         if known.now is None:
             enough = known.free >= asked.cpus
-            free = Free(self.machine, self.shared)
+            free = Free(self.machine, self.rows)
             known.counts_now = self.count(asked, known.at, free)
             known.now = (self.fit(asked, usable, free, at=known.at) if enough else None,)
         else:
@@ -102,7 +105,7 @@ class ConsTres:
 
         Return None if the job does not fit even then.
         """
-        free = Free(self.machine, self.shared, copy=True)
+        free = Free(self.machine, self.rows, copy=True)
         free.take_away(gone)
         return within(asked, self._test(asked, usable & asked.nodes, free))
 
@@ -137,8 +140,8 @@ class ConsTres:
         known = self._fits_of(asked, usable)
         if known.may is None:
             known.may = known.free >= asked.cpus
-            if known.may:
-                free = Free(self.machine, self.shared)
+            if known.may and self.rows is None:
+                free = Free(self.machine, self.rows)
                 able = free.usable(asked, known.at, memory_counts=self.memory_counts, by_core=self.by_core)
                 most = len(able.at) if asked.required or asked.counts else asked.max_nodes
                 known.may = len(able.at) >= asked.min_nodes and largest(able.cpus, most) >= asked.cpus
@@ -189,12 +192,13 @@ class ConsTres:
         """
         changed, self.machine.changed = self.machine.changed, 0
         if changed:
-            self._fits = {key: known for key, known in self._fits.items() if not key[1] & changed}
+            kept = {} if self.rows else self._fits  # the rows of a partition change with jobs on any node
+            self._fits = {key: known for key, known in kept.items() if not key[1] & changed}
         counts = () if asked.gres or not self.gpus.counted else self.gpus.of(usable)
         known = self._fits.get((asked, usable, counts))
         if known is None:
             at = array_of(usable)
-            free = asked.cpus if asked.share > 1 else int(np.add.reduce(np.maximum(self.machine.free_cpus[at], 0)))
+            free = asked.cpus if self.rows else int(np.add.reduce(np.maximum(self.machine.free_cpus[at], 0)))
             known = self._fits[asked, usable, counts] = _Fits(at, free, {})
         return known
 
@@ -210,6 +214,14 @@ class ConsTres:
         usable &= asked.nodes
         if usable.bit_count() < asked.min_nodes:
             return None
+        if self.rows and asked.share and self.machine.partitions[asked.part].settings.over_subscribe == "YES":
+            # Slurm first searches as if the job did not share CPUs.
+            alone = self._alone.get(asked)
+            if alone is None:
+                alone = self._alone[asked] = replace(asked, share=0)
+            first = self.expected(alone, usable, running, now, gone)
+            if first is not None and first[0] <= now:
+                return first
         known = self._fits_of(asked, usable)
         found = self._now(known, asked, usable)
         if found is not None:
@@ -236,7 +248,7 @@ class ConsTres:
         if gone:
             free, fits = free + sum(holding(job).cpus for job in gone), {}
         times = self._times(running)
-        plain = not (gone or self.shared or asked.gres)
+        plain = not (gone or self.rows or asked.gres)
         ahead: _Ahead | None = None
         for count, place, last in times.stops(usable, asked.cpus - free):
             if count not in fits:
@@ -263,13 +275,13 @@ class ConsTres:
 
         Running jobs are assumed to end at their limits.
         """
-        if self.shared or asked.gres or asked.counts:
+        if self.rows or asked.gres or asked.counts:
             return False
         return not self._enough(asked, array_of(usable & asked.nodes), self._times(running).free_at(time))
 
     def soonest(self, asked: NodesAsked, usable: int, running: Sequence[SlurmJob]) -> float:
         """Return when (s) the nodes have enough CPUs, if running jobs end at their limits."""
-        if self.shared or asked.gres or asked.counts:
+        if self.rows or asked.gres or asked.counts:
             return -inf
         usable &= asked.nodes
         at = array_of(usable)
@@ -305,10 +317,12 @@ class ConsTres:
             return None
         if at is None:
             at = array_of(usable)
-        if asked.share > 1:  # free CPUs first
-            found = self.fit(replace(asked, share=1), usable, free, at=at, prefer_busy=prefer_busy)
-            if found is not None:
-                return found
+        if free.rows is not None:
+            for nodes, cpus in free.rows.steps(asked.part, usable, shares=asked.share > 0):
+                found = self.fit(asked, nodes, free.with_cpus(cpus), prefer_busy=prefer_busy)
+                if found is not None:
+                    return found
+            return None
         if asked.required & ~usable:
             return None
         able = free.usable(asked, at, memory_counts=self.memory_counts, by_core=self.by_core)
@@ -333,7 +347,7 @@ class ConsTres:
         nodes as the job needs at least. Return {} if the job fits only below too many leaf switches.
         """
         if asked.counts:
-            return self._with_counts(asked, nodes.pairs())
+            return self._with_counts(asked, nodes, free, prefer_busy)
         if self._most_cpus(asked, nodes) < asked.cpus:
             return None
         if self.tree is not None and not (prefer_busy or self.lln or asked.lln):
@@ -352,16 +366,22 @@ class ConsTres:
                 return got
         return None
 
-    def _with_counts(self, asked: NodesAsked, nodes: Sequence[tuple[int, int]]) -> dict[int, int] | None:
-        cpus = dict(nodes)
-        got: dict[int, int] = {}
-        per_node = max(1, asked.cpus // max(1, asked.min_nodes))
+    def _with_counts(self, asked: NodesAsked, nodes: Able, free: Free, prefer_busy: bool) -> dict[int, int] | None:
+        """Return {node: CPUs} for a job that needs some nodes of each of several features.
+
+        The nodes of each feature are chosen as for a job with one CPU per node. The job then requires all of them.
+        """
+        required = asked.required
         for among, count in asked.counts:
-            fitting = [at for at, _ in nodes if among >> at & 1 and at not in got][:count]
-            if len(fitting) < count:
+            able = nodes.where(np.array([bool(among >> at & 1) for at in nodes.at.tolist()], np.bool_))
+            one = replace(asked, min_nodes=count, want_nodes=count, cpus=count, required=0, counts=())
+            got = self._choose(one, able, free, prefer_busy=prefer_busy) if len(able.at) >= count else None
+            if not got:
                 return None
-            got.update({at: min(cpus[at], per_node) for at in fitting})
-        return got if sum(got.values()) >= asked.cpus and len(got) >= asked.min_nodes else None
+            required |= mask_of(got)
+        most = max(asked.max_nodes, required.bit_count())
+        asked = replace(asked, required=required, max_nodes=most, counts=())
+        return self._choose(asked, nodes, free, prefer_busy=prefer_busy)
 
     def _once(self, asked: NodesAsked, nodes: Able, free: Free, prefer_busy: bool) -> dict[int, int] | None:
         idle = self.machine.idle
@@ -441,7 +461,7 @@ class Empty(Free):
     """The free CPUs, memory and gres of all nodes of an empty cluster."""
 
     def __init__(self, machine: SlurmMachine) -> None:
-        super().__init__(machine, {})
+        super().__init__(machine, None)
         self.cpus = machine.all_cpus
         self.memory = machine.all_memory
         self.gres = machine.gres
@@ -492,7 +512,7 @@ class _Ahead:
         self.asked = asked
         self.usable = usable
         self.at = at
-        self.free = Free(selector.machine, selector.shared, copy=True)
+        self.free = Free(selector.machine, selector.rows, copy=True)
         self.free.take_away(gone)
         #: the GPUs that the last test counted
         self.counts: Counts = ()

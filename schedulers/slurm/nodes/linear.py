@@ -7,13 +7,14 @@ from operator import or_
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from pipistrelle.schedulers.slurm.cluster.bits import mask_of
 from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
 from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine
 from pipistrelle.schedulers.slurm.nodes.asked import Alloc, Chosen, NodesAsked
 from pipistrelle.schedulers.slurm.nodes.best_fit import best_nodes, most_cpus
-from pipistrelle.schedulers.slurm.nodes.runs import pick_equal, with_counts
+from pipistrelle.schedulers.slurm.nodes.runs import pick_equal
 from pipistrelle.schedulers.slurm.nodes.tree import Tree
 
 
@@ -35,6 +36,8 @@ class Linear:
         self.per_node = next(iter(cpus), 1)
         #: the nodes of the first line, of the first two lines, and so on; the lines are in order of weights
         self._offers = list(accumulate(machine.by_line, or_)) or [0]
+        lines = sorted((machine.weight[line.bit_length() - 1], -at) for at, line in enumerate(machine.by_line))
+        self._last_first = [machine.by_line[-at] for _, at in lines]
 
     def now(self, asked: NodesAsked, usable: int) -> Alloc | None:
         """Return the allocation of a job that starts now, with all CPUs of its nodes.
@@ -169,6 +172,15 @@ class Linear:
         Nodes are offered by ``NodeName`` line, the line with the lowest weight first. The job is tested once the lines
         so far offer as many nodes as it wants. If it does not fit, the next line is added.
         """
+        if asked.counts:
+            found = asked.required
+            for among, count in asked.counts:
+                some = self._of_feature(idle & among, count)
+                if not some:
+                    return 0
+                found |= some
+            most = max(asked.max_nodes, found.bit_count())
+            return self.lightest(replace(asked, required=found, max_nodes=most, counts=()), idle)
         if len(self._offers) == 1 or self.tree is not None:
             return self.pick(asked, idle)
         if asked.required & ~idle:
@@ -184,17 +196,29 @@ class Linear:
                 tested = nodes
         return 0
 
+    def _of_feature(self, nodes: int, count: int) -> int:
+        """Return ``count`` of the nodes with a feature; 0 if there are too few.
+
+        The nodes are offered by ``NodeName`` line; of lines with equal weight, the last one is first.
+        """
+        offered = 0
+        for lines in self._last_first:
+            offered |= lines & nodes
+            if offered.bit_count() >= count:
+                return pick_equal(offered, count)
+        return 0
+
     def pick(self, asked: NodesAsked, idle: int) -> int:
         """Return the set of idle nodes that a job gets; 0 if it does not fit.
 
         Without switches, the weights of nodes do not count.
         """
+        if asked.counts:
+            return self.lightest(asked, idle)
         if idle.bit_count() < asked.min_nodes:
             return 0
         if self.tree is not None:
             return self.tree.pick(asked, idle, self.machine.cpus)
-        if asked.counts:
-            return with_counts(asked.counts, asked.min_nodes, idle, pick_equal)
         if self.equal and asked.want_nodes == asked.min_nodes and not (asked.required or asked.contiguous):
             count = max(asked.min_nodes, -(-asked.cpus // most_cpus(asked, self.per_node)))
             return pick_equal(idle, count) if count <= asked.max_nodes else 0

@@ -1,7 +1,7 @@
 """Best fit among runs of consecutive nodes, as both of Slurm's selectors apply it."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -191,28 +191,4 @@ def pick_equal(open_nodes: int, count: int) -> int:
         use = min(length, count)
         taken |= span(first, use)
         count -= use
-    return taken
-
-
-def with_counts(wanted: Sequence[tuple[int, int]], total: int, open_nodes: int, pick: Callable[[int, int], int]) -> int:
-    """Return ``total`` nodes that satisfy a constraint such as ``[a*2&b*4]``.
-
-    The result is a bit mask. It is 0 if too few nodes are open.
-
-    Args:
-        wanted: ((set of nodes, number needed), ...).
-        pick: returns the given number of nodes from a set of open nodes, or 0.
-    """
-    taken = 0
-    for nodes, count in wanted:
-        some = pick(open_nodes & nodes & ~taken, count)
-        if not some:
-            return 0
-        taken |= some
-    rest = total - taken.bit_count()
-    if rest > 0:
-        more = pick(open_nodes & ~taken, rest)
-        if not more:
-            return 0
-        taken |= more
     return taken

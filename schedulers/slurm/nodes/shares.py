@@ -1,6 +1,7 @@
 """The free CPUs, memory and GPUs of nodes, now or after some jobs have ended."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from copy import copy as copy_of
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
 from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine
 from pipistrelle.schedulers.slurm.nodes.asked import Alloc, NodesAsked
+from pipistrelle.schedulers.slurm.nodes.rows import CoreRows
 from pipistrelle.schedulers.slurm.nodes.runs import Able
 
 
@@ -18,31 +20,36 @@ class Free:
     In a copy, the amounts of running jobs can be freed, to test what would fit after their end.
     """
 
-    __slots__ = ("all", "cpus", "gres", "jobs_on", "machine", "memory", "shared")
+    __slots__ = ("all", "cpus", "gres", "jobs_on", "machine", "memory", "rows")
 
-    def __init__(self, machine: SlurmMachine, shared: Mapping[int, Sequence[int]], *, copy: bool = False) -> None:
+    def __init__(self, machine: SlurmMachine, rows: CoreRows | None, *, copy: bool = False) -> None:
         self.machine = machine
-        self.shared = shared
+        #: the cores of all jobs, if jobs may share them
+        self.rows = rows
         #: CPUs, memory and number of jobs of each node, shape (nodes, 3)
         self.all = machine.free.copy() if copy else machine.free
         self.cpus, self.memory, self.jobs_on = self.all.T
         self.gres = list(machine.free_gres) if copy and machine.any_gres else machine.free_gres
-        if copy and shared:
-            self.shared = {part: list(held) for part, held in shared.items()}
+        if copy and rows is not None:
+            self.rows = rows.copy()
 
     def take_away(self, jobs: Iterable[SlurmJob]) -> None:
         """Count running jobs as ended: add the amounts that they hold to the free ones."""
         for job in jobs:
             mine = holding(job)
             self.all[mine.nodes] += mine.amounts
-            held = self.shared.get(job.part) if job.shares else None
-            if held is not None:
-                for at, (cpus, _, _) in job.alloc.items():
-                    held[at] -= cpus  # type: ignore[index]
+            if self.rows is not None:
+                self.rows.remove(job)
             for at, (_, _, gres) in job.alloc.items() if self.machine.any_gres else ():
                 if gres:
                     free = self.gres[at]
                     self.gres[at] = {name: count + gres.get(name, 0) for name, count in free.items()}
+
+    def with_cpus(self, cpus: NDArray[np.int64]) -> "Free":
+        """Return the same amounts with other free CPUs on each node."""
+        other = copy_of(self)
+        other.cpus, other.rows = cpus, None
+        return other
 
     def usable(self, asked: NodesAsked, nodes: NDArray[np.intp], *, memory_counts: bool, by_core: bool) -> Able:
         """Return the nodes on which the job could use at least one CPU.
@@ -59,7 +66,7 @@ class Free:
             nodes = nodes[self.jobs_on[nodes] == 0]
             cpus = machine.all_cpus[nodes]
         else:
-            cpus = self.cpus[nodes] if asked.share <= 1 else self._shared_cpus(asked, nodes)
+            cpus = self.cpus[nodes]
             if by_core and machine.any_threads:
                 cpus -= cpus % machine.all_threads[nodes]
         fits: NDArray[np.bool_] | None = None
@@ -112,12 +119,6 @@ class Free:
         for place in np.flatnonzero(found).tolist():
             found[place] = fits_gres(wanted, self.gres[nodes[place]])
         return found
-
-    def _shared_cpus(self, asked: NodesAsked, nodes: NDArray[np.intp]) -> NDArray[np.int64]:
-        mine = np.array(self.shared.get(asked.part) or [0] * self.machine.count, np.int64)[nodes]
-        room = self.cpus[nodes] + mine  # what jobs that do not share leave
-        left: NDArray[np.int64] = np.minimum(room, room * asked.share - mine)
-        return left.clip(0)
 
 
 class Holding(NamedTuple):

@@ -66,7 +66,7 @@ class Timeline:
         if found is None:
             if len(self._free) >= _MOST_COPIES:
                 self._free.clear()
-            found = self._free[count] = Free(self.machine, {}, copy=True)
+            found = self._free[count] = Free(self.machine, None, copy=True)
             if count:
                 held = self._held()
                 end = int(held.begins[count]) if count < len(self.running) else len(held.nodes)

@@ -22,6 +22,7 @@ from pipistrelle.schedulers.slurm.config.submission import Submission
 from pipistrelle.schedulers.slurm.nodes.asked import Alloc, Selector
 from pipistrelle.schedulers.slurm.nodes.cons_tres import ConsTres
 from pipistrelle.schedulers.slurm.nodes.linear import Linear
+from pipistrelle.schedulers.slurm.nodes.rows import CoreRows
 from pipistrelle.schedulers.slurm.nodes.tree import Tree
 from pipistrelle.schedulers.slurm.passes.dependencies import parse_dependency
 from pipistrelle.schedulers.slurm.passes.eligible import is_eligible
@@ -62,10 +63,9 @@ class Controller:
         self.machine = SlurmMachine(config)
         self.accounts = Accounts(config)
         self.requests = Requests(config, self.machine)
-        #: {partition: CPUs of each node that its sharing jobs hold}
-        self.shared: dict[int, list[int]] = {
-            one.index: [0] * self.machine.count for one in self.machine.partitions if one.settings.max_share > 1
-        }
+        shared = not self.requests.linear and any(one.settings.max_share > 1 for one in self.machine.partitions)
+        #: the cores that jobs hold; None if no partition of shared nodes lets jobs share cores
+        self.rows = CoreRows(self.machine) if shared else None
         self.part_qos = [self.accounts.qos_index.get(one.settings.qos, -1) for one in self.machine.partitions]
         self.limits = SlurmLimits(self.accounts, self._part_qos_of, self._running_seconds)
         self.selector: Selector = self._selector()
@@ -102,7 +102,7 @@ class Controller:
             return Linear(self.machine, tree)
         margin = self.config.kill_wait + self.config.over_time_limit
         busy = self.config.scheduler_parameters.bf_busy_nodes
-        return ConsTres(self.machine, select.parameters, self.shared, margin, tree=tree, busy_nodes=busy)
+        return ConsTres(self.machine, select.parameters, self.rows, margin, tree=tree, busy_nodes=busy)
 
     @property
     def whole_nodes(self) -> bool:
@@ -318,7 +318,8 @@ class Controller:
         job.tres = self.requests.tres(job, part, alloc)
         job.reason = "None"
         self.machine.take(alloc, whole=job.whole or part.exclusive)
-        self._share(job, 1)
+        if self.rows is not None:
+            self.rows.add(job)
         self.limits.begin(job)
         for name, count in job.sub.licenses.items():
             self.licenses_used[name] = self.licenses_used.get(name, 0) + count
@@ -326,12 +327,6 @@ class Controller:
         self._running_jobs = None
         self.changed += 1
         return job
-
-    def _share(self, job: SlurmJob, sign: int) -> None:
-        held = self.shared.get(job.part) if job.shares else None
-        if held is not None:
-            for at, (cpus, _, _) in job.alloc.items():
-                held[at] += sign * cpus
 
     def _split(self, array: SlurmJob) -> SlurmJob:
         """Return a new record for an array's next task.
@@ -362,7 +357,8 @@ class Controller:
         self.running.remove((job.limit_end, job.serial, job))
         self._running_jobs = None
         self.machine.give(job.alloc)
-        self._share(job, -1)
+        if self.rows is not None:
+            self.rows.remove(job)
         self.limits.end(job)
         for name, count in job.sub.licenses.items():
             self.licenses_used[name] -= count
@@ -530,6 +526,7 @@ class Controller:
             "usage": self.usage.state(),
             "reservations": self.reservations.state(),
             "selector": self.selector.state(),
+            "rows": [] if self.rows is None else self.rows.state(),
             "changed": self.changed,
         }
 
@@ -548,7 +545,6 @@ class Controller:
             if job.state == RUNNING:
                 insort(self.running, (job.limit_end, job.serial, job))
                 self.machine.take(job.alloc, whole=job.whole or self.machine.partitions[job.part].exclusive)
-                self._share(job, 1)
                 for name, count in job.sub.licenses.items():
                     self.licenses_used[name] = self.licenses_used.get(name, 0) + count
         self._running_jobs = None  # an earlier pass may have listed none
@@ -558,6 +554,8 @@ class Controller:
         self.usage.restore(state["usage"])
         self.reservations.restore(state["reservations"], self.config.reservations)
         self.selector.restore(state["selector"])
+        if self.rows is not None:
+            self.rows.restore(state["rows"])
         self.serial, self.next_basic, self.changed = state["serial"], state["next_basic"], state["changed"]
 
     def _parse(self, job: SlurmJob) -> None:

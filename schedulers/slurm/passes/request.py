@@ -84,11 +84,11 @@ class Requests:
         most_per_cpu = settings.max_mem_per_cpu or self.config.select.max_mem_per_cpu
         if job.mem_kind == "node" and most_per_cpu:
             job.min_cpus = max(job.min_cpus, job.min_nodes * -(-job.mem // most_per_cpu))
-        job.whole = self.linear or sub.exclusive or part.exclusive
-        share = settings.over_subscribe == "FORCE" or (settings.over_subscribe == "YES" and sub.oversubscribe)
-        job.shares = share and settings.max_share > 1 and not sub.exclusive
-        if job.shares:
-            job.whole = False
+        forced = settings.over_subscribe == "FORCE"
+        many = settings.max_share > 1
+        wants = settings.over_subscribe == "YES" and many and sub.oversubscribe and not sub.exclusive
+        job.shares = forced or wants
+        job.whole = (self.linear or sub.exclusive or part.exclusive) and not (job.shares and many)
         job.limit = self._limit(job, part)
         self.parse(job)
 
@@ -199,7 +199,7 @@ class Requests:
             most = min(most, job.node_limit)
         want = most if sub.nodes is not None else min(most, job.min_nodes)
         fixed = job.min_cpus if job.gres else 0
-        share = settings.max_share if job.shares else 1
+        share = settings.max_share if job.shares else 0
         return [
             self._same(
                 allowed,

@@ -104,6 +104,10 @@ def slowly(controller: Controller, asked: Any, usable: int, now: int) -> tuple[i
     """Return the expected start with each test made on a new copy of the cluster."""
     selector = controller.selector
     assert isinstance(selector, ConsTres)
+    if asked.share:  # first as if the job did not share CPUs
+        alone = slowly(controller, replace(asked, share=0), usable, now)
+        if alone is not None and alone[0] <= now:
+            return alone
     usable &= asked.nodes
     running = controller.running_jobs()
     found = selector.without(asked, usable, [])

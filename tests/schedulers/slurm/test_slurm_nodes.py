@@ -1,5 +1,6 @@
 """The choice of nodes of select/linear and select/cons_tres, and constraints."""
 
+import json
 from itertools import pairwise
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.schedulers.slurm.conftest import Queue, cluster, shared
 
+from pipistrelle.schedulers.slurm.backfill.backfill_pass import backfill_pass
 from pipistrelle.schedulers.slurm.backfill.space import Space
 from pipistrelle.schedulers.slurm.cluster.bits import indices_of, lowest, mask_of, runs_of
 from pipistrelle.schedulers.slurm.cluster.features import parse_constraint
@@ -18,6 +20,7 @@ from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
 from pipistrelle.schedulers.slurm.nodes.asked import NodesAsked
 from pipistrelle.schedulers.slurm.nodes.cons_tres import fill
 from pipistrelle.schedulers.slurm.nodes.runs import Able, EqualRuns, Runs, WeightedRuns, make_runs, pick_equal
+from pipistrelle.schedulers.slurm.passes.controller import Controller
 from pipistrelle.schedulers.slurm.passes.main_pass import main_pass
 
 
@@ -215,6 +218,68 @@ def test_oversubscribed_partition_lets_jobs_share_cpus() -> None:
     assert [job.ids[0] for job in started] == ["1", "2"]
 
 
+def two_partitions(*over: tuple[str, int, int]) -> SlurmConfig:
+    """Return a node with partitions p0, p1 of the given OverSubscribe, n of ``:n``, and tier."""
+    config = shared(1)
+    parts = tuple(
+        replace(config.partitions[0], name=f"p{at}", over_subscribe=one, max_share=most, priority_tier=tier)
+        for at, (one, most, tier) in enumerate(over)
+    )
+    return replace(config, partitions=parts)
+
+
+@pytest.mark.parametrize(
+    ("over", "jobs", "begun"),
+    [
+        # only jobs with --oversubscribe share CPUs, and not those of a job without
+        ([("YES", 2, 1)], [(0, 4, True), (0, 4, True), (0, 1, True)], ["1", "2"]),
+        ([("YES", 2, 1)], [(0, 1, False), (0, 1, True)], ["1"]),
+        ([("YES", 2, 1)], [(0, 1, True), (0, 1, False)], ["1", "2"]),
+        ([("YES", 2, 1)], [(0, 4, True), (0, 1, False)], ["1"]),
+        # no CPU of a node is for jobs that do not share if another partition shares it
+        ([("YES", 2, 1), ("NO", 1, 1)], [(0, 1, True), (1, 1, False)], ["1"]),
+        ([("YES", 2, 1), ("NO", 1, 1)], [(1, 1, False), (0, 1, False)], ["1", "2"]),
+        # with FORCE, jobs of both partitions hold the same CPUs
+        ([("FORCE", 2, 1), ("FORCE", 2, 1)], [(0, 4, False), (1, 4, False), (1, 4, False)], ["1", "2", "3"]),
+    ],
+)
+def test_jobs_share_cpus_where_oversubscribe_lets_them(
+    over: list[tuple[str, int, int]], jobs: list[tuple[int, int, bool]], begun: list[str]
+) -> None:
+    """As in recordings of slurmctld with YES:n, FORCE:n and NO."""
+    queue = Queue(two_partitions(*over))
+    started: list[str] = []
+    for now, (part, cpus, shares) in enumerate(jobs, 1):
+        queue.add(tasks=1, cpus_per_task=cpus, partitions=(f"p{part}",), oversubscribe=shares, mem_per_cpu=100)
+        started += [job.ids[0] for job in main_pass(queue.controller, now, full=True).started]
+    assert started == begun
+
+
+def test_the_rows_of_shared_cores_come_back_from_a_state() -> None:
+    """After a restore, the same jobs may still share."""
+    queue = Queue(two_partitions(("FORCE", 2, 1)))
+    for _ in range(2):
+        queue.add(tasks=1, cpus_per_task=3, mem_per_cpu=100)
+    main_pass(queue.controller, 1, full=True)
+    queue.add(tasks=1, cpus_per_task=2, mem_per_cpu=100)
+    queue.add(tasks=1, cpus_per_task=1, mem_per_cpu=100)
+    other = Controller(queue.controller.config)
+    other.restore(json.loads(json.dumps(queue.controller.state())))
+    found = [[job.ids for job in main_pass(one, 2, full=True).started] for one in (queue.controller, other)]
+    assert found[0] == found[1]
+    assert json.dumps(other.state()) == json.dumps(queue.controller.state())
+
+
+def test_backfill_first_searches_as_if_a_job_did_not_share() -> None:
+    """Beside a job that does not share CPUs, it expects a start at once, which then fails."""
+    queue = Queue(two_partitions(("YES", 2, 1)))
+    queue.add(tasks=1, cpus_per_task=1, mem_per_cpu=100)
+    main_pass(queue.controller, 1, full=True)
+    queue.add(tasks=1, cpus_per_task=1, oversubscribe=True, mem_per_cpu=100)
+    (outcome,) = backfill_pass(queue.controller, 60).outcomes
+    assert (outcome.kind, outcome.start) == ("reserve", 60)
+
+
 @pytest.mark.parametrize(
     ("text", "ways"),
     [
@@ -225,6 +290,7 @@ def test_oversubscribed_partition_lets_jobs_share_cpus() -> None:
         ("[a|b]", [{0, 1}, {1, 2}]),
         ("(a|c)&b", [{1}]),
         ("nowhere", [set()]),
+        ("[(a&b)*1&c*1]", [{1, 3}]),
     ],
 )
 def test_constraints_name_nodes(text: str, ways: list[set[int]]) -> None:
@@ -247,7 +313,24 @@ def test_constraint_with_counts_takes_so_many_of_each() -> None:
     assert nodes_of(queue, 1) == ["n0", "n2", "n3"]
 
 
-@pytest.mark.parametrize("text", ["a&", "(a", "a*x", "a)"])
+@pytest.mark.parametrize("constraint", ["[x*1&y*2]", "x"])
+def test_whole_nodes_of_counted_features_come_from_the_last_line_first(constraint: str) -> None:
+    """slurmctld then adds nodes of the first line; without counts, it begins there."""
+    lines = {"n1": ("x",), "n2": ("y",), "n3": ("x", "y")}
+    nodes = tuple(
+        NodeSettings(name=f"{name}{at}", cpus=4, cores=4, real_memory=1000, features=features, line=line)
+        for line, (name, features) in enumerate(lines.items())
+        for at in range(3)
+    )
+    config = cluster(1)
+    parts = (replace(config.partitions[0], nodes=tuple(one.name for one in nodes)),)
+    queue = Queue(replace(config, nodes=nodes, partitions=parts))
+    queue.add(nodes=3, constraint=constraint)
+    main_pass(queue.controller, 1, full=True)
+    assert nodes_of(queue, 1) == (["n10", "n11", "n12"] if constraint == "x" else ["n10", "n30", "n31"])
+
+
+@pytest.mark.parametrize("text", ["a&", "(a", "a*x", "a)", "[a*1|b*2]", "(a*1&b)*2"])
 def test_malformed_constraints_raise(text: str) -> None:
     """A constraint that cannot be read raises an error."""
     with pytest.raises(ValueError, match="constraint"):
