@@ -32,6 +32,8 @@ _LONGEST_HOME: Final = 80
 _SHORT_HOME: Final = "/tmp"  # noqa: S108 - the folder made in it is private
 #: beginning of an error that a process of this program prints
 _ERROR: Final = "pipistrelle: "
+#: how long a scheduler that leaves may take to end the processes that it started, and to print why it leaves
+_LAST_WORDS_S: Final = 20.0
 #: a function that returns whether the user has interrupted the run
 Interrupted = Callable[[], bool]
 
@@ -144,6 +146,8 @@ class WithChild(_OverZeroMQ):
         printed: IO[bytes] | None = None
 
         def fate(patience: float) -> SchedulerFailed | None:
+            if patience and printed is not None:
+                patience = max(patience, _LAST_WORDS_S)
             error = children[0].fate(patience) if children else None
             return error if error is None or printed is None else _said_by(error, printed)
 

@@ -15,11 +15,12 @@ from types import TracebackType
 from typing import Final
 
 from pipistrelle.protocol.base.errors import InputError, PipistrelleError, printable
-from pipistrelle.protocol.base.whole import read_whole_text, write_whole
+from pipistrelle.protocol.base.whole import read_whole, read_whole_text, write_whole
 from pipistrelle.runs.recorder.configuration import PrivateConfiguration
 from pipistrelle.runs.recorder.jobs import BEGIN, PlannedJob, TimedCommand
 from pipistrelle.runs.recordings.names import WITH_DATABASE, ZERO
 from pipistrelle.runs.slurmctld.configuration import write_associations
+from pipistrelle.runs.slurmctld.daemon import check_alive
 from pipistrelle.runs.slurmctld.installation import Installation, look_for
 from pipistrelle.runs.slurmctld.submission import Users
 from pipistrelle.runs.slurmctld.virtual_time import NANOSECONDS, VirtualTime
@@ -208,12 +209,17 @@ class Daemons:
 
         Raise CommandFailed if it fails.
         """
-        code, text = self.time.finish([self._programs[name], *words], self._env, within=_COMMAND * NANOSECONDS)
-        if self._controller.poll() is not None:
-            raise RecorderError("slurmctld ended", found=self.last_error(), hint="It was killed, or it crashed.")
+        within = _COMMAND * NANOSECONDS
+        code, text = self.time.finish([self._programs[name], *words], self._env, within=within, serve=self._check)
         if code != 0:
             raise CommandFailed(f"{name} failed with exit code {code}", found=text.strip()[-200:] or self.last_error())
         return text
+
+    def _check(self) -> None:
+        """Raise VirtualTimeError if slurmctld has ended."""
+        if self._controller.poll() is not None:
+            log = self.folder / "slurmctld.log"
+            check_alive(self._controller, read_whole(log) if log.is_file() else b"")
 
     def submit_all(
         self, jobs: Sequence[PlannedJob], commands: Sequence[TimedCommand], progress: Callable[[int, float], None]

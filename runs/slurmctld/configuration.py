@@ -158,7 +158,7 @@ def _own(folder: Path, user: str) -> Sequence[str]:
         "SlurmdSpoolDir": folder / "spool",
         "SlurmctldPidFile": folder / "slurmctld.pid",
         "SlurmctldLogFile": folder / "slurmctld.log",
-        "SlurmctldDebug": "fatal",
+        "SlurmctldDebug": "info",
         "ProctrackType": "proctrack/pgid",
         "TaskPlugin": "task/none",
         "JobAcctGatherType": "jobacct_gather/none",

@@ -3,11 +3,15 @@
 import os
 import pwd
 import re
+import signal
+import subprocess
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Final
 
+from pipistrelle.protocol.base.errors import printable
 from pipistrelle.protocol.base.whole import read_whole
 from pipistrelle.runs.slurmctld.conductor import VirtualTimeError
 from pipistrelle.runs.slurmctld.configuration import FIRST_PORT, NodeOfCluster, derive
@@ -23,6 +27,25 @@ _BOOT: Final = 10 * NANOSECONDS
 _REGISTERED: Final = 20 * NANOSECONDS
 _SUBMITTED: Final = re.compile(r"\d+")
 _SHOWN: Final = 400
+#: lines of slurmctld's log in the error that it has ended
+_LINES: Final = 3
+
+
+def check_alive(slurmctld: "subprocess.Popen[bytes]", log: bytes) -> None:
+    """Raise VirtualTimeError if slurmctld has ended; the error has the signal or exit code, and the end of the log."""
+    code = slurmctld.poll()
+    if code is None:
+        return
+    lines = [line.strip() for line in log.decode("utf-8", "replace").splitlines() if line.strip()]
+    lines = [line for line in lines if " slurmscriptd: " not in line]  # its process for scripts, which ends after it
+    fatal = [line for line in lines if "fatal: " in line][:1]
+    said = "; ".join(printable(line) for line in fatal or lines[-_LINES:])[-_SHOWN:]
+    found = f"exit code {code}"
+    if code < 0:
+        found = f"signal {-code}"
+        with suppress(ValueError):
+            found += f" ({signal.Signals(-code).name})"
+    raise VirtualTimeError("slurmctld ended", found=found, hint=f"The end of its log: {said}" if said else None)
 
 
 class Slurmctld:
@@ -42,6 +65,7 @@ class Slurmctld:
         self._installation = find_slurm(prefix)
         self._programs = self._installation.programs
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
+        self._booted = 0
         self.time = VirtualTime(start)
         try:
             self._folder = self.time.folder
@@ -90,6 +114,7 @@ class Slurmctld:
         self.nodes.register()
         self.nodes.serve()
         self.advance(start + _REGISTERED)
+        self._booted = len(self._log())  # before that, slurmctld logs that it finds no saved state
 
     def __enter__(self) -> "Slurmctld":
         return self
@@ -123,21 +148,16 @@ class Slurmctld:
 
     def check(self) -> None:
         """Raise VirtualTimeError if slurmctld has ended."""
-        code = self._daemon.poll()
-        if code is None:
-            return
-        said = self._said()
-        raise VirtualTimeError(
-            "slurmctld ended", found=f"signal {-code}" if code < 0 else f"exit code {code}", hint=said or None
-        )
+        if self._daemon.poll() is not None:
+            check_alive(self._daemon, self._log()[self._booted :])
 
-    def _said(self) -> str:
-        """Return the line in slurmctld's log that says why it ended; "" if there is none."""
-        self._output.seek(0)
+    def _log(self) -> bytes:
+        """Return what slurmctld has logged, or printed before it opened its log."""
         log = self._folder / "slurmctld.log"
-        text = (read_whole(log) if log.is_file() else b"") + self._output.read()
-        lines = [line for line in text.decode("utf-8", "replace").splitlines() if "fatal: " in line]
-        return " ".join(lines[:1])[-_SHOWN:]
+        if log.is_file() and (text := read_whole(log)):
+            return text
+        self._output.seek(0)
+        return self._output.read()
 
     def submit(self, words: Sequence[str], user: str | None) -> int | str:
         """Submit a job with sbatch; return its number, or why Slurm refuses it."""
@@ -155,11 +175,14 @@ class Slurmctld:
             words: the command's name and arguments.
             more: further environment variables.
         """
-        found = self.time.finish(
+        return self.time.finish(
             [self._programs[words[0]], *words[1:]],
             {**self._env, **(more or {})},
             within=_COMMAND,
-            serve=self.nodes.serve,
+            serve=self._served,
         )
+
+    def _served(self) -> None:
+        """Answer what slurmctld has sent; raise VirtualTimeError if it has ended, instead of an error of a command."""
+        self.nodes.serve()
         self.check()
-        return found

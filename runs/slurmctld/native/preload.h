@@ -28,4 +28,5 @@ HIDDEN int wait_and_look(uint32_t kind, int64_t deadline, uint64_t seen);
 HIDDEN void go_outside(void);
 HIDDEN void come_back(void);
 HIDDEN int64_t in_time(const struct timespec *t);
+HIDDEN void count_poll(void); /* in time.c */
 #endif

@@ -276,6 +276,7 @@ int pthread_cancel(pthread_t t) {
 int sched_yield(void) {
     REAL(sched_yield);
     if (!has_turn()) return real();
+    count_poll();
     give_and_wait(&S->thread[me], READY, 0);
     return 0;
 }

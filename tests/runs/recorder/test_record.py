@@ -300,6 +300,6 @@ def test_killed_slurmctld_ends_the_recording_with_one_message(tmp_path: Path) ->
     os.kill(int(found[0].read_text()), signal.SIGKILL)
     _, text = child.communicate()
     assert child.returncode == 4
-    assert text.startswith("pipistrelle: ")
+    assert text.startswith("pipistrelle: slurmctld ended: found signal 9 (SIGKILL)")
     assert text.count("\n") == 1
     wait_until_nothing_is_left(temporary)

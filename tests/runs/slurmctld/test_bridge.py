@@ -22,6 +22,7 @@ from pipistrelle.runs.execution.connection import InProcess, Listening, WithChil
 from pipistrelle.runs.execution.run import RunOptions, run
 from pipistrelle.runs.slurmctld import installation
 from pipistrelle.runs.slurmctld.bridge import EPOCH_S, Bridge, RecordedDetails
+from pipistrelle.runs.slurmctld.conductor import VirtualTimeError
 from pipistrelle.runs.slurmctld.daemon import Slurmctld
 from pipistrelle.runs.slurmctld.virtual_time import NANOSECONDS
 from pipistrelle.schedulers.wire.native import ServerAddress, serve_simulation
@@ -359,6 +360,21 @@ def test_job_that_nothing_can_start_is_rejected_at_the_end(tmp_path: Path) -> No
     found = rows(run_in(tmp_path / "out", spec_of(tmp_path, jobs)))
     assert found["1"]["final_state"] == "COMPLETED_SUCCESSFULLY"
     assert found["2"]["final_state"] == "REJECTED"
+
+
+@needs_slurm
+def test_error_says_how_slurmctld_ended(tmp_path: Path) -> None:
+    """It has the signal and the end of slurmctld's log, also if slurmctld ends while it handles a submission."""
+    (tmp_path / "slurm.conf").write_text(CONF)
+    with Slurmctld(str(tmp_path / "slurm.conf"), EPOCH_S * NANOSECONDS) as slurm:
+        assert slurm.submit(["--wrap=true"], "ada") == 1
+        slurm.advance(slurm.time.now + 10 * NANOSECONDS)
+        os.kill(slurm._daemon.pid, signal.SIGSEGV)
+        said = r"signal 11 \(SIGSEGV\)\. The end of its log: .* JobId=1 "
+        with pytest.raises(VirtualTimeError, match=said) as caught:
+            slurm.submit(["--wrap=true"], "ada")
+    assert caught.value.what == "slurmctld ended"
+    assert caught.value.exit_code == 4
 
 
 @needs_slurm

@@ -59,6 +59,21 @@ far = "import sys, time; text = sys.stdin.read(); time.sleep(30); sys.stdout.wri
 done = subprocess.run([sys.executable, "-c", far], input="x" * 300_000, capture_output=True, text=True)
 print(len(done.stdout), os.system("sleep 20; exit 3") >> 8, time.time() % 3600)
 """
+#: reads the clock many times, then until 5 s have passed; then one thread yields until another has slept
+READS = """
+import os, threading, time
+t = time.time()
+for _ in range(90_000): time.time()
+print(time.time() - t)
+while time.time() < t + 5: pass
+print(int(time.time() - t))
+done = []
+def wait():
+    while len(done) < 1: os.sched_yield()
+    done.append(int(time.time() - t))
+one = threading.Thread(target=wait); one.start()
+time.sleep(2); done.append(0); one.join(); print(done[1])
+"""
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler (cc)")
 needs_slurm = pytest.mark.skipif(
     shutil.which("slurmctld") is None or shutil.which("slurmd") is None or os.geteuid() != 0,
@@ -139,6 +154,14 @@ def test_processes_wait_for_children_and_full_pipes() -> None:
         assert time.finish([sys.executable, "-c", PIPES], ENV, within=HOUR) == (0, "300000 3 50.0\n")
         words = ["sh", "-c", "sleep 5 & sleep 3 & wait; date +%T"]
         assert time.finish(words, ENV, within=HOUR) == (0, "00:00:55\n")
+
+
+@needs_compiler
+def test_clock_moves_while_a_thread_only_polls() -> None:
+    """Many looks at the clock take no time, but a loop that waits for a later time ends."""
+    with VirtualTime(START) as time:
+        code, text = time.finish([sys.executable, "-c", READS], ENV, within=HOUR)
+        assert (code, text) == (0, "0.0\n5\n7\n")
 
 
 @needs_compiler
