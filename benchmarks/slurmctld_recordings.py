@@ -51,8 +51,8 @@ PARTS = ("late", "delays", "holds")
 def recorded_delays(recording: Recording, holds: Sequence[tuple[float, float]]) -> dict[str, float]:
     """Return {job: how late its nodes must report its end (s)}.
 
-    With these delays slurmctld notices the end before the same turn of its main loop as in the recording. Jobs without
-    a delay are left out.
+    With these delays slurmctld notices the end before the same turn of its main loop as in the recording, and the nodes
+    are free for backfill at the recorded time. Jobs without a delay are left out.
     """
     ended: dict[str, float] = {}
     delays = {}
@@ -66,7 +66,8 @@ def recorded_delays(recording: Recording, holds: Sequence[tuple[float, float]]) 
             turn = math.floor(asked + 1e-6)
             looks = [one for one in LOOKS if math.floor(at + one + 1e-6) == turn]
             nearest = min(looks, key=lambda one: abs(at + one - asked))
-            delays[job] = nearest - 0.001
+            before = max((one for one in LOOKS if one < nearest), default=0.0)
+            delays[job] = max(before + 0.001, min(nearest, asked - at) - 0.001)
     return {job: delay for job, delay in delays.items() if delay > 0}
 
 

@@ -48,7 +48,7 @@ def build_tools() -> Tools:
     key = sha256(
         b"\0".join([*(read_whole(native / name) for name in _SOURCES), *map(str.encode, compiler)])
     ).hexdigest()[:16]
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pipistrelle"
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "pipistrelle"
     folder = cache / f"virtual-time-{key}"
     tools = Tools(folder / "preload.so", folder / "conductor")
     if all(map(Path.is_file, tools)):

@@ -85,6 +85,8 @@ class VirtualTime:
     ) -> "subprocess.Popen[bytes]":
         """Start a program and return it once it is idle.
 
+        Its working directory is the private folder, so that no core dump is left behind.
+
         Args:
             env: its environment, without the variables of virtual time.
             output: receives what it prints.
@@ -95,6 +97,7 @@ class VirtualTime:
             stdout=output,
             stderr=subprocess.STDOUT,
             env={**env, **self.environment},
+            cwd=self.folder,
         )
         self._children.append(child)
         self._conductor.tell(f"enter {child.pid}")

@@ -165,12 +165,14 @@ def test_clock_moves_while_a_thread_only_polls() -> None:
 
 
 @needs_compiler
-def test_no_process_and_no_file_is_left() -> None:
-    """The end of the block also ends processes in sessions of their own."""
+def test_no_process_and_no_file_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The end of the block also ends processes in sessions of their own, and removes files such as core dumps."""
+    monkeypatch.chdir(tmp_path)
     with VirtualTime(START) as time:
         clock = time.environment["PIPISTRELLE_CLOCK"]
-        time.start(["setsid", "sh", "-c", "sleep 1000 & sleep 2000"], ENV)
+        time.start(["setsid", "sh", "-c", "echo > core; sleep 1000 & sleep 2000"], ENV)
         assert left(clock)
+    assert not list(tmp_path.iterdir())
     assert not left(clock)
     assert not Path(clock).parent.exists()
 
