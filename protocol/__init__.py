@@ -1,5 +1,5 @@
-"""The protocol between server and scheduler: messages, codec, session, errors, units.
+"""The protocol between server and scheduler.
 
-SPEC.md specifies the protocol for other languages. The functions of the batsim dialect have the same names as those of
-the native codec.
+It has messages, codec, session, errors and sets of units. SPEC.md specifies the protocol for other languages. The
+functions of the batsim dialect have the same names as those of the native codec.
 """

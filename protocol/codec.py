@@ -78,7 +78,10 @@ def encode(message: Hello | Welcome | Refused | Notice | Reply | Save | Saved | 
 
 
 def decode_hello(frame: bytes) -> Hello:
-    """Return the HELLO in a frame; RemoteProtocolError if there is none or the frame is too long."""
+    """Return the HELLO in a frame.
+
+    Raise RemoteProtocolError if there is none or the frame is too long.
+    """
     if len(frame) > MAX_FRAME_BYTES:
         too_long(len(frame), RemoteProtocolError)
     message = _decode(frame, "HELLO")
@@ -150,7 +153,10 @@ def decode_saved(frame: bytes) -> SavedData | Reply:
 
 
 def _check_text(frame: bytes, state: bytes, what: str) -> None:
-    """Raise RemoteProtocolError unless a scheduler's state, known to be JSON, is UTF-8."""
+    """Raise RemoteProtocolError unless a scheduler's state is UTF-8.
+
+    It is known to be JSON.
+    """
     try:
         state.decode("utf-8")
     except UNREADABLE as error:

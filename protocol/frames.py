@@ -104,7 +104,10 @@ def _part(decoder: "msgspec.json.Decoder[_M]", raw: msgspec.Raw) -> _M | None:
 
 
 def refuse_frame(frame: bytes, what: str, error: object) -> NoReturn:
-    """Raise RemoteProtocolError for a frame that is not the expected ``what``; ``error`` says why."""
+    """Raise RemoteProtocolError for a frame that is not the expected ``what``.
+
+    ``error`` says why.
+    """
     excerpt = " ".join(frame[:_EXCERPT_BYTES].decode("utf-8", "replace").split())
     more = "..." if len(frame) > _EXCERPT_BYTES else ""
     # Both the error and the excerpt quote the peer: limit their length and remove control characters.
@@ -172,7 +175,10 @@ def _blank(text: str, at: int) -> int:
 
 
 def few_malformed(decisions: Iterable[Decision]) -> list[Decision]:
-    """Return a reply's decisions unchanged; raise RemoteProtocolError if too many are `Malformed`."""
+    """Return a reply's decisions unchanged.
+
+    Raise RemoteProtocolError if too many are `Malformed`.
+    """
     taken: list[Decision] = []
     wrong = 0
     for decision in decisions:

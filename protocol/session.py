@@ -98,9 +98,9 @@ def negotiate(
 
 
 def check_times(notice: Notice, before: float) -> None:
-    """Raise RemoteProtocolError if a notice is earlier than ``before`` or its events are out of order.
+    """Raise RemoteProtocolError if the times in a notice are wrong.
 
-    All times are in seconds.
+    The notice is earlier than ``before``, or its events are out of order. All times are in seconds.
     """
     if notice.now < before:
         raise RemoteProtocolError(
@@ -238,14 +238,20 @@ class ServerSession(_Session):
         return data
 
     def send_restore(self, data: RestoreData) -> bytes:
-        """Return the frame of a RESTORE; pass the scheduler's empty reply to `receive_reply`."""
+        """Return the frame of a RESTORE.
+
+        Pass the scheduler's empty reply to `receive_reply`.
+        """
         state = self._after_restore(data, LocalProtocolError)
         frame = codec.encode(Restore(data))
         self.state, self.seq, self.quiet = state, data.seq, data.seq
         return frame
 
     def pass_on(self, seq: int, frame: bytes) -> None:
-        """Record that notice ``seq`` was sent in this session, with a frame that another session encoded."""
+        """Record that notice ``seq`` was sent in this session.
+
+        Another session encoded its frame.
+        """
         self.state, self.seq = self._after("NOTICE", LocalProtocolError), seq
 
     def answered(self) -> None:
@@ -325,7 +331,10 @@ class SchedulerSession(_Session):
         return frame
 
     def receive_notice(self, frame: bytes) -> Notice | Refused | Save | Restore:
-        """Read a notice or the frame sent instead; RemoteProtocolError if a notice is missing."""
+        """Read a notice or the frame sent instead.
+
+        Raise RemoteProtocolError if a notice is missing.
+        """
         message = codec.decode_notice(frame)
         if not isinstance(message, Notice):
             return self._receive_other(message)

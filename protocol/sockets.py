@@ -43,7 +43,10 @@ class KeyPair(NamedTuple):
 
 
 class ListenerKeys(NamedTuple):
-    """A listener's own key pair, and the public keys of allowed peers; None allows any peer."""
+    """A listener's own key pair, and the public keys of allowed peers.
+
+    If these are None, any peer is allowed.
+    """
 
     own: KeyPair
     known: frozenset[bytes] | None = None
@@ -100,13 +103,19 @@ class ListeningSocket(Protocol[_C]):
     fault: str
 
     def look(self, now: float, patience: float) -> bool:
-        """Accept connections and read from them for up to ``patience`` (s); return whether data arrived."""
+        """Accept connections and read from them for up to ``patience`` (s).
+
+        Return whether data arrived.
+        """
 
     def message(self) -> tuple[_C, ZmtpMessage] | None:
         """Return the next complete message and its connection, or None if there is none."""
 
     def answer(self, stranger: _C, route: list[bytes], frame: bytes) -> None:
-        """Send a message to a connection, or drop the message if it cannot be sent at once."""
+        """Send a message to a connection.
+
+        The message is dropped if it cannot be sent at once.
+        """
 
     def holds_more(self) -> bool:
         """Return whether a new connection or unread data is waiting."""

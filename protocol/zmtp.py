@@ -40,11 +40,17 @@ LONGEST_NOTICE: Final = 1 << 30
 
 
 class ZmtpError(Exception):
-    """The peer violated the protocol; the text says how, such as ``refuses the connection``."""
+    """The peer violated the protocol.
+
+    The text says how, such as ``refuses the connection``.
+    """
 
 
 class ZmtpMessage(NamedTuple):
-    """A message's parts; a part that is too long is empty here, and ``left_out`` counts its bytes."""
+    """A message's parts.
+
+    A part that is too long is empty here, and ``left_out`` counts its bytes.
+    """
 
     parts: list[bytes]
     left_out: int = 0
@@ -64,9 +70,10 @@ def parts_before(parts: list[bytes]) -> bytes:
 
 
 def sole_frame(data: bytes, before: bytes) -> bytes | None:
-    """Return a message's last part if ``data`` is ``before`` plus that part; otherwise None.
+    """Return a message's last part.
 
-    This is the fast path: a peer's bytes are nearly always one complete message.
+    ``data`` must be ``before`` plus that part; otherwise return None. This is the fast path: a peer's bytes are nearly
+    always one complete message.
     """
     if data.startswith(before):
         at = len(before)
@@ -229,7 +236,10 @@ class ZmtpStream:
         return True
 
     def _head(self) -> tuple[int, int, int] | None:
-        """Return the next frame's flags, length of head and length of body; None if incomplete."""
+        """Return the next frame's flags, length of head and length of body.
+
+        Return None if the head is incomplete.
+        """
         said = self._buffer
         if not self._greeted or len(said) < _SHORT_HEAD:
             return None

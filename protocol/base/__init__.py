@@ -1,1 +1,4 @@
-"""Code that all other packages use: errors, lengths of time, TOML, plain values, the log."""
+"""Code that all other packages use.
+
+This is errors, lengths of time, TOML, plain values, and the log.
+"""

@@ -1,6 +1,7 @@
-"""Errors that a user can correct; all have the same fields: what, where, expected, found and hint.
+"""Errors that a user can correct.
 
-Each layer derives its own classes. Only the command line turns an error into terminal text and an exit code.
+All have the same fields: what, where, expected, found and hint. Each layer derives its own classes. Only the command
+line turns an error into terminal text and an exit code.
 """
 
 from collections.abc import Iterator

@@ -62,7 +62,9 @@ class LengthError(PipistrelleError):
 
 
 def parse_seconds(text: str, what: str = "length of time", *, or_zero: bool = False) -> float:
-    """Return the seconds of a text: a number with one of `UNITS`, or a number of seconds.
+    """Return the seconds of a text.
+
+    The text is a number with one of `UNITS`, or a number of seconds.
 
     Raises:
         LengthError: if the text is not a length of time, is negative, or is 0 although ``or_zero`` is False.

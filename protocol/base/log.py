@@ -17,11 +17,17 @@ _THEIRS: Final = ("loguru", "contextlib", "importlib", "functools")
 
 
 class PipistrelleWarning(UserWarning):
-    """Doubtful input of a Python script or notebook, which a command would log as a warning."""
+    """Doubtful input of a Python script or notebook.
+
+    A command would log it as a warning.
+    """
 
 
 def _as_warnings(log: "Logger") -> None:
-    """Turn warnings in the log into Python warnings that point at the user's line of code."""
+    """Turn warnings in the log into Python warnings.
+
+    They point at the user's line of code.
+    """
     from contextlib import suppress
 
     with suppress(ValueError):  # a program that uses loguru has removed or changed loguru's own output: leave that

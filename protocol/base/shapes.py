@@ -96,9 +96,10 @@ def _any_of(words: list[str]) -> str:
 
 
 def _below(raw: Any, kind: Any, step: str) -> tuple[Any, Any, str]:
-    """Return the value at the key or index ``step`` of ``raw``, its type, and that key.
+    """Return the value at the key or index ``step`` of ``raw``.
 
-    ``kind`` is the type of ``raw``. The step ``...`` stands for a key that msgspec does not name.
+    Also return its type, and that key. ``kind`` is the type of ``raw``. The step ``...`` stands for a key that msgspec
+    does not name.
     """
     if step == "...":  # msgspec does not name the key: use the first value that cannot be converted
         (inner,) = (get_args(one)[1] for one in _alternatives(kind) if get_origin(one) is dict)
@@ -122,7 +123,10 @@ def _fits(value: Any, kind: Any) -> bool:
 
 
 def _alternatives(kind: Any) -> Iterator[Any]:
-    """Yield the members of a union, or the type itself if it is no union; remove annotations."""
+    """Yield the members of a union, or the type itself if it is no union.
+
+    Annotations are removed.
+    """
     if get_origin(kind) is Literal or isinstance(kind, type) or get_origin(kind) in (list, tuple, dict):
         yield kind
     else:

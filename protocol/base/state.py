@@ -100,7 +100,10 @@ register(array, lambda numbers: [numbers.typecode, numbers.tolist()], lambda sta
 
 
 def plain(message: Any) -> Any:
-    """Convert a message, a value or the state of a part to plain values; `message_of` is the inverse."""
+    """Convert a message, a value or the state of a part to plain values.
+
+    `message_of` is the inverse.
+    """
     name, written = _WRITTEN.get(type(message), (None, None))
     if written is not None:
         if name == "dict" and all(isinstance(key, str) for key in message):
@@ -113,7 +116,10 @@ def plain(message: Any) -> Any:
 
 
 def message_of(state: Any) -> Any:
-    """Return the value that `plain` converted; the modules of its structs must be imported."""
+    """Return the value that `plain` converted.
+
+    The modules of its structs must be imported.
+    """
     if isinstance(state, dict):
         return {key: message_of(value) for key, value in state.items()}
     if not isinstance(state, list):

@@ -79,10 +79,11 @@ def read_whole_text(path: PathText) -> str:
 
 
 class Replacement:
-    """A new version of a file, written beside its target; `commit` replaces the target at once.
+    """A new version of a file, written beside its target.
 
-    Until `commit` the target stays as it is, even if the process is killed. Links are followed. Pipes, devices and the
-    standard streams are written directly. The constructor and `commit` raise OSError if they fail.
+    `commit` replaces the target at once. Until `commit` the target stays as it is, even if the process is killed. Links
+    are followed. Pipes, devices and the standard streams are written directly. The constructor and `commit` raise
+    OSError if they fail.
 
     Args:
         fresh: raise FileExistsError if the target exists.
@@ -133,10 +134,10 @@ class Replacement:
 
 @contextmanager
 def whole_file(path: PathText, *, fresh: bool = False, mode: int | None = None) -> Iterator[BinaryIO]:
-    """Yield a file that replaces ``path`` when the ``with`` block ends without an error.
+    """Yield a file that replaces ``path`` at the end of the ``with`` block.
 
-    Every command writes its files with this function, so a file is never half written. The arguments and the errors are
-    those of `Replacement`.
+    It does not replace ``path`` if the block ends with an error. Every command writes its files with this function, so
+    a file is never half written. The arguments and the errors are those of `Replacement`.
     """
     replacement = Replacement(path, fresh=fresh, mode=mode)
     try:
@@ -153,7 +154,10 @@ def whole_file(path: PathText, *, fresh: bool = False, mode: int | None = None) 
 
 
 def write_whole(path: PathText, chunks: Iterable[bytes]) -> None:
-    """Replace a file's content at once; if that fails, raise OSError and leave the file unchanged."""
+    """Replace a file's content at once.
+
+    If that fails, raise OSError and leave the file unchanged.
+    """
     with whole_file(path) as file:
         for chunk in chunks:
             file.write(chunk)
@@ -165,9 +169,10 @@ def write_together(
     fresh: bool = False,
     ready: Callable[[], object] = lambda: None,
 ) -> None:
-    """Replace several files; if one of them cannot be written, raise OSError and leave all unchanged.
+    """Replace several files.
 
-    All are on disk before the first one is replaced. A kill can come between two replacements.
+    If one of them cannot be written, raise OSError and leave all unchanged. All are on disk before the first one is
+    replaced. A kill can come between two replacements.
 
     Args:
         files: (path, content, access rights or None) of each, in the order of replacement.
@@ -208,7 +213,10 @@ def write_rows(file: FileIO, rows: bytes, *, quotes: bool = True) -> tuple[int, 
 
 
 def flush_to_disk(number: int) -> None:
-    """Wait until the content of the open file ``number`` is on disk; do nothing for a pipe or device."""
+    """Wait until the content of the open file ``number`` is on disk.
+
+    Do nothing for a pipe or device.
+    """
     try:
         os.fsync(number)
     except OSError as error:
@@ -225,7 +233,10 @@ def is_still(path: PathText, number: int) -> bool:
 
 
 def _behind_links(path: PathText) -> str | None:
-    """Return the file that ``path`` leads to; None for a pipe, a device or a standard stream."""
+    """Return the file that ``path`` leads to.
+
+    Return None for a pipe, a device or a standard stream.
+    """
     target = os.path.realpath(path)
     try:
         found = os.stat(path)

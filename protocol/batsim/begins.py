@@ -27,7 +27,10 @@ _HINT: Final = "Only Batsim 3 and 4 are spoken here, with the whole description 
 
 
 class BeginsDataFrame(Struct):
-    """The fields of Batsim's SIMULATION_BEGINS that Pipistrelle reads; all others are ignored."""
+    """The fields of Batsim's SIMULATION_BEGINS that Pipistrelle reads.
+
+    All others are ignored.
+    """
 
     nb_compute_resources: int | None = None
     nb_resources: int | None = None
@@ -89,10 +92,11 @@ def begins_of(frame: BeginsFrame) -> SimulationBegins:
 
 
 def begins_on_wire(data: SimulationBeginsData) -> dict[str, Any]:
-    """Return the data of a SIMULATION_BEGINS with every field that Batsim's clients need.
+    """Return the data of a SIMULATION_BEGINS for Batsim's clients.
 
-    If the data is from the native dialect, fields that only Batsim has are filled in: each host is named by its number,
-    and there are no properties and no profiles. Settings missing from ``config`` get Batsim's defaults.
+    It has every field that they need. If the data is from the native dialect, fields that only Batsim has are filled
+    in: each host is named by its number, and there are no properties and no profiles. Settings missing from ``config``
+    get Batsim's defaults.
     """
     if not isinstance(data, BatsimBeginsData):
         bare: dict[str, Any] = {"state": "idle", "properties": {}, "zone_properties": {}}

@@ -265,7 +265,10 @@ def _read_profile(decision: RegisterProfile, at: float, _now: float) -> Decision
 
 
 def _object(raw: Raw, name: str) -> Raw:
-    """Return a copy of an undecoded JSON object, so that its frame need not stay in memory."""
+    """Return a copy of an undecoded JSON object.
+
+    Its frame then need not stay in memory.
+    """
     try:
         text = bytes(raw).decode("utf-8")
     except UnicodeDecodeError:

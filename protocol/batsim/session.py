@@ -28,7 +28,10 @@ BATSIM_TRANSITIONS: Final[dict[BatsimState, dict[BatsimKind, BatsimState]]] = {
 
 @dataclass(slots=True)
 class _Session:
-    """State common to both sides of a session; a forbidden message leaves the state unchanged."""
+    """State common to both sides of a session.
+
+    A forbidden message leaves the state unchanged.
+    """
 
     state: BatsimState = "IDLE"
     #: number of the last notice, from 1; numbers are not sent
@@ -61,7 +64,10 @@ class BatsimServerSession(_Session):
     _frame: bytes = b""
 
     def pass_on(self, seq: int, frame: bytes) -> None:
-        """Record that notice ``seq`` was sent in this session, with a frame that another session encoded."""
+        """Record that notice ``seq`` was sent in this session.
+
+        Another session encoded its frame.
+        """
         self.state = self._after("NOTICE" if self.seq else "FIRST_NOTICE", LocalProtocolError)
         self.seq, self._frame, self._notice = seq, frame, None
 

@@ -1,1 +1,4 @@
-"""Amounts of resources: what nodes have, what jobs request, and what jobs take on nodes."""
+"""Amounts of resources.
+
+They are what nodes have, what jobs request, and what jobs take on nodes.
+"""

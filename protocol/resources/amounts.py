@@ -1,4 +1,7 @@
-"""Read and write amounts of resources: whole numbers in one base unit for each resource."""
+"""Read and write amounts of resources.
+
+They are whole numbers in one base unit for each resource.
+"""
 
 import re
 from fractions import Fraction

@@ -19,7 +19,10 @@ _JOINED: Final = 24
 
 
 def pieces(units: NodeSet) -> list[slice] | list[NDArray[np.intp]]:
-    """Return indices (slices or one array) that together select the element of each unit exactly once."""
+    """Return indices that together select the element of each unit exactly once.
+
+    They are slices or one array.
+    """
     intervals = units.intervals
     if len(intervals) > _MANY and units.count < _WIDE * len(intervals):
         return [numbers(units)]

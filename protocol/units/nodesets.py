@@ -69,7 +69,10 @@ class NodeSet:
 
     @classmethod
     def _make(cls, intervals: tuple[tuple[int, int], ...], count: int) -> Self:
-        """Return the set of canonical intervals with `count` units in total, without checks."""
+        """Return the set of canonical intervals, without checks.
+
+        It has `count` units in total.
+        """
         made = _new(cls)
         made._intervals = intervals
         made._count = count
@@ -354,7 +357,10 @@ class NodeSet:
         return self if count == self._count else self._make(tuple(rest), count)
 
     def _without(self, theirs: tuple[tuple[int, int], ...]) -> "NodeSet":
-        """Return this set's units that are not in ``theirs``, which has more intervals than this set."""
+        """Return this set's units that are not in ``theirs``.
+
+        ``theirs`` has more intervals than this set.
+        """
         rest: list[tuple[int, int]] = []
         count = 0
         for lo, high in self._intervals:
@@ -397,7 +403,10 @@ def _after(intervals: tuple[tuple[int, int], ...], unit: int, start: int = 0) ->
 def _by_length(
     one: tuple[tuple[int, int], ...], two: tuple[tuple[int, int], ...]
 ) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:
-    """Return the intervals of both sets, the shorter tuple first, because callers loop over the first."""
+    """Return the intervals of both sets, the shorter tuple first.
+
+    Callers loop over the first.
+    """
     return (one, two) if len(one) <= len(two) else (two, one)
 
 

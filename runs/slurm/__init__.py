@@ -1,1 +1,4 @@
-"""The files of a Slurm cluster: its machine, jobs fitted to it, and scheduler settings."""
+"""The files of a Slurm cluster.
+
+They give its machine, jobs fitted to it, and scheduler settings.
+"""

@@ -31,9 +31,9 @@ from pipistrelle.schedulers.slurm.files.topology import read_topology
 
 
 class SlurmCluster(Struct, frozen=True):
-    """The scheduler's settings, and for each key of the files whether the scheduler uses it.
+    """The scheduler's settings.
 
-    The keys are in the order of the files.
+    For each key of the files, it is known whether the scheduler uses the key. The keys are in the order of the files.
     """
 
     config: SlurmConfig
@@ -41,7 +41,10 @@ class SlurmCluster(Struct, frozen=True):
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings, one per key that is unknown, or used by Slurm but not by this scheduler."""
+        """Warnings, one per key.
+
+        The key is unknown, or used by Slurm but not by this scheduler.
+        """
         found: dict[tuple[str, str], list[KeyFinding]] = {}
         for one in self.findings:
             if one.support in (KeySupport.WARNED, None):

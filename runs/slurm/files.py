@@ -1,4 +1,7 @@
-"""Read slurm.conf, the files that it includes, the files beside it, and accounting files."""
+"""Read the files of a Slurm cluster.
+
+They are slurm.conf, the files that it includes, the files beside it, and accounting files.
+"""
 
 import os
 import re
@@ -30,7 +33,10 @@ _DEEPEST: Final = 10
 
 
 class SlurmFiles(Struct, frozen=True):
-    """A slurm.conf and the gres.conf beside it; ``findings`` are about keys of gres.conf."""
+    """A slurm.conf and the gres.conf beside it.
+
+    ``findings`` are about keys of gres.conf.
+    """
 
     conf: SlurmConf
     gres: tuple[GresLine, ...] = ()
@@ -71,10 +77,10 @@ def read_slurm_files(name: str, *, trust: bool = False) -> SlurmFiles:
 
 
 def file_beside(config: str, name: str, *, trust: bool = False) -> str | None:
-    """Return the path of a file beside a slurm.conf, such as gres.conf; None if it does not exist.
+    """Return the path of a file beside a slurm.conf, such as gres.conf.
 
-    A symbolic link must stay in the folder, unless the files are trusted. One other target is allowed: if the
-    slurm.conf is itself a link, the file of the same name beside the real slurm.conf.
+    Return None if it does not exist. A symbolic link must stay in the folder, unless the files are trusted. One other
+    target is allowed: if the slurm.conf is itself a link, the file of the same name beside the real slurm.conf.
 
     Args:
         config: the path of the slurm.conf.
@@ -173,7 +179,10 @@ def beginning_text(name: str) -> str:
 
 
 def file_and_zero(text: str) -> tuple[str, str | None]:
-    """Split ``FILE,zero=DATE`` into the file and the date of time 0 (None if not given)."""
+    """Split ``FILE,zero=DATE`` into the file and the date of time 0.
+
+    The date is None if it is not given.
+    """
     name, mark, date = text.rpartition(_ZERO)
     return (name, date) if mark else (text, None)
 
@@ -219,5 +228,8 @@ class SimulatedDates:
 
 
 def texts_of(names: Sequence[str]) -> list[tuple[str, str]]:
-    """Return (name for messages, content) of each file; raise InputError if one is unreadable."""
+    """Return (name for messages, content) of each file.
+
+    Raise InputError if one is unreadable.
+    """
     return [(printable(name), _text(name)) for name in names]

@@ -1,4 +1,7 @@
-"""A workload fitted to the machine of a slurm.conf: partitions, node counts and memory."""
+"""A workload fitted to the machine of a slurm.conf.
+
+Partitions, node counts and memory are fitted.
+"""
 
 from dataclasses import replace
 from typing import Final
@@ -22,11 +25,11 @@ _CPUS: Final = "cpus"
 
 
 def fitted(trace: Workload, files: SlurmFiles, platform: Platform) -> Workload:
-    """Return the jobs of a log, changed as the cluster of a slurm.conf would accept them.
+    """Return the jobs of a log as the cluster of a slurm.conf would accept them.
 
     A job without a partition gets the default partition. With ``select/linear``, the size of a job becomes the least
-    number of whole nodes of its partition that holds its tasks. If the cluster does not allocate memory to
-    jobs, the requests contain no memory.
+    number of whole nodes of its partition that holds its tasks. If the cluster does not allocate memory to jobs, the
+    requests contain no memory.
     """
     conf = files.conf
     default = default_partition(conf)
@@ -53,10 +56,10 @@ def fitted(trace: Workload, files: SlurmFiles, platform: Platform) -> Workload:
 
 
 def joint_classes(trace: Workload, platform: Platform) -> tuple[Workload, Platform]:
-    """Add a job class to the machine for each combination of partitions that a job requests.
+    """Add job classes for combinations of partitions to the machine.
 
-    A job that requests several partitions may use the nodes of all of them. Its label becomes the comma-separated list
-    of these partitions, as squeue shows it.
+    Each is a combination that a job requests. A job that requests several partitions may use the nodes of all of them.
+    Its label becomes the comma-separated list of these partitions, as squeue shows it.
 
     Returns:
         The jobs with these labels, and the machine with the new classes.
@@ -94,9 +97,9 @@ def _joint(name: str, some: list[JobClass]) -> JobClass:
 
 
 def whole_nodes(request: Request, cpus: int) -> int:
-    """Return the least number of whole nodes with this many CPUs on which Slurm would run a request.
+    """Return the least number of whole nodes on which Slurm would run a request.
 
-    Slurm counts the CPUs of all nodes together, even if no task could use some of them.
+    Each node has ``cpus`` CPUs. Slurm counts the CPUs of all nodes together, even if no task could use some of them.
     """
     nodes = max(request.least_nodes, -(-request.cores // cpus))
     return nodes if request.most_nodes is None else max(request.least_nodes, min(nodes, request.most_nodes))
