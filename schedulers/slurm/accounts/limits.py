@@ -292,8 +292,8 @@ class SlurmLimits:
             if not tres.get(name):
                 continue
             if self.accounts.safe:
-                asked = left.get(name, 0.0) + tres.get(name, 0) * job.limit
-                if (used.get(name, 0.0) + asked) / 60 > minutes:
+                whole = used.get(name, 0.0) // 60 + left.get(name, 0.0) // 60
+                if whole + tres.get(name, 0) * job.limit / 60 > minutes:
                     return name
             if used.get(name, 0.0) / 60 >= minutes:
                 return name
@@ -317,7 +317,8 @@ class SlurmLimits:
                 continue
             if mark:
                 hidden.add(key)
-            if (used.get(name, 0.0) + tres.get(name, 0) * job.limit) / 60 > minutes:
+            # Slurm counts the whole minutes that running jobs may still use.
+            if used.get(name, 0.0) // 60 + tres.get(name, 0) * job.limit / 60 > minutes:
                 return name
         return ""
 

@@ -597,3 +597,15 @@ def test_a_requeued_job_keeps_its_priority_until_the_next_period() -> None:
     assert job.priority == 500
     queue.controller.recalculate(900)
     assert job.priority < 500
+
+
+@pytest.mark.parametrize(("minutes", "begins"), [(18, True), (17, False)])
+def test_minutes_of_running_jobs_are_rounded_down(minutes: int, begins: bool) -> None:
+    """A job that may still run 8 min 59 s and one of 10 min are within 18 minutes, as in slurmctld."""
+    queue = Queue(limited((QosSettings(name="normal", grp_tres_run_mins={"node": minutes}),)))
+    queue.add(nodes=1, account="bio")
+    main_pass(queue.controller, 0, full=True)
+    queue.controller.recalculate(61)
+    second = queue.add(62, nodes=1, account="bio")
+    main_pass(queue.controller, 62, full=True)
+    assert (second.state == RUNNING) == begins
