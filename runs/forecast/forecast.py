@@ -108,7 +108,8 @@ class Forecaster:
 
     Args:
         config: the cluster's settings.
-        at: the moment of the forecast (s since 1970); None: the moment that the files give.
+        at: the moment of the forecast (s since 1970); None: the moment that the files give, or else of Slurm's last
+            test of a job.
         what_if: sbatch commands of further jobs.
         timezone: time zone of dates in these commands.
 
@@ -126,6 +127,9 @@ class Forecaster:
         timezone: str | None = None,
     ) -> None:
         moment = state.now if at is None else at
+        estimated = moment is None and state.tested is not None
+        if estimated:
+            moment = state.tested
         if moment is None:
             raise InputError(
                 "the files do not say when Slurm printed them",
@@ -134,6 +138,10 @@ class Forecaster:
             )
         self.state = state
         self._ignored: Counter[str] = Counter()
+        if estimated:
+            self._ignored["no file has a date, so the forecast begins when Slurm last tested a job; jobs"] = len(
+                state.jobs
+            )
         times = [moment, *(t for job in state.jobs for t in (job.submit, job.start, job.eligible) if t is not None)]
         zero = float(ceil(min(times)) - 2)
         now = int(moment - zero)

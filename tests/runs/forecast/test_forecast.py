@@ -1,5 +1,6 @@
 """Forecasts of a live Slurm cluster: pinned jobs, agreement with ordinary runs and recordings, quantiles, what-if."""
 
+import json
 from math import inf
 from pathlib import Path
 
@@ -205,6 +206,17 @@ def test_the_moment_must_be_known(tmp_path):
         forecast_files([tmp_path / "squeue.txt"], str(tmp_path / "slurm.conf"))
     found = forecast_files([tmp_path / "squeue.txt"], str(tmp_path / "slurm.conf"), at="2026-01-05T08:00:00")
     assert found.jobs[0].start == NOW + 3
+
+
+def test_without_a_date_the_forecast_begins_at_the_last_test_of_a_job(tmp_path):
+    """squeue --json of Slurm 22.05 has no other time; a warning says so."""
+    job = {"job_id": 7, "partition": "batch", "job_state": "PENDING", "last_sched_evaluation": NOW}
+    (tmp_path / "slurm.conf").write_text(CONF)
+    (tmp_path / "squeue.json").write_text(json.dumps({"jobs": [job, job | {"job_id": 8}]}))
+    for more, warns in (({}, True), ({"at": str(NOW)}, False)):
+        found = forecast_files([tmp_path / "squeue.json"], str(tmp_path / "slurm.conf"), **more)
+        assert found.now == NOW
+        assert ("begins when Slurm last tested a job; jobs: 2" in " ".join(found.remarks)) == warns
 
 
 @pytest.mark.parametrize(("name", "same", "error"), [("a", 0.7, 2.0), ("b", 0.9, 1.0), ("c", 0.9, 1.0)])

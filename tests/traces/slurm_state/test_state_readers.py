@@ -115,6 +115,19 @@ def test_records_and_json_describe_the_same_jobs(tmp_path):
     assert [(one.cpus, one.memory, one.gres) for one in task.shares] == [(4, 4000, {"gpu": 1})]
 
 
+def test_json_of_squeue_22_has_times_of_tests_and_cores(tmp_path):
+    """It has neither its own time nor run times, and counts the CPUs of steps only."""
+    told = json.loads(json.dumps(JSON))
+    for job, tested in zip(told["jobs"], (NOW - 400, NOW - 30), strict=True):
+        del job["run_time"]
+        job["last_sched_evaluation"] = tested
+    cores = {"0": {"cores": {"0": "allocated", "1": "allocated"}}, "1": {"cores": {"0": "allocated"}}}
+    told["jobs"][0]["job_resources"]["allocated_nodes"][0] |= {"cpus_used": 0, "sockets": cores}
+    state = read(tmp_path, json.dumps(told))
+    assert (state.now, state.tested) == (None, NOW - 30)
+    assert [share.cpus for job in state.jobs for share in job.shares] == [3]
+
+
 def test_three_forms_of_squeue_agree(tmp_path):
     """Cells between bars, columns of fixed width and the default output give the same jobs."""
     rows = [("101", "batch", "flow", "ada", "R", "30:00", "2", "n[01-02]"), *(

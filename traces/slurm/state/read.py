@@ -21,6 +21,7 @@ from pipistrelle.traces.slurm.state.records import ClusterState, LiveJob, LiveNo
 from pipistrelle.traces.slurm.state.rows_json import json_rows
 from pipistrelle.traces.slurm.state.show import is_record, records_of
 from pipistrelle.traces.slurm.state.tables import LiveRow, rows_of
+from pipistrelle.traces.workload import is_number
 
 #: largest JSON file (bytes): that of about 100,000 jobs
 LARGEST_JSON: Final = 512 << 20
@@ -78,6 +79,8 @@ class _Reading:
         self._state = ClusterState()
         self._jobs: dict[tuple[int, tuple[int, ...], int], LiveJob] = {}
         self._moments: list[float] = []
+        #: when Slurm last tested each job
+        self._tests: list[float] = []
         self._skipped: Counter[str] = Counter()
 
     def file(self, stream: io.BufferedReader, where: str) -> None:
@@ -88,6 +91,8 @@ class _Reading:
                 raise TraceError("the file is too large", where=where, expected=f"at most {LARGEST_JSON >> 20} MiB")
             made, rows = json_rows(data, where)
             self._moments += [] if made is None else [made]
+            tests = [row.cells.get("tested", "") for _, row in rows]
+            self._tests += [float(text) for text in tests if is_number(text) and int(text)]
             self._rows(rows)
             return
         lines = numbered_lines(stream, where)
@@ -212,6 +217,7 @@ class _Reading:
         state = self._state
         if self._moments:
             state.now = max(self._moments)
+        state.tested = max(self._tests, default=None)
         state.jobs = sorted(self._jobs.values(), key=lambda job: (job.submit or 0.0, job.number, job.key))
         state.remarks = [f"{what}: {count:,}" for what, count in sorted(self._skipped.items())]
         return state

@@ -146,6 +146,7 @@ class ClusterState(Struct, kw_only=True):
 
     Attributes:
         now: when the files were made, in seconds since 1970; None if unknown.
+        tested: when Slurm last tested whether a job can start, in seconds since 1970; None if unknown.
         jobs: waiting and running jobs, sorted by time of submission and id.
         ended: {(job id, task or None): state} of jobs that have ended.
         partitions: {partition: its state}, as sinfo shows it.
@@ -155,6 +156,7 @@ class ClusterState(Struct, kw_only=True):
     """
 
     now: float | None = None
+    tested: float | None = None
     jobs: list[LiveJob] = field(default_factory=list)
     ended: dict[tuple[int, int | None], str] = field(default_factory=dict)
     nodes: dict[str, LiveNode] = field(default_factory=dict)

@@ -90,6 +90,7 @@ def _job(one: dict[str, Any]) -> dict[str, str]:
     start, used = texts.get("start", ""), text_of(one.get("run_time"))
     if is_number(used) and start:
         texts["used_seconds"] = used
+    texts["tested"] = text_of(one.get("last_sched_evaluation"))
     resources = one.get("job_resources")
     nodes = resources.get("allocated_nodes") if isinstance(resources, dict) else None
     texts["detail"] = "\n".join(_details(nodes if isinstance(nodes, list) else []))
@@ -103,11 +104,18 @@ def _details(nodes: list[Any]) -> Iterator[str]:
             continue
         name = text_of(node.get("nodename") or node.get("name"))
         cpus = next((text for key in ("cpus_used", "cpus") if is_number(text := text_of(node.get(key)))), "")
+        if cpus in ("", "0"):  # Slurm 22.05 counts the CPUs of steps, and lists the cores of the job
+            cpus = str(_cores(node.get("sockets")))
         memory = next(
             (text for key in ("memory_allocated", "memory") if is_number(text := text_of(node.get(key)))), "0"
         )
         if name and cpus and 0 < int(cpus) < 100_000:
             yield f"Nodes={name} CPU_IDs=0-{int(cpus) - 1} Mem={memory}"
+
+
+def _cores(sockets: Any) -> int:
+    """Return the number of cores in ``{socket: {"cores": {core: state}}}``."""
+    return sum(len(_object(_object(socket).get("cores"))) for socket in _object(sockets).values())
 
 
 def _node(one: dict[str, Any]) -> dict[str, str]:
