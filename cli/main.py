@@ -19,6 +19,7 @@ import click
 
 from pipistrelle.cli.doors import GROUPS, SETTINGS, LazyGroup
 from pipistrelle.cli.terminal.exits import BUG, FULL, GONE, INTERRUPTED, NO_MEMORY, NOT_WRITTEN, exhausted
+from pipistrelle.runs.execution import seldom_collected
 
 
 def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
@@ -68,7 +69,8 @@ def main(args: Sequence[str] | None = None, program: click.Command = cli) -> NoR
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         _open_streams()
-        code = _run(args, program)
+        with seldom_collected():
+            code = _run(args, program)
     except (click.Abort, KeyboardInterrupt):
         code = INTERRUPTED
         with suppress(KeyboardInterrupt):

@@ -42,6 +42,14 @@ def test_help_of_pipistrelle_batsim_imports_nothing_heavy() -> None:
     assert not imported_by(program) & HEAVY
 
 
+def test_a_run_in_one_process_imports_no_tables_and_no_sockets(tmp_path: Path) -> None:
+    """Without a table of results and without another process, a run needs neither rich nor what connects processes."""
+    words = ["run", "-w", "seven-jobs", "--scheduler", "easy", "--in-process", "--quiet", "-o", str(tmp_path / "out")]
+    spared = {"rich", "subprocess", "pipistrelle.protocol.sockets", "pipistrelle.runs.execution.child"}
+
+    assert not imported_by(command(*words)) & spared
+
+
 def test_the_end_of_a_command_collects_no_garbage() -> None:
     """Objects are exempt from the interpreter's last collection, which would take as long as a small run."""
     program = f"import atexit, gc; atexit.register(lambda: print(gc.get_freeze_count() > 0)); {command('--version')}"

@@ -5,7 +5,6 @@ from typing import Any, Final, Literal
 
 import click
 from msgspec import UNSET, to_builtins
-from rich.table import Table
 
 from pipistrelle.cli.terminal.console import results, show
 from pipistrelle.cli.terminal.dates import Dates
@@ -39,6 +38,8 @@ def report(result: Result, setup: Setup, out: Path, timings_file: Path | None, f
 
 def print_summary(result: Result, setup: Setup, out: Path | None) -> None:
     """Print the metrics of a run and the folder of its outputs."""
+    from rich.table import Table  # slow import, not needed without a table
+
     summary, times = result.summary, result.times
     machine = setup.platform
     name = result.scheduler.name[:_SHOWN_NAME]

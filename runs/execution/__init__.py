@@ -14,7 +14,7 @@ DECISION_TIMEOUT: Final = 300.0
 def seldom_collected() -> Iterator[None]:
     """Run Python's cyclic garbage collector rarely within the ``with`` block.
 
-    A run creates no reference cycles.
+    A run creates no reference cycles, and other work of a command creates few.
     """
     before = gc.get_threshold()
     gc.freeze()

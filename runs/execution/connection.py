@@ -1,7 +1,6 @@
 """Ways to connect server and scheduler: in one process, as a child, over a socket."""
 
 import os
-import socket
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
@@ -11,19 +10,16 @@ from typing import IO, TYPE_CHECKING, Any, Final, Protocol
 from pipistrelle.protocol.base.errors import InputError
 from pipistrelle.protocol.base.log import logger
 from pipistrelle.protocol.fields import package_version
-from pipistrelle.protocol.sockets import CallerKeys, ListenerKeys
 from pipistrelle.runs.description.spec import RunSpec
 from pipistrelle.runs.execution import DECISION_TIMEOUT, HELLO_TIMEOUT
-from pipistrelle.runs.execution.child import Child, check_command, own_command
-from pipistrelle.runs.execution.pinning import one_core
 from pipistrelle.schedulers.catalogue.foreign import check_built
 from pipistrelle.schedulers.catalogue.names import SLURMCTLD
 from pipistrelle.server.errors import EndpointError, SchedulerFailed
 from pipistrelle.server.setup.setup import Setup
-from pipistrelle.server.transport.endpoint import check_endpoint
 from pipistrelle.server.transport.in_process import InProcessTransport, Transport
 
 if TYPE_CHECKING:
+    from pipistrelle.protocol.sockets import CallerKeys, ListenerKeys
     from pipistrelle.schedulers.policy.interfaces import Policy
     from pipistrelle.server.transport.peer import Peer
 
@@ -130,6 +126,9 @@ class WithChild(_OverZeroMQ):
     @contextmanager
     def open(self, spec: RunSpec, setup: Setup, interrupted: Interrupted) -> Iterator[Transport]:
         """Start the scheduler and yield its transport; end the process after the block."""
+        from pipistrelle.runs.execution.child import Child, own_command  # runs in one process start no other
+        from pipistrelle.runs.execution.pinning import one_core
+
         check_scheduler(spec)
         batsim = setup.batsim is not None
         words: Sequence[str] | None = spec.program
@@ -159,6 +158,7 @@ class WithChild(_OverZeroMQ):
             transport: Peer[Any]
             if batsim:
                 from pipistrelle.server.transport.batsim import BatsimTransport
+                from pipistrelle.server.transport.endpoint import check_endpoint
 
                 address = _with_port(check_endpoint(place, allow_remote=self.allow_remote))
                 transport = BatsimTransport(address, name=name, allow_remote=self.allow_remote, **limits)
@@ -182,7 +182,7 @@ class Listening(_OverZeroMQ):
     It is encrypted if ``keys`` is not None.
     """
 
-    keys: ListenerKeys | None = None
+    keys: "ListenerKeys | None" = None
 
     @contextmanager
     def open(self, spec: RunSpec, setup: Setup, interrupted: Interrupted) -> Iterator[Transport]:
@@ -208,7 +208,7 @@ class Connecting(_OverZeroMQ):
     """
 
     logged: bool = False
-    keys: CallerKeys | None = None
+    keys: "CallerKeys | None" = None
 
     @contextmanager
     def open(self, spec: RunSpec, setup: Setup, interrupted: Interrupted) -> Iterator[Transport]:
@@ -245,6 +245,8 @@ def check_scheduler(spec: RunSpec) -> None:
             hint="Add it, or --scheduler NAME on the command line; 'pipistrelle show scheduler' names them.",
         )
     if spec.program is not None:
+        from pipistrelle.runs.execution.child import check_command
+
         check_command(spec.program)
         if spec.folder is not None:
             check_built(spec.folder)
@@ -306,6 +308,8 @@ def _with_port(endpoint: str) -> str:
     """
     if not endpoint.endswith(":*"):
         return endpoint
+    import socket  # few runs choose a port
+
     host = endpoint.removeprefix("tcp://").removesuffix(":*")
     family = socket.AF_INET6 if "[" in host else socket.AF_INET
     try:
