@@ -112,9 +112,12 @@ class Writing:
         return pick.randint(1, max(1, self.calls))
 
     def kill(self, call: int) -> str:
-        """Kill the command at a call, then repeat it undisturbed.
+        """Kill the command at a function call, then run the command again, undisturbed.
 
         Return an error text, or an empty one.
+
+        Args:
+            call: the number of the function call or return, counted from the start of the command.
         """
         self.clear()
         self._place_old()

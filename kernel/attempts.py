@@ -82,7 +82,7 @@ def set_off(run: State, slot: int, now: float) -> float:
     Return the time (s) at which the attempt ends unless it is interrupted.
 
     Args:
-        slot: the job's index in `KernelSlots`, which already has its units.
+        slot: the job's index in `KernelSlots`; the job already has its units.
     """
     rules, nodes, row = run.rules, run.nodes, run.slots.rows[slot]
     job = run.slots.job[slot]

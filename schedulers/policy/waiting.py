@@ -124,8 +124,9 @@ class Waiting(Protocol):
         """Return the least number of free units at which a waiting job can start.
 
         The number holds while no job is submitted and no job starts, so that jobs only end. The queue's first job can
-        start when as many units are free as it needs. Another job must also not delay the first: it must end by
-        ``ends_by`` (s) if started at ``now``, or it may use at most ``spare`` units plus those freed from now on.
+        start when as many units are free as it needs. Another job must not delay the first. This is so
+        in two cases: it would end by ``ends_by`` (s) if it started at ``now``, or it uses at most as many units as
+        ``spare`` and those freed from now on together.
 
         Return None if the queue is too long to compute this, or if a new job can rank before the first one.
 

@@ -190,7 +190,7 @@ class SlurmPolicy:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the first decision was made, so that there is a controller."""
+        """Whether a decision was made; before the first decision, there is no `controller`."""
         return self._daemon is not None
 
     @property

@@ -86,8 +86,9 @@ class InProcessScheduler(Protocol):
 class InProcessTransport:
     """The transport to a scheduler in the server's process.
 
-    The messages are those on a socket. Before each reply, `receive` raises KeyboardInterrupt if ``interrupted`` returns
-    True. A scheduler is refused if it lacks a feature in ``needed``, which is {feature: why it is needed}.
+    Both sides exchange the messages that they would exchange over a socket. `receive` raises KeyboardInterrupt if
+    ``interrupted`` returns True. A scheduler is refused if it lacks a feature in ``needed``, which is
+    {feature: why it is needed}.
     """
 
     apart: Final = False

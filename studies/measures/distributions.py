@@ -1,4 +1,4 @@
-"""Distributions of jobs in a trial, kept as quantiles."""
+"""Distributions of the waits, run times and other quantities of a trial's jobs, kept as quantiles."""
 
 from collections.abc import Iterable
 from typing import Final, Literal

@@ -1,8 +1,8 @@
 """Maui's throttling policies: limits per user, group, account, class and QOS.
 
 Source: admin manual of Maui, 6.2, and MPolicyCheckLimit of Maui 3.2: a credential has its own limit, or else DEFAULT's;
-all limits of all credentials of a job must hold. Running jobs never exceed a hard limit, and a soft one only if nothing
-else can run.
+all limits of all credentials of a job must hold. Running jobs never exceed a hard limit. They exceed a soft limit only
+if nothing else can run.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
