@@ -132,8 +132,6 @@ class Player:
 
         The job has ended when its last node is returned.
         """
-        done = self.epilogs.setdefault(step.job, set())
-        done.add(step.data)
         job = (
             self.job(step.job, COMPLETING, PENDING)
             if any(one.state == COMPLETING for one in self.records(step.job.split("_")[0]))
@@ -141,6 +139,8 @@ class Player:
         )
         if job is None or job.state != COMPLETING:
             return
+        done = self.epilogs.setdefault(step.job, set())
+        done.add(step.data)
         self.controller.machine.completing &= ~(1 << self.controller.machine.index[step.data])
         if len(done) == job.nodes.bit_count():
             self.controller.clean(job)

@@ -3,10 +3,13 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.runs.recordings.tiny_recording import FILES, LOG, write_log, write_recording
 
 from pipistrelle.protocol.base.errors import PipistrelleError
 from pipistrelle.runs.recordings.check import check_recording
+from pipistrelle.runs.recordings.decisions import LogStep
+from pipistrelle.runs.recordings.passes import Player
 from pipistrelle.runs.recordings.recording import Recording
 from pipistrelle.runs.recordings.whole_runs import recorded_timing
 
@@ -132,3 +135,18 @@ def test_submissions_of_other_jobs_are_an_error(tiny: Path, more: bool) -> None:
     events.write_text("".join([*kept, kept[0]] if more else kept[:-1]))
     with pytest.raises(PipistrelleError, match=r"job [34] is in only one of the files jobs\.events and jobs\.csv"):
         check_recording(tiny)
+
+
+def test_a_late_answer_of_an_earlier_attempt_frees_no_node_of_the_next(tiny: Path) -> None:
+    """A preempted job may be requeued before its last node has answered."""
+    recording = Recording(tiny)
+    player = Player(recording)
+    sub = replace(recording.jobs["1"].job, number=9, nodes=2, tasks=2)
+    job, _ = player.controller.submit(["9"], sub, 0)
+    for answers in (("n1", "requeue", "n2"), ("n1",)):
+        player.controller.start(job, {0: (1, 0, {}), 1: (1, 0, {})}, 10)
+        player.controller.release(job, "PREEMPTED", 20, completing=True)
+        for one in answers:
+            kind, node = ("requeue", None) if one == "requeue" else ("epilog", one)
+            getattr(player, f"on_{kind}")(LogStep(20.0, kind, "log:1", "9", node))
+    assert player.controller.machine.names_of(player.controller.machine.completing) == ["n2"]
