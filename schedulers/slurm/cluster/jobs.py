@@ -28,8 +28,8 @@ class SlurmJob:
     """The record of a job, of a running array task, or of an array's waiting tasks.
 
     Attributes:
-        serial: number of the record in the order of creation; breaks ties between running jobs.
-        place: place in the list of jobs that recalculations of priorities go through.
+        serial: number of the record in the order of creation.
+        place: place in slurmctld's list of jobs, which orders recalculations and running jobs with equal ends.
         ids: names of the waiting tasks as the caller knows them, in order of start; a plain job has one.
         tasks_waiting: array indices of ``ids``; empty for plain jobs.
         parts: indices of the partitions, in the order in which they are tried.

@@ -53,7 +53,7 @@ class Controller:
 
     Attributes:
         pending: waiting jobs, in the order of their records.
-        running: [(end of the job's limit, serial number, job)], sorted.
+        running: [(end of the job's limit, place in the list of jobs, job)], sorted.
         by_number: {Slurm's job id: records of that job or of an array's tasks}.
         changed: number of changes so far that could alter the result of a pass.
     """
@@ -323,7 +323,7 @@ class Controller:
         self.limits.begin(job)
         for name, count in job.sub.licenses.items():
             self.licenses_used[name] = self.licenses_used.get(name, 0) + count
-        insort(self.running, (job.limit_end, job.serial, job))
+        insort(self.running, (job.limit_end, job.place, job))
         self._running_jobs = None
         self.changed += 1
         return job
@@ -354,7 +354,7 @@ class Controller:
         Args:
             completing: whether the nodes cannot be used until `clean` is called.
         """
-        self.running.remove((job.limit_end, job.serial, job))
+        self.running.remove((job.limit_end, job.place, job))
         self._running_jobs = None
         self.machine.give(job.alloc)
         if self.rows is not None:
@@ -543,7 +543,7 @@ class Controller:
             if job.state in (PENDING, RUNNING, COMPLETING):
                 self.names.setdefault((job.user, job.sub.name), {})[job.serial] = job
             if job.state == RUNNING:
-                insort(self.running, (job.limit_end, job.serial, job))
+                insort(self.running, (job.limit_end, job.place, job))
                 self.machine.take(job.alloc, whole=job.whole or self.machine.partitions[job.part].exclusive)
                 for name, count in job.sub.licenses.items():
                     self.licenses_used[name] = self.licenses_used.get(name, 0) + count

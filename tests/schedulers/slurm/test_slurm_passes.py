@@ -59,6 +59,15 @@ def test_backfill_reserves_for_more_tasks_than_may_run_at_once() -> None:
     assert [one.kind for one in outcomes] == ["reserve"] * 3
 
 
+def test_running_jobs_with_equal_ends_are_in_the_order_of_slurmctlds_list() -> None:
+    """A task that starts takes the place of its array; the waiting tasks go to the end of the list."""
+    queue = Queue(cluster())
+    queue.add(array=(0, 1), nodes=1)
+    queue.add(nodes=1)
+    started(queue, 1)
+    assert [job.ids[0] for job in queue.controller.running_jobs()] == ["1_0", "2", "1_1"]
+
+
 def test_higher_tier_goes_first() -> None:
     """PriorityTier comes before the time of submission."""
     config = cluster()
