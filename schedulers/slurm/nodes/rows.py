@@ -124,9 +124,8 @@ class CoreRows:
         lower = sorted((at for at in parts if self._tiers[at] < tier), key=lambda at: -self._tiers[at])
         for count in range(len(lower), -1, -1):
             yield self._without(same, *lower[:count])
-        rows = [list(row) for row in self._rows[part]]
-        _sort(rows)
-        for row in rows:
+        _sort(self._rows[part])  # which decides into which row the next job comes
+        for row in list(self._rows[part]):
             yield _without(self._every, row)
 
     def _without(self, cores: Cores, *parts: int) -> Cores:

@@ -239,6 +239,8 @@ def two_partitions(*over: tuple[str, int, int]) -> SlurmConfig:
         # no CPU of a node is for jobs that do not share if another partition shares it
         ([("YES", 2, 1), ("NO", 1, 1)], [(0, 1, True), (1, 1, False)], ["1"]),
         ([("YES", 2, 1), ("NO", 1, 1)], [(1, 1, False), (0, 1, False)], ["1", "2"]),
+        # the third job does not fit beside the second, so it shares the CPUs of the first; the fourth beside the second
+        ([("FORCE", 2, 1)], [(0, 2, False), (0, 3, False), (0, 2, False), (0, 1, False)], ["1", "2", "3", "4"]),
         # with FORCE, jobs of both partitions hold the same CPUs
         ([("FORCE", 2, 1), ("FORCE", 2, 1)], [(0, 4, False), (1, 4, False), (1, 4, False)], ["1", "2", "3"]),
     ],
