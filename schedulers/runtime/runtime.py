@@ -168,9 +168,7 @@ class Runtime(Kept):
                 if not notice.events:
                     raise RemoteProtocolError("the first notice is empty", expected="SIMULATION_BEGINS")
                 return self._begun_or_ended(notice, notice.events[0])
-            view.now = notice.now
-            view.decisions = []
-            view.wake = None
+            self._renew(view, notice.now)
             fold_of, limits = self._fold.get, view.limits
             events: Sequence[Event] = notice.events
             if notice.seq == NOTICE and is_past(events):
@@ -203,6 +201,14 @@ class Runtime(Kept):
             raise
         except Exception as error:
             raise self._failed(notice, error) from error
+
+    @staticmethod
+    def _renew(view: View, now: float) -> None:
+        """Prepare the view for the decisions at ``now`` (s).
+
+        This is a function of its own because mypyc would take ``wake`` for None in all lines after the assignment.
+        """
+        view.now, view.decisions, view.wake = now, [], None
 
     def _take_over(self, view: View, notice: Notice) -> list[Event]:
         """Restore the running jobs, and give the policy the past starts and ends.
