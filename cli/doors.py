@@ -119,7 +119,7 @@ GROUPS: Final[Mapping[str, Mapping[str, Door]]] = {
         "failures": Door("Generate and describe node failures, and plan for them.", doors=_FAILURES),
     },
     "Schedulers and protocol": {
-        "new": Door("Create a scheduler to start from, or encryption keys.", doors=_NEW),
+        "new": Door("Create encryption keys, or the source code of a new scheduler.", doors=_NEW),
         "check": Door("Test a scheduler, or check results against recorded ones.", doors=_CHECK),
         "slurm": Door("Compare the scheduler 'slurm' with the real slurmctld.", doors=_SLURM),
     },

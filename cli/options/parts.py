@@ -102,10 +102,10 @@ _TEXTS: Final = {
         "\tfor maui: its built-in values"
     ),
     "strict_config": "Reject unknown or unsupported settings in --config; if off, only warn.",
-    "accounting": "FILE\tWith slurm, slurmctld: accounts and QOS, as sacctmgr output or commands; repeatable.",
+    "accounting": "FILE\tAccounts and QOS for slurm and slurmctld, as sacctmgr output or commands; repeatable.",
     "reservations": (
         "FILE[,zero=DATE]\tWith slurm: file of 'scontrol create reservation' commands "
-        "(DATE: date of time 0); repeatable."
+        "(zero: the date of simulated time 0); repeatable."
     ),
     "slurm": (
         "KEY=VALUE\tWith slurm: override a setting of its files, such as bf_window=7200 (in slurm.conf); repeatable."

@@ -31,7 +31,7 @@ _MEASURES: Final = ("jobs", "mean", "median", "deviation", "mean_absolute", "p05
     help="Also show groups of jobs: by week, size, runtime, user, queue, ...; repeatable.",
 )
 @all_json_option
-@csv_option("Also write a CSV file: the errors of waits, one line per group of jobs.")
+@csv_option("Also write a CSV file: how far waits are from the log's, one line per group of jobs.")
 @click.option(
     "--cdf", type=FILE, metavar="FILE.csv", help="Also write a CSV file: the distributions of real and simulated waits."
 )
@@ -60,7 +60,7 @@ def command(
 ) -> None:
     """Compare the simulated waits of a run with the waits in the log.
 
-    RUN is the output folder of a run; LOG is the log that was simulated. The report shows the errors of waits
+    RUN is the output folder of a run; LOG is the log that was simulated. The report shows the errors of the waits
     (simulated wait - real wait), both distributions of waits, and real and simulated utilisation and queue length.
 
     \b

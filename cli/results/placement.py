@@ -60,8 +60,8 @@ def report_command(
     """Report which nodes the jobs used, and which failures hit them.
 
     RUN is the output folder of a run. The report shows the mean number of network hops between two nodes of a job, and
-    how many of its nodes are stable (fail rarely). It also divides the order in which the run tried the nodes into
-    twenty equal parts, and shows how long jobs used the nodes of each part.
+    how many of its nodes are stable (fail rarely). It also puts the nodes, in the order in which the run tried them,
+    into twenty groups of equal size, and shows how long jobs used the nodes of each group.
     """
     import_numpy()
     from pipistrelle.reports.placement.pictures import busiest_time, is_picture

@@ -1,4 +1,4 @@
-"""Read the jobs of a finished run as columns, summed over attempts, with labels."""
+"""Read the jobs of a finished run as columns; the times of a job's attempts are added up."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -110,7 +110,7 @@ class BroughtUp(RecordingTransport):
     It does so when the scheduler connects.
 
     Args:
-        journal: the connection, with the number of past notices and the saved state.
+        journal: the number of notices before the resumption, the scheduler's saved state, and the connection.
         path, new: the session file so far, and the file to which it is copied.
     """
 

@@ -173,7 +173,7 @@ class FirstInLine(InLine):
 
 
 def only_line(placement: Placement, machine: Machine) -> Line | None:
-    """Return the order of units in which a placement serves every job.
+    """Return the order in which a placement takes free units, if it is the same for every job.
 
     Return None if the order depends on the job, or if the placement does not always take the first free units.
     """

@@ -1,6 +1,6 @@
 """Free units over time, stored as arrays, and the reservations of queued jobs.
 
-A gap is a run of units that are all free for some time. `Reservations` keeps this plan. numba can compile these
+A gap is a run of units that are all free for some time. The plan's owner is `Reservations`. numba can compile these
 functions without changes (`pipistrelle.schedulers.plan.compiled`). Only scans over all gaps or jobs have two forms with
 equal results. One form has operations on whole arrays. The other form (``..._loop``) is a loop, several times faster
 when compiled. Times are indices into `Book.times`.

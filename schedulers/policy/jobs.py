@@ -66,7 +66,7 @@ class SchedulerJob(Struct, eq=False):
 
     @classmethod
     def restored(cls, state: Mapping[str, Any]) -> "SchedulerJob":
-        """Return the job whose method `state` returned ``state``."""
+        """Return the job that was saved as ``state`` by the method `state`."""
         description = state["description"]
         told = None if description is None else convert(description, JobDescription)
         request = None if told is None else NodeRequest.of(told)

@@ -156,7 +156,7 @@ class Deferred(Observer):
             self.flush()
 
     def ends(self, now: float, reason: EndReason, message: str) -> None:
-        """Deliver all recorded calls and this one, to every observer even if one fails."""
+        """Deliver all recorded calls and this one; an observer that fails does not keep the others from them."""
         failed: Exception | None = None
         while self._journal:
             try:
