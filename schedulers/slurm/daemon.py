@@ -16,6 +16,7 @@ from pipistrelle.schedulers.slurm.backfill.memory import Memory
 from pipistrelle.schedulers.slurm.backfill.results import BackfillResult
 from pipistrelle.schedulers.slurm.cluster.jobs import PREEMPTED, TIMEOUT, SlurmJob
 from pipistrelle.schedulers.slurm.passes.controller import Controller
+from pipistrelle.schedulers.slurm.passes.job_order import build_queue
 from pipistrelle.schedulers.slurm.passes.main_pass import PassResult, main_pass
 
 #: s from a kill until its nodes report that the job has ended
@@ -308,20 +309,22 @@ class Daemon:
             self._actions.passes.append(("main-full" if full else "main", result))
         if result.started or result.seen or controller.gated:
             self.touch(now)
-        finds_again = not (self.complete or result.started or result.note or controller.gated) and self._timeless
+        finds_again = not (self.complete or result.started or result.note or controller.gated) and self._timeless(now)
         self._quiet = (controller.changed, result.seen) if finds_again else None
 
-    @property
-    def _timeless(self) -> bool:
-        """Whether a pass of the main loop repeats the last pass if nothing happened in between."""
+    def _timeless(self, now: float) -> bool:
+        """Return whether a pass of the main loop repeats the last pass if nothing happened in between.
+
+        GPU counts do not matter, because the tests of the main loop forget what earlier tests counted.
+        """
         controller = self.controller
         reservations = controller.reservations
-        return not (
-            controller.preemption.enabled
-            or controller.machine.any_gres
-            or reservations.all
-            or reservations.waiting
-            or self.parameters.bf_min_age_reserve
+        if reservations.all or reservations.waiting or self.parameters.bf_min_age_reserve:
+            return False
+        running, preemption = controller.running_jobs(), controller.preemption
+        return not any(
+            one.job.sub.switches or preemption.may_preempt(one.job, one.part, running)
+            for one in build_queue(controller, int(now))
         )
 
     def _backfill(self, now: float) -> None:

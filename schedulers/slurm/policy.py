@@ -306,6 +306,7 @@ class SlurmPolicy:
                 del job.ids[at], job.tasks_waiting[at]
                 self.controller.limits.count_submitted(job, -1)
                 self.controller.changed += 1
+                self.controller.reordered += 1
             else:
                 self.controller.cancel(job, int(now))
 

@@ -1,18 +1,21 @@
 """Results of backfill passes, kept as long as later passes would find the same."""
 
+from collections.abc import Hashable
 from math import inf
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
 from pipistrelle.schedulers.slurm.backfill.results import BackfillResult
 from pipistrelle.schedulers.slurm.cluster.jobs import SlurmJob
-from pipistrelle.schedulers.slurm.nodes.asked import Chosen
+from pipistrelle.schedulers.slurm.nodes.asked import Chosen, Selector
 from pipistrelle.schedulers.slurm.passes.controller import Controller
 from pipistrelle.schedulers.slurm.passes.job_order import QueueEntry
 
 #: most results to keep
 _MOST = 20_000
+#: the set of all nodes of any machine
+_ALL: Final = -1
 #: (begin, end, nodes) of a reservation in the table of node space
 Reserved = tuple[int, int, int]
 
@@ -41,6 +44,7 @@ class _LastPass(Struct):
     Attributes:
         how: whether the pass was complete, and whether it renewed expected starts.
         marks: (job, partition, CPUs, expected start) as the pass left them.
+        left: what earlier tests had left on the nodes when the pass began, and what the pass left there.
         until: time before which a pass over the same queue has the same result, s.
     """
 
@@ -48,6 +52,7 @@ class _LastPass(Struct):
     how: tuple[bool, bool]
     result: BackfillResult
     marks: list[tuple[SlurmJob, int, int, int]]
+    left: tuple[Hashable, Hashable]
     until: float
 
 
@@ -64,8 +69,9 @@ class Memory:
 
     def __init__(self) -> None:
         self.usable = False
-        #: whether the results of whole passes may be kept; GPU counts do not let them
-        self._whole_passes = False
+        #: node selector, and what earlier tests have left on the nodes when the present pass begins
+        self._selector: Selector | None = None
+        self._left: Hashable = ()
         self.version = 0
         self._versions = 0
         self._machine: tuple[Any, ...] = ()
@@ -83,6 +89,8 @@ class Memory:
         self._now = now
         self.version = 0
         self._until = inf
+        self._selector = controller.selector
+        self._left = self._selector.left(_ALL)
         self.renew(controller)
 
     def renew(self, controller: Controller) -> None:
@@ -98,7 +106,6 @@ class Memory:
         self.usable = not (
             controller.reservations.all or (controller.running and controller.running[0][0] <= self._now)
         )
-        self._whole_passes = self.usable and not machine.any_gres
 
     def forget(self) -> None:
         """Forget all results."""
@@ -145,7 +152,9 @@ class Memory:
         If there is a result, set the attributes of jobs that the last pass set.
         """
         last = self._last
-        if last is None or not self._whole_passes or self._now >= last.until or last.how != (complete, expects):
+        if last is None or not self.usable or self._now >= last.until or last.how != (complete, expects):
+            return None
+        if last.left[0] != self._left:
             return None
         if last.queue is not queue and [(one.job, one.part) for one in last.queue] != [
             (one.job, one.part) for one in queue
@@ -153,10 +162,15 @@ class Memory:
             return None
         for job, part, cpus, expected in last.marks:
             job.part, job.cpus, job.expected = part, cpus, expected
+        if last.left[0] != last.left[1]:
+            assert self._selector is not None
+            self._selector.leave(_ALL, last.left[1])
         return last.result
 
     def keep_pass(self, queue: list[QueueEntry], result: BackfillResult, *, complete: bool, expects: bool) -> None:
         """Keep the result of the present pass, in which no job started."""
-        if self._whole_passes and self._until > self._now:
+        if self.usable and self._until > self._now:
+            assert self._selector is not None
             marks = [(one.job, one.job.part, one.job.cpus, one.job.expected) for one in result.outcomes]
-            self._last = _LastPass(queue, (complete, expects), result, marks, self._until)
+            left = (self._left, self._selector.left(_ALL))
+            self._last = _LastPass(queue, (complete, expects), result, marks, left, self._until)

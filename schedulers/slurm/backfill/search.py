@@ -1,6 +1,9 @@
 """Search for a job's earliest start between running jobs and reservations."""
 
+from collections.abc import Hashable
+from functools import reduce
 from math import inf
+from operator import or_
 from typing import Final
 
 from pipistrelle.schedulers.slurm.backfill.memory import Found, Memory
@@ -77,17 +80,22 @@ class Search:
         one = controller.machine.partitions[part]
         asked = controller.requests.asked(job, one, self.now)
         preempts = controller.preemption.may_preempt(job, part, controller.running_jobs())
-        counts = None if preempts else controller.selector.counts(asked)
-        if counts is None:
+        if preempts:
             self.memory.leave_out()
             return self._find(job, part, limit, asked, now_only, preempts=preempts)
-        shape = (*asked, limit, job.excluded, now_only, counts)
-        found: Found | None = self.memory.recall(shape)
-        if found is None:
+        nodes = reduce(or_, [way.nodes for way in asked])
+        before = controller.selector.left(nodes)
+        shape = (*asked, limit, job.excluded, now_only, before)
+        known: tuple[Found, Hashable] | None = self.memory.recall(shape)
+        if known is None:
             self.space.until = inf
             found = self._find(job, part, limit, asked, now_only)
             until = self.space.until if found.start is None else min(self.space.until, found.start)
-            self.memory.keep(found, until, shape)
+            self.memory.keep((found, controller.selector.left(nodes)), until, shape)
+            return found
+        found, left = known
+        if left != before:
+            controller.selector.leave(nodes, left)
         return found
 
     def _find(

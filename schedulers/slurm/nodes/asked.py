@@ -129,11 +129,11 @@ class Selector(Protocol):
     def is_plain(self, asked: NodesAsked) -> bool:
         """Return whether a failed test of a job would change only its expected start."""
 
-    def counts(self, asked: Iterable[NodesAsked]) -> Hashable | None:
-        """Return the GPU counts that affect the next test of the requests.
+    def left(self, nodes: int) -> Hashable:
+        """Return what earlier tests left on these nodes, as far as it affects later tests."""
 
-        Earlier tests left these counts on the nodes. Return None if the next test itself changes them.
-        """
+    def leave(self, nodes: int, left: Any) -> None:
+        """Leave on these nodes what `left` returned, instead of what is left there now."""
 
     def begin_test(self, asked: Iterable[NodesAsked], usable: int) -> None:
         """Record that the scheduler begins to test whether a job can start.

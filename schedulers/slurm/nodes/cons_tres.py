@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from math import inf
-from typing import Any
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -16,13 +16,24 @@ from pipistrelle.schedulers.slurm.cluster.machine import SlurmMachine
 from pipistrelle.schedulers.slurm.nodes.asked import Alloc, Chosen, NodesAsked
 from pipistrelle.schedulers.slurm.nodes.gpu_weights import Counts, GpuWeights
 from pipistrelle.schedulers.slurm.nodes.rows import CoreRows
-from pipistrelle.schedulers.slurm.nodes.runs import Able, EqualRuns, NodeRun, Runs, WeightedRuns, make_runs
-from pipistrelle.schedulers.slurm.nodes.shares import Free, holding, take_gres
+from pipistrelle.schedulers.slurm.nodes.runs import (
+    Able,
+    EqualRuns,
+    NodeRun,
+    Runs,
+    WeightedRuns,
+    largest,
+    make_runs,
+    whole_tasks,
+)
+from pipistrelle.schedulers.slurm.nodes.shares import Empty, Free, take_gres
 from pipistrelle.schedulers.slurm.nodes.timeline import Timeline
 from pipistrelle.schedulers.slurm.nodes.tree import Tree
 from pipistrelle.schedulers.slurm.nodes.tree_shares import below_top_switch, within
 
 Indices = NDArray[np.intp]
+#: most requests on sets of nodes of which test results are kept
+_MOST_FITS: Final = 20_000
 
 
 class ConsTres:
@@ -59,6 +70,8 @@ class ConsTres:
         self.lln = "cr_lln" in names
         #: {(request, nodes, GPUs counted on them): what `_fits_of` returns}
         self._fits: dict[tuple[NodesAsked, int, Counts], _Fits] = {}
+        #: the sets of nodes on which jobs started or ended since `_fits` was last empty
+        self._changes: list[int] = []
         self.gpus = GpuWeights(machine)
         #: {request: what `ever` returns}
         self._ever: WeakKeyDictionary[NodesAsked, Alloc | None] = WeakKeyDictionary()
@@ -154,14 +167,14 @@ class ConsTres:
         """
         return not (asked.gres or asked.whole or asked.counts or asked.cpus_per_task > 1 or self.machine.any_threads)
 
-    def counts(self, asked: Iterable[NodesAsked]) -> Hashable | None:
-        """Return the GPU counts on the nodes of the requests.
+    def left(self, nodes: int) -> Hashable:
+        """Return the GPU counts that tests left on these nodes."""
+        return self.gpus.of(nodes) if self.gpus.counted else ()
 
-        Return None if a request has GPUs, because the next test then counts some itself.
-        """
-        if not self.machine.any_gres:
-            return ()
-        return None if any(way.gres for way in asked) else tuple([self.gpus.of(way.nodes) for way in asked])
+    def leave(self, nodes: int, left: Any) -> None:
+        """Replace the GPU counts of these nodes by those that `left` returned."""
+        self.gpus.forget(nodes)
+        self.gpus.count(left)
 
     def begin_test(self, asked: Iterable[NodesAsked], usable: int) -> None:
         """Forget the GPU counts that earlier tests left on the nodes of the requests."""
@@ -191,15 +204,22 @@ class ConsTres:
         A result is valid until a job starts or ends on any of these nodes.
         """
         changed, self.machine.changed = self.machine.changed, 0
+        changes = self._changes
         if changed:
-            kept = {} if self.rows else self._fits  # the rows of a partition change with jobs on any node
-            self._fits = {key: known for key, known in kept.items() if not key[1] & changed}
+            changes.append(changed)
+            if self.rows:  # the rows of a partition change with jobs on any node
+                self._fits.clear()
+                changes.clear()
         counts = () if asked.gres or not self.gpus.counted else self.gpus.of(usable)
         known = self._fits.get((asked, usable, counts))
-        if known is None:
+        if known is None or (known.seen < len(changes) and any(one & usable for one in changes[known.seen :])):
+            if len(self._fits) >= _MOST_FITS:
+                self._fits.clear()
+                changes.clear()
             at = array_of(usable)
             free = asked.cpus if self.rows else int(np.add.reduce(np.maximum(self.machine.free_cpus[at], 0)))
-            known = self._fits[asked, usable, counts] = _Fits(at, free, {})
+            known = self._fits[asked, usable, counts] = _Fits(at, free, {}, len(changes))
+        known.seen = len(changes)
         return known
 
     def expected(
@@ -244,23 +264,23 @@ class ConsTres:
         The request fits when that job has ended, and then gets the allocation. The pair is None if the request never
         fits. The GPU counts are those of the last test.
         """
-        free, fits = known.free, known.fits
-        if gone:
-            free, fits = free + sum(holding(job).cpus for job in gone), {}
+        fits = {} if gone else known.fits
         times = self._times(running)
-        plain = not (gone or self.rows or asked.gres)
+        plain = not (gone or self.rows)
+        first = self._first(asked, usable, known.at, times) if plain else 0
         ahead: _Ahead | None = None
-        for count, place, last in times.stops(usable, asked.cpus - free):
-            if count not in fits:
+        for place, last in times.stops(usable, first) if first is not None else ():
+            if last.serial not in fits:
                 if plain:
                     then = times.free_after(place)
+                    counts = self.count(asked, known.at, then)
                     alloc = self.fit(asked, usable, then, at=known.at, prefer_busy=self.busy_nodes)
-                    fits[count] = None if alloc is None else (Chosen.of(alloc), ())
                 else:
                     ahead = ahead or _Ahead(self, asked, usable, known.at, gone)
                     alloc = ahead.fit(running, place)
-                    fits[count] = None if alloc is None else (Chosen.of(alloc), ahead.counts)
-            fitting = fits[count]
+                    counts = ahead.counts
+                fits[last.serial] = None if alloc is None else (Chosen.of(alloc), counts)
+            fitting = fits[last.serial]
             if fitting is not None:
                 return (last, fitting[0]), fitting[1]
         return None, self.count(asked, known.at, Empty(self.machine))
@@ -271,21 +291,46 @@ class ConsTres:
         return self._timeline
 
     def starts_later(self, asked: NodesAsked, usable: int, running: Sequence[SlurmJob], time: int) -> bool:
-        """Return whether the nodes still have too few CPUs at ``time`` (s).
+        """Return whether the nodes have too few CPUs at the last test of an expected start until ``time`` (s).
 
         Running jobs are assumed to end at their limits.
         """
         if self.rows or asked.gres or asked.counts:
             return False
-        return not self._enough(asked, array_of(usable & asked.nodes), self._times(running).free_at(time))
+        times = self._times(running)
+        usable &= asked.nodes
+        count = self._first(asked, usable, None, times)
+        if count is None or times.end_after(count) > time:
+            return True
+        if not count:
+            return False
+        stop = next(times.stops(usable, count), None)
+        return stop is None or stop[1].limit_end > time
 
     def soonest(self, asked: NodesAsked, usable: int, running: Sequence[SlurmJob]) -> float:
         """Return when (s) the nodes have enough CPUs, if running jobs end at their limits."""
         if self.rows or asked.gres or asked.counts:
             return -inf
-        usable &= asked.nodes
-        at = array_of(usable)
-        return self._times(running).soonest(asked, usable, lambda free: self._enough(asked, at, free))
+        times = self._times(running)
+        count = self._first(asked, usable & asked.nodes, None, times)
+        return inf if count is None else times.end_after(count)
+
+    def _first(self, asked: NodesAsked, usable: int, at: Indices | None, times: Timeline) -> int | None:
+        """Return after how many ended jobs a request may fit on ``usable`` nodes; None: never.
+
+        Args:
+            at: the usable nodes as an array, if it is known.
+        """
+        if asked.counts:
+            return 0
+        opening = times.opening(
+            asked, memory_counts=self.memory_counts, by_core=self.by_core, tree=self.tree is not None
+        )
+
+        def enough(free: Free) -> bool:
+            return self._enough(asked, array_of(usable) if at is None else at, free)
+
+        return times.first(asked, usable, opening, enough)
 
     def _enough(self, asked: NodesAsked, at: Indices, free: Free) -> bool:
         able = free.usable(asked, at, memory_counts=self.memory_counts, by_core=self.by_core)
@@ -323,7 +368,7 @@ class ConsTres:
                 if found is not None:
                     return found
             return None
-        if asked.required & ~usable:
+        if asked.required & ~usable or asked.required.bit_count() > asked.max_nodes:
             return None
         able = free.usable(asked, at, memory_counts=self.memory_counts, by_core=self.by_core)
         if len(able.at) < asked.min_nodes or int(np.add.reduce(able.cpus)) < asked.cpus:
@@ -457,29 +502,19 @@ class ConsTres:
         return alloc
 
 
-class Empty(Free):
-    """The free CPUs, memory and gres of all nodes of an empty cluster."""
-
-    def __init__(self, machine: SlurmMachine) -> None:
-        super().__init__(machine, None)
-        self.cpus = machine.all_cpus
-        self.memory = machine.all_memory
-        self.gres = machine.gres
-        self.jobs_on = np.zeros(machine.count, np.int64)
-
-
 class _Fits(Struct):
     """Where a request fits on some nodes, now and after the first running jobs end.
 
     Attributes:
         at: the nodes as an array.
         free: number of free CPUs on the nodes. The job cannot use more than these and those of the ended jobs.
+        seen: number of changes of the cluster that the results take into account.
         may: whether the free CPUs and memory of the nodes together suffice; None if not tested yet.
         now: a tuple with the allocation if the job starts now, or with None if it does not fit. None itself means that
             this has not been tested yet.
         counts_now: the GPUs that the test for ``now`` counts.
-        fits: {n: allocation or None, and GPUs counted, if the first n running jobs on the nodes had ended}, for each n
-            tested so far.
+        fits: {serial number of a running job: allocation or None, and GPUs counted, if this job and all jobs that end
+            before it had ended}, for each job on the nodes tested so far.
         running: the running jobs from which ``expected`` follows.
         expected: the running job after whose end the job fits, and the allocation then; None if the job never fits.
         counts: the GPUs that the tests for ``expected`` count.
@@ -488,6 +523,7 @@ class _Fits(Struct):
     at: Indices
     free: int
     fits: dict[int, tuple[Chosen, Counts] | None]
+    seen: int
     may: bool | None = None
     now: tuple[Alloc | None] | None = None
     counts_now: Counts = ()
@@ -528,38 +564,6 @@ class _Ahead:
         self._place = place
         self.counts = selector.count(self.asked, self.at, self.free)
         return selector.fit(self.asked, usable, self.free, at=self.at, prefer_busy=selector.busy_nodes)
-
-
-def largest(cpus: NDArray[np.int64], most: int) -> int:
-    """Return the sum of the ``most`` largest numbers of CPUs in ``cpus``.
-
-    If ``most`` is 0 or less, return the sum of all.
-    """
-    if most == 1 and len(cpus):
-        return int(np.maximum.reduce(cpus))
-    if 0 < most < len(cpus):
-        cpus = np.partition(cpus, -most)[-most:]
-    return int(np.add.reduce(cpus))
-
-
-def whole_tasks(asked: NodesAsked, got: dict[int, int], able: Able) -> dict[int, int] | None:
-    """Divide a job's tasks among the nodes of ``got``; return {node: CPUs}.
-
-    In order, each node gets as many whole tasks as fit, but at least one task is left for each later node. Return None
-    if not all tasks fit.
-    """
-    per_task = asked.cpus_per_task
-    if asked.whole or per_task <= 1 or len(got) < 2:
-        return got
-    usable = dict(able.pairs())
-    left = asked.cpus // per_task
-    placed: dict[int, int] = {}
-    order = sorted(got)
-    for at, node in enumerate(order):
-        tasks = min(usable[node] // per_task, left - (len(order) - at - 1))
-        placed[node] = max(tasks, 0) * per_task
-        left -= tasks
-    return placed if left <= 0 and all(placed.values()) else None
 
 
 def fill(runs: Runs, asked: NodesAsked, nodes: int, largest: int) -> dict[int, int] | None:

@@ -52,7 +52,7 @@ class GpuWeights:
 
     def of(self, nodes: int) -> Counts:
         """Return the GPU counts of the nodes in the bit mask ``nodes``."""
-        return tuple([(gpus, some & nodes) for gpus, some in self.counted.items() if some & nodes])
+        return tuple(sorted([(gpus, some & nodes) for gpus, some in self.counted.items() if some & nodes]))
 
     def forget(self, nodes: int) -> None:
         """Forget the GPU counts of the nodes in the bit mask ``nodes``."""
@@ -87,7 +87,7 @@ class GpuWeights:
 
     def state(self) -> Any:
         """Return the counts as values that JSON can hold."""
-        return [[gpus, format(nodes, "x")] for gpus, nodes in self.counted.items()]
+        return [[gpus, format(nodes, "x")] for gpus, nodes in sorted(self.counted.items())]
 
     def restore(self, state: Any) -> None:
         """Restore what the method `state` returned."""

@@ -72,9 +72,12 @@ class Linear:
         """
         return self.equal and asked.want_nodes == asked.min_nodes == asked.max_nodes
 
-    def counts(self, asked: Iterable[NodesAsked]) -> Hashable:
-        """Return a constant: earlier tests do not affect the choice of whole nodes."""
+    def left(self, _: int) -> Hashable:
+        """Return (): tests leave nothing on nodes."""
         return ()
+
+    def leave(self, _: int, __: Any) -> None:
+        """Do nothing: tests leave nothing on nodes."""
 
     def begin_test(self, asked: Iterable[NodesAsked], usable: int) -> None:
         """Do nothing: earlier tests do not affect the choice of whole nodes."""

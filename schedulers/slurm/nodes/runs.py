@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipistrelle.schedulers.slurm.cluster.bits import runs_of, span
+from pipistrelle.schedulers.slurm.nodes.asked import NodesAsked
 
 
 class Able(NamedTuple):
@@ -26,6 +27,38 @@ class Able(NamedTuple):
     def where(self, chosen: NDArray[np.bool_]) -> "Able":
         """Return only the nodes for which ``chosen``, an array over these nodes, is true."""
         return Able(self.at[chosen], self.cpus[chosen])
+
+
+def largest(cpus: NDArray[np.int64], most: int) -> int:
+    """Return the sum of the ``most`` largest numbers of CPUs in ``cpus``.
+
+    If ``most`` is 0 or less, return the sum of all.
+    """
+    if most == 1 and len(cpus):
+        return int(np.maximum.reduce(cpus))
+    if 0 < most < len(cpus):
+        cpus = np.partition(cpus, -most)[-most:]
+    return int(np.add.reduce(cpus))
+
+
+def whole_tasks(asked: NodesAsked, got: dict[int, int], able: Able) -> dict[int, int] | None:
+    """Divide a job's tasks among the nodes of ``got``; return {node: CPUs}.
+
+    In order, each node gets as many whole tasks as fit, but at least one task is left for each later node. Return None
+    if not all tasks fit.
+    """
+    per_task = asked.cpus_per_task
+    if asked.whole or per_task <= 1 or len(got) < 2:
+        return got
+    usable = dict(able.pairs())
+    left = asked.cpus // per_task
+    placed: dict[int, int] = {}
+    order = sorted(got)
+    for at, node in enumerate(order):
+        tasks = min(usable[node] // per_task, left - (len(order) - at - 1))
+        placed[node] = max(tasks, 0) * per_task
+        left -= tasks
+    return placed if left <= 0 and all(placed.values()) else None
 
 
 class NodeRun(NamedTuple):

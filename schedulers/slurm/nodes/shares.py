@@ -40,10 +40,15 @@ class Free:
             self.all[mine.nodes] += mine.amounts
             if self.rows is not None:
                 self.rows.remove(job)
-            for at, (_, _, gres) in job.alloc.items() if self.machine.any_gres else ():
-                if gres:
-                    free = self.gres[at]
-                    self.gres[at] = {name: count + gres.get(name, 0) for name, count in free.items()}
+            if self.machine.any_gres:
+                self.take_gres_away(job)
+
+    def take_gres_away(self, job: SlurmJob) -> None:
+        """Add the gres that a running job holds to the free gres, as if it had ended."""
+        for at, (_, _, gres) in job.alloc.items():
+            if gres:
+                free = self.gres[at]
+                self.gres[at] = {name: count + gres.get(name, 0) for name, count in free.items()}
 
     def with_cpus(self, cpus: NDArray[np.int64]) -> "Free":
         """Return the same amounts with other free CPUs on each node."""
@@ -67,30 +72,8 @@ class Free:
             cpus = machine.all_cpus[nodes]
         else:
             cpus = self.cpus[nodes]
-            if by_core and machine.any_threads:
-                cpus -= cpus % machine.all_threads[nodes]
-        fits: NDArray[np.bool_] | None = None
-        if memory_counts and asked.mem_kind:
-            memory = self.memory[nodes]
-            if asked.mem_kind == "cpu":
-                if asked.mem:
-                    cpus = np.minimum(cpus, memory // asked.mem)
-                if asked.cpus_per_task > 1 and not asked.whole:  # only with memory per CPU
-                    cpus = cpus - cpus % asked.cpus_per_task
-            elif asked.mem_kind == "node":
-                fits = memory >= asked.mem
-            elif asked.mem_kind == "all":
-                fits = memory >= machine.all_memory[nodes]
-            else:
-                gpus = sum(count for name, count in asked.gres.items() if name.startswith("gpu"))
-                fits = memory >= asked.mem * gpus
-        if asked.max_cpus_per_node:
-            cpus = np.minimum(cpus, asked.max_cpus_per_node)
-        if asked.tasks_per_node and not asked.whole:
-            cpus = np.minimum(cpus, asked.tasks_per_node * asked.cpus_per_task)
-        enough = cpus >= max(1, asked.cpus_per_task)
-        if fits is not None:
-            enough &= fits
+        memory = self.memory[nodes] if memory_counts and asked.mem_kind else None
+        cpus, enough = usable_cpus(machine, asked, nodes, cpus, memory, by_core=by_core)
         nodes, cpus = nodes[enough], cpus[enough]
         if asked.gres:
             found = self._fit_gres(asked.gres, nodes)
@@ -119,6 +102,61 @@ class Free:
         for place in np.flatnonzero(found).tolist():
             found[place] = fits_gres(wanted, self.gres[nodes[place]])
         return found
+
+
+class Empty(Free):
+    """The free CPUs, memory and gres of all nodes of an empty cluster."""
+
+    def __init__(self, machine: SlurmMachine) -> None:
+        super().__init__(machine, None)
+        self.cpus = machine.all_cpus
+        self.memory = machine.all_memory
+        self.gres = machine.gres
+        self.jobs_on = np.zeros(machine.count, np.int64)
+
+
+def usable_cpus(
+    machine: SlurmMachine,
+    asked: NodesAsked,
+    nodes: NDArray[np.intp],
+    cpus: NDArray[np.int64],
+    memory: NDArray[np.int64] | None,
+    *,
+    by_core: bool,
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the CPUs that a job could use on nodes, and on which of them it could use at least one.
+
+    GPUs are not tested.
+
+    Args:
+        nodes: index of each node. An index may occur several times, with different free amounts.
+        cpus, memory: free CPUs and memory (MiB) of each node; ``memory`` is None if the job needs none.
+        by_core: whether whole cores are allocated.
+    """
+    if by_core and machine.any_threads and not asked.whole:
+        cpus = cpus - cpus % machine.all_threads[nodes]
+    fits: NDArray[np.bool_] | None = None
+    if memory is not None:
+        if asked.mem_kind == "cpu":
+            if asked.mem:
+                cpus = np.minimum(cpus, memory // asked.mem)
+            if asked.cpus_per_task > 1 and not asked.whole:  # only with memory per CPU
+                cpus = cpus - cpus % asked.cpus_per_task
+        elif asked.mem_kind == "node":
+            fits = memory >= asked.mem
+        elif asked.mem_kind == "all":
+            fits = memory >= machine.all_memory[nodes]
+        else:
+            gpus = sum(count for name, count in asked.gres.items() if name.startswith("gpu"))
+            fits = memory >= asked.mem * gpus
+    if asked.max_cpus_per_node:
+        cpus = np.minimum(cpus, asked.max_cpus_per_node)
+    if asked.tasks_per_node and not asked.whole:
+        cpus = np.minimum(cpus, asked.tasks_per_node * asked.cpus_per_task)
+    enough = cpus >= max(1, asked.cpus_per_task)
+    if fits is not None:
+        enough &= fits
+    return cpus, enough
 
 
 class Holding(NamedTuple):

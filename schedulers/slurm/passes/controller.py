@@ -56,6 +56,7 @@ class Controller:
         running: [(end of the job's limit, place in the list of jobs, job)], sorted.
         by_number: {Slurm's job id: records of that job or of an array's tasks}.
         changed: number of changes so far that could alter the result of a pass.
+        reordered: number of changes so far that could alter the order of waiting jobs, or queue a job again.
     """
 
     def __init__(self, config: SlurmConfig) -> None:
@@ -87,11 +88,11 @@ class Controller:
         self.names: dict[tuple[str, str], dict[int, SlurmJob]] = {}
         #: waiting jobs that the controller itself cancelled since the caller last asked
         self.dropped: list[SlurmJob] = []
-        self.changed = 0
+        self.changed = self.reordered = 0
         #: whether the last queue left out jobs because of holds, dependencies or begin times
         self.gated = False
-        #: (``changed``, the last queue), if the queue stays the same until the next change
-        self.queue: tuple[int, list[Any]] | None = None
+        #: the last queue, as `build_queue` keeps it
+        self.queue: Any = None
         if config.accounting_storage and not self.basic:
             self.share_out()  # as slurmctld does at its start, before the first period
 
@@ -344,6 +345,7 @@ class Controller:
         task.array_task = task.tasks_waiting[0]
         if len(array.ids) == 1:
             array.array_task = array.tasks_waiting[0]
+            self.reordered += 1
         self.by_number[array.number].append(task)
         self.names.setdefault((task.user, task.sub.name), {})[task.serial] = task
         return task
@@ -410,6 +412,7 @@ class Controller:
         self.pending[job.serial] = job
         self.pending = dict(sorted(self.pending.items()))
         self.changed += 1
+        self.reordered += 1
 
     def cancel(self, job: SlurmJob, now: int) -> None:
         """Remove a waiting job permanently."""
@@ -464,6 +467,7 @@ class Controller:
             if job.priority:
                 self.multifactor.set_priority(job, now)
         self.changed += 1
+        self.reordered += 1
 
     def _go_through_jobs(self, classic: ClassicFairshare, now: int) -> None:
         """Add the usage of running jobs and set the priorities of waiting jobs, in the order of their records.
@@ -489,6 +493,7 @@ class Controller:
                 classic.need(job.assoc)
         self.usage.add(running[added:], now)
         self.changed += 1
+        self.reordered += 1
 
     def share_out(self) -> None:
         """Compute fairshare factors from the usage; the classic factors of users are computed when needed."""

@@ -97,7 +97,10 @@ def test_expected_starts_are_tested_at_slurms_times(jobs: list[Any], usable: int
         job.alloc = {at: (1, 0, {}) for at in indices_of(nodes)}
         running.append(job)
     timeline = Timeline(SlurmMachine(machine(1, sharing=False, mixed=False)), running)
-    assert list(timeline.stops(usable)) == list(one_by_one(running, usable))
+    expected = [(place, job) for _, place, job in one_by_one(running, usable)]
+    for least in (0, 1, 5, 300):
+        kept = [one for one in expected if one[0] >= least]
+        assert list(timeline.stops(usable, least)) == kept
 
 
 def slowly(controller: Controller, asked: Any, usable: int, now: int) -> tuple[int, Alloc] | None:

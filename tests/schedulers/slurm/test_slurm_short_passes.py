@@ -14,7 +14,7 @@ from pipistrelle.schedulers.slurm.backfill.backfill_pass import backfill_pass
 from pipistrelle.schedulers.slurm.backfill.memory import Memory
 from pipistrelle.schedulers.slurm.cluster.jobs import CANCELLED, COMPLETED, SlurmJob
 from pipistrelle.schedulers.slurm.config.accounts import AssociationSettings, QosSettings
-from pipistrelle.schedulers.slurm.config.parameters import PreemptSettings
+from pipistrelle.schedulers.slurm.config.parameters import PreemptSettings, PrioritySettings
 from pipistrelle.schedulers.slurm.config.settings import SlurmConfig
 from pipistrelle.schedulers.slurm.daemon import Daemon
 from pipistrelle.schedulers.slurm.passes.job_order import build_queue
@@ -158,6 +158,63 @@ def remembered(config: SlurmConfig, steps: list[Any], memory: Memory, **how: boo
             )
         )
     return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(kind=KINDS, seed=st.integers(0, 1 << 32))
+def test_a_queue_that_follows_the_changes_equals_a_new_one(kind: str, seed: int) -> None:
+    """Jobs start, end, are requeued, cancelled and get new priorities; some are arrays or wait for others."""
+    draw = np.random.default_rng(seed)
+    priority = PrioritySettings(type="priority/multifactor", weight_age=1000, weight_job_size=3, max_age=100.0)
+    queue = Queue(replace(settings_of(kind), priority=priority))
+    controller = queue.controller
+    for now, (options, _, _) in enumerate(many_steps(seed)):
+        array = tuple(range(int(draw.integers(2, 4)))) if draw.random() < 0.2 else ()
+        queue.add(now, array, **options, **({"dependency": "singleton"} if draw.random() < 0.05 else {}))
+        kept = build_queue(controller, now)
+        running, pending = controller.running_jobs(), list(controller.pending.values())
+        chance = draw.random()
+        if chance < 0.3:
+            main_pass(controller, now, full=True)
+        elif chance < 0.5 and running:
+            controller.release(running[0], CANCELLED, now)
+            if draw.random() < 0.5:
+                controller.requeue(running[0], now - 200)
+        elif chance < 0.6:
+            controller.recalculate(now)
+        elif chance < 0.7 and pending:
+            controller.cancel(pending[0], now)
+        kept = build_queue(controller, now)
+        controller.queue = None
+        assert kept == build_queue(controller, now)
+
+
+def test_a_job_that_may_preempt_is_tested_again() -> None:
+    """A main pass is not left out if the time alone may let a job preempt another one."""
+    queue = Queue(replace(settings_of("partition"), scheduler_type="sched/builtin"))
+    daemon = Daemon(queue.controller, complete=False)
+    started = []
+    for submit, until, options in ((0, 10, {}), (10, 250, {"partitions": ("urgent",)})):
+        queue.add(submit, nodes=4, tasks=16, time_limit=3600.0, exclusive=True, **options)
+        daemon.submitted(float(submit))
+        while (due := daemon.next_time()) < until:
+            started += [(job.ids[0], int(due)) for job in daemon.advance(due).started]
+    assert [job for job, _ in started] == ["1", "2"]
+    assert started[1][1] - started[0][1] >= 120  # the time that the first job may run undisturbed
+
+
+def test_a_main_pass_with_gpus_is_left_out_if_nothing_happened() -> None:
+    """GPU counts of earlier tests do not make the next pass different."""
+    queue = Queue(settings_of("gpus"))
+    daemon = Daemon(queue.controller, complete=False)
+    for _ in range(4):
+        queue.add(gres={"gpu": 2}, time_limit=3600.0)
+    main_pass(queue.controller, 1, full=True)
+    counted = queue.controller.selector.left(-1)
+    assert len(queue.controller.pending) == 1
+    assert daemon._timeless(2.0)
+    main_pass(queue.controller, 2, full=True)
+    assert queue.controller.selector.left(-1) == counted
 
 
 @settings(max_examples=80, deadline=None)
