@@ -47,6 +47,7 @@ class SlurmJob:
         start, limit_end: start, and start + limit, s.
         nodes, alloc: the nodes that the job holds, and its amounts on each.
         holding: ``alloc`` as arrays, for node selectors; None until a selector needs it.
+        plain_cpus: ``min_cpus`` without those that the job only gets because of MaxMemPerCPU.
         cpus: CPUs that the job holds, or that the last test would give it; 0: not tested.
         node_limit: the most nodes that limits of QOS and associations allow; 0: any number.
         likely_nodes: number of nodes that the last test would give the job; 0: not tested.
@@ -92,6 +93,7 @@ class SlurmJob:
         "part_priorities",
         "parts",
         "place",
+        "plain_cpus",
         "preempted_by",
         "preempts_since",
         "priority",
@@ -158,7 +160,7 @@ class SlurmJob:
         self.nodes = 0
         self.alloc: dict[int, Amounts] = {}
         self.holding: Any = None
-        self.cpus = self.likely_nodes = self.node_limit = 0
+        self.cpus = self.plain_cpus = self.likely_nodes = self.node_limit = 0
         self.tres: dict[str, float] = {}
         self.expected = 0
         self.restarts = self.accrued = 0

@@ -169,7 +169,7 @@ class Controller:
             self.next_basic -= 1
             job.priority = max(1, self.next_basic - sub.nice)
         else:
-            tested, job.cpus = job.cpus, 0
+            tested, job.cpus = job.cpus, job.plain_cpus
             if not sub.hold:
                 self.multifactor.set_priority(job, now)
             job.cpus = tested

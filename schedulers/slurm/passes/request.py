@@ -78,9 +78,9 @@ class Requests:
         job.min_nodes, job.max_nodes = max(1, least), max(1, most)
         per_gpu = sub.cpus_per_gpu or settings.def_cpu_per_gpu or self.config.select.def_cpu_per_gpu or 0
         on_node = sum(count for name, count in job.gres.items() if name.startswith("gpu"))
-        job.min_cpus = max(tasks * job.cpus_per_task, job.min_nodes, per_gpu * on_node * job.min_nodes)
-        if sub.min_cpus_per_node and not self.linear:
-            job.min_cpus = max(job.min_cpus, sub.min_cpus_per_node * job.min_nodes)
+        least = max(1, per_gpu * on_node, 0 if self.linear else sub.min_cpus_per_node or 0) * job.min_nodes
+        job.min_cpus = max(tasks * job.cpus_per_task, least)
+        job.plain_cpus = max(tasks * max(1, sub.cpus_per_task), least)
         most_per_cpu = settings.max_mem_per_cpu or self.config.select.max_mem_per_cpu
         if job.mem_kind == "node" and most_per_cpu:
             job.min_cpus = max(job.min_cpus, job.min_nodes * -(-job.mem // most_per_cpu))

@@ -609,3 +609,13 @@ def test_minutes_of_running_jobs_are_rounded_down(minutes: int, begins: bool) ->
     second = queue.add(62, nodes=1, account="bio")
     main_pass(queue.controller, 62, full=True)
     assert (second.state == RUNNING) == begins
+
+
+@pytest.mark.parametrize("memory", [{"mem_per_cpu": 4000}, {"mem_per_node": 8000}])
+def test_priority_at_submission_ignores_cpus_added_for_memory(memory: dict[str, int]) -> None:
+    """With MaxMemPerCPU=2000, the jobs need 4 CPUs, but count with the 2 that they ask for."""
+    config = shared(4, priority=PrioritySettings(type="priority/multifactor", weight_job_size=1000))
+    queue = Queue(replace(config, select=replace(config.select, max_mem_per_cpu=2000)))
+    job = queue.add(nodes=1, tasks=2, **memory)
+    assert job.min_cpus == 4
+    assert job.priority == int(1000 * (1 / 4 + 2 / 16) / 2)
