@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from pipistrelle.schedulers.slurm.accounts.reasons import is_limit
 from pipistrelle.schedulers.slurm.cluster.jobs import PENDING, SlurmJob
@@ -141,6 +142,9 @@ class _Pass:
             self.result.seen = True
         if placed.victims and self.preempt is not None:
             self.result.preempted += preempt_for(self.controller, job, placed.victims, self.preempt, self.now)
+        if placed.code == BUSY and self.failed and not self._could_fit(job, part):
+            job.reason = "ReqNodeNotAvail"
+            return None
         if placed.code == BUSY:
             job.reason = "Resources"
         if placed.code == LICENSES and self.parameters.bf_licenses:
@@ -158,6 +162,18 @@ class _Pass:
         if fails and not _too_new(self.controller, job, self.now):
             self._close(part)
         return None
+
+    def _could_fit(self, job: SlurmJob, part: int) -> bool:
+        """Return whether a job would fit on the nodes that closed partitions leave, if no other job ran there.
+
+        Requests with GPUs are not tested, because a test changes the order of nodes.
+        """
+        controller = self.controller
+        one = controller.machine.partitions[part]
+        for way in controller.requests.asked(job, one, self.now):
+            if way.gres or controller.selector.ever(replace(way, nodes=way.nodes & self.usable)) is not None:
+                return True
+        return False
 
     def _close(self, part: int) -> None:
         """Close a partition for the rest of the pass.

@@ -31,6 +31,20 @@ def test_a_job_that_does_not_fit_closes_its_partition() -> None:
     assert [job.reason for job in waiting] == ["Resources", "Priority"]
 
 
+def test_a_job_too_large_for_what_closed_partitions_leave_closes_nothing() -> None:
+    """The third job needs n02, which the closed partition has, too; the fourth job starts on n03."""
+    config = shared(3)
+    first = replace(config.partitions[0], nodes=("n01", "n02"))
+    other = replace(first, name="other", nodes=("n02", "n03"), default=False)
+    queue = Queue(replace(config, partitions=(first, other)))
+    queue.add(tasks=8)
+    queue.add(tasks=4)
+    third = queue.add(tasks=8, partitions=("other",))
+    queue.add(tasks=4, partitions=("other",))
+    assert started(queue, 1) == ["1", "4"]
+    assert third.reason == "ReqNodeNotAvail"
+
+
 def test_default_pass_tests_one_job_more_than_its_depth() -> None:
     """default_queue_depth=1 lets two jobs be tested."""
     queue = Queue(cluster(scheduler_parameters=SchedulerParameters(default_queue_depth=1)))
