@@ -146,8 +146,8 @@ class SlurmReservations:
 
         Returns (set of nodes that the job may use, whether reservations exclude any nodes, start (s)).
 
-        If a reservation during the job's run has all nodes, or nodes that the job requires, the start is after this
-        reservation. Otherwise it is ``when``.
+        If a reservation during the job's run has all nodes, the start is after this reservation. Otherwise it is
+        ``when``.
 
         Args:
             when: earliest start, s.
@@ -157,6 +157,8 @@ class SlurmReservations:
         if not self.all:
             return everything, False, when
         own = self.find(job.reservation) if job.reservation else None
+        if own is not None and "FLEX" not in own.flags and when > own.end:
+            return 0, True, when
         for _ in range(11):
             open_nodes, overlap, moved = everything, False, 0
             if own is not None and not own.flags & {"FLEX", "ANY_NODES"}:
@@ -166,7 +168,7 @@ class SlurmReservations:
                     continue
                 if own is not None and "OVERLAP" in own.flags | one.flags and one.mask & own.mask:
                     continue
-                if job.required & one.mask or one.mask == everything:
+                if one.mask == everything:
                     moved = max(moved, one.end)
                 open_nodes &= ~one.mask
                 overlap = True

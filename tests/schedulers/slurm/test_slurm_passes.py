@@ -444,6 +444,20 @@ def test_users_of_a_reservation_run_in_it() -> None:
     assert queue.controller.machine.names_of(job.nodes) == ["n02"]
 
 
+def test_expected_starts_around_reservations() -> None:
+    """A job that requires a reserved node starts after the reservation, a job of the reservation not after it."""
+    own = ReservationSettings(name="r", start=100.0, end=2000.0, nodes=("n02",), users=("ann",))
+    queue = Queue(cluster(2, reservations=(own,)))
+    queue.add(nodes=1, reservation="r", time_limit=2400.0)
+    assert started(queue, 120) == ["1"]
+    queue.add(121, nodes=1, reservation="r")
+    assert backfill_pass(queue.controller, 150).outcomes[0].kind == ""
+
+    queue = Queue(cluster(2, reservations=(own,)))
+    queue.add(nodes=1, required=("n02",), user="bob")
+    assert backfill_pass(queue.controller, 50).outcomes[0].start == 2001
+
+
 def test_licences_are_counted() -> None:
     """A job that finds too few licences waits with reason Licenses."""
     queue = Queue(cluster(licenses={"matlab": 1}))
