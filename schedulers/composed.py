@@ -124,7 +124,7 @@ class ComposedPolicy:
         }
 
     def restore(self, state: dict[str, Any], view: View) -> None:
-        """Restore a saved state; `view` must already be restored to the same instant."""
+        """Restore a saved state; `view` must already be restored to that state's time."""
         if view.shared is not None:
             self._share()
         order, backfill = cast(Any, self.order), cast(Any, self._backfill)

@@ -52,7 +52,7 @@ class ForeignScheduler(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_text(path: Path, error: type[PipistrelleError]) -> tuple[str, str]:
-    """Return the text of a user's file, and its name for messages.
+    """Return (text, name for messages) of a user's file.
 
     Raise ``error`` if the file cannot be read.
     """

@@ -1,6 +1,6 @@
 """Names of schedulers and of their parts.
 
-Importing this module imports no other module.
+Importing this module imports no other module of the package.
 """
 
 import os.path
@@ -112,9 +112,9 @@ def is_foreign(text: str) -> bool:
 def is_policy_name(text: str) -> bool:
     """Return whether a text names a scheduler.
 
-    It may be a registered name, a file, a folder, or an object as ``module:name``. A text with spaces is either a
-    path or the command line of a program. It is a command, not a name, if it contains ``{endpoint}`` or if there is
-    no file of that name.
+    It may be a registered name, a file, a folder, or an object as ``module:name``. A text with spaces is either a path
+    or the command line of a program. It counts as a command, not a name, if it contains ``{endpoint}`` or if no such
+    file exists.
     """
     if PLACEHOLDER in text:
         return False

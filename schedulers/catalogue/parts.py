@@ -54,7 +54,7 @@ def make_backfill(name: str, options: Mapping[str, Any] | None = None, where: st
 
 
 def read_placement(text: str, where: str | None = None) -> tuple[str, dict[str, str]]:
-    """Return name and options of a placement such as ``contiguous,fit=best``.
+    """Return (name, options) of a placement such as ``contiguous,fit=best``.
 
     Raises:
         PolicyError: the placement is unknown, or an option is not KEY=VALUE or is repeated.

@@ -23,8 +23,8 @@ _MANUAL: Final = "'pipistrelle help scheduling' lists every key."
 class Preset(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """The keys of a preset's TOML file, all optional.
 
-    The three ``*_options`` tables have the options of the parts. ``reliability`` assigns jobs to partitions of nodes by
-    reliability. ``preemption`` lets some jobs preempt others.
+    The three ``*_options`` tables have the options of the parts. ``reliability`` divides the nodes into partitions of
+    different reliability, and assigns jobs to them. ``preemption`` lets some jobs preempt others.
     """
 
     description: str = ""

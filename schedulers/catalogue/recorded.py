@@ -85,7 +85,7 @@ class RecordedPolicy(Kept):
         learn(self._placement, machine)
 
     def restore(self, state: Any, view: View) -> None:
-        """Restore a saved state; `view` must already be restored to the same instant."""
+        """Restore a saved state; `view` must already be restored to that state's time."""
         super().restore(state)
         self._view = view
 

@@ -84,7 +84,7 @@ def make_policy(
         placement: name, possibly with options, such as ``contiguous,fit=best``.
         reliability: partitions by reliability, instead of the preset's.
         preemption: options of `PreemptionOptions` by name; they take precedence over the preset's.
-        partitions: single options, ``blocking`` and ``admission``, of the partitions.
+        partitions: ``blocking`` or ``admission``, which replace these options of the partitions.
 
     Raises:
         PolicyError: the name is unknown, or the object cannot be loaded or is not a policy.
@@ -218,8 +218,7 @@ def _preempting(own: "PreemptionOptions | None", given: Mapping[str, Any]) -> "P
 def order_of(name: str, order: str | None = None) -> tuple[str, dict[str, Any]] | None:
     """Return (name, options) of the order that a preset uses.
 
-    If the argument ``order`` replaces that order, return (``order``, no options). Return None if ``name`` is not a
-    preset.
+    If ``order`` is given, it replaces the preset's order and has no options. Return None if ``name`` is not a preset.
     """
     preset = _preset(name)
     if preset is None:

@@ -70,8 +70,8 @@ class Calls(Kept):
 
         Args:
             reserved: numbers of the jobs with a reservation.
-            ready: for each row of the queue, whether its job is neither deferred nor held back by its priority or a
-                fairshare cap.
+            ready: for each row of the queue, whether its job is ready: it is not deferred, and neither its priority
+                nor a fairshare cap holds it back.
             ranks: for each row, the priority of its job.
         """
         queue = self._queue

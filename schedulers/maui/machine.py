@@ -81,18 +81,19 @@ class PlannedMachine(Protocol[_Taken, _Place]):
         """Return the units, or parts of nodes, in ``taken`` as values that JSON can hold."""
 
     def parse(self, told: Any) -> _Taken:
-        """Return the units, or parts of nodes, that `plain` turned into ``told``.
+        """Return the units, or parts of nodes, that ``told`` describes.
 
-        This is the inverse of `plain`.
+        ``told`` is a result of `plain`.
         """
 
     def follow(self, now: float, unavailable: NodeSet) -> None:
         """Advance the plan to ``now``; ``unavailable`` units or nodes are out of service."""
 
     def begin(self, restrictions: Sequence[Restriction], reservations: int) -> None:
-        """Begin a decision, in which units are closed to some jobs as in ``restrictions``.
+        """Begin a decision.
 
-        At most ``reservations`` reservations may be made before the next call.
+        ``restrictions`` say which units are closed to which jobs, and when. At most ``reservations`` reservations may
+        be made before the next call.
         """
 
     def started(self, job: SchedulerJob, taken: _Taken, end: float) -> None:
@@ -156,16 +157,16 @@ class PlannedMachine(Protocol[_Taken, _Place]):
         """Return whether any of these units or nodes is out of service."""
 
     def is_free_now(self, job: SchedulerJob, taken: _Taken) -> bool:
-        """Return whether what a waiting job would take is free now.
+        """Return whether the units, or parts of nodes, in ``taken`` are free now.
 
-        ``taken`` has units, or parts of nodes.
+        They are what the waiting job would take.
         """
 
     def start(self, job: SchedulerJob, taken: _Taken, why: str | None) -> None:
         """Start a job now on the units, or parts of nodes, in ``taken``."""
 
     def backfill(self, jobs: Backfilled, accesses: int, window: Filling) -> None:
-        """Start jobs that fit without delaying a reservation.
+        """Start jobs that fit and do not delay any reservation.
 
         Args:
             accesses: number of access numbers. Jobs that the same reservations admit share an access number.

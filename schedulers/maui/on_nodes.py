@@ -106,9 +106,9 @@ class PlannedNodes(NodeSearch):
         return plain_takes(taken)
 
     def parse(self, told: Any) -> Takes:
-        """Return the tasks and GPUs per node that `plain` turned into ``told``.
+        """Return the tasks and GPUs per node that ``told`` describes.
 
-        This is the inverse of `plain`.
+        ``told`` is a result of `plain`.
         """
         return parsed_takes(told)
 
@@ -144,9 +144,10 @@ class PlannedNodes(NodeSearch):
         self.slices.advance(now)
 
     def begin(self, restrictions: Sequence[Restriction], reservations: int) -> None:
-        """Begin a decision, in which nodes are closed to some jobs as in ``restrictions``.
+        """Begin a decision.
 
-        At most ``reservations`` reservations may be made before the next call.
+        ``restrictions`` say which nodes are closed to which jobs, and when. At most ``reservations`` reservations may
+        be made before the next call.
         """
         for place in self._kept_now:
             self.slices.give_back(place.rows, place.begin, place.end)
@@ -223,9 +224,10 @@ class PlannedNodes(NodeSearch):
         return None if found is None else found.rows.takes
 
     def fit_without(self, access: int, job: SchedulerJob, walltime: float, gone: Sequence[int]) -> Takes | None:
-        """Return the tasks and GPUs per node of a job that starts once others have ended.
+        """Return where a job could start now if some running jobs had ended.
 
-        ``gone`` has the numbers of the running jobs that count as ended. Return None if the job does not fit even then.
+        The result has the job's tasks and GPUs per node; it is None if the job does not fit even then. ``gone`` has the
+        numbers of these running jobs.
         """
         now = self.view.now
         places = [self._running[number] for number in gone]
@@ -260,7 +262,7 @@ class PlannedNodes(NodeSearch):
             self._loads[place.rows.nodes] += 1
 
     def is_free(self, access: int, place: NodePlace) -> bool:
-        """Return whether all amounts in ``place`` are free from its start to its end."""
+        """Return whether what ``place`` takes is free from its start to its end."""
         slices, rows = self.slices, place.rows
         if place.begin < self.view.now:
             return False
@@ -296,7 +298,7 @@ class PlannedNodes(NodeSearch):
         self.view.start(job, taken, why)
 
     def backfill(self, jobs: Backfilled, accesses: int, window: Filling) -> None:
-        """Start jobs that fit without delaying a reservation.
+        """Start jobs that fit and do not delay any reservation.
 
         ``window`` has the parameters of backfilling; its BACKFILLPOLICY chooses among the jobs that fit.
         """

@@ -81,9 +81,10 @@ class PlannedUnits:
         return mask_of(NodeSet.parse(told))
 
     def begin(self, restrictions: Sequence[Restriction], reservations: int) -> None:
-        """Begin a decision, in which units are closed to some jobs as in ``restrictions``.
+        """Begin a decision.
 
-        At most ``reservations`` reservations may be made before the next call.
+        ``restrictions`` say which units are closed to which jobs, and when. At most ``reservations`` reservations may
+        be made before the next call.
         """
         self._plan.begin(restrictions, reservations)
 
@@ -103,9 +104,10 @@ class PlannedUnits:
         return self._plan.units_now(access, job, walltime) or None
 
     def fit_without(self, access: int, job: SchedulerJob, walltime: float, gone: Sequence[int]) -> int | None:
-        """Return the units (a bit mask) of a job that starts once others have ended.
+        """Return where a job could start now if some running jobs had ended.
 
-        ``gone`` has the numbers of the running jobs that count as ended. Return None if the job does not fit even then.
+        The result is a bit mask of units; None if the job does not fit even then. ``gone`` has the numbers of these
+        running jobs.
         """
         return self._plan.units_without(access, job, walltime, gone) or None
 
@@ -132,7 +134,7 @@ class PlannedUnits:
         self._view.start(job, alloc, why)
 
     def backfill(self, jobs: Backfilled, accesses: int, window: Filling) -> None:
-        """Start jobs in Maui's backfill windows, without delaying a reservation.
+        """Start jobs in Maui's backfill windows; delay no reservation.
 
         A window is a number of units that stay free until a time; the shortest window is filled first.
         """

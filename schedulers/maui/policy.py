@@ -26,9 +26,9 @@ class MauiPolicy:
 
     Args:
         settings: the configuration; None: Maui's defaults.
-        midnight: seconds from a Sunday's midnight, local time, to time 0, for standing reservations; None: computed
+        midnight: seconds from 0:00 on a Sunday (local time) to time 0, for standing reservations; None: computed
             from the workload's date, or 0 if it has none.
-        placement: picks the units of a job, and may refuse; None: by NODEALLOCATIONPOLICY.
+        placement: picks the units of a job, or refuses the job; None: by NODEALLOCATIONPOLICY.
     """
 
     name = "maui"
@@ -70,7 +70,7 @@ class MauiPolicy:
         return None if self._scheduler is None else self._scheduler.state()
 
     def restore(self, state: Any, view: View) -> None:
-        """Restore a saved state; `view` must already be restored to the same instant."""
+        """Restore a saved state; `view` must already be restored to that state's time."""
         if state is not None:
             self._scheduler = self._begin(view)
             self._scheduler.restore(state)
@@ -89,7 +89,7 @@ class MauiPolicy:
         return scheduler.breakdown(job) if scheduler is not None and job.number in scheduler.queue.row_of else None
 
     def ahead(self, job: SchedulerJob) -> tuple[int, SchedulerJob] | None:
-        """Return how many queued jobs rank before a job, and the job that ranks first.
+        """Return (number of queued jobs that rank before a job, first job of the queue).
 
         Return None if the job is not queued.
         """
@@ -118,7 +118,7 @@ class MauiPolicy:
 
 
 def since_sunday(config: Mapping[str, Any]) -> float:
-    """Return the seconds from the last Sunday's midnight (local time) to time 0.
+    """Return the seconds from 0:00 on the last Sunday (local time) to time 0.
 
     Args:
         config: the server's configuration. Its ``epoch`` is the Unix time of time 0; if it is missing, the result is 0.

@@ -69,9 +69,9 @@ class MauiPreemption:
         self._priorities.pop(number, None)
 
     def keep_all(self, now: float, job_of: Callable[[int], tuple[SchedulerJob, float]]) -> None:
-        """Reserve all kept units again for their waiting jobs, for the present decision.
+        """Reserve all kept units for their waiting jobs until the next decision.
 
-        ``job_of`` returns a waiting job, and its planned walltime (s), by the job's number.
+        ``job_of`` takes a job's number and returns (waiting job, its planned walltime in s).
         """
         for number, one in self.kept.items():
             job, walltime = job_of(number)

@@ -37,7 +37,7 @@ class MauiScheduler(Kept):
     """The decisions of the Maui policy in one simulation.
 
     Args:
-        midnight: seconds from a Sunday's midnight, local time, to time 0, for standing reservations.
+        midnight: seconds from 0:00 on a Sunday (local time) to time 0, for standing reservations.
         placement: picks the units of a job; None: by NODEALLOCATIONPOLICY.
     """
 
@@ -101,7 +101,7 @@ class MauiScheduler(Kept):
         return {**super().state(), "queue": self.queue.state(), "running": running, "blocked": blocked, **preemption}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a saved state; the view must already be restored to the same instant."""
+        """Restore a saved state; the view must already be restored to that state's time."""
         super().restore(state)
         self.queue.restore(state["queue"], {job.id: job for job in (*self.view.waiting, *self.view.cancelled)})
         for job_id, number, size, code in state["running"]:

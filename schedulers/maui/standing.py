@@ -16,7 +16,7 @@ class StandingReservations:
     """The standing reservations of a configuration on a machine.
 
     Args:
-        midnight: seconds from a Sunday's midnight, local time, to time 0.
+        midnight: seconds from 0:00 on a Sunday (local time) to time 0.
         processors: processors of each unit, by number; None: one each.
 
     Raises:
@@ -103,11 +103,11 @@ class StandingReservations:
         ]
 
     def closed(self, now: float) -> list[tuple[int, Closure]]:
-        """Return the units and times that standing reservations close to other jobs.
+        """Return the units that standing reservations keep from other jobs, and when.
 
         There is an entry for each of the next DEPTH periods of a reservation, beginning with the current one, and for
-        the previous period if it has not ended. An entry is (number of the standing reservation, its units and the
-        period).
+        the previous period if it has not ended. An entry is (number of the standing reservation, closure), where the
+        closure has the units and the period.
         """
         day = floor((now + self._midnight) / DAY)
         if not self._all:

@@ -12,7 +12,7 @@ from pipistrelle.schedulers.policy.jobs import SchedulerJob
 
 
 class Bin(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """The jobs with at least ``smallest`` units that are too small for the next bin.
+    """The jobs of at least ``smallest`` units, but fewer than the next bin's ``smallest``.
 
     The two durations are seconds, or texts that `seconds_of` reads, such as ``168h``.
 

@@ -33,7 +33,7 @@ class PartitionedPolicy(Kept):
     """A policy that runs another policy on partitions by reliability.
 
     Args:
-        policy: takes the decisions; its placement picks units within a partition from now on.
+        policy: makes the decisions; its placement picks units within a partition from now on.
         follows: whether observed failures change the estimates of the nodes' mean time to failure.
     """
 
@@ -155,7 +155,7 @@ class PartitionedPolicy(Kept):
         return {**super().state(), "begun": begun, "classes": classes, "policy": self._policy.state()}
 
     def restore(self, state: dict[str, Any], view: View) -> None:
-        """Restore a saved state; `view` must already be restored to the same instant."""
+        """Restore a saved state; `view` must already be restored to that state's time."""
         if state["begun"]:
             self._begin(view)
             super().restore(state)

@@ -1,6 +1,6 @@
 """The set of free units, by position in the order in which jobs get units.
 
-Placements that take units from either end of this order use it.
+It serves placements that take units from either end of this order.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""Base class of placements that follow an order of all units; and ``lowest``."""
+"""The placement ``lowest``, and base classes of placements that use an order of units."""
 
 from typing import Annotated, Literal
 

@@ -21,7 +21,7 @@ class NodePlacement(Protocol):
     """A placement that picks nodes by their free units."""
 
     def pick_nodes(self, job: SchedulerJob, able: NodeSet, free: Ints, machine: Machine) -> NodeSet | None:
-        """Return the nodes on which a job gets a unit each; None to refuse the job.
+        """Return the nodes that each give a job one unit; None to refuse the job.
 
         Pick them from ``able``, as many as ``job.size``. ``free`` is the number of open units per node. ``machine``
         describes each node as one unit.

@@ -20,7 +20,7 @@ class WithinNodes(InLine):
         self._free_on: Ints | None = None
 
     def pick_nodes(self, job: SchedulerJob, able: NodeSet, free: Ints, machine: Machine) -> NodeSet | None:
-        """Return the nodes on which a job gets a unit each; None to refuse the job.
+        """Return the nodes that each give a job one unit; None to refuse the job.
 
         They are picked from ``able``, as many as ``job.size``. ``free`` is the number of open units per node.
         ``machine`` describes each node as one unit.
@@ -66,7 +66,7 @@ class Pack(WithinNodes):
     """The placement ``pack``: units on as few nodes as possible.
 
     The nodes with the most free units are used whole, until one node has enough for the rest. The rest comes from the
-    node with the fewest free units that suffices.
+    node with the fewest free units among those that have enough.
     """
 
     def _first(self, free: Ints, later: NDArray[np.bool_]) -> Ints:

@@ -51,7 +51,7 @@ class OutOfService:
         return self._layers[0].missing(units)
 
     def add(self, units: NodeSet, reason: str) -> NodeSet:
-        """Add a reason why units are out of service; return those in service before."""
+        """Take units out of service for a reason; return those that were in service."""
         own = self._reasons.setdefault(reason, FreeUnits())
         left = own.missing(units)
         own.add(left)
@@ -66,7 +66,10 @@ class OutOfService:
         return news
 
     def remove(self, units: NodeSet, reason: str) -> NodeSet:
-        """Remove a reason why units are out of service; return those back in service."""
+        """Remove a reason why units are out of service.
+
+        Return the units that are back in service.
+        """
         own = self._reasons.get(reason)
         if own is None:
             return NodeSet.EMPTY

@@ -78,7 +78,7 @@ class Waiting(Protocol):
         """Sort waiting jobs, given in the order of submission, into queue order."""
 
     def ranks_of(self, jobs: list[SchedulerJob]) -> list[Rank]:
-        """Return the keys by which the queue sorts jobs: (rank, number of submission)."""
+        """Return the keys by which the queue sorts jobs: (rank, job number)."""
 
     def leading(self, count: int) -> list[SchedulerJob]:
         """Return the first ``count`` jobs, or all if fewer wait."""
@@ -124,9 +124,8 @@ class Waiting(Protocol):
         """Return the least number of free units at which a waiting job can start.
 
         The number holds while no job is submitted and no job starts, so that jobs only end. The queue's first job can
-        start when as many units are free as it needs. Another job must not delay the first. This is so
-        in two cases: it would end by ``ends_by`` (s) if it started at ``now``, or it uses at most as many units as
-        ``spare`` and those freed from now on together.
+        start when as many units are free as it needs. Another job must also not delay the first: either it would end by
+        ``ends_by`` (s) if it started at ``now``, or it needs at most ``spare`` units plus those freed from now on.
 
         Return None if the queue is too long to compute this, or if a new job can rank before the first one.
 

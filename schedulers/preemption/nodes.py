@@ -10,9 +10,10 @@ from pipistrelle.schedulers.policy.view import View
 
 
 def fit_without(view: View, job: SchedulerJob, gone: Sequence[SchedulerJob]) -> Takes | None:
-    """Return the tasks and GPUs per node of a waiting job if other jobs had ended.
+    """Return where a waiting job would fit now if some running jobs had ended.
 
-    ``gone`` has these running jobs. Return None if the job would not fit even then.
+    The result has the job's tasks and GPUs per node; it is None if the job would not fit even then. ``gone`` has these
+    running jobs.
     """
     shared = view.shared
     assert shared is not None

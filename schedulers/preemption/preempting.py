@@ -114,7 +114,7 @@ class Preempting:
         return {"rule": state_of(self.rule, "backfilling rule"), "promises": promises, "due": self._due}
 
     def restore(self, state: dict[str, Any], view: View, placement: Placement) -> None:
-        """Restore a saved state; `view` must already be restored to the same instant."""
+        """Restore a saved state; `view` must already be restored to that state's time."""
         self._begin(view)
         waiting = {job.id: job for job in view.waiting.each()}
         arrivals = {job.number for job in view.arrivals}

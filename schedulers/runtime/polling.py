@@ -31,8 +31,8 @@ class Polling(Kept):
 
     Decisions are made at multiples of the interval, counted from time 0. Events in between are collected until the next
     multiple. The policy handles events at a multiple at once. It makes no decision at a multiple without events, so
-    jobs that a dynamic order moves forward start only at a later event. If no job waits and the policy requested no
-    call, the server gets no request for a call either.
+    jobs that a dynamic order moves forward start only at a later event. After an event in between, a call at the next
+    multiple is requested only if a job waits or a call of the inner policy has arrived.
 
     Args:
         step: the interval in seconds.
@@ -114,7 +114,7 @@ class Polling(Kept):
         return {**kept, "arrivals": arrivals, "cancelled": cancelled, "ended": ended}
 
     def restore(self, state: dict[str, Any], view: View) -> None:
-        """Restore a saved state; `view` must already be restored to the same instant."""
+        """Restore a saved state; `view` must already be restored to that state's time."""
         super().restore(state)
         waiting = {job.id: job for job in view.waiting.each()}
         self._view, self._arrivals = view, [waiting[job_id] for job_id in state["arrivals"]]

@@ -64,7 +64,7 @@ class Runtime(Kept):
     The runtime does no input or output. It is used behind a socket or in the server's process.
 
     Args:
-        policy: takes the decisions; its optional attribute ``features`` names further protocol features that it needs
+        policy: makes the decisions; its optional attribute ``features`` names further protocol features that it needs
             (``dynamic_jobs``).
         version: the scheduler's version, which is sent to the server.
         cancellations: whether the server may announce cancellations of waiting jobs.

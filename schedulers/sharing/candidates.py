@@ -98,7 +98,7 @@ class NodeCandidates(WaitingRows):
         """Return the rows (in the arrays) of the waiting jobs that might start now.
 
         Args:
-            shadow: when (s) the reservation begins.
+            shadow: when (s) the first job's reservation begins.
             spare: what the first job will leave free at that time on all nodes together, shape (resources + 1,), GPUs
                 last. None: there is no reservation.
         """

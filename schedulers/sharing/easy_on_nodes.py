@@ -92,7 +92,7 @@ class EasyOnNodes:
         return {"first": None if self._reserved_for is None else self._reserved_for.id, "shadow": self._shadow}
 
     def restore(self, state: dict[str, Any], view: View, placement: Placement) -> None:
-        """Restore a saved state; `view` must already be restored to the same instant."""
+        """Restore a saved state; `view` must already be restored to that state's time."""
         self._open = OpenNodes(view, placement)
         self._shadow = state["shadow"]
         known = (*view.waiting.each(), *view.cancelled)

@@ -190,9 +190,9 @@ class GpuPacking(SharedPlacement):
     """The placement ``gpu-packing``, which prefers GPUs that are already in use.
 
     Next come idle GPUs of nodes in use, and last nodes whose GPUs are all idle. If the chosen GPUs of a node are all in
-    use, it scores 100 minus a tenth of the sum of their free percentages, but at least 50. If some of them are idle, a
-    node in use scores 50 minus their number, but at least 33. A node whose n GPUs are all idle scores the larger of 33
-    - n and n. If the request has no GPUs, all nodes score the same.
+    use, it scores 100 minus a tenth of the sum of their free percentages, but at least 50. If k of them are idle, a
+    node in use scores 50 - k, but at least 33. A node whose n GPUs are all idle scores the larger of 33 - n and n. If
+    the request has no GPUs, all nodes score the same.
     """
 
     purpose = "GPUs in use, then idle GPUs of nodes in use, then idle nodes"

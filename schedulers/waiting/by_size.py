@@ -21,8 +21,8 @@ _ROOM: Final = 32
 class JobsOfSize:
     """The waiting jobs that all need the same number of units, in queue order.
 
-    A job's key is its rank and its number of submission; the queue is sorted by it. The entry of a job that leaves
-    stays empty for some time.
+    The queue is sorted by the jobs' keys, (rank, job number); jobs are numbered in the order of submission. The entry
+    of a job that leaves stays empty for some time.
 
     Attributes:
         shortest: the least time (s) for which one of the jobs occupies units.
@@ -43,7 +43,7 @@ class JobsOfSize:
         return self._count
 
     def add(self, key: Rank, job: SchedulerJob) -> None:
-        """Add a job at the position of its key (rank, number of submission)."""
+        """Add a job at the position of its key (rank, job number)."""
         end = len(self._keys)
         if end == len(self._occupies):
             self._make_room()
@@ -61,7 +61,7 @@ class JobsOfSize:
         self.shortest = min(self.shortest, job.occupies)
 
     def remove(self, key: Rank) -> None:
-        """Remove the job with this key (rank, number of submission)."""
+        """Remove the job with this key (rank, job number)."""
         place = bisect_left(self._keys, key)
         was = self._occupies[place]
         self._jobs[place] = None
@@ -77,14 +77,14 @@ class JobsOfSize:
     def first(self) -> tuple[Rank, SchedulerJob]:
         """Return the first job in queue order, and its key.
 
-        The key is (rank, number of submission).
+        The key is (rank, job number).
         """
         return self._at(self._head)
 
     def first_in_time(self, now: float, ends_by: float) -> tuple[Rank, SchedulerJob] | None:
-        """Return the first job, with its key, that ends by ``ends_by`` if started ``now``.
+        """Return (key, job) of the first job that ends by ``ends_by`` if started ``now``.
 
-        Times are in s. The key is (rank, number of submission). Return None if there is no such job.
+        Times are in s. The key is (rank, job number). Return None if there is no such job.
         """
         if ends_by == inf:
             return self.first()
@@ -96,7 +96,7 @@ class JobsOfSize:
     def first_shortest(self) -> tuple[Rank, SchedulerJob]:
         """Return the job that occupies units for the least time, and its key.
 
-        The key is (rank, number of submission). Of several such jobs, return the first in the queue.
+        The key is (rank, job number). Of several such jobs, return the first in the queue.
         """
         if self.shortest == inf:
             return self.first()
@@ -124,7 +124,7 @@ class JobsOfSize:
 class SizeIndex:
     """The waiting jobs of a queue, by size.
 
-    A job's key is its rank and its number of submission; the queue is sorted by it.
+    The queue is sorted by the jobs' keys, (rank, job number); jobs are numbered in the order of submission.
     """
 
     __slots__ = ("_classes", "_sizes")
@@ -135,7 +135,7 @@ class SizeIndex:
         self._sizes: list[int] = []
 
     def add(self, key: Rank, job: SchedulerJob) -> None:
-        """Add a waiting job with its key (rank, number of submission)."""
+        """Add a waiting job with its key (rank, job number)."""
         some = self._classes.get(job.size)
         if some is None:
             some = self._classes[job.size] = JobsOfSize()
@@ -143,7 +143,7 @@ class SizeIndex:
         some.add(key, job)
 
     def remove(self, key: Rank, job: SchedulerJob) -> None:
-        """Remove a waiting job, given its key (rank, number of submission)."""
+        """Remove a waiting job, given its key (rank, job number)."""
         some = self._classes[job.size]
         some.remove(key)
         if not len(some):

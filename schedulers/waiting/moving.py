@@ -117,7 +117,7 @@ class MovingQueue(WaitingQueue):
     def ranks_of(self, jobs: list[SchedulerJob]) -> list[Rank]:
         """Return the current keys by which the queue sorts jobs.
 
-        A key is (rank, number of submission).
+        A key is (rank, job number).
         """
         ranks = self._ranked()
         return [(float(ranks[self._rows[job.number]]), job.number) for job in jobs]

@@ -144,7 +144,7 @@ class WaitingQueue:
         return sorted(jobs, key=lambda job: (self._rank(job), job.number))
 
     def ranks_of(self, jobs: list[SchedulerJob]) -> list[Rank]:
-        """Return the keys by which the queue sorts jobs: (rank, number of submission)."""
+        """Return the keys by which the queue sorts jobs: (rank, job number)."""
         return [(self._rank(job), job.number) for job in jobs]
 
     def add(self, job: SchedulerJob) -> None:

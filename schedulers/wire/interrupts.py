@@ -10,8 +10,8 @@ class Interrupts:
     """A context that defers the first Ctrl-C or termination request.
 
     A signal is deferred while `held` is true. It then only sets `struck`, which the program checks. A second signal, or
-    one that arrives while signals are not held, raises KeyboardInterrupt at once. Signals that are ignored or end the
-    process are unchanged. Outside the main thread nothing changes, because Python accepts no handlers there.
+    one that arrives while signals are not held, raises KeyboardInterrupt at once. Signals that have no Python handler
+    keep their effect. Outside the main thread nothing changes, because Python accepts no handlers there.
     """
 
     def __init__(self) -> None:

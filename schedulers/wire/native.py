@@ -43,7 +43,7 @@ _LAST_WORD_S: Final = 0.5
 
 
 class Answering(Protocol):
-    """What answers notices: a `Runtime` with its policy, or another program's bridge."""
+    """The object that answers notices: a `Runtime`, or a bridge to another program."""
 
     ended: "SimulationEndsData | None"
 
@@ -107,7 +107,7 @@ class ServerAddress:
         )
 
     def nobody(self, timeout: float, endpoint: str | None, found: str) -> ServerGone:
-        """Return the error that no server answered in ``timeout`` s.
+        """Return the error to raise if no server answered within ``timeout`` s.
 
         ``endpoint`` was tried last; ``found`` says what happened there.
         """

@@ -1,4 +1,4 @@
-"""Values in a maui.cfg: numbers, times, lists, limits and attributes of *CFG."""
+"""Values in a maui.cfg: numbers, times, lists, and attributes such as USERCFG's."""
 
 import re
 from collections.abc import Callable, Mapping

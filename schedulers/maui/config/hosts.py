@@ -56,8 +56,8 @@ def check_host(host: str) -> None:
 def units_of_hosts(hosts: Sequence[str], machine: Machine, where: str) -> NodeSet:
     """Return the units of a machine that ``hosts`` names.
 
-    A host is read as the first of these that applies: the name of a node (unless nodes have only numbers); a number or
-    interval of units; a range of names such as ``n[001-096]``; a regular expression.
+    A host is read as the first of these that applies: the name of a node (unless nodes have only numbers); the number
+    of a unit, or an interval such as 0-3; a range of names such as ``n[001-096]``; a regular expression.
 
     Raises:
         PlatformError: if the machine has no such unit or node; the message begins with ``where``.

@@ -1,1 +1,1 @@
-"""Limits of running and waiting jobs per credential."""
+"""Limits on the running and waiting jobs of each credential."""

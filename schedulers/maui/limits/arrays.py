@@ -25,13 +25,12 @@ JOB, UNITS, NODES = range(3)
 class Slots:
     """The limits on running jobs that apply to each combination of credentials.
 
-    Limited credentials are numbered from 1; 0 stands for no limit. Each list has one array per limit of a combination
-    (first, second, ...); an array has one entry per combination.
+    The k-th array of each list is for the k-th limit of the combinations; it has one entry per combination.
 
     Attributes:
-        counters: numbers of the limited credentials.
-        metrics: numbers of the limited metrics.
-        limits: soft limits and hard limits.
+        counters: numbers (from 1) of the credentials that have the limits; 0: no limit.
+        metrics: numbers of the metrics that the limits bound.
+        limits: the soft limits and the hard limits; inf: no limit.
     """
 
     def __init__(self) -> None:

@@ -2,7 +2,7 @@
 
 The choice is kept between decisions.
 
-Source: admin manual of Maui, 6.2.1.3: the idle queue has the jobs of highest priority of each credential.
+Source: admin manual of Maui, 6.2.1.3: the idle queue has each credential's jobs of highest priority.
 """
 
 from collections.abc import Hashable, Sequence
@@ -25,8 +25,8 @@ class IdleRows:
     """The waiting jobs that MAXIJOB puts in the idle queue; one row per job.
 
     The limits are numbered from 1; a limit's number is called its counter. Counter 0 is for combinations of credentials
-    without a limit. If no combination has several limits, a limit's rows are chosen again only after a chosen job left
-    the queue, or when another job ranks before a chosen one.
+    without a limit. If no combination has several limits, a limit's rows are chosen again only if a chosen job left the
+    queue, or if a job that is not chosen now ranks before a chosen one.
     """
 
     def __init__(self) -> None:

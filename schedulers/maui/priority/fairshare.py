@@ -65,7 +65,7 @@ class _Counters(Kept):
 
 
 class Fairshare(Kept):
-    """Usage of all credentials, updated by starts and ends, including running jobs.
+    """The usage of all credentials, including that of running jobs.
 
     Windows have length FSINTERVAL and begin at its multiples. The usage of a window is the integral of the units in
     use. Effective usage is the sum of FSDECAY^k times the usage of the k-th window before the current one, for k from 0

@@ -40,7 +40,7 @@ class ConservativeOnNodes:
         return None if self._plan is None else self._plan.state()
 
     def restore(self, state: Any, view: View, placement: Placement) -> None:
-        """Restore a saved state; `view` must already be restored to the same instant."""
+        """Restore a saved state; `view` must already be restored to that state's time."""
         if state is None:
             return
         self._open = OpenNodes(view, placement)

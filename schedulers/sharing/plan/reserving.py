@@ -59,7 +59,7 @@ class EasySlicesOnNodes:
         return {"plan": self._plan.state(), "reserved_for": self._reserved_for, "place": plain(self._place)}
 
     def restore(self, state: Any, view: View, placement: Placement) -> None:
-        """Restore a saved state; `view` must already be restored to the same instant."""
+        """Restore a saved state; `view` must already be restored to that state's time."""
         if state is None:
             return
         self._open = OpenNodes(view, placement)

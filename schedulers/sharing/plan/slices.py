@@ -221,7 +221,7 @@ class NodeSlices:
         Only slices that begin ``length`` seconds from now or later count.
 
         Args:
-            least: the amounts that the job needs, for the first columns; in the other columns it needs nothing.
+            least: the amounts that the job needs of the first ``len(least)`` columns; it needs nothing of the others.
 
         Returns:
             The slice, shape (nodes,). It is the number of slices if enough is free in all of them; it is 0 for all
