@@ -90,7 +90,7 @@ def malformed(raw: msgspec.Raw, index: int, now: float, error: Exception, known:
 def placed(error: Exception, index: int) -> str:
     """Return an error's text, with the index of its decision added to its JSON path.
 
-    The path then begins with ``$.events[index]``. If the text has no path, this is appended.
+    The path then begins with ``$.events[index]``. If the text has no path, this beginning is appended as the path.
     """
     text = str(error)
     return text.replace("`$", f"`$.events[{index}]") if "`$" in text else f"{text} - at `$.events[{index}]`"

@@ -100,7 +100,7 @@ def negotiate(
 def check_times(notice: Notice, before: float) -> None:
     """Raise RemoteProtocolError if the times in a notice are wrong.
 
-    The notice is earlier than ``before``, or its events are out of order. All times are in seconds.
+    They are wrong if the notice is earlier than ``before`` (s), or if its events are not in order of time.
     """
     if notice.now < before:
         raise RemoteProtocolError(
@@ -248,16 +248,16 @@ class ServerSession(_Session):
         return frame
 
     def pass_on(self, seq: int, frame: bytes) -> None:
-        """Record that notice ``seq`` was sent in this session.
+        """Record that notice ``seq``, recorded in another session, was sent in this one.
 
-        Another session encoded its frame.
+        The frame is sent as it was recorded.
         """
         self.state, self.seq = self._after("NOTICE", LocalProtocolError), seq
 
     def answered(self) -> None:
         """Record that the last notice was answered, without decoding the reply.
 
-        The caller knows that the reply equals one that another session has decoded.
+        The caller has found that the reply equals the recorded one.
         """
         self.state = self._after("REPLY", RemoteProtocolError)
 

@@ -45,7 +45,7 @@ class KeyPair(NamedTuple):
 class ListenerKeys(NamedTuple):
     """A listener's own key pair, and the public keys of allowed peers.
 
-    If these are None, any peer is allowed.
+    If ``known``, the allowed peers' keys, is None, any peer is allowed.
     """
 
     own: KeyPair

@@ -57,7 +57,7 @@ class ZmtpMessage(NamedTuple):
 
 
 def framed(body: bytes, flags: int = 0) -> bytes:
-    """Return the frame of a message part; by default the last part of its message."""
+    """Return the frame of a message part, by default of the message's last part."""
     size = len(body)
     if size < _SHORTEST_LONG:
         return b"%c%c%b" % (flags, size, body)
@@ -65,15 +65,15 @@ def framed(body: bytes, flags: int = 0) -> bytes:
 
 
 def parts_before(parts: list[bytes]) -> bytes:
-    """Return the frames of a message's parts before the last one."""
+    """Return the frames of ``parts``, which precede a message's last part."""
     return b"".join(framed(part, _MORE) for part in parts)
 
 
 def sole_frame(data: bytes, before: bytes) -> bytes | None:
-    """Return a message's last part.
+    """Return the last part of a message whose other parts have the frames ``before``.
 
-    ``data`` must be ``before`` plus that part; otherwise return None. This is the fast path: a peer's bytes are nearly
-    always one complete message.
+    Return None unless ``data`` is exactly one such message. This function is fast, and a peer's bytes are nearly always
+    exactly one message.
     """
     if data.startswith(before):
         at = len(before)
@@ -153,7 +153,7 @@ class ZmtpStream:
         self._buffer += data
 
     def answers(self) -> bytes:
-        """Return the bytes to send to the peer that were not returned before."""
+        """Return the bytes that must be sent to the peer; each byte is returned once."""
         answers, self._answers = self._answers, b""
         return answers
 

@@ -84,7 +84,7 @@ class Fixed(_OfMean):
     def draw(self, uniform: Floats, age: float = 0.0) -> Floats:
         """Return the remaining lifetime (s) of a component that is `age` s old.
 
-        It lasts until the next multiple of the mean.
+        The component fails when its age is the next multiple of the mean.
         """
         return np.full(uniform.shape[:-1], self.mean - math.fmod(age, self.mean))
 

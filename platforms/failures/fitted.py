@@ -84,7 +84,7 @@ class FittedModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     repair: Fitted | None = None
 
     def spec(self) -> FailureSpec:
-        """Return the model as `parse_failures` would.
+        """Return the model in the form that `parse_failures` returns.
 
         Raise OutageError if a parameter is missing or out of range.
         """

@@ -94,7 +94,7 @@ class FailureModel:
     def check(self, nodes: int, horizon: float) -> None:
         """Raise OutageError if repairs or outages do not suit the horizon (s).
 
-        Repairs may be too long for it, or there would be too many outages.
+        They do not if the mean repair is not shorter than the horizon, or if too many outages are expected.
         """
         check_horizon(horizon, self.repair)
         cycle = self.uptime.mean + (self.repair.mean if self.scope == "node" else 0.0)

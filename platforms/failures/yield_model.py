@@ -44,9 +44,7 @@ class YieldError(PlatformError):
 
 @dataclass(frozen=True)
 class Allocation:
-    """The nodes of an application's allocation.
-
-    Their MTBF and the times for checkpoints are known, too.
+    """The nodes of an application's allocation, their MTBF and its checkpoint times.
 
     Args:
         nodes: N.
@@ -115,7 +113,7 @@ SLIDES: Final = Allocation(nodes=150 * 150, mtbf=20 * 365.25 * 86400.0, dump=120
 class Optimum(NamedTuple):
     """The number F of survived failures with the greatest yield.
 
-    The yield (0 to 1) and the wait (s) belong to it.
+    ``share`` is this yield (0 to 1), and ``wait`` the wait (s) between allocations for which it holds.
     """
 
     failures: int
@@ -195,8 +193,8 @@ class YieldModel:
     def yields(self, wait: float) -> Floats:
         """Return the yield for each F, shape (most + 1,).
 
-        The yield is the useful share of the node time, 0 to 1. The yield is W / (N T): the work of one allocation,
-        divided by its N nodes times the mean time T from one allocation to the next. ``wait`` is the queue wait D (s).
+        The yield is the useful share of the node time, 0 to 1. It is W / (N T): the work W of one allocation, divided
+        by its N nodes times the mean time T from one allocation to the next. ``wait`` is the queue wait D (s).
         """
         return self.work / (self.allocation.nodes * self.between_restarts(wait))
 
@@ -212,8 +210,8 @@ class YieldModel:
     def largest_wait(self, target: float, failures: int | None = None) -> Optimum | None:
         """Return the longest wait that still allows a yield (0 to 1), with its F.
 
-        Return None if no wait allows it. It solves W / (N (T + D)) = y for D: the maximum of W / (N y) - T over all F,
-        or its value for the given F.
+        Return None if no wait allows it. The wait D solves W / (N (T + D)) = y, where y is the target. So D is the
+        largest W / (N y) - T over all F, or its value for the given F.
 
         Raises:
             YieldError: if the target is not between 0 and 1, or F not from 0 to ``most``.

@@ -40,7 +40,7 @@ class NodeCounts:
     def fill(
         self, units: NodeSet, each: int, size: int, choose: ChooseNodes, *, together: bool = False
     ) -> NodeSet | None:
-        """Choose units for a job, with the same number on each node; None if that is impossible.
+        """Choose units for a job, with the same number on each node.
 
         Return None if that is impossible. The lowest units of each node are chosen. If ``each`` does not divide
         ``size``, one more node has the remaining units.

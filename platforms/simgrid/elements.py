@@ -62,7 +62,8 @@ class Contents(msgspec.Struct, frozen=True):
 
     Args:
         hosts: {name of a host: its kind and its line in the file}, in the order of the file.
-        unused: {element, or element and attribute: its count}, for elements and attributes that have no effect.
+        unused: how often each element or attribute without effect occurs: {name: count}. The name of an attribute
+            includes its element.
     """
 
     hosts: dict[str, tuple[HostKind, int]]

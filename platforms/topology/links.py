@@ -138,11 +138,10 @@ class LinkLoads:
         return found
 
     def busiest(self, lines: list[LinkLines]) -> tuple[float, float | None]:
-        """Return the greatest link load in ``lines``.
+        """Return the greatest link load in ``lines``, and the largest possible rate.
 
-        Also return the largest rate at which traffic can be sent. At this rate the first link is full. The rate is in
-        bytes/s for a message of size 1, the unit of the loads. It is None if bandwidths are unknown or no link has a
-        load.
+        At the largest rate the first link is full: a message of size 1 sends this many bytes/s, and a link with load L
+        carries L times as many. The rate is None if bandwidths are unknown or no link has a load.
         """
         peaks = [loads.max(axis=(0, 1), initial=0.0) for _, loads in lines]
         rates = [

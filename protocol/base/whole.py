@@ -172,7 +172,7 @@ def write_together(
     """Replace several files.
 
     If one of them cannot be written, raise OSError and leave all unchanged. All are on disk before the first one is
-    replaced. A kill can come between two replacements.
+    replaced. If the process is killed between two replacements, only the first files are new.
 
     Args:
         files: (path, content, access rights or None) of each, in the order of replacement.

@@ -104,7 +104,7 @@ class Query(Event, frozen=True, tag="QUERY"):
 class BatsimExecuteJobData(ExecuteJobData, frozen=True, omit_defaults=True):
     """Start a queued job, with a position in the allocation for each of its ranks.
 
-    ``mapping`` is {rank: position}, for every rank, both from 0 and in decimal.
+    ``mapping`` is {rank: position} and has every rank. Ranks and positions count from 0 and are decimal texts.
     """
 
     mapping: dict[str, str] | None = None

@@ -64,9 +64,9 @@ class BatsimServerSession(_Session):
     _frame: bytes = b""
 
     def pass_on(self, seq: int, frame: bytes) -> None:
-        """Record that notice ``seq`` was sent in this session.
+        """Record that notice ``seq``, recorded in another session, was sent in this one.
 
-        Another session encoded its frame.
+        The frame is sent as it was recorded.
         """
         self.state = self._after("NOTICE" if self.seq else "FIRST_NOTICE", LocalProtocolError)
         self.seq, self._frame, self._notice = seq, frame, None
@@ -74,7 +74,7 @@ class BatsimServerSession(_Session):
     def answered(self) -> None:
         """Record that the last notice was answered, without decoding the reply.
 
-        The caller knows that the reply equals one that another session has decoded.
+        The caller has found that the reply equals the recorded one.
         """
         self.state = self._after("REPLY", RemoteProtocolError)
 

@@ -102,7 +102,7 @@ def kept_numbers(units: NodeSet) -> NDArray[np.intp]:
 
 
 def drop_numbers(units: NodeSet) -> None:
-    """Remove the array of unit numbers from the set."""
+    """Remove the array that `kept_numbers` has stored in the set."""
     units._units = None
 
 

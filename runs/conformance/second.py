@@ -28,7 +28,7 @@ def told_again(before: Stage, words: Sequence[str], limit: float, printed: IO[by
     """Replay a finished run's notices to a second scheduler process, and compare its replies.
 
     Args:
-        before: the messages of the finished run; those of the second process are added to its log.
+        before: the messages of the finished run; the messages of the second process are appended to ``before.log``.
         words, limit, printed: as in `Staged`.
 
     Returns:

@@ -82,7 +82,7 @@ class TextColumn(Sequence[str]):
     def take(self, rows: NDArray[np.integer[Any]]) -> "TextColumn":
         """Return a column of this column's cells at the indices ``rows``.
 
-        The cells are in this order. The index -1 gives "".
+        The new cells are in the order of ``rows``. The index -1 gives "".
         """
         if not len(self):
             return TextColumn(self.octets, np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64))

@@ -93,12 +93,13 @@ def keys_of(octets: Octets, begins: Ints, lengths: Ints, width: int) -> Keys:
 
 
 def digits_before(octets: Octets, ends: Ints, counts: Ints) -> Ints | None:
-    """Parse numbers of ``counts`` digits each (at most 16).
+    """Parse numbers, each of which ends just before an offset in ``ends``.
 
-    The digits are before the offset in ``ends``.
+    Args:
+        counts: the number of digits of each number, at most 16.
 
     Returns:
-        The numbers, or None if one of these bytes is not a digit.
+        The numbers, or None if a byte in one of them is not a digit.
     """
     value = np.zeros(len(ends), dtype=np.uint64)
     for back in range(0, int(counts.max(initial=0)), _WORD):

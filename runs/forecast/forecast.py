@@ -108,8 +108,8 @@ class Forecaster:
 
     Args:
         config: the cluster's settings.
-        at: the moment of the forecast (s since 1970); None: the moment that the files give, or else of Slurm's last
-            test of a job.
+        at: the moment of the forecast (s since 1970); None: the moment that the files give. If they give none,
+            the moment of Slurm's last test of a job.
         what_if: sbatch commands of further jobs.
         timezone: time zone of dates in these commands.
 

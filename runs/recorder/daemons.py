@@ -226,7 +226,7 @@ class Daemons:
     ) -> list[str]:
         """Submit the jobs at their times.
 
-        Return a text about each job that slurmctld refused. Sets ``cells["id"]`` of each job that was accepted.
+        Return a text about each job that slurmctld refused. Set ``cells["id"]`` of each accepted job to Slurm's id.
 
         Args:
             commands: commands of scontrol, in the order of time.

@@ -41,9 +41,9 @@ class SlurmCluster(Struct, frozen=True):
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings, one per key.
+        """One warning for each key that this scheduler does not use.
 
-        The key is unknown, or used by Slurm but not by this scheduler.
+        Such a key is unknown, or Slurm uses it and this scheduler does not.
         """
         found: dict[tuple[str, str], list[KeyFinding]] = {}
         for one in self.findings:

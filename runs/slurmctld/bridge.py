@@ -74,10 +74,10 @@ class RecordedDetails(NamedTuple):
     """What a recording shows of slurmctld's surroundings.
 
     Attributes:
-        late: {id of a job in the workload: how much later than in the server a node reports the job's end (s)}.
+        late: {id of a job in the workload: time (s) from the job's end in the server to a node's report of it}.
         delays: {id of a job: how long (s) its nodes take to report that no process of the job is left}.
-        holds: times (s), and how long slurmctld's main loop stands still from then on (s).
-        commands: times (s), and commands of Slurm that are given then.
+        holds: (time (s), length (s)) of each standstill of slurmctld's main loop.
+        commands: (time (s), words) of each command of Slurm to run.
     """
 
     late: Mapping[str, float] = MappingProxyType({})

@@ -59,8 +59,9 @@ register(_Shape, lambda one: [one.each, one.alone, one.constraint, one.queue], l
 class FragmentationBook(Kept, Observer):
     """The observer that sums idle and stranded GPU time while jobs wait.
 
-    A job fits on a node if its units per node are free there (by default one; all if the job wants whole nodes). The
-    node must also satisfy the job's constraint and be in a pool of its class. Down nodes do not count.
+    A job fits on a node if as many units are free there as it needs per node. That is one unit unless the job says
+    otherwise, and all units if it wants whole nodes. The node must also satisfy the job's constraint
+    and be in a pool of its class. Down nodes do not count.
     """
 
     _kept = ("_free", "_down", "_shapes", "_time", "_waiting_time", "_idle", "_stranded", "_most")

@@ -77,8 +77,8 @@ class Recorder(Written, Observer):
 
     The files are ``jobs.csv``, ``machine_states.csv`` and ``decisions.csv``. Files are opened when the run begins, so
     that a run that never begins keeps older outputs. They are complete up to the last event, however the run ends. With
-    ``fails``, machine states include the number of down units. With ``names``, ``jobs.csv`` has the columns
-    `NAME_COLUMNS`; with ``shares``, `RESOURCE_COLUMNS`.
+    ``fails``, machine states include the number of down units. With ``names``, ``jobs.csv`` also has the columns
+    `NAME_COLUMNS`. With ``shares`` it also has `RESOURCE_COLUMNS`.
     """
 
     #: the files are saved first: writing their rows sets ``_last``

@@ -114,7 +114,7 @@ def rooms(starts: Floats, submits: Floats, sizes: Ints, lengths: Floats, units: 
 
     Args:
         starts, submits: recorded starts and submit times (s), shape (jobs,); starts are NaN if unknown.
-        sizes: units of each job, of which the machine has ``units``.
+        sizes, units: units of each job, shape (jobs,), and units of the machine.
         lengths: time that each job holds its units (s), shape (jobs,).
     """
     others = np.flatnonzero(np.isnan(starts)).tolist()

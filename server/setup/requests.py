@@ -38,9 +38,9 @@ def settle_requests(workload: Workload, platform: Platform) -> tuple[Workload, i
     """Return the jobs that can run on the machine, the number dropped, and warnings.
 
     Slurm's brackets and node counts become plain constraints. A job with whole nodes gets all units of its nodes. These
-    nodes all have the same number of units, chosen so that the job gets the fewest units. A number of units per node is
-    ignored if each node has one unit. A job whose log says that it had one node gets all its units on one node, if a
-    node has that many.
+    nodes all have the same number of units, chosen so that the job gets the fewest units. If each node has one unit,
+    a requested number of units per node is ignored. A job whose log says that it had one node gets
+    all its units on one node, if a node has that many.
     """
     if platform.shares_nodes:
         return settle_shared(workload, platform)

@@ -133,10 +133,7 @@ class Doorway:
         self._thread.start()
 
     def close(self, patience: float) -> None:
-        """Close all connections.
-
-        Keep sending libzmq's last bytes for up to ``patience`` s.
-        """
+        """Close all connections; first send libzmq's last bytes for up to ``patience`` s."""
         if not self._is_open:
             return
         self._until = time.monotonic() + patience

@@ -83,7 +83,8 @@ class BoundSocket:
 def check_endpoint(endpoint: str, *, allow_remote: bool = False) -> str:
     """Return the endpoint if a server may listen there, else raise EndpointError.
 
-    Valid are ``tcp://HOST:PORT`` (beyond loopback only with ``allow_remote``) and ``ipc://PATH`` (short enough).
+    It may listen at ``ipc://PATH`` if the path is short enough, and at ``tcp://HOST:PORT``. Without ``allow_remote``,
+    HOST must be a loopback address.
     """
     if endpoint.startswith("ipc://"):
         path = endpoint.removeprefix("ipc://")

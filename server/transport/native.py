@@ -52,7 +52,8 @@ class NativeTransport(Peer[ServerSession]):
     Args:
         endpoint: ``tcp://127.0.0.1:28000``, ``tcp://127.0.0.1:*`` (any free port) or ``ipc://PATH``.
         keys: own key and known peers' keys, for an encrypted socket; None: not encrypted, open to all peers.
-        waits: keyword arguments of `Peer`, as in `Waits`. mypyc cannot compile this call with ``Unpack``.
+        waits: keyword arguments of `Peer`, as in `Waits`. Their type is not ``Unpack[Waits]``, because mypyc could
+            not compile the call that passes them on.
 
     Raises:
         EndpointError: the endpoint is malformed, in use, or unusable.

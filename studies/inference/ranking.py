@@ -43,7 +43,7 @@ class Ranking(Struct, frozen=True, kw_only=True):
         better: whether ``less`` or ``more`` of the metric is better.
         standings: best first.
         blocks: what a block is: a replica or a cell, see `ranking`.
-        test: Friedman's test, in the order of ``values``.
+        test: result of Friedman's test; its mean ranks are in the order of ``values``.
         values: the values in the order of the table.
         left_out: number of blocks left out because the metric is unknown for one of the values.
         gaps: the trials without a value of the metric.

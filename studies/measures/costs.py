@@ -39,7 +39,7 @@ class Costs(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, renam
     kwh: Price | None = None
 
     def check(self, where: str) -> None:
-        """Raise StudyError if no price is given, or one for an unknown state of nodes."""
+        """Raise StudyError if a price or ``watts`` is missing, or a state is unknown."""
         for state in self.watts:
             if state not in NODE_STATES:
                 raise StudyError(
@@ -62,8 +62,8 @@ class Costs(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, renam
         """Return the cost metrics of a trial.
 
         Its nodes spent ``node_seconds`` in each state. ``cost`` is the money for all node-hours of the trial, and
-        ``cost_busy`` etc. the money for the node-hours in one state. ``energy`` and ``energy_busy`` etc. are in kWh,
-        and ``energy_cost`` is money. A shared node counts as busy in proportion to its units that jobs hold.
+        ``cost_busy`` etc. are the money for the node-hours in one state. ``energy`` and ``energy_busy`` etc. are in
+        kWh, and ``energy_cost`` is money. A shared node counts as busy in proportion to its units that jobs hold.
 
         Args:
             node_seconds: ``all``, ``busy``, ``idle``, ``down`` and ``maintenance``, in node-seconds.

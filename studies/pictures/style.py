@@ -128,7 +128,8 @@ def picture(
         draw: draws the panels on a figure.
         size, title: the picture's size in inches and its title, if ``look`` has none.
         gaps: the trials without a value of the metric. The note names their causes.
-        mark: words for the note that say how the picture marks means that leave out such trials; "" if there are none.
+        mark: words for the note, such as ``hollow``. They say how the picture marks a mean over only some of the
+            replicas. Without such a mean, this is "".
 
     Raises:
         PipistrelleError: matplotlib is not installed.

@@ -66,7 +66,7 @@ class Lifetimes:
     def yield_after(self, wait: float, confidence: float = 0.95) -> Estimate:
         """Return the yield (work / node time) with a wait (s) before each allocation.
 
-        The interval is normal, for a ratio of two means of independent pairs (delta method).
+        Its confidence interval is the normal one for a ratio of two means of independent pairs (delta method).
         """
         time = self.nodes * (self.length + wait)
         value = float(self.work.sum() / time.sum())
@@ -78,12 +78,12 @@ class Lifetimes:
 class YieldRow(NamedTuple):
     """The yield of an application for one wait and one number of survived failures.
 
-    The wait is in seconds. It has the computed and the simulated yield.
-
     Attributes:
+        wait: wait for a new allocation (s).
         shape: how the application uses its nodes; None if each allocation ends with the first failure.
         length: mean lifetime of an allocation (s).
-        share: the computed yield.
+        share: the yield, computed by formula.
+        simulated: the yield in a simulation; None if none was requested.
     """
 
     wait: float

@@ -92,7 +92,7 @@ class Objects:
     def digests(self) -> dict[str, str]:
         """Return {text: SHA-256 of the contents} of workloads and machines.
 
-        These are the ones that are Python objects.
+        Only those that are Python objects are included.
         """
         found = {}
         for text, (_, thing, _) in self._found.items():
@@ -133,7 +133,8 @@ class Objects:
         """Return a new policy for a trial, as `RunSpec.make_policy` does.
 
         Raises:
-            PipistrelleError: as from `RunSpec.make_policy`, or a scheduler that is an object has parts or options.
+            PipistrelleError: as from `RunSpec.make_policy`. Also if the scheduler is an object, but the run's
+                description gives parts or options for it.
         """
         _, thing, make = self._found.get(str(spec.scheduler), ("", None, None))
         if thing is None:

@@ -38,7 +38,7 @@ class Replication(Protocol):
     def imprecise(self) -> int:
         """Return the number of points that stay too imprecise.
 
-        Their means are still too imprecise, but they get no more replicas.
+        The means of these points are too imprecise, but the points get no more replicas.
         """
 
     def next(self) -> Key | None:
@@ -147,7 +147,7 @@ class Precise:
 
     @property
     def imprecise(self) -> int:
-        """Return the number of points that are too imprecise with the most replicas."""
+        """Return the number of points still too imprecise with the maximum of replicas."""
         return sum(
             len(found) >= self._rule.most and not reached([found[replica] for replica in range(wanted)], self._rule)
             for found, wanted in zip(self._found, self._wanted, strict=True)
