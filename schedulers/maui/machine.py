@@ -145,7 +145,7 @@ class PlannedMachine(Protocol[_Taken, _Place]):
         """Return whether all units in ``place`` are free from its start to its end."""
 
     def place(self, job: SchedulerJob, taken: _Taken, begin: float, end: float) -> _Place:
-        """Return a reservation of the units ``taken`` from ``begin`` to ``end`` (s).
+        """Return a reservation, from ``begin`` to ``end`` (s), of the units ``taken``.
 
         On shared nodes, ``taken`` has parts of nodes instead of units.
         """

@@ -278,7 +278,7 @@ class PlannedNodes(NodeSearch):
         return enough and bool((slices.least_free(at, place.end - place.begin, rows.nodes) >= rows.taken).all())
 
     def place(self, job: SchedulerJob, taken: Takes, begin: float, end: float) -> NodePlace:
-        """Return a reservation of these tasks and GPUs from ``begin`` to ``end`` (s)."""
+        """Return a reservation, from ``begin`` to ``end`` (s), of the amounts ``taken``."""
         return NodePlace(begin, end, self.rows(job, taken))
 
     def taken(self, place: NodePlace) -> Takes:

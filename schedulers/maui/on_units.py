@@ -112,7 +112,7 @@ class PlannedUnits:
         return self._plan.units_without(access, job, walltime, gone) or None
 
     def place(self, job: SchedulerJob, taken: int, begin: float, end: float) -> Place:
-        """Return a reservation of the units of a bit mask from ``begin`` to ``end`` (s)."""
+        """Return a reservation, from ``begin`` to ``end`` (s), of the bit mask ``taken``."""
         return Place(begin, end, taken)
 
     def taken(self, place: Place) -> int:
@@ -136,7 +136,7 @@ class PlannedUnits:
     def backfill(self, jobs: Backfilled, accesses: int, window: Filling) -> None:
         """Start jobs in Maui's backfill windows; delay no reservation.
 
-        A window is a number of units that stay free until a time; the shortest window is filled first.
+        A window is a number of units that stay free until some time. The shortest window is filled first.
         """
         now = self._view.now
         candidates = Candidates(

@@ -260,7 +260,7 @@ class MauiScheduler(Kept):
         self._preemption.keep_all(now, self._waiting_job)
 
     def _waiting_job(self, number: int) -> tuple[SchedulerJob, float]:
-        """Return a waiting job, by its number, and its planned walltime (s)."""
+        """Return (waiting job, its planned walltime in s) by the job's number."""
         row = self.queue.row_of[number]
         return self.queue.job(row), float(self.queue.walltime[row])
 

@@ -45,7 +45,7 @@ class StandingReservations:
         """Return the units of a standing reservation, as a bit mask.
 
         These are the units of its hosts, or all units if it names no hosts. If it has tasks, it gets only as many units
-        as they need. The highest units are used, and units of its hosts before other units.
+        as they need: the highest units of its hosts, and if these are too few, also the highest other units.
         """
         every = mask_of(machine.all_units)
         hosts = every

@@ -89,7 +89,7 @@ class JobsSeen(Kept):
         self._asked[power] = self._asked.get(power, 0.0) + size * took
 
     def classes(self, now: float, units: int) -> tuple[RankedClass, ...]:
-        """Return the job classes, with rates and run times of the ended jobs.
+        """Return the job classes, with arrival rates and the run times of ended jobs.
 
         Return an empty tuple if no time has passed.
         """

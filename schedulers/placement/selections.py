@@ -33,9 +33,9 @@ class Selection:
     """The jobs that satisfy at least one of several conditions.
 
     Args:
-        texts: each text has one or more conditions joined by ``or``. A condition compares ``nodes`` (least number for
-            the job's units), ``units`` or ``walltime`` with a number or a duration, by ``<``, ``<=``, ``>``, ``>=`` or
-            ``=``; or it lists, after ``=`` and separated by commas, ``jobs`` (ids), ``users``, ``groups``,
+        texts: each text has one or more conditions joined by ``or``. A condition compares ``nodes`` (the fewest
+            that hold the job's units), ``units`` or ``walltime`` with a number or a duration, by ``<``, ``<=``, ``>``,
+            ``>=`` or ``=``. Or it names, after ``=`` and separated by commas, ``jobs`` (ids), ``users``, ``groups``,
             ``accounts``, ``queues`` or ``qos``.
         where: name of the texts in messages.
 

@@ -20,7 +20,7 @@ class Placement(Protocol):
 
     @property
     def fits_by_count(self) -> bool:
-        """Return whether a job can be placed on any free units, if they are enough."""
+        """Return whether every large enough set of free units suits a job."""
 
     def pick(self, job: SchedulerJob, open_units: NodeSet, machine: Machine) -> NodeSet | None:
         """Return as many of ``open_units`` as the job needs; None to refuse the job."""

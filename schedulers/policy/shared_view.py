@@ -198,7 +198,7 @@ class SharedView:
         """Convert ``takes`` (a job's tasks and GPUs per node) to the protocol's form.
 
         Returns:
-            The nodes, and one entry per group of nodes with equal amounts.
+            (nodes, entries), with one entry for each group of nodes on which the amounts are equal.
         """
         return NodeSet.of([take.node for take in takes]), told_takes(takes)
 

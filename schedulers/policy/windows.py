@@ -92,7 +92,7 @@ class Windows:
             self.changes += 1
 
     def state(self) -> dict[str, Any]:
-        """Return the maintenance windows and the number of changes, as plain values.
+        """Return the maintenance windows, and how often windows changed, as plain values.
 
         Other windows, which exclude only some jobs, are not saved. After a restore, the objects that added them add
         them again.

@@ -88,7 +88,10 @@ class EasyOnNodes:
         return FirstReserved(OpenNodes(view, placement), job).shadow
 
     def state(self) -> dict[str, Any]:
-        """Return the first job's reservation; it is computed again after `restore`."""
+        """Return the id of the queue's first job, and its shadow time (s).
+
+        The rest of its reservation is computed again after `restore`.
+        """
         return {"first": None if self._reserved_for is None else self._reserved_for.id, "shadow": self._shadow}
 
     def restore(self, state: dict[str, Any], view: View, placement: Placement) -> None:

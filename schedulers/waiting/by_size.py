@@ -75,7 +75,7 @@ class JobsOfSize:
             self.shortest = float(self._occupies[self._head : len(self._keys)].min(initial=inf))
 
     def first(self) -> tuple[Rank, SchedulerJob]:
-        """Return the first job in queue order, and its key.
+        """Return (key, job) of the first job in queue order.
 
         The key is (rank, job number).
         """
@@ -94,7 +94,7 @@ class JobsOfSize:
         return self._at(self._head + int((ends <= ends_by).argmax()))
 
     def first_shortest(self) -> tuple[Rank, SchedulerJob]:
-        """Return the job that occupies units for the least time, and its key.
+        """Return (key, job) of the job that occupies units for the least time.
 
         The key is (rank, job number). Of several such jobs, return the first in the queue.
         """

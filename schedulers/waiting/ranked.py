@@ -46,7 +46,7 @@ class SizeCounts:
             heappush(self._heap, size)
 
     def remove(self, size: int) -> None:
-        """Count one job less of this size."""
+        """Count one job of this size less."""
         self._counts[size] -= 1
 
     def least(self) -> int:

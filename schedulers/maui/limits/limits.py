@@ -219,7 +219,7 @@ class Limits:
     def _count(self, size: int, code: int, sign: int) -> list[int]:
         """Add a job to the counters of its limits (``sign`` 1), or remove it (-1).
 
-        Return the numbers of these counters; if no limit of maui.cfg is on outstanding work or time, return [] instead.
+        Return the numbers of these counters. Return [] if maui.cfg has no limit on outstanding work or time.
         """
         if not self._counters[code]:
             return []

@@ -268,7 +268,7 @@ class Fairshare(Kept):
         return found
 
     def room(self, code: int, now: float) -> tuple[float, str]:
-        """Return the usage that caps still allow a new job, and the tightest cap's name.
+        """Return (usage that caps still allow a new job, name of the tightest cap).
 
         The usage is in unit x s; it is inf without caps. ``code`` is the number of the job's combination of
         credentials.

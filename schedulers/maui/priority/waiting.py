@@ -197,7 +197,7 @@ class FixedColumn(Generic[_Scalar]):
         self._values: NDArray[_Scalar] = np.zeros(0, dtype=kind)
 
     def of(self, generation: int, rows: int, worked_out: Callable[[slice], NDArray[_Scalar]]) -> NDArray[_Scalar]:
-        """Return the values of all ``rows`` rows.
+        """Return one value per row; ``rows`` is the number of rows.
 
         Args:
             generation: the queue's generation, which changes when rows are renumbered. After a change, all rows are

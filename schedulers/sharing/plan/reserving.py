@@ -30,7 +30,7 @@ METRICS: Final[dict[str, Metric]] = {
 
 
 class EasySlicesOnNodes:
-    """EASY backfilling on shared nodes, with one reservation on chosen nodes.
+    """EASY backfilling on shared nodes; the reservation is for particular nodes.
 
     A job that would run beyond the reserved start cannot use the reserved resources, even if the first job could then
     start on other resources.

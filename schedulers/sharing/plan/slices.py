@@ -224,7 +224,7 @@ class NodeSlices:
             least: the amounts that the job needs of the first ``len(least)`` columns; it needs nothing of the others.
 
         Returns:
-            The slice, shape (nodes,). It is the number of slices if enough is free in all of them; it is 0 for all
+            The index of the slice, shape (nodes,). It is the number of slices if none has too little; it is 0 for all
             nodes if no slice begins that late.
         """
         after = int(np.searchsorted(self.begins, end_of(float(self._begins[0]), length)))
