@@ -229,7 +229,7 @@ class ServerSession(_Session):
         return codec.encode(Save(SaveData(self.seq)))
 
     def receive_saved(self, frame: bytes) -> SavedData | Reply:
-        """Read a SAVED or the reply of a leaving scheduler; else RemoteProtocolError."""
+        """Read a SAVED or a leaving scheduler's reply, or raise RemoteProtocolError."""
         data = codec.decode_saved(frame)
         if isinstance(data, Reply):
             self.state = self._after("LEAVING", RemoteProtocolError)

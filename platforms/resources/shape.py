@@ -130,7 +130,7 @@ class Shape:
     def least(self) -> Amounts:
         """The least amounts that the job takes on one node, shape (resources,).
 
-        They are 0 if the job is exclusive.
+        They are 0 if the job is exclusive, because it then takes whole nodes, whatever these have.
         """
         if self.request.exclusive:
             return np.zeros(len(self._nodes.resources), dtype=np.int64)
@@ -149,7 +149,7 @@ class Shape:
     def total(self) -> Amounts:
         """The least amounts that the job takes on all its nodes together.
 
-        They have shape (resources + 1,). GPUs come last, in thousandths. All amounts are 0 if the job is exclusive.
+        They have shape (resources + 1,). GPUs come last, in thousandths. For an exclusive job all are 0, as in `least`.
         """
         request, found = self.request, np.zeros(len(self._nodes.resources) + 1, dtype=np.int64)
         if request.exclusive:
@@ -175,7 +175,7 @@ class Shape:
     def least_gpus(self) -> int:
         """The least number of GPUs that the job takes on one node.
 
-        It is 0 if the job is exclusive.
+        It is 0 if the job is exclusive, as in `least`.
         """
         request = self.request
         if request.exclusive:

@@ -23,11 +23,10 @@ _NAMED: Final = 5
 
 
 def maui_remarks(spec: RunSpec, platform: Platform, workload: Workload) -> list[str]:
-    """Return warnings about names in a maui.cfg.
+    """Return warnings about names in a maui.cfg that machine and workload lack.
 
-    The run's machine or workload does not have these names. Return [] if the scheduler reads no maui.cfg. If a
-    scheduler's preset names the maui.cfg, and not the option ``config``, include the warnings of the maui.cfg parser,
-    because they are shown nowhere else.
+    Return [] if the scheduler reads no maui.cfg. If the scheduler's preset names the maui.cfg, instead of the option
+    ``config``, the result includes the warnings of the file's parser, because they are shown nowhere else.
 
     Raises:
         PipistrelleError: the file is unreadable, or a standing reservation needs hosts that the machine does not have.

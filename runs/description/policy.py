@@ -207,7 +207,7 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     def options(self) -> list[str]:
         """Return the scheduler's parts and options that the user gave.
 
-        They are command-line arguments.
+        The result is a list of command-line arguments.
         """
         words: list[str] = []
         for one in fields(PolicySpec)[1:]:

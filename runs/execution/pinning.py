@@ -20,8 +20,8 @@ def one_core() -> Iterator[int | None]:
     Processes that it starts there also run on this core.
 
     Yields:
-        The number of the core. None if the thread was not restricted: the operating system cannot do so, this process
-        may use only one core, or other runs use all cores in this way.
+        The number of the core; None if the thread was not restricted. It is not restricted if the operating system
+        cannot do so, if this process may use only one core, or if other runs have taken all cores in this way.
     """
     allowed: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
     cores = set() if allowed is None else allowed(0)

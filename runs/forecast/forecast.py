@@ -42,7 +42,8 @@ class JobForecast(Struct, kw_only=True):
         id: the id that squeue shows.
         tried: whether the job comes from ``what_if`` and not from the queue.
         tasks: number of waiting tasks; 1 for other jobs.
-        start, last: start of the job or the first task, and of the last task, if all jobs use their whole limits.
+        start, last: start of the job, or of the array's first and last waiting task, assuming that all jobs use their
+            whole limits.
         nodes: nodes of the job or the first task, as Slurm writes them.
         early, median, late: times by which the job has started in 10, 50 and 90 % of the replicas.
         started: share of the replicas in which the job started.

@@ -31,9 +31,9 @@ from pipistrelle.schedulers.slurm.files.topology import read_topology
 
 
 class SlurmCluster(Struct, frozen=True):
-    """The scheduler's settings.
+    """The scheduler's settings, and whether it uses each key of the files.
 
-    For each key of the files, it is known whether the scheduler uses the key. The keys are in the order of the files.
+    ``findings`` has one entry per key, in the order of the files.
     """
 
     config: SlurmConfig

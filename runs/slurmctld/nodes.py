@@ -30,7 +30,7 @@ class Struck(NamedTuple):
 class StandIn:
     """The nodes of a cluster, as slurmctld sees them.
 
-    Messages are handled one at a time; at one instant, those to the first node come first.
+    Messages are handled one at a time. Messages of one instant are handled in the order of the nodes that receive them.
 
     Args:
         nodes: the nodes, with their ports.

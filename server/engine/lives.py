@@ -85,9 +85,9 @@ class Work(Protocol):
         """Begin the work of a job that has its units; put its walltime on the agenda."""
 
     def phase_over(self, task: int) -> Job | None:
-        """End task ``task``, a part of a job's work, whose scheduled end is now.
+        """End the task with number ``task``, which is a part of a job's work and ends now.
 
-        ``task`` is the number of the task. Return the job if all its work is done, else None.
+        Return the job if all its work is done, else None.
         """
 
     def over(self, job: Job) -> None:

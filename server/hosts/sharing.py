@@ -35,7 +35,7 @@ def fair_rates(
 
     Args:
         tasks: {host: demand} of each task, not empty.
-        bounds: largest rate of each task (1/s), above 0; returned unchanged if nothing slows the task down.
+        bounds: largest rate of each task (1/s), above 0. A task that no host slows down gets exactly this rate.
         capacity: {host: flop/s of all its cores}, above 0.
     """
     rates = [0.0] * len(tasks)

@@ -28,9 +28,9 @@ class SwitchRequest(Struct, eq=False):
 
 
 class Leg(Struct, eq=False):
-    """Units that reach the power state of a request at the same time.
+    """Some of the units that a request switches: those that reach the new power state together.
 
-    The request is to switch units on or off. An agenda entry refers to the leg by number.
+    An agenda entry refers to the leg by number.
     """
 
     request: SwitchRequest

@@ -32,8 +32,8 @@ def conditions_of(workloads: Mapping[str, Workload]) -> dict[str, tuple[Conditio
 
     A dependency on a job that is not in the workload counts as fulfilled: the job ended earlier or was dropped.
     Dependencies of kinds other than `KINDS`, such as ``singleton``, count as fulfilled, too. A dependency on an array
-    becomes a dependency on each of its tasks. In SWF, a job waits for the end of its preceding job, plus its think
-    time. A job with the option ``begin`` waits for that time.
+    becomes a dependency on each of its tasks. In SWF, a job waits for the end of its preceding job, and then for its
+    think time. A job with the option ``begin`` waits for that time.
 
     Raises:
         SetupError: jobs wait for each other.

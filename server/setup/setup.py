@@ -227,7 +227,7 @@ class Setup:
 
     @property
     def needed(self) -> dict[Feature, str]:
-        """{feature: why} of the features without which no scheduler can run these jobs."""
+        """{feature: why it is needed}, for each feature that these jobs need."""
         return needed_features(self.platform, self.workloads)
 
     @property

@@ -1,8 +1,8 @@
 """Limits on how much unknown peers can send to libzmq's encrypted socket.
 
-libzmq would buffer an unknown peer's handshake up to the length of the longest allowed message. Here, a thread passes
-bytes in both directions, but only a few before libzmq has accepted the peer's key. The thread parses only the beginning
-and type of each CurveZMQ command (https://rfc.zeromq.org/spec/26/).
+libzmq alone would buffer an unknown peer's handshake up to the length of the longest allowed message. So a thread
+passes the bytes between peers and libzmq, and passes only a few of them until libzmq has accepted the peer's key. The
+thread parses only the beginning and type of each CurveZMQ command (https://rfc.zeromq.org/spec/26/).
 """
 
 import contextlib
